@@ -1,0 +1,13 @@
+"""How long does a batch take in inference, and are its logits right?"""
+
+import pytest
+
+from fixtures.replay import clock
+
+pytestmark = pytest.mark.benchmark(timer=clock)
+
+
+def test_inference(measured, assert_agreement, recorded, environment):
+    run = measured("infer")
+    assert_agreement("infer")
+    recorded(run)

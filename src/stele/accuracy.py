@@ -1,0 +1,68 @@
+"""The bands in which a trained network's accuracy lies, each measured over seeds and never guessed.
+
+``baselines/accuracy.json``: {task: {scale: {fingerprint of the data: {"accuracies": [...], "source": ...}}}}.
+The band is the 99.9 % prediction interval for one more run. At paper scale on the official data, the band
+is the spread of the published rows (github.com/ilkarman/DeepLearningFrameworks, README).
+"""
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from stele import statistics, store
+from stele.errors import SteleError
+from stele.run import Run
+
+FILE = Path(__file__).parents[2] / "baselines" / "accuracy.json"
+PUBLISHED = {"cnn": (0.753, 0.790), "gru": (0.845, 0.862)}
+
+
+class Band(NamedTuple):
+    """Accuracies, as fractions, and where the band comes from."""
+
+    low: float
+    high: float
+    source: str
+
+
+def band(run: Run, file: Path = FILE) -> Band | None:
+    """The band for a Run's task, scale and data, or None if none was measured."""
+    if run.scale == "paper" and run.data["origin"] == "official" and run.task in PUBLISHED:
+        return Band(*PUBLISHED[run.task], "published rows")
+    entry = read(file).get(run.task, {}).get(run.scale, {}).get(run.data["fingerprint"])
+    if entry is None:
+        return None
+    low, _, high = statistics.prediction(entry["accuracies"])
+    assert low is not None and high is not None
+    return Band(max(low, 0.0), min(high, 1.0), entry["source"])
+
+
+def surprise(run: Run, file: Path = FILE) -> str | None:
+    """A sentence if a Run's accuracy lies outside its band; None if inside, or if there is no band."""
+    if run.losses and None in run.losses:
+        return f"the loss of step {run.losses.index(None) + 1} is not finite"
+    known = band(run, file)
+    if run.accuracy is None or known is None or known.low <= run.accuracy <= known.high:
+        return None
+    return (
+        f"accuracy {run.accuracy:.2%} lies outside [{known.low:.2%}, {known.high:.2%}], "
+        f"the band of {known.source} at scale {run.scale} on this data"
+    )
+
+
+def add(run: Run, accuracies: list[float], source: str, file: Path = FILE) -> None:
+    """Record the accuracies of several seeds as the band for the task, scale and data of ``run``."""
+    bands = read(file)
+    entry = {"accuracies": accuracies, "source": source}
+    bands.setdefault(run.task, {}).setdefault(run.scale, {})[run.data["fingerprint"]] = entry
+    store.write(file, json.dumps(bands, indent=1) + "\n")
+
+
+def read(file: Path) -> dict[str, Any]:
+    if not file.exists():
+        return {}
+    try:
+        bands: dict[str, Any] = json.loads(file.read_text())
+    except ValueError as error:
+        raise SteleError(f"{file} is not JSON: {error}. Restore it from version control.") from None
+    return bands

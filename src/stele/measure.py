@@ -1,0 +1,98 @@
+"""How to measure, and one measurement: ask a Worker, return the Run. Knows no file and no judgement."""
+
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from stele import data, machine
+from stele.run import Run
+from stele.settings import Settings
+from stele.worker import Progress, Worker
+from stele_worker import tasks
+
+# warm-up by scale: a smoke run has too few steps for wide windows
+WARMUP = {
+    "smoke": {"window": 1, "tolerance": 0.5, "most": 3},
+    "quick": {"window": 5, "tolerance": 0.05, "most": 20},
+    "paper": {"window": 10, "tolerance": 0.03, "most": 60},
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to measure: a Task's name, a phase ("train" or "infer"), a scale, and the inputs' origin.
+
+    ``data`` and ``weights`` are paths for the worker, or None where the Task makes its own.
+    """
+
+    task: str
+    phase: str
+    scale: str
+    data: dict[str, str] | None
+    data_origin: dict[str, str]
+    weights: str | None = None
+    weights_origin: str = "seeded"
+
+    @property
+    def warmup(self) -> dict[str, Any]:
+        """The window and tolerance that tell steady steps, and the most warm-up steps there may be."""
+        return WARMUP[self.scale]
+
+
+def inputs(task: str) -> tuple[dict[str, Any], str | None]:
+    """The fields of a Plan that say where a Task's data and weights lie, and a notice if the data is synthetic.
+
+    Raises DataError if a file that is there is hostile or damaged.
+    """
+    fields: dict[str, Any] = {}
+    name, notice = tasks.make(task, "paper").data, None
+    if name is None:
+        fields.update(data=None, data_origin={"origin": "seeded noise", "fingerprint": "none"})
+    else:
+        found = data.load(name)
+        notice = found.notice
+        fields["data"] = {part: str(path) for part, path in found.paths.items()}
+        fields["data_origin"] = {"origin": found.origin, "fingerprint": found.fingerprint}
+    pretrained = data.pretrained() if task == "resnet50" else None
+    if pretrained is not None:
+        origin = f"{pretrained.origin} {pretrained.fingerprint}"
+        fields.update(weights=str(pretrained.path), weights_origin=origin)
+    return fields, notice
+
+
+def measure(worker: Worker, plan: Plan, settings: Settings, *, progress: Progress | None = None) -> Run:
+    """Measure one recipe in a fresh worker. Raises WorkerError if it fails."""
+    facts = machine.facts()
+    framework = configure(worker, settings)
+    outcome = worker.ask(
+        plan.phase,
+        progress=progress,
+        task=plan.task,
+        scale=plan.scale,
+        seed=settings.seed,
+        data=plan.data,
+        weights=plan.weights,
+        warmup=plan.warmup,
+    )
+    return Run.from_dict(
+        {
+            "when": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+            "environment": worker.environment.name,
+            "label": worker.environment.label,
+            "task": plan.task,
+            "phase": plan.phase,
+            "scale": plan.scale,
+            "settings": asdict(settings),
+            "plan": {"warmup": plan.warmup},
+            "machine": facts,
+            "data": plan.data_origin,
+            "weights": plan.weights_origin,
+            **framework,
+            **outcome,
+        }
+    )
+
+
+def configure(worker: Worker, settings: Settings) -> dict[str, Any]:
+    """Import the framework and set it; return its import time, versions and the flags in force."""
+    return worker.ask("configure", framework=worker.environment.framework, settings=settings.message())

@@ -1,0 +1,96 @@
+"""The golden numbers, and what a recipe computed held against them.
+
+``baselines/parity/<task>.json`` holds what the oracle, ``recipes/<task>/numpy.py`` in float64, computes from
+the Task's seeded weights on a small fixed batch: logits, and with dropout off the first loss, the norm of every
+parameter's gradient, and the losses of ten optimiser steps.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from stele import store
+from stele.errors import SteleError
+
+FOLDER = Path(__file__).parents[2] / "baselines" / "parity"
+SEED = 0
+
+# the largest relative error allowed, by precision; the sums of ResNet-50 are longer
+TOLERANCE = {
+    "fp32": {"logits": 1e-4, "loss": 1e-4, "gradient_norms": 1e-3, "losses": 1e-3},
+    "tf32": {"logits": 1e-2, "loss": 1e-3, "gradient_norms": 2e-2, "losses": 1e-2},
+    "bf16": {"logits": 5e-2, "loss": 1e-2, "gradient_norms": 1e-1, "losses": 5e-2},
+}
+RESNET50_FACTOR = 10
+
+
+def golden(task: str, folder: Path = FOLDER) -> dict[str, Any]:
+    """The golden numbers of a Task. Raises SteleError if they were never made."""
+    path = folder / f"{task}.json"
+    try:
+        numbers: dict[str, Any] = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise SteleError(
+            f"No golden numbers for '{task}': {error}. Make them with: stele parity --rebase"
+        ) from None
+    return numbers
+
+
+def save(task: str, numbers: dict[str, Any], folder: Path = FOLDER) -> Path:
+    """Write golden numbers, rounded to the nine digits that tell two float32 apart."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(rounded(numbers), indent=1)
+    store.write(folder / f"{task}.json", text + "\n")
+    return folder / f"{task}.json"
+
+
+def rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [rounded(item) for item in value]
+    return float(f"{value:.9g}") if isinstance(value, float) else value
+
+
+def disagreements(
+    task: str, numbers: dict[str, Any], expected: dict[str, Any], *, precision: str
+) -> list[str]:
+    """What in ``numbers``, a worker's answer to ``parity``, differs from the golden numbers: sentences.
+
+    Errors are relative to the largest golden number of their kind; gradient norms each to their own.
+    """
+    if numbers["task"] != expected["task"]:
+        return [
+            f"the golden numbers of '{task}' are stale: the Task has changed. Make them anew: stele parity --rebase"
+        ]
+    allowed = TOLERANCE[precision]
+    sentences = []
+    for name, error in errors(numbers, expected).items():
+        kind = name.partition(" ")[0]
+        limit = allowed[kind] * (RESNET50_FACTOR if task == "resnet50" else 1)
+        if not error <= limit:  # a NaN is no agreement
+            sentences.append(f"{name} differ from the golden numbers by {error:.2g}, allowed are {limit:g}")
+    return sentences
+
+
+def errors(numbers: dict[str, Any], expected: dict[str, Any]) -> dict[str, float]:
+    """The relative error of each kind of number that was computed; infinite where a number is missing."""
+    found: dict[str, float] = {
+        kind: relative_error(numbers[kind], expected[kind])
+        for kind in ("logits", "loss", "losses")
+        if kind in numbers
+    }
+    if "gradient_norms" in numbers:
+        for name, norm in expected["gradient_norms"].items():
+            found[f"gradient_norms of {name}"] = relative_error(numbers["gradient_norms"].get(name), norm)
+    return found
+
+
+def relative_error(value: Any, expected: Any) -> float:
+    """The largest absolute difference over the largest absolute expected number."""
+    computed, target = numpy.array(value, numpy.float64), numpy.array(expected, numpy.float64)
+    if computed.shape != target.shape or not numpy.isfinite(computed).all():
+        return float("inf")
+    return float(abs(computed - target).max() / abs(target).max())

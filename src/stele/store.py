@@ -1,0 +1,50 @@
+"""Runs to and from files: one JSON file a Run, written whole or not at all.
+
+Format 1 (2026-11): {"format": 1, "run": {...}}, the fields of ``stele.run.Run``.
+"""
+
+import json
+import uuid
+from pathlib import Path
+
+from stele.errors import SteleError
+from stele.run import Run
+
+FORMAT = 1
+
+
+def save(run: Run, folder: Path) -> Path:
+    """Write a Run into ``folder`` and return its path. Never overwrites another."""
+    folder.mkdir(parents=True, exist_ok=True)
+    moment = run.when.replace(":", "").replace("-", "")
+    name = f"{moment}-{run.environment}-{run.task}-{run.phase}.json"
+    write(folder / name, json.dumps({"format": FORMAT, "run": run.to_dict()}, indent=1) + "\n")
+    return folder / name
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def load(path: Path) -> Run:
+    """Read one Run. Raises SteleError, naming the file, if it holds none."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["format"] != FORMAT:
+            raise SteleError(f"format {content['format']} is not {FORMAT}")
+        return Run.from_dict(content["run"])
+    except (OSError, ValueError, KeyError, TypeError, SteleError) as error:
+        raise SteleError(
+            f"Cannot read a Run from {path}: {error}. Delete the file, or measure again."
+        ) from error
+
+
+def load_all(folder: Path) -> list[Run]:
+    """All Runs in ``folder``, the oldest first."""
+    return [load(path) for path in sorted(folder.glob("*.json"))]

@@ -1,0 +1,162 @@
+"""A Worker: a live process of an Environment that answers newline-delimited JSON. Knows no verb's meaning."""
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import stele_worker
+from stele.environments import Environment
+from stele.errors import SteleError
+from stele_worker import protocol
+
+PATIENCE = 600.0  # seconds without a sign of life; compiling a large network for a GPU takes minutes
+FAREWELL = 5.0  # seconds to end after a goodbye
+LONGEST_LINE = 64 * 2**20  # bytes; the longest honest answer is a long training's durations
+TAIL = 20  # lines of the log that an error shows
+
+Progress = Callable[[dict[str, Any]], None]
+
+
+class WorkerError(SteleError):
+    """A worker that failed, with the end of its log."""
+
+
+class Worker:
+    """A process in which one framework runs; a context manager, so that it ends in every case.
+
+    ``environment`` says which interpreter and variables, ``log`` where its prints go.
+    """
+
+    def __init__(
+        self, environment: Environment, *, log: Path, variables: dict[str, str], patience: float = PATIENCE
+    ) -> None:
+        self.environment, self.log, self.patience = environment, log, patience
+        self._requests = 0
+        self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        # a folder that holds the worker package and nothing else, so that no neighbour shadows a library
+        self._folder = tempfile.TemporaryDirectory(prefix="stele-")
+        package = Path(stele_worker.__file__).parent
+        (Path(self._folder.name) / "stele_worker").symlink_to(package, target_is_directory=True)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._process = self._start(variables)
+        except OSError as error:
+            self._folder.cleanup()
+            raise WorkerError(f"Worker '{environment.name}' did not start: {error}.") from None
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def __enter__(self) -> "Worker":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close(patiently=kind is None)
+
+    def ask(self, verb: str, *, progress: Progress | None = None, **fields: Any) -> dict[str, Any]:
+        """Send a request and return its result. Raises WorkerError on an error, a crash, a hang or garbage."""
+        self._requests += 1
+        self._send(protocol.encode({"id": self._requests, "verb": verb, **fields}), verb)
+        while True:
+            answer = self._answer(verb)
+            if "progress" in answer:
+                if progress is not None:
+                    progress(answer["progress"])
+            elif "error" in answer:
+                error = answer["error"]
+                raise self._failure(f"failed during '{verb}': {error['type']}: {error['message']}")
+            else:
+                result: dict[str, Any] = answer["result"]
+                return result
+
+    def close(self, *, patiently: bool = True) -> None:
+        """End the process and all that it started; wait for a goodbye only if ``patiently``."""
+        with contextlib.suppress(OSError):
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+        if patiently:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(FAREWELL)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._folder.cleanup()
+
+    def _start(self, variables: dict[str, str]) -> subprocess.Popen[bytes]:
+        with self.log.open("wb") as log:
+            return subprocess.Popen(
+                self.environment.command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd=self._folder.name,
+                env={
+                    **os.environ,
+                    **self.environment.variables,
+                    **variables,
+                    "PYTHONPATH": self._folder.name,
+                },
+                start_new_session=True,  # Ctrl-C reaches the host alone, which then ends the whole group
+            )
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as answers:
+            while line := answers.readline(LONGEST_LINE):
+                self._lines.put(line)
+        self._lines.put(b"")
+
+    def _send(self, line: str, verb: str) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(line.encode() + b"\n")
+            self._process.stdin.flush()
+        except OSError:
+            raise self._failure(f"crashed before '{verb}': {self._ending()}") from None
+
+    def _answer(self, verb: str) -> dict[str, Any]:
+        """The next message; every way to have none is a sentence of its own."""
+        try:
+            line = self._lines.get(timeout=self.patience)
+        except queue.Empty:
+            self.close(patiently=False)
+            raise self._failure(
+                f"gave no sign of life for {self.patience:g} s during '{verb}' and was stopped. "
+                "If the machine is only slow, raise --patience"
+            ) from None
+        if not line:
+            raise self._failure(f"crashed during '{verb}': {self._ending()}")
+        try:
+            message = protocol.decode(line.decode())
+            if message.get("id") != self._requests or not {"progress", "error", "result"} & set(message):
+                raise ValueError("not an answer to this request")
+        except ValueError:
+            self.close(patiently=False)
+            raise self._failure(f"answered garbage during '{verb}': {line[:80]!r}") from None
+        return message
+
+    def _ending(self) -> str:
+        """How the process ended, in words."""
+        try:
+            status = self._process.wait(FAREWELL)
+        except subprocess.TimeoutExpired:
+            return "it closed its output"
+        if status >= 0:
+            return f"it ended with status {status}"
+        name = signal.Signals(-status).name
+        return f"killed by {name}" + (
+            ", as the kernel does when memory runs out" if name == "SIGKILL" else ""
+        )
+
+    def _failure(self, what: str) -> WorkerError:
+        lines = self.log.read_text(errors="replace").splitlines()[-TAIL:] if self.log.exists() else []
+        tail = "".join(f"\n    {line}" for line in lines)
+        return WorkerError(f"Worker '{self.environment.name}' {what}.\n  Log {self.log}:{tail or ' empty'}")

@@ -1,0 +1,78 @@
+"""JAX around any Task."""
+
+import os
+
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # so that peak memory is what was needed
+
+import jax
+import jax.numpy as jnp
+import jaxlib
+import numpy
+
+PRECISIONS = {"fp32": "highest", "tf32": "tensorfloat32", "bf16": "default"}
+
+
+def configure(settings):
+    """See ``stele_worker.frameworks``; settings as in ``stele_worker.protocol``."""
+    os.environ["NPROC"] = str(settings["threads"])  # XLA reads both when it makes its first array
+    os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", "")] + options(settings)).strip()
+    jax.config.update("jax_platforms", settings["device"])
+    jax.config.update("jax_default_matmul_precision", PRECISIONS[settings["precision"]])
+    try:
+        jax.devices()
+    except RuntimeError as error:
+        sentence = "JAX {} sees no {} device ({}). Install jax[cuda13] on a machine with a GPU, {}"
+        raise RuntimeError(
+            sentence.format(jax.__version__, settings["device"], error, "or ask for device cpu.")
+        )
+
+
+def options(settings):
+    """What only XLA_FLAGS can say. XLA ends the process at a flag that it does not know."""
+    if settings["device"] == "cuda":
+        return [
+            "--xla_gpu_autotune_level={}".format(4 if settings["autotune"] else 0),
+            "--xla_gpu_deterministic_ops={}".format("true" if settings["deterministic"] else "false"),
+        ]
+    return ["--xla_cpu_multi_thread_eigen=false"] if settings["threads"] == 1 else []
+
+
+def versions():
+    return {
+        "jax": jax.__version__,
+        "jaxlib": jaxlib.__version__,
+        "platform": jax.devices()[0].client.platform_version.splitlines()[0],
+    }
+
+
+def flags():
+    return {
+        "device": jax.devices()[0].device_kind,
+        "threads": int(os.environ["NPROC"]),
+        "xla_flags": os.environ["XLA_FLAGS"],
+        "matmul_precision": jax.config.jax_default_matmul_precision,
+        "preallocate": os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"],
+        "x64": jax.config.jax_enable_x64,
+    }
+
+
+def put(array):
+    return jnp.array(array)  # a copy: device_put would share the memory on a CPU
+
+
+@jax.jit
+def take(data, rows):
+    return data.at[rows].get(mode="promise_in_bounds")
+
+
+def wait(value):
+    jax.block_until_ready(value)
+
+
+def fetch(value):
+    return numpy.asarray(value, numpy.float32)
+
+
+def peak_memory():
+    statistics = jax.devices()[0].memory_stats()
+    return statistics["peak_bytes_in_use"] if statistics else None

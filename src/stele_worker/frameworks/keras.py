@@ -1,0 +1,193 @@
+"""Keras 3 around any Task, on the backend that KERAS_BACKEND names: TensorFlow, JAX or PyTorch.
+
+What belongs to the backend (device, threads, arrays, waiting) is asked of its own module. What is here is
+the training loop that Keras documents for each backend, in public names, which every Keras 3 shares; it was
+as fast as the step inside ``fit``, and returns the batch's loss on the device instead of a running mean.
+"""
+
+import weakref
+
+import keras
+
+from stele_worker.frameworks import load
+
+BACKEND = keras.backend.backend()
+LAYOUT = "NHWC"
+native = load(BACKEND)
+put, take, wait, fetch, peak_memory = native.put, native.take, native.wait, native.fetch, native.peak_memory
+
+device = "cpu"
+deterministic = False
+scope = None  # kept, for Keras leaves it when it is collected
+unsettled = weakref.WeakKeyDictionary()  # JAX: network -> variables, and the values that training gave them
+
+
+def configure(settings):
+    """See ``stele_worker.frameworks``; settings as in ``stele_worker.protocol``."""
+    global device, deterministic, scope
+    device, deterministic = settings["device"], settings["deterministic"]
+    native.configure(settings)
+    if BACKEND == "torch":  # Keras takes CUDA wherever there is any
+        scope = keras.device("gpu:0" if device == "cuda" else "cpu")
+        scope.__enter__()
+    keras.utils.set_random_seed(settings["seed"])
+    keras.config.set_floatx("float32")
+    keras.config.set_image_data_format("channels_last" if LAYOUT == "NHWC" else "channels_first")
+
+
+def versions():
+    return {"keras": keras.__version__, **native.versions()}
+
+
+def flags():
+    return {
+        "backend": BACKEND,
+        "image_data_format": keras.config.image_data_format(),
+        "dtype_policy": keras.config.dtype_policy().name,
+        "jit_compile": jit_compile(recurrent=False),
+        "jit_compile_recurrent": jit_compile(recurrent=True),
+        "use_cudnn": use_cudnn(),
+        **native.flags(),
+    }
+
+
+def set_policy(task):
+    """The arithmetic of the layers made from now on; their parameters stay float32."""
+    keras.config.set_dtype_policy("float32" if task.dtype == "float32" else "mixed_" + task.dtype)
+
+
+def use_cudnn():
+    """Whether a GRU is the backend's fused one; on a CPU the plain one is faster wherever XLA compiles it."""
+    return "auto" if device == "cuda" or BACKEND == "torch" else False
+
+
+def jit_compile(recurrent):
+    """Never "auto", which means something else on each backend.
+
+    On torch it would be torch.compile. On TensorFlow with a CPU, XLA made convolutions 1.6 times slower and
+    the loop over time 1.3 times faster; with a GPU it is as Keras decides: all but cuDNN and determinism.
+    """
+    if BACKEND == "tensorflow":
+        return recurrent if device == "cpu" else not recurrent and not deterministic
+    return BACKEND == "jax"
+
+
+def compiled(net, function):
+    recurrent = any(isinstance(layer, keras.layers.RNN) for layer in net.layers)
+    if BACKEND == "tensorflow":
+        import tensorflow
+
+        return tensorflow.function(function, autograph=False, jit_compile=jit_compile(recurrent))
+    return function
+
+
+def differentiated(net, loss):
+    """run(x, y) -> (loss, a gradient for each of net.trainable_variables)."""
+    variables = net.trainable_variables
+    if BACKEND == "jax":
+        import jax
+
+        run = jax.jit(jax.value_and_grad(stateless(net, loss), has_aux=True))
+
+        def run_stateless(x, y):
+            (value, _), gradients = run(values(variables), values(net.non_trainable_variables), x, y)
+            return value, gradients
+
+        return run_stateless
+    if BACKEND == "tensorflow":
+        import tensorflow
+
+        def run_taped(x, y):
+            with tensorflow.GradientTape() as tape:
+                value = loss(y, net(x, training=True))
+            return value, tape.gradient(value, variables)
+
+        return compiled(net, run_taped)
+
+    def run_eager(x, y):
+        net.zero_grad()
+        value = loss(y, net(x, training=True))
+        value.backward()
+        return value.detach(), [variable.value.grad for variable in variables]
+
+    return run_eager
+
+
+def trained(net, optimiser, loss):
+    """step(x, y) -> loss, after which the parameters have moved."""
+    variables = net.trainable_variables
+    optimiser.build(variables)
+    if BACKEND == "jax":
+        return trained_stateless(net, optimiser, loss)
+    run = differentiated(net, loss)
+
+    def step(x, y):
+        value, gradients = run(x, y)
+        optimiser.apply(gradients, variables)
+        return value
+
+    return compiled(net, step)
+
+
+def stateless(net, loss):
+    def compute(trainable, others, x, y):
+        logits, others = net.stateless_call(trainable, others, x, training=True)
+        return loss(y, logits), others
+
+    return compute
+
+
+def trained_stateless(net, optimiser, loss):
+    import jax
+
+    groups = net.trainable_variables, net.non_trainable_variables, optimiser.variables
+    run = jax.value_and_grad(stateless(net, loss), has_aux=True)
+
+    def update(state, x, y):
+        trainable, others, slots = state
+        (value, others), gradients = run(trainable, others, x, y)
+        trainable, slots = optimiser.stateless_apply(slots, gradients, trainable)
+        return value, (trainable, others, slots)
+
+    update = jax.jit(update, donate_argnums=0)
+
+    def step(x, y):
+        # as fit does: the state goes from step to step, and into the variables when they are next read
+        _, state = unsettled.get(net) or (groups, [values(group) for group in groups])
+        value, state = update(state, x, y)
+        unsettled[net] = groups, state
+        return value
+
+    return step
+
+
+def settle(net):
+    """Give the variables of a network in training their values, where the steps keep them (JAX)."""
+    for variables, numbers in zip(*unsettled.pop(net, ((), ()))):
+        for variable, number in zip(variables, numbers):
+            variable.assign(number)
+
+
+def values(variables):
+    return [variable.value for variable in variables]
+
+
+def inferred(net, output):
+    """step(x) -> the network's tensor ``output``, for inference."""
+    model = keras.Model(net.inputs, output)
+    if BACKEND == "torch":
+        import torch
+
+        return torch.inference_mode()(lambda x: model(x, training=False))
+    if BACKEND == "tensorflow":
+        return compiled(net, lambda x: model(x, training=False))
+    import jax
+
+    variables, others = model.trainable_variables, model.non_trainable_variables
+    run = jax.jit(lambda weights, others, x: model.stateless_call(weights, others, x, training=False)[0])
+
+    def step(x):
+        settle(net)
+        return run(values(variables), values(others), x)
+
+    return step

@@ -1,0 +1,76 @@
+"""PyTorch around any Task."""
+
+import os
+
+import torch
+
+device = torch.device("cpu")
+
+
+def configure(settings):
+    """See ``stele_worker.frameworks``; settings as in ``stele_worker.protocol``."""
+    global device
+    device = torch.device(settings["device"])
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise RuntimeError("PyTorch {} sees no CUDA device".format(torch.__version__))
+    torch.set_num_threads(settings["threads"])
+    torch.manual_seed(settings["seed"])
+    tf32 = settings["precision"] == "tf32"
+    torch.backends.cuda.matmul.allow_tf32 = tf32
+    torch.backends.cudnn.allow_tf32 = tf32
+    torch.backends.cudnn.benchmark = settings["autotune"]
+    torch.backends.cudnn.deterministic = settings["deterministic"]
+    if settings["deterministic"]:
+        os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
+    torch.use_deterministic_algorithms(settings["deterministic"])
+
+
+def versions():
+    return {
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "cudnn": torch.backends.cudnn.version() if device.type == "cuda" else None,
+    }
+
+
+def flags():
+    return {
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+        "threads": torch.get_num_threads(),
+        "interop_threads": torch.get_num_interop_threads(),
+        "matmul_tf32": torch.backends.cuda.matmul.allow_tf32,
+        "cudnn_tf32": torch.backends.cudnn.allow_tf32,
+        "cudnn_autotune": torch.backends.cudnn.benchmark,
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "onednn": torch.backends.mkldnn.is_available(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+    }
+
+
+def on_device(net):
+    """A network, its parameters moved to the device."""
+    return net.to(device)
+
+
+def put(array):
+    tensor = torch.from_numpy(array)
+    if tensor.dtype == torch.int32:  # labels and tokens: cross_entropy takes only int64
+        tensor = tensor.long()
+    return tensor.to(device)
+
+
+def take(data, rows):
+    return data[torch.from_numpy(rows).to(device)]
+
+
+def wait(value):
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+def fetch(value):
+    return value.detach().float().cpu().numpy()
+
+
+def peak_memory():
+    return torch.cuda.max_memory_allocated() if device.type == "cuda" else None

@@ -1,0 +1,95 @@
+"""CNN on CIFAR-10 in JAX: one jitted step, channels last, weights and optimiser state donated."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.nn import log_softmax, relu
+
+LAYOUT = "NHWC"
+
+
+def network(task):
+    return {}  # of weights, by name: the layers are a function of them, forward
+
+
+def load(net, weights):
+    for name, array in weights.items():
+        if array.ndim == 4:
+            array = array.transpose(2, 3, 1, 0)  # (height, width, in, out)
+        if name == "dense1.weight":  # from channel, row, column to the order that flattening gives here
+            array = array.reshape(512, 100, 8, 8).transpose(0, 2, 3, 1).reshape(512, 6400)
+        net[name] = jnp.array(array.T if array.ndim == 2 else array)
+    return net
+
+
+def convolution(net, name, x):
+    kernel, bias = net[name + ".weight"].astype(x.dtype), net[name + ".bias"].astype(x.dtype)
+    layout = ("NHWC", "HWIO", "NHWC")
+    return lax.conv_general_dilated(x, kernel, (1, 1), ((1, 1), (1, 1)), dimension_numbers=layout) + bias
+
+
+def pool(x):
+    # not lax.reduce_window: on a CPU its gradient takes ten times as long
+    batch, height, width, channels = x.shape
+    return x.reshape(batch, height // 2, 2, width // 2, 2, channels).max((2, 4))
+
+
+def dropout(x, rate, key):
+    if key is None or rate == 0:
+        return x
+    return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
+
+
+def dense(net, name, x):
+    return x @ net[name + ".weight"].astype(x.dtype) + net[name + ".bias"].astype(x.dtype)
+
+
+def forward(net, task, x, key=None):
+    key2, key4, key5 = (None,) * 3 if key is None else jax.random.split(key, 3)
+    x = x.astype(task.dtype)  # (batch, 32, 32, 3)
+    x = relu(convolution(net, "conv1", x))  # (batch, 32, 32, 50)
+    x = relu(pool(convolution(net, "conv2", x)))  # (batch, 16, 16, 50)
+    x = dropout(x, task.dropout[0], key2)
+    x = relu(convolution(net, "conv3", x))  # (batch, 16, 16, 100)
+    x = relu(pool(convolution(net, "conv4", x)))  # (batch, 8, 8, 100)
+    x = dropout(x, task.dropout[1], key4)
+    x = x.reshape(-1, 6400)
+    x = dropout(relu(dense(net, "dense1", x)), task.dropout[2], key5)
+    return dense(net, "dense2", x).astype(jnp.float32)  # (batch, 10)
+
+
+def cross_entropy(net, task, x, y, key):
+    return -jnp.take_along_axis(log_softmax(forward(net, task, x, key)), y[:, None], axis=1).mean()
+
+
+def gradients(net, task):
+    run = jax.jit(lambda net, x, y, key: jax.value_and_grad(cross_entropy)(net, task, x, y, key))
+    return lambda x, y: run(net, x, y, jax.random.key(task.seed, impl="rbg"))
+
+
+def training_step(net, task):
+    velocity = jax.tree.map(jnp.zeros_like, net)
+    key = jax.random.key(task.seed, impl="rbg")  # cheaper to compile and to draw from than threefry
+
+    @partial(jax.jit, donate_argnums=(0, 1, 2))
+    def update(net, velocity, key, x, y):
+        key, masks = jax.random.split(key)
+        loss, slopes = jax.value_and_grad(cross_entropy)(net, task, x, y, masks)
+        velocity = jax.tree.map(lambda v, g: task.momentum * v + g, velocity, slopes)
+        net = jax.tree.map(lambda w, v: w - task.learning_rate * v, net, velocity)
+        return net, velocity, key, loss
+
+    def step(x, y):
+        nonlocal velocity, key
+        weights, velocity, key, loss = update(net, velocity, key, x, y)
+        net.update(weights)
+        return loss
+
+    return step
+
+
+def inference_step(net, task):
+    run = jax.jit(lambda net, x: forward(net, task, x))
+    return lambda x: run(net, x)

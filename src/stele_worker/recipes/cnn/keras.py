@@ -1,0 +1,72 @@
+"""CNN on CIFAR-10 in Keras 3: Sequential; Keras' documented loop, compiled as its backend does best."""
+
+import keras
+from keras import layers
+
+from stele_worker.frameworks.keras import LAYOUT, differentiated, inferred, set_policy, trained
+
+
+def convolution(name, channels):
+    return layers.Conv2D(channels, 3, padding="same", activation="relu", name=name)
+
+
+def network(task):
+    set_policy(task)
+    return keras.Sequential(
+        [
+            keras.Input((32, 32, 3) if LAYOUT == "NHWC" else (3, 32, 32)),
+            convolution("conv1", 50),  # (batch, 32, 32, 50)
+            layers.Conv2D(50, 3, padding="same", name="conv2"),
+            layers.MaxPooling2D(2),  # (batch, 16, 16, 50)
+            layers.ReLU(),
+            layers.Dropout(task.dropout[0]),
+            convolution("conv3", 100),  # (batch, 16, 16, 100)
+            layers.Conv2D(100, 3, padding="same", name="conv4"),
+            layers.MaxPooling2D(2),  # (batch, 8, 8, 100)
+            layers.ReLU(),
+            layers.Dropout(task.dropout[1]),
+            layers.Flatten(),  # (batch, 6400)
+            layers.Dense(512, activation="relu", name="dense1"),
+            layers.Dropout(task.dropout[2]),
+            layers.Dense(10, dtype="float32", name="dense2"),  # (batch, 10)
+        ]
+    )
+
+
+NAMES = ("conv1", "conv2", "conv3", "conv4", "dense1", "dense2")
+
+
+def load(net, weights):
+    for name in NAMES:
+        kernel = weights[name + ".weight"]
+        if kernel.ndim == 4:
+            kernel = kernel.transpose(2, 3, 1, 0)  # (height, width, in, out)
+        elif name == "dense1" and LAYOUT == "NHWC":  # whose inputs come in the order row, column, channel
+            kernel = kernel.reshape(512, 100, 8, 8).transpose(2, 3, 1, 0).reshape(6400, 512)
+        else:
+            kernel = kernel.T  # (in, out)
+        net.get_layer(name).set_weights([kernel, weights[name + ".bias"]])
+    return net
+
+
+def gradients(net, task):
+    differentiate = differentiated(net, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    names = [name + kind for name in NAMES for kind in (".weight", ".bias")]
+
+    def run(x, y):
+        loss, slopes = differentiate(x, y)
+        return loss, dict(zip(names, slopes))
+
+    return run
+
+
+def training_step(net, task):
+    return trained(
+        net,
+        keras.optimizers.SGD(task.learning_rate, momentum=task.momentum, nesterov=False),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    )
+
+
+def inference_step(net, task):
+    return inferred(net, net.outputs[0])

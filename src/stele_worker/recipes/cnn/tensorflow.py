@@ -1,0 +1,95 @@
+"""CNN on CIFAR-10 in TensorFlow: one tf.function a step, channels last, oneDNN or cuDNN rather than XLA."""
+
+import tensorflow as tf
+
+LAYOUT = "NHWC"
+
+
+def network(task):
+    return {}  # of variables, by name: the layers are a function of them, forward
+
+
+def load(net, weights):
+    for name, array in weights.items():
+        if array.ndim == 4:
+            array = array.transpose(2, 3, 1, 0)  # (height, width, in, out)
+        if name == "dense1.weight":  # from channel, row, column to the order that flattening gives here
+            array = array.reshape(512, 100, 8, 8).transpose(0, 2, 3, 1).reshape(512, 6400)
+        net[name] = tf.Variable(array.T if array.ndim == 2 else array, name=name)
+    return net
+
+
+def convolution(net, name, x):
+    kernel, bias = tf.cast(net[name + ".weight"], x.dtype), tf.cast(net[name + ".bias"], x.dtype)
+    return tf.nn.bias_add(
+        tf.nn.conv2d(x, kernel, strides=1, padding="SAME"), bias
+    )  # at stride 1: 1 all round
+
+
+def pool(x):
+    return tf.nn.max_pool2d(x, ksize=2, strides=2, padding="VALID")
+
+
+def dropout(x, rate, random):
+    if random is None or rate == 0:
+        return x
+    return tf.nn.experimental.general_dropout(x, rate, uniform_sampler=random.uniform)
+
+
+def dense(net, name, x):
+    return tf.nn.bias_add(x @ tf.cast(net[name + ".weight"], x.dtype), tf.cast(net[name + ".bias"], x.dtype))
+
+
+def forward(net, task, x, random=None):
+    x = tf.cast(x, task.dtype)  # (batch, 32, 32, 3)
+    x = tf.nn.relu(convolution(net, "conv1", x))  # (batch, 32, 32, 50)
+    x = tf.nn.relu(pool(convolution(net, "conv2", x)))  # (batch, 16, 16, 50)
+    x = dropout(x, task.dropout[0], random)
+    x = tf.nn.relu(convolution(net, "conv3", x))  # (batch, 16, 16, 100)
+    x = tf.nn.relu(pool(convolution(net, "conv4", x)))  # (batch, 8, 8, 100)
+    x = dropout(x, task.dropout[1], random)
+    x = tf.reshape(x, (-1, 6400))
+    x = dropout(tf.nn.relu(dense(net, "dense1", x)), task.dropout[2], random)
+    return tf.cast(dense(net, "dense2", x), tf.float32)  # (batch, 10)
+
+
+def cross_entropy(net, task, x, y, random):
+    logits = forward(net, task, x, random)
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
+
+
+def gradients(net, task):
+    random = tf.random.Generator.from_seed(task.seed, alg="philox")
+
+    @tf.function
+    def run(x, y):
+        with tf.GradientTape() as tape:
+            loss = cross_entropy(net, task, x, y, random)
+        return loss, tape.gradient(loss, net)
+
+    return run
+
+
+def training_step(net, task):
+    velocity = {name: tf.Variable(tf.zeros_like(weight)) for name, weight in net.items()}
+    random = tf.random.Generator.from_seed(task.seed, alg="philox")  # draws faster than tf.nn.dropout's own
+
+    @tf.function
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = cross_entropy(net, task, x, y, random)
+        slopes = tape.gradient(loss, net)
+        for name, weight in net.items():
+            velocity[name].assign(task.momentum * velocity[name] + slopes[name])
+            weight.assign_sub(task.learning_rate * velocity[name])
+        return loss
+
+    return step
+
+
+def inference_step(net, task):
+    @tf.function
+    def step(x):
+        return forward(net, task, x)
+
+    return step

@@ -1,0 +1,80 @@
+"""GRU on IMDB in JAX: one jitted step, lax.scan over time, weights and optimiser state donated."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.nn import log_softmax, sigmoid
+
+LAYOUT = None
+
+
+def network(task):
+    return {}  # of weights, by name: the layers are a function of them, forward
+
+
+def load(net, weights):
+    for name, array in weights.items():
+        dense = array.ndim == 2 and name != "embedding.weight"
+        net[name] = jnp.array(array.T if dense else array)  # (in, out)
+    return net
+
+
+def forward(net, task, x):
+    net = jax.tree.map(lambda weight: weight.astype(task.dtype), net)
+    x = net["embedding.weight"][x.T]  # (150, batch, 125), for scan goes along the first axis
+    x = x @ net["gru.input_weight"] + net["gru.input_bias"]  # (150, batch, 300): one product for all steps
+
+    def cell(h, x):
+        xr, xz, xn = jnp.split(x, 3, axis=1)
+        hr, hz, hn = jnp.split(h @ net["gru.hidden_weight"] + net["gru.hidden_bias"], 3, axis=1)
+        r = sigmoid(xr + hr)  # (batch, 100)
+        z = sigmoid(xz + hz)
+        n = jnp.tanh(xn + r * hn)
+        return (1 - z) * n + z * h, None
+
+    h, _ = lax.scan(cell, jnp.zeros((x.shape[1], task.hidden), x.dtype), x)  # unrolling it gained nothing
+    return (h @ net["dense.weight"] + net["dense.bias"]).astype(jnp.float32)  # (batch, 2)
+
+
+def cross_entropy(net, task, x, y):
+    return -jnp.take_along_axis(log_softmax(forward(net, task, x)), y[:, None], axis=1).mean()
+
+
+def gradients(net, task):
+    run = jax.jit(lambda net, x, y: jax.value_and_grad(cross_entropy)(net, task, x, y))
+    return lambda x, y: run(net, x, y)
+
+
+def training_step(net, task):
+    mean = jax.tree.map(jnp.zeros_like, net)
+    square = jax.tree.map(jnp.zeros_like, net)
+    count = jnp.zeros(())
+
+    @partial(jax.jit, donate_argnums=(0, 1, 2, 3))
+    def update(net, mean, square, count, x, y):
+        loss, slopes = jax.value_and_grad(cross_entropy)(net, task, x, y)
+        count = count + 1
+        mean = jax.tree.map(lambda m, g: task.beta1 * m + (1 - task.beta1) * g, mean, slopes)
+        square = jax.tree.map(lambda s, g: task.beta2 * s + (1 - task.beta2) * g * g, square, slopes)
+
+        def move(weight, m, s):
+            m = m / (1 - task.beta1**count)
+            s = s / (1 - task.beta2**count)
+            return weight - task.learning_rate * m / (jnp.sqrt(s) + task.epsilon)
+
+        return jax.tree.map(move, net, mean, square), mean, square, count, loss
+
+    def step(x, y):
+        nonlocal mean, square, count
+        weights, mean, square, count, loss = update(net, mean, square, count, x, y)
+        net.update(weights)
+        return loss
+
+    return step
+
+
+def inference_step(net, task):
+    run = jax.jit(lambda net, x: forward(net, task, x))
+    return lambda x: run(net, x)

@@ -1,0 +1,81 @@
+"""GRU on IMDB in Keras 3: Sequential; Keras' documented loop, compiled as its backend does best."""
+
+import keras
+import numpy
+from keras import layers
+
+from stele_worker.frameworks.keras import differentiated, inferred, set_policy, trained, use_cudnn
+
+LAYOUT = None
+
+
+def network(task):
+    set_policy(task)
+    return keras.Sequential(
+        [
+            keras.Input((task.length,), dtype="int32"),
+            layers.Embedding(task.vocabulary, task.embedding, name="embedding"),  # (batch, 150, 125)
+            layers.GRU(
+                task.hidden, reset_after=True, use_cudnn=use_cudnn(), name="gru"
+            ),  # (batch, 100), the last
+            layers.Dense(2, dtype="float32", name="dense"),  # (batch, 2)
+        ]
+    )
+
+
+def reordered(gates, array):
+    """The order of three gates along the last axis: r, z, n to Keras' z, r, h, and back."""
+    first, second, last = gates.split(array, 3, axis=-1)
+    return gates.concatenate([second, first, last], axis=-1)
+
+
+def load(net, weights):
+    kernels = [reordered(numpy, weights["gru." + name + "_weight"].T) for name in ("input", "hidden")]
+    biases = numpy.stack([weights["gru.input_bias"], weights["gru.hidden_bias"]])  # (2, 300)
+    net.get_layer("embedding").set_weights([weights["embedding.weight"]])
+    net.get_layer("gru").set_weights(kernels + [reordered(numpy, biases)])
+    net.get_layer("dense").set_weights([weights["dense.weight"].T, weights["dense.bias"]])
+    return net
+
+
+def gradients(net, task):
+    differentiate = differentiated(net, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+
+    def run(x, y):
+        loss, (embedding, input_weight, hidden_weight, biases, weight, bias) = differentiate(x, y)
+        return loss, {
+            "embedding.weight": embedding,
+            "gru.input_weight": input_weight,
+            "gru.hidden_weight": hidden_weight,
+            "gru.input_bias": biases[0],
+            "gru.hidden_bias": biases[1],
+            "dense.weight": weight,
+            "dense.bias": bias,
+        }
+
+    return run
+
+
+class Adam(keras.optimizers.Adam):
+    # Keras adds epsilon to the root of the second moment before it corrects that moment, where the Task adds
+    # it after: the correction has to be in epsilon too, or the tenth loss is 2e-3 off
+
+    @property
+    def epsilon(self):
+        step = keras.ops.cast(self.iterations + 1, "float32")
+        return self.constant * keras.ops.sqrt(1 - self.beta_2**step)
+
+    @epsilon.setter
+    def epsilon(self, constant):
+        self.constant = constant
+
+
+def training_step(net, task):
+    optimiser = Adam(
+        task.learning_rate, beta_1=task.beta1, beta_2=task.beta2, epsilon=task.epsilon, amsgrad=False
+    )
+    return trained(net, optimiser, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+
+
+def inference_step(net, task):
+    return inferred(net, net.outputs[0])

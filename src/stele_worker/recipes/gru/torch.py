@@ -1,0 +1,84 @@
+"""GRU on IMDB in PyTorch: eager nn.GRU, fused optimiser."""
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from stele_worker.frameworks.torch import on_device
+
+LAYOUT = None
+
+
+class Classifier(nn.Module):
+    def __init__(self, task):
+        super().__init__()
+        self.embedding = nn.Embedding(task.vocabulary, task.embedding)
+        self.gru = nn.GRU(task.embedding, task.hidden, batch_first=True)
+        self.dense = nn.Linear(task.hidden, 2)
+
+    def forward(self, x):
+        x = self.embedding(x)  # (batch, 150, 125)
+        x, _ = self.gru(x)  # (batch, 150, 100)
+        return self.dense(x[:, -1])  # (batch, 2)
+
+
+def network(task):
+    return Classifier(task)
+
+
+NAMES = {
+    "gru.input_weight": "gru.weight_ih_l0",
+    "gru.hidden_weight": "gru.weight_hh_l0",
+    "gru.input_bias": "gru.bias_ih_l0",
+    "gru.hidden_bias": "gru.bias_hh_l0",
+}
+
+
+def load(net, weights):
+    net.load_state_dict({NAMES.get(name, name): torch.from_numpy(array) for name, array in weights.items()})
+    return on_device(net)
+
+
+def forward(net, task, x):
+    with torch.autocast(x.device.type, getattr(torch, task.dtype), enabled=task.dtype != "float32"):
+        return net(x).float()
+
+
+def gradients(net, task):
+    def run(x, y):
+        net.train()
+        net.zero_grad()
+        loss = cross_entropy(forward(net, task, x), y)
+        loss.backward()
+        neutral = {theirs: ours for ours, theirs in NAMES.items()}
+        return loss.detach(), {
+            neutral.get(name, name): weight.grad for name, weight in net.named_parameters()
+        }
+
+    return run
+
+
+def training_step(net, task):
+    optimiser = torch.optim.Adam(
+        net.parameters(), lr=task.learning_rate, betas=(task.beta1, task.beta2), eps=task.epsilon, fused=True
+    )
+    net.train()
+
+    def step(x, y):
+        optimiser.zero_grad()
+        loss = cross_entropy(forward(net, task, x), y)
+        loss.backward()
+        optimiser.step()
+        return loss.detach()
+
+    return step
+
+
+def inference_step(net, task):
+    net.eval()
+
+    @torch.inference_mode()
+    def step(x):
+        return forward(net, task, x)
+
+    return step

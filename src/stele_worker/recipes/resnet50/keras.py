@@ -1,0 +1,86 @@
+"""ResNet-50 v1.5 in Keras 3: functional; Keras' documented loop, compiled as its backend does best."""
+
+import keras
+from keras import layers
+
+from stele_worker.frameworks.keras import LAYOUT, differentiated, inferred, set_policy, trained
+from stele_worker.tasks.resnet50 import blocks, convolutions
+
+
+def convolution(x, name, channels, size, stride):
+    padding = "same"
+    if size > 1 and stride > 1:  # where "same" would pad only the far side
+        x, padding = layers.ZeroPadding2D(size // 2)(x), "valid"
+    return layers.Conv2D(channels, size, strides=stride, padding=padding, use_bias=False, name=plain(name))(x)
+
+
+def normalisation(x, task, name):
+    # Keras moves the running variance to the batch's biased one, (n - 1) / n of the Task's, having no choice
+    # of it; n is 392 values and more at a batch of 8, and what training computes is the same
+    axis = -1 if LAYOUT == "NHWC" else 1
+    return layers.BatchNormalization(
+        axis=axis, momentum=1 - task.statistics, epsilon=task.epsilon, name=plain(name)
+    )(x)
+
+
+def plain(name):
+    return name.replace(".", "_")  # PyTorch allows no dot in a name
+
+
+def bottleneck(x, task, name, inputs, width, stride):
+    outputs = 4 * width
+    shortcut = x
+    if inputs != outputs:
+        shortcut = convolution(x, name + ".downsample.0", outputs, 1, stride)
+        shortcut = normalisation(shortcut, task, name + ".downsample.1")
+    x = layers.ReLU()(normalisation(convolution(x, name + ".conv1", width, 1, 1), task, name + ".bn1"))
+    x = layers.ReLU()(normalisation(convolution(x, name + ".conv2", width, 3, stride), task, name + ".bn2"))
+    x = normalisation(convolution(x, name + ".conv3", outputs, 1, 1), task, name + ".bn3")
+    return layers.ReLU()(layers.Add()([x, shortcut]))
+
+
+def network(task):
+    set_policy(task)
+    size = task.image
+    images = keras.Input((size, size, 3) if LAYOUT == "NHWC" else (3, size, size))
+    x = layers.ReLU()(normalisation(convolution(images, "conv1", 64, 7, 2), task, "bn1"))
+    x = layers.MaxPooling2D(3, strides=2)(
+        layers.ZeroPadding2D(1)(x)
+    )  # after ReLU a zero never wins; (batch, 56, 56, 64)
+    for name, inputs, width, stride in blocks():
+        x = bottleneck(x, task, name, inputs, width, stride)  # at last (batch, 7, 7, 2048)
+    x = layers.GlobalAveragePooling2D(dtype="float32", name="features")(x)  # (batch, 2048)
+    return keras.Model(images, layers.Dense(task.classes, dtype="float32", name="fc")(x))  # (batch, 1000)
+
+
+def load(net, weights):
+    for name, norm, _ in convolutions():
+        net.get_layer(plain(name)).set_weights([weights[name + ".weight"].transpose(2, 3, 1, 0)])
+        parameters = ("weight", "bias", "running_mean", "running_var")
+        net.get_layer(plain(norm)).set_weights([weights[norm + "." + parameter] for parameter in parameters])
+    net.get_layer("fc").set_weights([weights["fc.weight"].T, weights["fc.bias"]])
+    return net
+
+
+def gradients(net, task):
+    differentiate = differentiated(net, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    dotted = {plain(name): name for row in convolutions() for name in row[:2]}
+    dotted["fc"] = "fc"
+    kinds = {"kernel": ".weight", "gamma": ".weight", "beta": ".bias", "bias": ".bias"}
+    paths = [variable.path.split("/")[-2:] for variable in net.trainable_variables]
+    names = [dotted[layer] + kinds[kind] for layer, kind in paths]
+
+    def run(x, y):
+        loss, slopes = differentiate(x, y)
+        return loss, dict(zip(names, slopes))
+
+    return run
+
+
+def training_step(net, task):
+    optimiser = keras.optimizers.SGD(task.learning_rate, momentum=task.momentum, nesterov=False)
+    return trained(net, optimiser, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+
+
+def inference_step(net, task):
+    return inferred(net, net.get_layer("features").output)

@@ -1,0 +1,116 @@
+"""ResNet-50 v1.5 in PyTorch: eager, channels last, fused optimiser."""
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy, relu
+
+from stele_worker.frameworks.torch import on_device
+from stele_worker.tasks.resnet50 import blocks
+
+LAYOUT = "NHWC"
+
+
+def convolution(inputs, outputs, size, stride):
+    return nn.Conv2d(inputs, outputs, size, stride=stride, padding=size // 2, bias=False)
+
+
+def normalisation(task, channels):
+    return nn.BatchNorm2d(channels, eps=task.epsilon, momentum=task.statistics)
+
+
+class Bottleneck(nn.Module):
+    def __init__(self, task, inputs, width, stride):
+        super().__init__()
+        outputs = 4 * width
+        self.conv1 = convolution(inputs, width, 1, 1)
+        self.bn1 = normalisation(task, width)
+        self.conv2 = convolution(width, width, 3, stride)
+        self.bn2 = normalisation(task, width)
+        self.conv3 = convolution(width, outputs, 1, 1)
+        self.bn3 = normalisation(task, outputs)
+        self.downsample = None
+        if inputs != outputs:
+            self.downsample = nn.Sequential(
+                convolution(inputs, outputs, 1, stride), normalisation(task, outputs)
+            )
+
+    def forward(self, x):
+        shortcut = x if self.downsample is None else self.downsample(x)
+        x = relu(self.bn1(self.conv1(x)))
+        x = relu(self.bn2(self.conv2(x)))
+        return relu(self.bn3(self.conv3(x)) + shortcut)
+
+
+class ResNet50(nn.Module):
+    def __init__(self, task):
+        super().__init__()
+        self.conv1 = convolution(3, 64, 7, 2)
+        self.bn1 = normalisation(task, 64)
+        self.pool = nn.MaxPool2d(3, stride=2, padding=1)
+        for stage in range(1, 5):
+            rows = [row[1:] for row in blocks() if row[0].startswith("layer{}.".format(stage))]
+            setattr(self, "layer{}".format(stage), nn.Sequential(*[Bottleneck(task, *row) for row in rows]))
+        self.fc = nn.Linear(task.features, task.classes)
+
+    def features(self, x):
+        x = x.permute(0, 3, 1, 2)  # (batch, 3, 224, 224): a view, channels last in memory
+        x = self.pool(relu(self.bn1(self.conv1(x))))  # (batch, 64, 56, 56)
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))  # (batch, 2048, 7, 7)
+        return x.mean((2, 3))  # (batch, 2048)
+
+    def forward(self, x):
+        return self.fc(self.features(x))  # (batch, 1000)
+
+
+def network(task):
+    return ResNet50(task).to(memory_format=torch.channels_last)
+
+
+def load(net, weights):
+    # strict, but for the counters num_batches_tracked, which are no part of the mathematics
+    arrays = {name: torch.from_numpy(array) for name, array in weights.items()}
+    counters = {
+        name: value for name, value in net.state_dict().items() if name.endswith("num_batches_tracked")
+    }
+    net.load_state_dict({**counters, **arrays})
+    return on_device(net)
+
+
+def forward(function, task, x):
+    with torch.autocast(x.device.type, getattr(torch, task.dtype), enabled=task.dtype != "float32"):
+        return function(x).float()
+
+
+def gradients(net, task):
+    def run(x, y):
+        net.train()
+        net.zero_grad()
+        loss = cross_entropy(forward(net, task, x), y)
+        loss.backward()
+        return loss.detach(), {name: weight.grad for name, weight in net.named_parameters()}
+
+    return run
+
+
+def training_step(net, task):
+    optimiser = torch.optim.SGD(net.parameters(), lr=task.learning_rate, momentum=task.momentum, fused=True)
+    net.train()
+
+    def step(x, y):
+        optimiser.zero_grad()
+        loss = cross_entropy(forward(net, task, x), y)
+        loss.backward()
+        optimiser.step()
+        return loss.detach()
+
+    return step
+
+
+def inference_step(net, task):
+    net.eval()
+
+    @torch.inference_mode()
+    def step(x):
+        return forward(net.features, task, x)
+
+    return step

@@ -1,0 +1,96 @@
+"""ResNet-50 v1.5: 2,048 features per image after the average pool; training adds dense 2048-1000.
+
+v1.5 has the stride of a down-sampling block in its 3x3 convolution, as torchvision and MLPerf have it.
+4.1 billion multiply-adds forward per image, 25,557,032 parameters. Images are uniform noise, as published.
+Batch normalisation: epsilon 1e-5; in training the batch's biased variance normalises and the running
+statistics move by 0.1 (the variance unbiased). Training: mean softmax cross-entropy, SGD with the
+learning rate outside the velocity, no weight decay.
+Source: He et al., 2015; pytorch/vision, models/resnet.py; ilkarman/DeepLearningFrameworks, ResNet-50 inference.
+"""
+
+from collections import OrderedDict
+from typing import NamedTuple
+
+import numpy
+
+from stele_worker.tasks.initialisers import he_normal, uniform, zeros
+
+SCALES = {
+    "smoke": {"batch": 2, "train": 8, "test": 8},
+    "quick": {"batch": 8, "train": 64, "test": 160},
+    "paper": {},
+}
+
+# (blocks, width, stride of the first block); a block's output has four times its width
+STAGES = ((3, 64, 1), (4, 128, 2), (6, 256, 2), (3, 512, 2))
+
+
+class Task(NamedTuple):
+    name: str = "resnet50"
+    data: str = None  # made from the seed
+    batch: int = 32
+    epochs: int = 1
+    train: int = 1280  # images
+    test: int = 1280  # images
+    image: int = 224  # pixels
+    features: int = 2048
+    classes: int = 1000
+    epsilon: float = 1e-5  # of batch normalisation
+    statistics: float = 0.1  # how far running statistics move to the batch's
+    learning_rate: float = 0.01
+    momentum: float = 0.9
+    dropout: tuple = ()
+    dtype: str = "float32"  # of the arithmetic; the parameters stay float32
+    seed: int = 0
+
+
+def blocks():
+    """(name, inputs, width, stride) of the sixteen bottleneck blocks, in order."""
+    inputs = 64
+    for stage, (count, width, stride) in enumerate(STAGES, 1):
+        for block in range(count):
+            yield "layer{}.{}".format(stage, block), inputs, width, stride if block == 0 else 1
+            inputs = 4 * width
+
+
+def convolutions():
+    """(name, its batch normalisation's name, shape) of the 53 convolutions, in torchvision's order."""
+    yield "conv1", "bn1", (64, 3, 7, 7)
+    for name, inputs, width, _ in blocks():
+        yield name + ".conv1", name + ".bn1", (width, inputs, 1, 1)
+        yield name + ".conv2", name + ".bn2", (width, width, 3, 3)
+        yield name + ".conv3", name + ".bn3", (4 * width, width, 1, 1)
+        if name.endswith(".0"):
+            yield name + ".downsample.0", name + ".downsample.1", (4 * width, inputs, 1, 1)
+
+
+def weights(seed):
+    """Named float32 arrays under torchvision's names: convolutions (out, in, height, width), dense (out, in).
+
+    Scales near one, and running statistics away from 0 and 1, so that a normalisation that ignores
+    either is seen. The last scale of a block is small, which keeps sixteen residual sums bounded.
+    """
+    rng = numpy.random.RandomState(seed)
+    arrays = OrderedDict()
+    for convolution, norm, shape in convolutions():
+        arrays[convolution + ".weight"] = he_normal(rng, shape)
+        centre = 0.2 if norm.endswith("bn3") else 1.0
+        arrays[norm + ".weight"] = centre * (1 + uniform(rng, 0.1, shape[:1]))
+        arrays[norm + ".bias"] = uniform(rng, 0.1, shape[:1])
+        arrays[norm + ".running_mean"] = uniform(rng, 0.1, shape[:1])
+        arrays[norm + ".running_var"] = 1 + uniform(rng, 0.1, shape[:1])
+    arrays["fc.weight"] = uniform(rng, 2048**-0.5, (1000, 2048))
+    arrays["fc.bias"] = zeros((1000,))
+    return arrays
+
+
+def inputs(raw):
+    """float32 images, as they are."""
+    return raw
+
+
+def example(batch, seed):
+    """Images float32 (batch, 224, 224, 3) uniform in [0, 1), labels int32 (batch,)."""
+    rng = numpy.random.RandomState(seed)
+    images = rng.uniform(size=(batch, 224, 224, 3)).astype(numpy.float32)
+    return images, rng.randint(0, 1000, batch).astype(numpy.int32)

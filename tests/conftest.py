@@ -1,0 +1,70 @@
+"""Two fakes: ``oracle``, true arithmetic in a real worker, and ``scripted``, answers written in advance."""
+
+import pytest
+
+from fakes import scripted_environment
+from stele.environments import ORACLE
+from stele.run import Run
+from stele.settings import Settings
+from stele.worker import Worker
+
+
+@pytest.fixture
+def start(tmp_path):
+    """start(environment) -> a live Worker, ended with the test."""
+    workers = []
+
+    def start(environment, **options):
+        variables = Settings(device="cpu", threads=1).variables()
+        workers.append(Worker(environment, log=tmp_path / "worker.log", variables=variables, **options))
+        return workers[-1]
+
+    yield start
+    for worker in workers:
+        worker.close(patiently=False)
+
+
+@pytest.fixture
+def scripted(start):
+    """scripted(verb="deed", seconds=[...]) -> a Worker that does as it is told."""
+
+    def scripted(patience=20.0, **script):
+        return start(scripted_environment(script), patience=patience)
+
+    return scripted
+
+
+@pytest.fixture
+def oracle(start):
+    """A Worker that computes in NumPy."""
+    return start(ORACLE)
+
+
+@pytest.fixture
+def run():
+    """A Run as a quiet machine would give it: a slow first step, then 10, 11, 12 ms again and again."""
+    return Run(
+        when="2026-01-02T03:04:05.678+00:00",
+        environment="torch",
+        label="PyTorch",
+        versions={"torch": "2.13.0", "cuda": None},
+        task="cnn",
+        phase="train",
+        scale="quick",
+        settings={"device": "cpu", "precision": "fp32", "threads": 2, "deterministic": False, "seed": 0},
+        flags={"threads": 2},
+        plan={"warmup": {"window": 5, "tolerance": 0.05, "most": 20}},
+        machine={"processor": "Abacus 3000", "processors": 2, "gpus": []},
+        data={"origin": "official", "fingerprint": "0123456789abcdef"},
+        weights="seeded",
+        import_seconds=1.25,
+        seconds=(0.5, *[0.010, 0.011, 0.012] * 10),
+        warmup=1,
+        steady=True,
+        batch=64,
+        host_memory=300 * 2**20,
+        device_memory=None,
+        losses=(2.3, *[2.0] * 30),
+        accuracy=0.36,
+        evaluated=6400,
+    )

@@ -1,0 +1,19 @@
+"""The scripted fake as an environment: see ``scripted.py``."""
+
+import json
+import sys
+from pathlib import Path
+
+from stele.environments import Environment
+
+SCRIPTED = Path(__file__).with_name("scripted.py")
+
+
+def scripted_environment(script, name="scripted"):
+    return Environment(
+        name=name,
+        label="Scripted",
+        framework="scripted",
+        variables={"SCRIPT": json.dumps(script)},
+        command=(sys.executable, str(SCRIPTED)),
+    )

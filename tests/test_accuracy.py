@@ -1,0 +1,51 @@
+import dataclasses
+
+import pytest
+
+from stele import accuracy
+from stele.errors import SteleError
+
+
+@pytest.fixture
+def file(tmp_path, run):
+    path = tmp_path / "accuracy.json"
+    accuracy.add(run, [0.35, 0.36, 0.37, 0.36, 0.35, 0.36], "6 seeds of torch 2.13.0", path)
+    return path
+
+
+def test_an_accuracy_inside_the_band_is_no_surprise(run, file):
+    assert accuracy.surprise(run, file) is None
+
+
+@pytest.mark.parametrize("value", [0.1, 0.28, 0.44])
+def test_an_accuracy_outside_the_band_is_a_sentence(run, file, value):
+    sentence = accuracy.surprise(dataclasses.replace(run, accuracy=value), file)
+    assert sentence.startswith(f"accuracy {value:.2%} lies outside [")
+    assert "6 seeds of torch 2.13.0" in sentence
+
+
+def test_other_data_or_another_scale_has_no_band(run, file):
+    other = {"origin": "from STELE_DATA", "fingerprint": "f" * 16}
+    assert accuracy.band(dataclasses.replace(run, data=other), file) is None
+    assert accuracy.band(dataclasses.replace(run, scale="smoke"), file) is None
+
+
+def test_at_paper_scale_on_official_data_the_published_rows_are_the_band(run, file):
+    paper = dataclasses.replace(run, scale="paper")
+    assert accuracy.band(paper, file) == (0.753, 0.790, "published rows")
+
+
+def test_a_loss_that_is_not_finite_is_a_surprise_whatever_the_accuracy(run, file):
+    diverged = dataclasses.replace(run, losses=(2.3, None))
+    assert accuracy.surprise(diverged, file) == "the loss of step 2 is not finite"
+
+
+def test_recording_a_band_keeps_the_others(run, file):
+    accuracy.add(dataclasses.replace(run, task="gru"), [0.8] * 5, "source", file)
+    assert accuracy.band(run, file) is not None
+
+
+def test_a_damaged_file_is_named(run, tmp_path):
+    (tmp_path / "accuracy.json").write_text("{")
+    with pytest.raises(SteleError, match=r"accuracy\.json is not JSON"):
+        accuracy.band(run, tmp_path / "accuracy.json")

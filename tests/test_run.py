@@ -1,0 +1,45 @@
+import dataclasses
+
+import pytest
+
+from stele.errors import SteleError
+from stele.run import Run
+
+
+def test_a_run_survives_as_a_dict(run):
+    assert Run.from_dict(run.to_dict()) == run
+
+
+def test_a_run_cannot_be_changed(run):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        run.batch = 1
+
+
+def test_warm_up_steps_do_not_count_and_are_not_lost(run):
+    assert run.first_step == 0.5
+    assert max(run.counted) == 0.012
+    assert len(run.seconds) == len(run.counted) + 1
+
+
+def test_epoch_and_total_follow_from_the_published_sizes(run):
+    assert run.epoch_seconds(0.01) == pytest.approx(
+        7.81
+    )  # 50,000 images in batches of 64, the last 16 dropped
+    assert run.total_seconds(0.01) == pytest.approx(78.1)
+
+
+def test_inference_of_the_whole_test_set_is_one_epoch(run):
+    infer = dataclasses.replace(run, phase="infer")
+    assert infer.total_seconds(0.01) == infer.epoch_seconds(0.01) == pytest.approx(1.56)
+
+
+def test_an_unknown_field_is_named(run):
+    with pytest.raises(SteleError, match="unknown field 'colour'"):
+        Run.from_dict({**run.to_dict(), "colour": "red"})
+
+
+def test_a_missing_field_is_named(run):
+    values = run.to_dict()
+    del values["batch"]
+    with pytest.raises(SteleError, match="batch"):
+        Run.from_dict(values)

@@ -1,0 +1,188 @@
+"""The suite as a user runs it: ``pytest perf_tests`` in a process of its own, with the two fakes for frameworks."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from fakes import SCRIPTED
+from processes import alive, wait_until
+from stele import environments, parity, store
+
+ROOT = Path(__file__).parents[1]
+SECONDS = [0.5, 0.012, 0.010, 0.011]
+
+
+@pytest.fixture
+def suite(tmp_path):
+    """suite(ids, *options) runs perf_tests on environments that were added with suite.add(id, script)."""
+    return Suite(tmp_path)
+
+
+class Suite:
+    def __init__(self, folder):
+        self.folder = folder
+        self.results = folder / "benchmark.json"
+
+    def add(self, name, **script):
+        script = {"seconds": SECONDS, "numbers": parity.golden("cnn"), **script}
+        self._describe(name, {"SCRIPT": json.dumps(script)}, command=[sys.executable, str(SCRIPTED)])
+
+    def add_oracle(self):
+        self._describe("numpy", {}, framework="numpy", imports=["numpy"])
+
+    def _describe(self, name, variables, framework="scripted", **facts):
+        lines = [f'label = "{name}"', f'framework = "{framework}"']
+        lines += [f"{key} = {json.dumps(value)}" for key, value in facts.items()]
+        lines += ["[variables]", *(f"{key} = {json.dumps(value)}" for key, value in variables.items())]
+        (self.folder / f"{name}.toml").write_text("\n".join(lines))
+
+    def command(self, *options):
+        fixed = [f"--runs={self.folder / 'runs'}", f"--benchmark-json={self.results}", "--scale=smoke"]
+        fixed += ["--device=cpu", "--threads=1", "-p", "no:cacheprovider", "--benchmark-only"]
+        return [sys.executable, "-m", "pytest", "perf_tests", *fixed, *options]
+
+    def variables(self):
+        return {
+            **os.environ,
+            "STELE_ENVIRONMENTS": str(self.folder),
+            "STELE_CACHE": str(self.folder / "cache"),
+            "STELE_DATA": "",
+            "STELE_OFFLINE": "1",
+        }
+
+    def __call__(self, *options):
+        return subprocess.run(
+            self.command(*options),
+            cwd=ROOT,
+            env=self.variables(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+def test_the_workers_durations_are_what_pytest_benchmark_stores(suite):
+    suite.add("steady")
+    done = suite("--framework=steady", "--task=cnn", "-k", "training")
+    assert done.returncode == 0, done.stdout
+    [benchmark] = json.loads(suite.results.read_text())["benchmarks"]
+    assert benchmark["stats"]["data"] == pytest.approx(SECONDS[1:])
+    assert benchmark["group"] == "cnn train"
+    assert benchmark["name"] == "test_training[cnn-steady]"
+    assert benchmark["extra_info"]["seconds"] == SECONDS
+
+
+def test_each_run_is_written_and_shown(suite):
+    suite.add("steady")
+    done = suite("--framework=steady", "--task=cnn")
+    runs = store.load_all(suite.folder / "runs")
+    assert sorted(run.phase for run in runs) == ["infer", "train"]
+    assert "steady  cnn train  [? 11.0 ?] ms  5,818 images/s  synthetic data" in done.stdout
+
+
+def test_the_oracle_trains_infers_and_agrees(suite):
+    """The whole chain on true arithmetic: data, worker, clock, Run, golden numbers, tables."""
+    suite.add_oracle()
+    done = suite("--framework=numpy", "--task=gru")
+    assert done.returncode == 0, done.stdout
+    assert "2 passed" in done.stdout
+    assert "synthetic" in done.stdout
+    [run] = [run for run in store.load_all(suite.folder / "runs") if run.phase == "train"]
+    assert len(run.seconds) == len(run.losses) == 10
+    assert run.host_memory and run.accuracy is not None and run.versions["numpy"]
+
+
+@pytest.mark.parametrize(
+    ("deed", "sentence"),
+    [
+        ("segfault", "crashed during 'train': killed by SIGSEGV"),
+        ("garbage", "answered garbage during 'train'"),
+    ],
+)
+def test_a_broken_worker_is_one_failing_test_and_the_suite_goes_on(suite, deed, sentence):
+    suite.add("broken", train=deed)
+    suite.add("steady")
+    done = suite("--framework=broken,steady", "--task=cnn", "-k", "training")
+    assert done.returncode == 1
+    assert sentence in done.stdout
+    assert "1 failed, 1 passed" in done.stdout
+    assert "worker.py" not in done.stdout  # the reader sees the sentence, not this house
+
+
+def test_a_hanging_worker_is_one_failing_test(suite):
+    suite.add("hanging", infer="hang")
+    done = suite("--framework=hanging", "--task=cnn", "--patience=1", "-k", "inference")
+    assert "gave no sign of life for 1 s during 'infer' and was stopped" in done.stdout
+    assert "1 failed" in done.stdout
+
+
+def test_a_recipe_that_computes_something_else_fails_and_shows_no_speed(suite):
+    golden = parity.golden("cnn")
+    wrong = {**golden, "logits": (2 * parity.numpy.array(golden["logits"])).tolist()}
+    suite.add("wrong", numbers=wrong)
+    done = suite("--framework=wrong", "--task=cnn", "-k", "inference")
+    assert "1 failed" in done.stdout
+    assert "logits differ from the golden numbers by 1" in done.stdout
+    assert "images/s" not in done.stdout
+
+
+def test_a_framework_that_is_not_installed_is_skipped_with_the_line_to_type(suite):
+    suite._describe("absent", {}, imports=["no_such_framework"])
+    done = suite("--framework=absent", "--task=cnn")
+    assert done.returncode == 0
+    assert "no_such_framework not installed: pip install -e '.[absent]' -c constraints.txt" in done.stdout
+    assert "2 skipped" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        ("--framework=pytorch", "Unknown framework 'pytorch'. Did you mean 'torch'?"),
+        ("--task=cnnn", "Unknown task 'cnnn'. Did you mean 'cnn'?"),
+        ("--precision=tf32", "Precision tf32 needs a GPU"),
+    ],
+)
+def test_a_wrong_option_is_a_usage_error_that_says_what_to_do(suite, option, sentence):
+    done = suite(option)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_no_process_is_left_behind_when_the_suite_is_stopped(suite, ending, tmp_path):
+    note = tmp_path / "pid"
+    source = textwrap.dedent(f"""
+        import os, time
+        from stele_worker import __main__, verbs
+        def hang(request, tell):
+            open({str(note)!r}, "w").write(str(os.getpid()))
+            time.sleep(600)
+        verbs.do = hang
+        __main__.main()
+    """)
+    suite._describe("hanging", {}, command=[sys.executable, "-c", source])
+    command = suite.command("--framework=hanging", "--task=resnet50", "-k", "inference")
+    with subprocess.Popen(
+        command, cwd=ROOT, env=suite.variables(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as running:
+        wait_until(lambda: note.exists() and note.read_text(), seconds=30)
+        running.send_signal(ending)
+        running.wait(30)
+    wait_until(lambda: not alive(int(note.read_text())))
+
+
+def test_collecting_the_suite_imports_no_framework():
+    code = (
+        "import sys, pytest; status = pytest.main(['perf_tests', '--collect-only', '-q']);"
+        "print('FRAMEWORKS', sorted({'torch', 'jax', 'tensorflow', 'keras'} & set(sys.modules)), int(status))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert "FRAMEWORKS [] 0" in done.stdout
+    assert f"[cnn-{environments.names()[0]}]" in done.stdout
