@@ -90,6 +90,6 @@ def recall(cache: Path, key: str) -> Known | None:
         note = json.loads((cache / "data" / f"{key}.json").read_text())
         files = {name: cache / path for name, (path, _) in note["files"].items()}
         whole = all(files[name].stat().st_size == size for name, (_, size) in note["files"].items())
-    except (OSError, ValueError):
+        return Known(note["origin"], note["fingerprint"], files) if whole else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return Known(note["origin"], note["fingerprint"], files) if whole else None

@@ -58,7 +58,8 @@ def _float32(tensor: dict[str, Any], shape: tuple[int, ...], where: str) -> NDAr
     if code == "BF16":  # the upper half of a float32
         values = (numpy.frombuffer(data, "<u2").astype(numpy.uint32) << 16).view(numpy.float32)
     else:
-        values = numpy.frombuffer(data, DTYPES[code]).astype(numpy.float32)
+        with numpy.errstate(over="ignore"):  # what overflows is refused below
+            values = numpy.frombuffer(data, DTYPES[code]).astype(numpy.float32)
     if not numpy.isfinite(values).all():
         raise DataError(f"{where} holds values that are not finite.")
     return values.reshape(shape)

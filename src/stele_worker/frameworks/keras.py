@@ -100,7 +100,9 @@ def differentiated(net, loss):
         def run_taped(x, y):
             with tensorflow.GradientTape() as tape:
                 value = loss(y, net(x, training=True))
-            return value, tape.gradient(value, variables)
+            gradients = tape.gradient(value, variables)
+            # an embedding's gradient comes as slices, and Keras' Adam squares those of one row apart
+            return value, [tensorflow.convert_to_tensor(gradient) for gradient in gradients]
 
         return compiled(net, run_taped)
 

@@ -1,40 +1,40 @@
 """CNN on CIFAR-10 in PyTorch: eager, channels last, fused optimiser."""
 
-from collections import OrderedDict
-
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, dropout, max_pool2d, relu
 
 from stele_worker.frameworks.torch import on_device
 
 LAYOUT = "NHWC"
 
 
+class CNN(nn.Module):
+    def __init__(self, task):
+        super().__init__()
+        self.rates = task.dropout
+        self.conv1 = nn.Conv2d(3, 50, 3, padding=1)
+        self.conv2 = nn.Conv2d(50, 50, 3, padding=1)
+        self.conv3 = nn.Conv2d(50, 100, 3, padding=1)
+        self.conv4 = nn.Conv2d(100, 100, 3, padding=1)
+        self.dense1 = nn.Linear(6400, 512)
+        self.dense2 = nn.Linear(512, 10)
+
+    def forward(self, x):
+        x = x.permute(0, 3, 1, 2)  # (batch, 3, 32, 32): a view, channels last in memory
+        x = relu(self.conv1(x))  # (batch, 50, 32, 32)
+        x = relu(max_pool2d(self.conv2(x), 2))  # (batch, 50, 16, 16)
+        x = dropout(x, self.rates[0], self.training)
+        x = relu(self.conv3(x))  # (batch, 100, 16, 16)
+        x = relu(max_pool2d(self.conv4(x), 2))  # (batch, 100, 8, 8)
+        x = dropout(x, self.rates[1], self.training)
+        x = x.flatten(1)  # (batch, 6400)
+        x = dropout(relu(self.dense1(x)), self.rates[2], self.training)
+        return self.dense2(x)  # (batch, 10)
+
+
 def network(task):
-    return nn.Sequential(
-        OrderedDict(
-            [
-                ("conv1", nn.Conv2d(3, 50, 3, padding=1)),  # (batch, 50, 32, 32)
-                ("relu1", nn.ReLU()),
-                ("conv2", nn.Conv2d(50, 50, 3, padding=1)),
-                ("pool2", nn.MaxPool2d(2)),  # (batch, 50, 16, 16)
-                ("relu2", nn.ReLU()),
-                ("drop2", nn.Dropout(task.dropout[0])),
-                ("conv3", nn.Conv2d(50, 100, 3, padding=1)),  # (batch, 100, 16, 16)
-                ("relu3", nn.ReLU()),
-                ("conv4", nn.Conv2d(100, 100, 3, padding=1)),
-                ("pool4", nn.MaxPool2d(2)),  # (batch, 100, 8, 8)
-                ("relu4", nn.ReLU()),
-                ("drop4", nn.Dropout(task.dropout[1])),
-                ("flatten", nn.Flatten()),  # (batch, 6400)
-                ("dense1", nn.Linear(6400, 512)),
-                ("relu5", nn.ReLU()),
-                ("drop5", nn.Dropout(task.dropout[2])),
-                ("dense2", nn.Linear(512, 10)),  # (batch, 10)
-            ]
-        )
-    )
+    return CNN(task)
 
 
 def load(net, weights):
@@ -43,7 +43,6 @@ def load(net, weights):
 
 
 def forward(net, task, x):
-    x = x.permute(0, 3, 1, 2)  # (batch, 3, 32, 32): a view, channels last in memory
     with torch.autocast(x.device.type, getattr(torch, task.dtype), enabled=task.dtype != "float32"):
         return net(x).float()
 

@@ -55,8 +55,8 @@ def bottleneck(net, name, x, task, moved, stride):
 
 def features(net, task, x, moved=None):
     x = x.astype(task.dtype)  # (batch, 224, 224, 3)
-    x = relu(normalisation(net, "bn1", convolution(net, "conv1", x, 2), task, moved))  # (batch, 112, 112, 64)
-    x = pool(x)  # (batch, 56, 56, 64)
+    x = normalisation(net, "bn1", convolution(net, "conv1", x, 2), task, moved)  # (batch, 112, 112, 64)
+    x = pool(relu(x))  # (batch, 56, 56, 64)
     for name, _, _, stride in blocks():
         x = bottleneck(net, name, x, task, moved, stride)
     return x.astype(jnp.float32).mean((1, 2))  # (batch, 2048), from (batch, 7, 7, 2048)

@@ -1,0 +1,40 @@
+"""A bare loop over one recipe, as one would write it by hand: what the suite's step time is held against.
+
+    python perf_tests/bare.py FRAMEWORK TASK PHASE THREADS TRAIN_X.npy TRAIN_Y.npy
+
+prints the duration of every step, in seconds, as a JSON list. It uses recipes and tasks, so that both sides compute
+the same, and nothing of clock, protocol, worker or host.
+"""
+
+import json
+import sys
+from time import perf_counter
+
+import numpy
+
+from stele_worker import frameworks, recipes, tasks
+
+
+def main(name: str, task_name: str, phase: str, threads: str, x_file: str, y_file: str) -> None:
+    framework, recipe, module = frameworks.load(name), recipes.load(task_name, name), tasks.load(task_name)
+    settings = {"device": "cpu", "precision": "fp32", "autotune": True, "deterministic": False, "seed": 0}
+    framework.configure({**settings, "threads": int(threads)})
+    task = tasks.make(task_name, "quick")
+    rows = tasks.subset(task.train, len(numpy.load(y_file)))
+    x = framework.put(module.inputs(numpy.load(x_file)[rows]))
+    y = framework.put(numpy.load(y_file)[rows])
+    net = recipe.load(recipe.network(task), module.weights(0))
+    step = recipe.training_step(net, task) if phase == "train" else recipe.inference_step(net, task)
+    seconds = []
+    for batch in tasks.batch_order(task, 0):
+        arguments = [framework.take(array, batch) for array in ((x, y) if phase == "train" else (x,))]
+        framework.wait(arguments)
+        start = perf_counter()
+        result = step(*arguments)
+        framework.wait(result)
+        seconds.append(perf_counter() - start)
+    print(json.dumps(seconds))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
