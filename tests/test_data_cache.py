@@ -88,23 +88,6 @@ def test_the_fingerprint_changes_with_a_single_value():
     assert cache.fingerprint(ARRAYS) == cache.fingerprint(dict(ARRAYS))
 
 
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):
-    (tmp_path / "note").write_bytes(b"old")
-
-    def save(file):
-        file.write(b"half")
-        raise OSError("No space left on device")
-
-    with pytest.raises(OSError, match="No space"):
-        cache.write(tmp_path / "note", save)
-    assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"old"]
-
-
-def test_a_file_is_not_seen_before_it_is_whole(tmp_path):
-    cache.write(tmp_path / "a" / "note", lambda file: not (tmp_path / "a" / "note").exists() or 1 / 0)
-    assert (tmp_path / "a" / "note").exists()
-
-
 def test_importing_stele_data_stays_quick():
     """No progress bar and no weights' reader until one is needed."""
     code = "import sys, stele.data; print({'rich', 'safetensors', 'platformdirs'} & set(sys.modules))"

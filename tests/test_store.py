@@ -18,19 +18,6 @@ def test_runs_are_loaded_the_oldest_first(run, tmp_path):
     assert store.load_all(tmp_path) == [run, later]
 
 
-def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
-    path = tmp_path / "run.json"
-    store.write(path, "old")
-
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(store.Path, "replace", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        store.write(path, "new")
-    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("run.json", "old")]
-
-
 @pytest.mark.parametrize(
     "content", ["", "{", "[]", '{"format": 99, "run": {}}', '{"format": 1, "run": {"a": 1}}']
 )

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from stele import accuracy, environments, measure, parity, report, store
+from stele import accuracy, environments, files, measure, parity, report, store
 from stele.errors import SteleError
 from stele.settings import Settings
 from stele.worker import Worker
@@ -58,7 +58,7 @@ def table(chosen: argparse.Namespace) -> None:
         print(text)
         return
     old = chosen.write.read_text(encoding="utf-8")
-    store.write(chosen.write, report.between_markers(old, text, chosen.write.name))
+    files.write_text(chosen.write, report.between_markers(old, text, chosen.write.name))
 
 
 def rebase(chosen: argparse.Namespace) -> None:

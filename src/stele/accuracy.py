@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stele import statistics, store
+from stele import files, statistics
 from stele.errors import SteleError
 from stele.run import Run
 
@@ -55,7 +55,7 @@ def add(run: Run, accuracies: list[float], source: str, file: Path = FILE) -> No
     bands = read(file)
     entry = {"accuracies": accuracies, "source": source}
     bands.setdefault(run.task, {}).setdefault(run.scale, {})[run.data["fingerprint"]] = entry
-    store.write(file, json.dumps(bands, indent=1) + "\n")
+    files.write_text(file, json.dumps(bands, indent=1) + "\n")
 
 
 def read(file: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy
 
-from stele import store
+from stele import files
 from stele.errors import SteleError
 
 FOLDER = Path(__file__).parents[2] / "baselines" / "parity"
@@ -40,9 +40,8 @@ def golden(task: str, folder: Path = FOLDER) -> dict[str, Any]:
 
 def save(task: str, numbers: dict[str, Any], folder: Path = FOLDER) -> Path:
     """Write golden numbers, rounded to the nine digits that tell two float32 apart."""
-    folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(rounded(numbers), indent=1)
-    store.write(folder / f"{task}.json", text + "\n")
+    files.write_text(folder / f"{task}.json", text + "\n")
     return folder / f"{task}.json"
 
 

@@ -4,9 +4,9 @@ Format 1 (2026-11): {"format": 1, "run": {...}}, the fields of ``stele.run.Run``
 """
 
 import json
-import uuid
 from pathlib import Path
 
+from stele import files
 from stele.errors import SteleError
 from stele.run import Run
 
@@ -15,21 +15,10 @@ FORMAT = 1
 
 def save(run: Run, folder: Path) -> Path:
     """Write a Run into ``folder`` and return its path. Never overwrites another."""
-    folder.mkdir(parents=True, exist_ok=True)
     moment = run.when.replace(":", "").replace("-", "")
     name = f"{moment}-{run.environment}-{run.task}-{run.phase}.json"
-    write(folder / name, json.dumps({"format": FORMAT, "run": run.to_dict()}, indent=1) + "\n")
+    files.write_text(folder / name, json.dumps({"format": FORMAT, "run": run.to_dict()}, indent=1) + "\n")
     return folder / name
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def load(path: Path) -> Run:

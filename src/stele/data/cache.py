@@ -9,15 +9,14 @@ A file appears under its name only when it is whole, so two processes may write 
 import hashlib
 import json
 import os
-import uuid
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy
 
 from stele.data.source import Arrays
+from stele.files import write
 
 LAYOUT = 1  # raise it when the same sources are to give other arrays
 
@@ -44,18 +43,6 @@ def fingerprint(arrays: Arrays) -> str:
     for array in arrays.values():
         digest.update(numpy.ascontiguousarray(array).data)
     return digest.hexdigest()[:16]
-
-
-def write(path: Path, save: Callable[[IO[bytes]], object]) -> None:
-    """``save`` writes a temporary file beside ``path``, which then takes its place."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            save(file)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 class Known(NamedTuple):

@@ -20,11 +20,9 @@ def configure(settings):
     jax.config.update("jax_default_matmul_precision", PRECISIONS[settings["precision"]])
     try:
         jax.devices()
-    except RuntimeError as error:
-        sentence = "JAX {} sees no {} device ({}). Install jax[cuda13] on a machine with a GPU, {}"
-        raise RuntimeError(
-            sentence.format(jax.__version__, settings["device"], error, "or ask for device cpu.")
-        )
+    except (RuntimeError, AssertionError) as error:  # the second where the CUDA plugin is not installed
+        sentence = "JAX {} sees no {} device. Install jax[cuda13] beside a GPU, or ask for device cpu."
+        raise RuntimeError(sentence.format(jax.__version__, settings["device"].upper())) from error
 
 
 def options(settings):

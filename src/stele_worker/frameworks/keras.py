@@ -12,7 +12,6 @@ import keras
 from stele_worker.frameworks import load
 
 BACKEND = keras.backend.backend()
-LAYOUT = "NHWC"
 native = load(BACKEND)
 put, take, wait, fetch, peak_memory = native.put, native.take, native.wait, native.fetch, native.peak_memory
 
@@ -32,7 +31,7 @@ def configure(settings):
         scope.__enter__()
     keras.utils.set_random_seed(settings["seed"])
     keras.config.set_floatx("float32")
-    keras.config.set_image_data_format("channels_last" if LAYOUT == "NHWC" else "channels_first")
+    keras.config.set_image_data_format("channels_last")  # no slower than channels_first on any
 
 
 def versions():
@@ -73,116 +72,55 @@ def jit_compile(recurrent):
 
 
 def compiled(net, function):
-    recurrent = any(isinstance(layer, keras.layers.RNN) for layer in net.layers)
-    if BACKEND == "tensorflow":
-        import tensorflow
+    if BACKEND == "torch":
+        return function
+    import tensorflow
 
-        return tensorflow.function(function, autograph=False, jit_compile=jit_compile(recurrent))
-    return function
+    recurrent = any(isinstance(layer, keras.layers.RNN) for layer in net.layers)
+    return tensorflow.function(function, autograph=False, jit_compile=jit_compile(recurrent))
 
 
 def differentiated(net, loss):
     """run(x, y) -> (loss, a gradient for each of net.trainable_variables)."""
-    variables = net.trainable_variables
-    if BACKEND == "jax":
-        import jax
+    if BACKEND != "jax":
+        return compiled(net, backward(net, loss))
+    import jax
 
-        run = jax.jit(jax.value_and_grad(stateless(net, loss), has_aux=True))
+    variables, others = net.trainable_variables, net.non_trainable_variables
+    run = jax.jit(stateless(net, loss))
 
-        def run_stateless(x, y):
-            (value, _), gradients = run(values(variables), values(net.non_trainable_variables), x, y)
-            return value, gradients
+    def step(x, y):
+        settle(net)
+        (value, _), gradients = run(values(variables), values(others), x, y)
+        return value, gradients
 
-        return run_stateless
-    if BACKEND == "tensorflow":
-        import tensorflow
-
-        def run_taped(x, y):
-            with tensorflow.GradientTape() as tape:
-                value = loss(y, net(x, training=True))
-            gradients = tape.gradient(value, variables)
-            # an embedding's gradient comes as slices, and Keras' Adam squares those of one row apart
-            return value, [tensorflow.convert_to_tensor(gradient) for gradient in gradients]
-
-        return compiled(net, run_taped)
-
-    def run_eager(x, y):
-        net.zero_grad()
-        value = loss(y, net(x, training=True))
-        value.backward()
-        return value.detach(), [variable.value.grad for variable in variables]
-
-    return run_eager
+    return step
 
 
 def trained(net, optimiser, loss):
     """step(x, y) -> loss, after which the parameters have moved."""
-    variables = net.trainable_variables
-    optimiser.build(variables)
+    optimiser.build(net.trainable_variables)
     if BACKEND == "jax":
         return trained_stateless(net, optimiser, loss)
-    run = differentiated(net, loss)
+    run = backward(net, loss)
 
     def step(x, y):
         value, gradients = run(x, y)
-        optimiser.apply(gradients, variables)
+        optimiser.apply(gradients, net.trainable_variables)
         return value
 
     return compiled(net, step)
 
 
-def stateless(net, loss):
-    def compute(trainable, others, x, y):
-        logits, others = net.stateless_call(trainable, others, x, training=True)
-        return loss(y, logits), others
-
-    return compute
-
-
-def trained_stateless(net, optimiser, loss):
-    import jax
-
-    groups = net.trainable_variables, net.non_trainable_variables, optimiser.variables
-    run = jax.value_and_grad(stateless(net, loss), has_aux=True)
-
-    def update(state, x, y):
-        trainable, others, slots = state
-        (value, others), gradients = run(trainable, others, x, y)
-        trainable, slots = optimiser.stateless_apply(slots, gradients, trainable)
-        return value, (trainable, others, slots)
-
-    update = jax.jit(update, donate_argnums=0)
-
-    def step(x, y):
-        # as fit does: the state goes from step to step, and into the variables when they are next read
-        _, state = unsettled.get(net) or (groups, [values(group) for group in groups])
-        value, state = update(state, x, y)
-        unsettled[net] = groups, state
-        return value
-
-    return step
-
-
-def settle(net):
-    """Give the variables of a network in training their values, where the steps keep them (JAX)."""
-    for variables, numbers in zip(*unsettled.pop(net, ((), ()))):
-        for variable, number in zip(variables, numbers):
-            variable.assign(number)
-
-
-def values(variables):
-    return [variable.value for variable in variables]
-
-
 def inferred(net, output):
     """step(x) -> the network's tensor ``output``, for inference."""
     model = keras.Model(net.inputs, output)
+    if BACKEND == "tensorflow":
+        return compiled(net, lambda x: model(x, training=False))
     if BACKEND == "torch":
         import torch
 
         return torch.inference_mode()(lambda x: model(x, training=False))
-    if BACKEND == "tensorflow":
-        return compiled(net, lambda x: model(x, training=False))
     import jax
 
     variables, others = model.trainable_variables, model.non_trainable_variables
@@ -193,3 +131,73 @@ def inferred(net, output):
         return run(values(variables), values(others), x)
 
     return step
+
+
+def backward(net, loss):
+    """As ``differentiated``, where Keras keeps its variables: TensorFlow and PyTorch."""
+    variables = net.trainable_variables
+    if BACKEND == "torch":
+
+        def run(x, y):
+            net.zero_grad()
+            value = loss(y, net(x, training=True))
+            value.backward()
+            return value.detach(), [variable.value.grad for variable in variables]
+
+        return run
+    import tensorflow
+
+    def run_taped(x, y):
+        with tensorflow.GradientTape() as tape:
+            value = loss(y, net(x, training=True))
+        # an embedding's gradient comes as slices, and Keras' Adam squares those of one row one by one
+        return value, [tensorflow.convert_to_tensor(slope) for slope in tape.gradient(value, variables)]
+
+    return run_taped
+
+
+def stateless(net, loss):
+    """(parameters, other variables, x, y) -> ((loss, other variables), gradients), for JAX."""
+    import jax
+
+    def compute(parameters, others, x, y):
+        logits, others = net.stateless_call(parameters, others, x, training=True)
+        return loss(y, logits), others
+
+    return jax.value_and_grad(compute, has_aux=True)
+
+
+def trained_stateless(net, optimiser, loss):
+    import jax
+
+    settle(net)
+    groups = net.trainable_variables, net.non_trainable_variables, optimiser.variables
+    run = stateless(net, loss)
+
+    def update(state, x, y):
+        parameters, others, slots = state
+        (value, others), gradients = run(parameters, others, x, y)
+        parameters, slots = optimiser.stateless_apply(slots, gradients, parameters)
+        return value, (parameters, others, slots)
+
+    update = jax.jit(update, donate_argnums=0)
+
+    def step(x, y):
+        # as in fit, values go from step to step, and into the variables when somebody reads those
+        _, state = unsettled.get(net) or (groups, [values(group) for group in groups])
+        value, state = update(tuple(state), x, y)
+        unsettled[net] = groups, state
+        return value
+
+    return step
+
+
+def settle(net):
+    """Give a network's variables the values that training on JAX has brought them to."""
+    for variables, numbers in zip(*unsettled.pop(net, ((), ()))):
+        for variable, number in zip(variables, numbers):
+            variable.assign(number)
+
+
+def values(variables):
+    return [variable.value for variable in variables]

@@ -16,10 +16,8 @@ def configure(settings):
     device = settings["device"]
     gpus = tf.config.list_physical_devices("GPU")
     if device == "cuda" and not gpus:
-        sentence = (
-            "TensorFlow {} sees no CUDA device. Install tensorflow[and-cuda] on a machine with a GPU, {}"
-        )
-        raise RuntimeError(sentence.format(tf.__version__, "or ask for device cpu."))
+        advice = "Install tensorflow[and-cuda] beside a GPU, or ask for device cpu."
+        raise RuntimeError("TensorFlow {} sees no CUDA device. {}".format(tf.__version__, advice))
     tf.config.set_visible_devices(gpus[:1] if device == "cuda" else [], "GPU")
     for gpu in tf.config.get_visible_devices("GPU"):
         tf.config.experimental.set_memory_growth(gpu, True)

@@ -3,26 +3,28 @@
 import keras
 from keras import layers
 
-from stele_worker.frameworks.keras import LAYOUT, differentiated, inferred, set_policy, trained
+from stele_worker.frameworks.keras import differentiated, inferred, set_policy, trained
+
+LAYOUT = "NHWC"
 
 
-def convolution(name, channels):
-    return layers.Conv2D(channels, 3, padding="same", activation="relu", name=name)
+def convolution(name, channels, activation):
+    return layers.Conv2D(channels, 3, padding="same", activation=activation, use_bias=True, name=name)
 
 
 def network(task):
     set_policy(task)
     return keras.Sequential(
         [
-            keras.Input((32, 32, 3) if LAYOUT == "NHWC" else (3, 32, 32)),
-            convolution("conv1", 50),  # (batch, 32, 32, 50)
-            layers.Conv2D(50, 3, padding="same", name="conv2"),
-            layers.MaxPooling2D(2),  # (batch, 16, 16, 50)
+            keras.Input((32, 32, 3)),
+            convolution("conv1", 50, "relu"),  # (batch, 32, 32, 50)
+            convolution("conv2", 50, None),
+            layers.MaxPooling2D(2, strides=2, padding="valid"),  # (batch, 16, 16, 50)
             layers.ReLU(),
             layers.Dropout(task.dropout[0]),
-            convolution("conv3", 100),  # (batch, 16, 16, 100)
-            layers.Conv2D(100, 3, padding="same", name="conv4"),
-            layers.MaxPooling2D(2),  # (batch, 8, 8, 100)
+            convolution("conv3", 100, "relu"),  # (batch, 16, 16, 100)
+            convolution("conv4", 100, None),
+            layers.MaxPooling2D(2, strides=2, padding="valid"),  # (batch, 8, 8, 100)
             layers.ReLU(),
             layers.Dropout(task.dropout[1]),
             layers.Flatten(),  # (batch, 6400)
@@ -41,7 +43,7 @@ def load(net, weights):
         kernel = weights[name + ".weight"]
         if kernel.ndim == 4:
             kernel = kernel.transpose(2, 3, 1, 0)  # (height, width, in, out)
-        elif name == "dense1" and LAYOUT == "NHWC":  # whose inputs come in the order row, column, channel
+        elif name == "dense1":  # whose inputs come in the order row, column, channel
             kernel = kernel.reshape(512, 100, 8, 8).transpose(2, 3, 1, 0).reshape(6400, 512)
         else:
             kernel = kernel.T  # (in, out)
@@ -49,8 +51,12 @@ def load(net, weights):
     return net
 
 
+def cross_entropy():
+    return keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="sum_over_batch_size")
+
+
 def gradients(net, task):
-    differentiate = differentiated(net, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    differentiate = differentiated(net, cross_entropy())
     names = [name + kind for name in NAMES for kind in (".weight", ".bias")]
 
     def run(x, y):
@@ -61,11 +67,10 @@ def gradients(net, task):
 
 
 def training_step(net, task):
-    return trained(
-        net,
-        keras.optimizers.SGD(task.learning_rate, momentum=task.momentum, nesterov=False),
-        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    optimiser = keras.optimizers.SGD(
+        task.learning_rate, momentum=task.momentum, nesterov=False, weight_decay=None
     )
+    return trained(net, optimiser, cross_entropy())
 
 
 def inference_step(net, task):

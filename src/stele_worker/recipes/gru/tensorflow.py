@@ -1,4 +1,4 @@
-"""GRU on IMDB in TensorFlow: tf.while_loop over time; training compiled by XLA, inference quicker without on a CPU."""
+"""GRU on IMDB in TensorFlow: tf.while_loop over time; XLA compiles training, but would slow inference."""
 
 import tensorflow as tf
 

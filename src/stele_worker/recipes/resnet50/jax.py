@@ -1,6 +1,6 @@
 """ResNet-50 v1.5 in JAX: one jitted step, channels last, weights and optimiser state donated."""
 
-from functools import partial, reduce
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -35,10 +35,8 @@ def normalisation(net, name, x, task, moved):
 
 
 def pool(x):
-    """3x3, stride 2, padded by 1. Not lax.reduce_window: on a CPU its gradient takes six times as long."""
-    x = jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)), constant_values=-jnp.inf)
-    x = reduce(jnp.maximum, [x[:, row : row + x.shape[1] - 2 : 2] for row in range(3)])
-    return reduce(jnp.maximum, [x[:, :, column : column + x.shape[2] - 2 : 2] for column in range(3)])
+    window, strides, padding = (1, 3, 3, 1), (1, 2, 2, 1), ((0, 0), (1, 1), (1, 1), (0, 0))
+    return lax.reduce_window(x, -jnp.inf, lax.max, window, strides, padding)
 
 
 def bottleneck(net, name, x, task, moved, stride):

@@ -3,8 +3,10 @@
 import keras
 from keras import layers
 
-from stele_worker.frameworks.keras import LAYOUT, differentiated, inferred, set_policy, trained
+from stele_worker.frameworks.keras import differentiated, inferred, set_policy, trained
 from stele_worker.tasks.resnet50 import blocks, convolutions
+
+LAYOUT = "NHWC"
 
 
 def convolution(x, name, channels, size, stride):
@@ -17,10 +19,8 @@ def convolution(x, name, channels, size, stride):
 def normalisation(x, task, name):
     # Keras moves the running variance to the batch's biased one, (n - 1) / n of the Task's, having no choice
     # of it; n is 392 values and more at a batch of 8, and what training computes is the same
-    axis = -1 if LAYOUT == "NHWC" else 1
-    return layers.BatchNormalization(
-        axis=axis, momentum=1 - task.statistics, epsilon=task.epsilon, name=plain(name)
-    )(x)
+    momentum = 1 - task.statistics
+    return layers.BatchNormalization(momentum=momentum, epsilon=task.epsilon, name=plain(name))(x)
 
 
 def plain(name):
@@ -41,12 +41,10 @@ def bottleneck(x, task, name, inputs, width, stride):
 
 def network(task):
     set_policy(task)
-    size = task.image
-    images = keras.Input((size, size, 3) if LAYOUT == "NHWC" else (3, size, size))
+    images = keras.Input((task.image, task.image, 3))
     x = layers.ReLU()(normalisation(convolution(images, "conv1", 64, 7, 2), task, "bn1"))
-    x = layers.MaxPooling2D(3, strides=2)(
-        layers.ZeroPadding2D(1)(x)
-    )  # after ReLU a zero never wins; (batch, 56, 56, 64)
+    x = layers.ZeroPadding2D(1)(x)  # for the pool: after ReLU nothing loses to a zero
+    x = layers.MaxPooling2D(3, strides=2, padding="valid")(x)  # (batch, 56, 56, 64)
     for name, inputs, width, stride in blocks():
         x = bottleneck(x, task, name, inputs, width, stride)  # at last (batch, 7, 7, 2048)
     x = layers.GlobalAveragePooling2D(dtype="float32", name="features")(x)  # (batch, 2048)
@@ -62,8 +60,12 @@ def load(net, weights):
     return net
 
 
+def cross_entropy():
+    return keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="sum_over_batch_size")
+
+
 def gradients(net, task):
-    differentiate = differentiated(net, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    differentiate = differentiated(net, cross_entropy())
     dotted = {plain(name): name for row in convolutions() for name in row[:2]}
     dotted["fc"] = "fc"
     kinds = {"kernel": ".weight", "gamma": ".weight", "beta": ".bias", "bias": ".bias"}
@@ -78,8 +80,10 @@ def gradients(net, task):
 
 
 def training_step(net, task):
-    optimiser = keras.optimizers.SGD(task.learning_rate, momentum=task.momentum, nesterov=False)
-    return trained(net, optimiser, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    optimiser = keras.optimizers.SGD(
+        task.learning_rate, momentum=task.momentum, nesterov=False, weight_decay=None
+    )
+    return trained(net, optimiser, cross_entropy())
 
 
 def inference_step(net, task):
