@@ -37,13 +37,13 @@ def test_the_terminal_groups_by_task_and_aligns(run):
     assert report.terminal([infer, slower, run]) == [
         "",
         "cnn train, batch 64, quick",
-        "torch        [10.0 11.0 12.0] ms  5,818 images/s  epoch 8.6 s   first 0.50 s  "
+        "torch        [10.0 11.0 12.0] ms  5,818 images/s  epoch 8.6 s   all 86 s   first 0.50 s  "
         "import 1.2 s  300 MiB  accuracy 36.0%",
-        "keras-torch  [90.0 99.0 108] ms   646 images/s    epoch 77.3 s  first 4.50 s  "
+        "keras-torch  [90.0 99.0 108] ms   646 images/s    epoch 77.3 s  all 773 s  first 4.50 s  "
         "import 1.2 s  300 MiB  accuracy 36.0%",
         "",
         "cnn infer, batch 64, quick",
-        "torch  [10.0 11.0 12.0] ms  5,818 images/s  epoch 1.7 s  first 0.50 s  import 1.2 s  300 MiB",
+        "torch  [10.0 11.0 12.0] ms  5,818 images/s  epoch 1.7 s  all 2 s  first 0.50 s  import 1.2 s  300 MiB",
     ]
 
 

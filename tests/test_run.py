@@ -33,6 +33,13 @@ def test_inference_of_the_whole_test_set_is_one_epoch(run):
     assert infer.total_seconds(0.01) == infer.epoch_seconds(0.01) == pytest.approx(1.56)
 
 
+def test_what_is_derived_follows_from_the_median_step(run):
+    derived = run.derived()
+    assert derived["median_step_seconds"] == 0.011
+    assert derived["samples_per_second"] == pytest.approx(64 / 0.011)
+    assert derived["total_seconds"] == pytest.approx(10 * derived["epoch_seconds"])
+
+
 def test_an_unknown_field_is_named(run):
     with pytest.raises(SteleError, match="unknown field 'colour'"):
         Run.from_dict({**run.to_dict(), "colour": "red"})

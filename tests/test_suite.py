@@ -76,6 +76,7 @@ def test_the_workers_durations_are_what_pytest_benchmark_stores(suite):
     assert benchmark["group"] == "cnn train"
     assert benchmark["name"] == "test_training[cnn-steady]"
     assert benchmark["extra_info"]["seconds"] == SECONDS
+    assert benchmark["extra_info"]["derived"]["samples_per_second"] == pytest.approx(64 / 0.011)
 
 
 def test_each_run_is_written_and_shown(suite):

@@ -73,6 +73,7 @@ def cells(run: Run) -> list[str]:
         f"{interval(step)} ms",
         rate(run, step),
         f"epoch {run.epoch_seconds(step.middle):,.1f} s",
+        f"all {run.total_seconds(step.middle):,.0f} s",
         f"first {run.first_step:.2f} s",
         f"import {run.import_seconds:.1f} s",
         mebibytes(run.host_memory),

@@ -2,6 +2,7 @@
 
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
+from statistics import median
 from typing import Any
 
 from stele.errors import SteleError
@@ -56,6 +57,16 @@ class Run:
         """What the whole published task takes at ``step`` seconds a step, in seconds."""
         epochs = tasks.make(self.task, "paper").epochs if self.phase == "train" else 1
         return epochs * self.epoch_seconds(step)
+
+    def derived(self) -> dict[str, float]:
+        """What follows from the median step: samples per second, and seconds for an epoch and the whole task."""
+        step = median(self.counted)
+        return {
+            "median_step_seconds": step,
+            "samples_per_second": self.batch / step,
+            "epoch_seconds": self.epoch_seconds(step),
+            "total_seconds": self.total_seconds(step),
+        }
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
