@@ -24,9 +24,8 @@ def configure(settings):
     tf.config.threading.set_intra_op_parallelism_threads(settings["threads"])
     tf.config.threading.set_inter_op_parallelism_threads(settings["threads"])
     tf.config.experimental.enable_tensor_float_32_execution(settings["precision"] == "tf32")
-    os.environ["TF_CUDNN_USE_AUTOTUNE"] = (
-        "1" if settings["autotune"] else "0"
-    )  # read at the first convolution
+    # read at the first convolution
+    os.environ["TF_CUDNN_USE_AUTOTUNE"] = "1" if settings["autotune"] else "0"
     tf.random.set_seed(settings["seed"])
     if settings["deterministic"]:
         tf.config.experimental.enable_op_determinism()

@@ -21,9 +21,8 @@ def load(net, weights):
 
 def convolution(net, name, x):
     kernel, bias = tf.cast(net[name + ".weight"], x.dtype), tf.cast(net[name + ".bias"], x.dtype)
-    return tf.nn.bias_add(
-        tf.nn.conv2d(x, kernel, strides=1, padding="SAME"), bias
-    )  # at stride 1: 1 all round
+    x = tf.nn.conv2d(x, kernel, strides=1, padding="SAME")  # at stride 1: by 1 all round
+    return tf.nn.bias_add(x, bias)
 
 
 def pool(x):

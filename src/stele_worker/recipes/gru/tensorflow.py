@@ -64,9 +64,8 @@ def training_step(net, task):
         slopes = tape.gradient(loss, net)
         count.assign_add(1.0)
         for name, weight in net.items():
-            slope = tf.convert_to_tensor(
-                slopes[name]
-            )  # the embedding's comes as rows; Adam moves all of them
+            # the embedding's comes as rows, and Adam moves all of them
+            slope = tf.convert_to_tensor(slopes[name])
             mean[name].assign(task.beta1 * mean[name] + (1 - task.beta1) * slope)
             square[name].assign(task.beta2 * square[name] + (1 - task.beta2) * slope * slope)
             m = mean[name] / (1 - task.beta1**count)

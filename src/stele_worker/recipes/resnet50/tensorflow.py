@@ -55,9 +55,8 @@ def bottleneck(net, name, x, task, training, stride):
 
 def features(net, task, x, training=False):
     x = tf.cast(x, task.dtype)  # (batch, 224, 224, 3)
-    x = tf.nn.relu(
-        normalisation(net, "bn1", convolution(net, "conv1", x, 2), task, training)
-    )  # (batch, 112, 112, 64)
+    x = convolution(net, "conv1", x, 2)  # (batch, 112, 112, 64)
+    x = tf.nn.relu(normalisation(net, "bn1", x, task, training))
     x = pool(x)  # (batch, 56, 56, 64)
     for name, _, _, stride in blocks():
         x = bottleneck(net, name, x, task, training, stride)
