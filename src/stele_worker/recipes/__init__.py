@@ -8,6 +8,8 @@ load(net, weights) -> net          neutral named arrays (see the Task) into this
 gradients(net, task) -> run        run(x, y) -> (loss, {parameter: gradient})
 training_step(net, task) -> step   step(x, y) -> loss, a scalar; the parameters move
 inference_step(net, task) -> step  step(x) -> logits or features, float32
+
+Make a step when its turn has come: an eager framework then switches the network to training or inference.
 """
 
 import importlib
