@@ -24,10 +24,10 @@ def load(net, weights):
 def forward(net, task, x):
     net = jax.tree.map(lambda weight: weight.astype(task.dtype), net)
     x = net["embedding.weight"][x.T]  # (150, batch, 125), for scan goes along the first axis
-    x = x @ net["gru.input_weight"] + net["gru.input_bias"]  # (150, batch, 300): one product for all steps
 
     def cell(h, x):
-        xr, xz, xn = jnp.split(x, 3, axis=1)
+        # one product for all steps, before the scan, takes 1.8 times as long on a CPU, in training 1.1 times
+        xr, xz, xn = jnp.split(x @ net["gru.input_weight"] + net["gru.input_bias"], 3, axis=1)
         hr, hz, hn = jnp.split(h @ net["gru.hidden_weight"] + net["gru.hidden_bias"], 3, axis=1)
         r = sigmoid(xr + hr)  # (batch, 100)
         z = sigmoid(xz + hz)
