@@ -1,5 +1,7 @@
 """Two fakes: ``oracle``, true arithmetic in a real worker, and ``scripted``, answers written in advance."""
 
+from pathlib import Path
+
 import pytest
 
 from fakes import scripted_environment
@@ -7,6 +9,13 @@ from stele.environments import ORACLE
 from stele.run import Run
 from stele.settings import Settings
 from stele.worker import Worker
+
+
+def pytest_collection_modifyitems(items):
+    """A test that hangs ends, and says where it hung."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.timeout(300))
 
 
 @pytest.fixture

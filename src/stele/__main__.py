@@ -11,7 +11,7 @@ from stele.settings import Settings
 from stele.worker import Worker
 from stele_worker import tasks
 
-SEEDS = 10
+SEEDS, FEWEST_SEEDS = 10, 5
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -73,6 +73,8 @@ def rebase(chosen: argparse.Namespace) -> None:
 
 
 def band(chosen: argparse.Namespace) -> None:
+    if chosen.seeds < FEWEST_SEEDS:
+        raise SteleError(f"--seeds {chosen.seeds}: a band needs at least {FEWEST_SEEDS}.")
     fields, notice = measure.inputs(chosen.task)
     print(notice or f"{chosen.task}: data {fields['data_origin']['origin']}", file=sys.stderr)
     plan = measure.Plan(task=chosen.task, phase="train", scale=chosen.scale, **fields)
@@ -85,7 +87,7 @@ def band(chosen: argparse.Namespace) -> None:
             raise SteleError(f"{chosen.task} has no accuracy to measure.")
         accuracies.append(round(run.accuracy, 6))
         print(f"seed {seed}: {run.accuracy:.2%}", flush=True)
-    source = f"{chosen.seeds} seeds of {chosen.framework} {run.versions[run.environment]}, {run.when[:10]}"
+    source = f"{chosen.seeds} seeds of {report.version(run)}, {run.when[:10]}"
     accuracy.add(run, accuracies, source)
     print(accuracy.band(run))
 

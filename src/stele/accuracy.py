@@ -25,11 +25,11 @@ class Band(NamedTuple):
     source: str
 
 
-def band(run: Run, file: Path = FILE) -> Band | None:
+def band(run: Run, file: Path | None = None) -> Band | None:
     """The band for a Run's task, scale and data, or None if none was measured."""
     if run.scale == "paper" and run.data["origin"] == "official" and run.task in PUBLISHED:
         return Band(*PUBLISHED[run.task], "published rows")
-    entry = read(file).get(run.task, {}).get(run.scale, {}).get(run.data["fingerprint"])
+    entry = read(file or FILE).get(run.task, {}).get(run.scale, {}).get(run.data["fingerprint"])
     if entry is None:
         return None
     low, _, high = statistics.prediction(entry["accuracies"])
@@ -37,7 +37,7 @@ def band(run: Run, file: Path = FILE) -> Band | None:
     return Band(max(low, 0.0), min(high, 1.0), entry["source"])
 
 
-def surprise(run: Run, file: Path = FILE) -> str | None:
+def surprise(run: Run, file: Path | None = None) -> str | None:
     """A sentence if a Run's accuracy lies outside its band; None if inside, or if there is no band."""
     if run.losses and None in run.losses:
         return f"the loss of step {run.losses.index(None) + 1} is not finite"
@@ -50,8 +50,9 @@ def surprise(run: Run, file: Path = FILE) -> str | None:
     )
 
 
-def add(run: Run, accuracies: list[float], source: str, file: Path = FILE) -> None:
+def add(run: Run, accuracies: list[float], source: str, file: Path | None = None) -> None:
     """Record the accuracies of several seeds as the band for the task, scale and data of ``run``."""
+    file = file or FILE
     bands = read(file)
     entry = {"accuracies": accuracies, "source": source}
     bands.setdefault(run.task, {}).setdefault(run.scale, {})[run.data["fingerprint"]] = entry

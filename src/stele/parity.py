@@ -26,9 +26,9 @@ TOLERANCE = {
 RESNET50_FACTOR = 10
 
 
-def golden(task: str, folder: Path = FOLDER) -> dict[str, Any]:
+def golden(task: str, folder: Path | None = None) -> dict[str, Any]:
     """The golden numbers of a Task. Raises SteleError if they were never made."""
-    path = folder / f"{task}.json"
+    path = (folder or FOLDER) / f"{task}.json"
     try:
         numbers: dict[str, Any] = json.loads(path.read_text())
     except (OSError, ValueError) as error:
@@ -38,11 +38,11 @@ def golden(task: str, folder: Path = FOLDER) -> dict[str, Any]:
     return numbers
 
 
-def save(task: str, numbers: dict[str, Any], folder: Path = FOLDER) -> Path:
+def save(task: str, numbers: dict[str, Any], folder: Path | None = None) -> Path:
     """Write golden numbers, rounded to the nine digits that tell two float32 apart."""
-    text = json.dumps(rounded(numbers), indent=1)
-    files.write_text(folder / f"{task}.json", text + "\n")
-    return folder / f"{task}.json"
+    path = (folder or FOLDER) / f"{task}.json"
+    files.write_text(path, json.dumps(rounded(numbers), indent=1) + "\n")
+    return path
 
 
 def rounded(value: Any) -> Any:

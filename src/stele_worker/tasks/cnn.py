@@ -16,7 +16,7 @@ from stele_worker.tasks.initialisers import glorot_uniform, zeros
 
 SCALES = {
     "smoke": {"train": 640, "test": 320, "epochs": 1},
-    "quick": {"train": 16384, "test": 6400, "epochs": 1},
+    "quick": {"train": 12288, "test": 6400, "epochs": 1},
     "paper": {},
 }
 
