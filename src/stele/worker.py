@@ -59,7 +59,7 @@ class Worker:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close(patiently=kind is None)
+        self.close(patiently=False)  # its answers have arrived; a goodbye takes a second and tells nothing
 
     def ask(self, verb: str, *, progress: Progress | None = None, **fields: Any) -> dict[str, Any]:
         """Send a request and return its result. Raises WorkerError on an error, a crash, a hang or garbage."""

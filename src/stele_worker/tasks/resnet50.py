@@ -17,7 +17,7 @@ from stele_worker.tasks.initialisers import he_normal, uniform, zeros
 
 SCALES = {
     "smoke": {"batch": 2, "train": 8, "test": 8},
-    "quick": {"batch": 4, "train": 48, "test": 64},
+    "quick": {"batch": 4, "train": 44, "test": 48},
     "paper": {},
 }
 
