@@ -20,9 +20,9 @@ def main(name: str, task_name: str, phase: str, threads: str, x_file: str, y_fil
     settings = {"device": "cpu", "precision": "fp32", "autotune": True, "deterministic": False, "seed": 0}
     framework.configure({**settings, "threads": int(threads)})
     task = tasks.make(task_name, "quick")
-    rows = tasks.subset(task.train, len(numpy.load(y_file)))
-    x = framework.put(module.inputs(numpy.load(x_file)[rows]))
-    y = framework.put(numpy.load(y_file)[rows])
+    inputs, labels = numpy.load(x_file), numpy.load(y_file)
+    rows = tasks.subset(task.train, len(labels))
+    x, y = framework.put(module.inputs(inputs[rows])), framework.put(labels[rows])
     net = recipe.load(recipe.network(task), module.weights(0))
     step = recipe.training_step(net, task) if phase == "train" else recipe.inference_step(net, task)
     seconds = []

@@ -25,7 +25,7 @@ LIMIT = 1.01
 CELLS = ("torch/gru/infer", "torch/gru/train", "jax/gru/train", "torch/cnn/train")
 SETTINGS = Settings(device="cpu", threads=1)
 LOG = Path(".stele/logs/harness.log")
-SKIPPED = 20  # steps of a bare loop that warm it up, as many as a Plan allows
+SKIPPED = measure.WARMUP["quick"]["most"]  # steps of a bare loop that warm it up, as many as a Plan allows
 
 
 def reported(cell: str, plan: measure.Plan) -> float:

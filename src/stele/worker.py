@@ -9,7 +9,6 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import stele_worker
@@ -56,9 +55,7 @@ class Worker:
     def __enter__(self) -> "Worker":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close(patiently=False)  # its answers have arrived; a goodbye takes a second and tells nothing
 
     def ask(self, verb: str, *, progress: Progress | None = None, **fields: Any) -> dict[str, Any]:
