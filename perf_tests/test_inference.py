@@ -4,10 +4,11 @@ import pytest
 
 from fixtures.replay import clock
 
+PHASE = "infer"
 pytestmark = pytest.mark.benchmark(timer=clock)
 
 
 def test_inference(measured, assert_agreement, recorded, environment):
-    run = measured("infer")
-    assert_agreement("infer")
+    run = measured(PHASE)
+    assert_agreement(PHASE)
     recorded(run)

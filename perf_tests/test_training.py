@@ -4,11 +4,12 @@ import pytest
 
 from fixtures.replay import clock
 
+PHASE = "train"
 pytestmark = pytest.mark.benchmark(timer=clock)
 
 
 def test_training(measured, assert_agreement, assert_accuracy, recorded, environment):
-    run = measured("train")
-    assert_agreement("train")
+    run = measured(PHASE)
+    assert_agreement(PHASE)
     assert_accuracy(run)
     recorded(run)

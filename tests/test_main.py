@@ -12,7 +12,7 @@ def test_tables_are_written_between_the_markers(run, tmp_path, capsys):
     store.save(run, tmp_path / "runs")
     page = tmp_path / "README.md"
     page.write_text(f"# Title\n{report.BEGIN}\n{report.END}\nrest\n")
-    assert door.main(["table", f"--runs={tmp_path / 'runs'}", f"--write={page}"]) == 0
+    assert door.main(["table", "--steps", f"--runs={tmp_path / 'runs'}", f"--write={page}"]) == 0
     assert "| PyTorch |" in page.read_text()
     assert page.read_text().startswith("# Title\n")
     assert page.read_text().endswith("rest\n")
@@ -20,12 +20,12 @@ def test_tables_are_written_between_the_markers(run, tmp_path, capsys):
 
 def test_tables_are_printed(run, tmp_path, capsys):
     store.save(run, tmp_path)
-    assert door.main(["table", f"--runs={tmp_path}"]) == 0
+    assert door.main(["table", "--steps", f"--runs={tmp_path}"]) == 0
     assert "| PyTorch |" in capsys.readouterr().out
 
 
 def test_an_error_is_one_sentence_and_status_two(tmp_path, capsys):
-    assert door.main(["table", f"--runs={tmp_path}"]) == 2
+    assert door.main(["table", "--steps", f"--runs={tmp_path}"]) == 2
     captured = capsys.readouterr()
     assert captured.err.startswith("stele: There are no Runs to show.")
     assert "Traceback" not in captured.err
@@ -42,9 +42,10 @@ def test_the_golden_numbers_are_what_the_oracle_makes(monkeypatch, tmp_path, cap
     monkeypatch.setattr(parity, "FOLDER", tmp_path / "parity")
     monkeypatch.chdir(tmp_path)
     assert door.main(["parity", "--rebase", "--task", "gru"]) == 0
-    made = parity.golden("gru", tmp_path / "parity")
+    made = parity.golden("gru", folder=tmp_path / "parity")
     assert made["task"] == committed["task"]
     assert max(parity.errors(made, committed).values()) < 1e-8
+    assert parity.golden("gru", "one-bias", tmp_path / "parity")["task"] != committed["task"]
 
 
 def test_a_band_is_measured_over_seeds(monkeypatch, tmp_path, capsys):
@@ -62,12 +63,12 @@ def test_a_band_is_measured_over_seeds(monkeypatch, tmp_path, capsys):
     monkeypatch.delenv("STELE_DATA", raising=False)
     monkeypatch.setattr(accuracy, "FILE", tmp_path / "accuracy.json")
     monkeypatch.chdir(tmp_path)
-    environments.files.cache_clear()
+    environments.rows.cache_clear()
     assert door.main(["band", "--task=cnn", "--scale=smoke", "--framework=steady", "--seeds=5"]) == 0
     [entry] = accuracy.read(tmp_path / "accuracy.json")["cnn"]["smoke"].values()
     assert entry["accuracies"] == [0.5] * 5
     assert entry["source"].startswith("5 seeds of scripted 1.0")
-    environments.files.cache_clear()
+    environments.rows.cache_clear()
 
 
 def test_a_band_over_four_seeds_is_refused(capsys):

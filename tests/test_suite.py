@@ -1,5 +1,6 @@
 """The suite as a user runs it: ``pytest perf_tests`` in a process of its own, with the two fakes for frameworks."""
 
+import hashlib
 import json
 import os
 import signal
@@ -139,6 +140,41 @@ def test_a_framework_that_is_not_installed_is_skipped_with_the_line_to_type(suit
     assert done.returncode == 0
     assert "no_such_framework not installed: pip install -e '.[absent]' -c constraints.txt" in done.stdout
     assert "2 skipped" in done.stdout
+
+
+def test_a_cell_that_a_row_cannot_fill_is_skipped_with_its_reason(suite):
+    script = {"seconds": SECONDS, "numbers": parity.golden("cnn")}
+    command = [sys.executable, str(SCRIPTED)]
+    suite._describe("narrow", {"SCRIPT": json.dumps(script)}, command=command)
+    with (suite.folder / "narrow.toml").open("a") as file:
+        file.write('\n[absent]\n"cnn train" = "It only infers"\n')
+    done = suite("--framework=narrow", "--task=cnn")
+    assert "1 passed, 1 skipped" in done.stdout
+    assert "It only infers" in done.stdout
+
+
+def test_an_environment_that_was_not_made_is_skipped_with_the_line_to_type(suite):
+    suite.add("steady")
+    done = suite("--framework=jax==0.0.1,steady", "--task=cnn")
+    assert "2 passed, 2 skipped" in done.stdout
+    assert "not made: stele env make 'jax==0.0.1'" in done.stdout
+
+
+def test_an_environment_that_is_broken_fails(suite):
+    """It was there, so that its absence is no excuse."""
+    suite._describe(
+        "spoilt", {}, imports=["json"], python=f"=={sys.version_info.major}.{sys.version_info.minor}.*"
+    )
+    with (suite.folder / "spoilt.toml").open("a") as file:
+        file.write('\n[requirements]\n"json" = "why not"\n')
+    lock = suite.folder / "spoilt.lock"
+    lock.write_text("json==1.0\n")
+    (suite.folder / "cache" / "environments" / hashlib.sha256(lock.read_bytes()).hexdigest()[:16]).mkdir(
+        parents=True
+    )
+    done = suite("--framework=spoilt", "--task=cnn", "-k", "training")
+    assert "'spoilt' is broken: its interpreter is gone: stele env make spoilt" in done.stdout
+    assert "1 failed" in done.stdout or "1 error" in done.stdout
 
 
 @pytest.mark.parametrize(

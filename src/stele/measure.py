@@ -62,7 +62,7 @@ def inputs(task: str) -> tuple[dict[str, Any], str | None]:
 
 def measure(worker: Worker, plan: Plan, settings: Settings, *, progress: Progress | None = None) -> Run:
     """Measure one recipe in a fresh worker. Raises WorkerError if it fails."""
-    facts = machine.facts()
+    facts, form = machine.facts(), worker.environment.forms.get(plan.task)
     framework = configure(worker, settings)
     outcome = worker.ask(
         plan.phase,
@@ -70,6 +70,7 @@ def measure(worker: Worker, plan: Plan, settings: Settings, *, progress: Progres
         task=plan.task,
         scale=plan.scale,
         seed=settings.seed,
+        form=form,
         data=plan.data,
         weights=plan.weights,
         warmup=plan.warmup,
@@ -83,7 +84,7 @@ def measure(worker: Worker, plan: Plan, settings: Settings, *, progress: Progres
             "phase": plan.phase,
             "scale": plan.scale,
             "settings": asdict(settings),
-            "plan": {"warmup": plan.warmup},
+            "plan": {"warmup": plan.warmup, "form": form, "tuned": worker.environment.tuned},
             "machine": facts,
             "data": plan.data_origin,
             "weights": plan.weights_origin,
@@ -95,4 +96,5 @@ def measure(worker: Worker, plan: Plan, settings: Settings, *, progress: Progres
 
 def configure(worker: Worker, settings: Settings) -> dict[str, Any]:
     """Import the framework and set it; return its import time, versions and the flags in force."""
-    return worker.ask("configure", framework=worker.environment.framework, settings=settings.message())
+    asked = {**settings.message(), "tuned": worker.environment.tuned}
+    return worker.ask("configure", framework=worker.environment.framework, settings=asked)

@@ -1,8 +1,8 @@
 """The golden numbers, and what a recipe computed held against them.
 
-``baselines/parity/<task>.json`` holds what the oracle, ``recipes/<task>/numpy.py`` in float64, computes from
-the Task's seeded weights on a small fixed batch: logits, and with dropout off the first loss, the norm of every
-parameter's gradient, and the losses of ten optimiser steps.
+``baselines/parity/<task>.json``, or ``<task>-<form>.json`` for another form of the Task, holds what the oracle,
+``recipes/<task>/numpy.py`` in float64, computes from the Task's seeded weights on a small fixed batch: logits, and
+with dropout off the first loss, the norm of every parameter's gradient, and the losses of ten optimiser steps.
 """
 
 import json
@@ -17,18 +17,23 @@ from stele.errors import SteleError
 FOLDER = Path(__file__).parents[2] / "baselines" / "parity"
 SEED = 0
 
-# the largest relative error allowed, by precision; the sums of ResNet-50 are longer
+# the largest relative error allowed, by precision; the sums of ResNet-50 are longer. Ten losses in fp32 differ by
+# at most 5e-5 where all is well, and by 3e-4 where Adam's epsilon is ten times the Task's
 TOLERANCE = {
-    "fp32": {"logits": 1e-4, "loss": 1e-4, "gradient_norms": 1e-3, "losses": 1e-3},
+    "fp32": {"logits": 1e-4, "loss": 1e-4, "gradient_norms": 1e-3, "losses": 2e-4},
     "tf32": {"logits": 1e-2, "loss": 1e-3, "gradient_norms": 2e-2, "losses": 1e-2},
     "bf16": {"logits": 5e-2, "loss": 1e-2, "gradient_norms": 1e-1, "losses": 5e-2},
 }
 RESNET50_FACTOR = 10
 
 
-def golden(task: str, folder: Path | None = None) -> dict[str, Any]:
-    """The golden numbers of a Task. Raises SteleError if they were never made."""
-    path = (folder or FOLDER) / f"{task}.json"
+def file(task: str, form: str | None, folder: Path | None) -> Path:
+    return (folder or FOLDER) / (f"{task}.json" if form is None else f"{task}-{form}.json")
+
+
+def golden(task: str, form: str | None = None, folder: Path | None = None) -> dict[str, Any]:
+    """The golden numbers of a Task, or of another form of it. Raises SteleError if they were never made."""
+    path = file(task, form, folder)
     try:
         numbers: dict[str, Any] = json.loads(path.read_text())
     except (OSError, ValueError) as error:
@@ -38,9 +43,9 @@ def golden(task: str, folder: Path | None = None) -> dict[str, Any]:
     return numbers
 
 
-def save(task: str, numbers: dict[str, Any], folder: Path | None = None) -> Path:
+def save(task: str, form: str | None, numbers: dict[str, Any], folder: Path | None = None) -> Path:
     """Write golden numbers, rounded to the nine digits that tell two float32 apart."""
-    path = (folder or FOLDER) / f"{task}.json"
+    path = file(task, form, folder)
     files.write_text(path, json.dumps(rounded(numbers), indent=1) + "\n")
     return path
 
@@ -84,6 +89,8 @@ def errors(numbers: dict[str, Any], expected: dict[str, Any]) -> dict[str, float
     if "gradient_norms" in numbers:
         for name, norm in expected["gradient_norms"].items():
             found[f"gradient_norms of {name}"] = relative_error(numbers["gradient_norms"].get(name), norm)
+        for name in numbers["gradient_norms"].keys() - expected["gradient_norms"].keys():
+            found[f"gradient_norms of {name}, which is no parameter of the Task,"] = float("inf")
     return found
 
 

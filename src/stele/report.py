@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from stele import environments
+from stele.environments import names
 from stele.errors import SteleError
 from stele.run import Run
 from stele.settings import Settings
@@ -46,14 +46,19 @@ def remarks(run: Run) -> list[str]:
         found.append("synthetic data")
     if run.task == "resnet50":
         found.append(f"{run.weights} weights")
+    if run.plan.get("form"):
+        found.append(f"{run.task} in the form {run.plan['form']}")
     return found
 
 
 def order(run: Run) -> tuple[int, int, int]:
     """By task, then training before inference, then framework, as the tables stand."""
-    known = environments.names()
-    row = known.index(run.environment) if run.environment in known else len(known)
-    return tasks.NAMES.index(run.task), PHASES.index(run.phase), row
+    return tasks.NAMES.index(run.task), PHASES.index(run.phase), place(run.environment)
+
+
+def place(environment: str) -> int:
+    """A row's place in the tables; what a user pinned comes last."""
+    return names().index(environment) if environment in names() else len(names())
 
 
 def terminal(runs: Iterable[Run]) -> list[str]:
@@ -80,6 +85,12 @@ def cells(run: Run) -> list[str]:
         "" if run.accuracy is None else f"accuracy {run.accuracy:.1%}",
         ", ".join(remarks(run)),
     ]
+
+
+def environments(facts: Sequence[dict[str, str | None]]) -> list[str]:
+    """``stele env list``: name, release, state, and what to do."""
+    columns = ("name", "version", "word", "reason")
+    return aligned([[fact[column] or "" for column in columns] for fact in facts])
 
 
 def mebibytes(count: int | None) -> str:
@@ -126,7 +137,7 @@ HEADER = (
 def task_table(task: str, runs: list[Run]) -> str:
     header = [title.format(SAMPLES[task]) for title in HEADER]
     rows = []
-    for name in sorted({run.environment for run in runs}, key=environments.names().index):
+    for name in sorted({run.environment for run in runs}, key=place):
         phases = {run.phase: run for run in runs if run.environment == name}
         rows.append(row(phases.get("train"), phases.get("infer")))
     lines = [header, ["---", "---", *["---:"] * (len(header) - 2)], *rows]

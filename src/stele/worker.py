@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import stele_worker
-from stele.environments import Environment
+from stele.environments import Environment, builds
 from stele.errors import SteleError
+from stele.settings import Settings
 from stele_worker import protocol
 
 PATIENCE = 600.0  # seconds without a sign of life; compiling a large network for a GPU takes minutes
@@ -26,6 +27,12 @@ Progress = Callable[[dict[str, Any]], None]
 
 class WorkerError(SteleError):
     """A worker that failed, with the end of its log."""
+
+
+def live(environment: Environment, settings: Settings, *, patience: float = PATIENCE) -> "Worker":
+    """A fresh Worker, its log under ``.stele/logs`` here."""
+    log = Path(".stele/logs") / f"{environment.slug}.log"
+    return Worker(environment, log=log, variables=settings.variables(), patience=patience)
 
 
 class Worker:
@@ -90,14 +97,14 @@ class Worker:
     def _start(self, variables: dict[str, str]) -> subprocess.Popen[bytes]:
         with self.log.open("wb") as log:
             return subprocess.Popen(
-                self.environment.command,
+                builds.command(self.environment),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 cwd=self._folder.name,
                 env={
                     **os.environ,
-                    **self.environment.variables,
+                    **builds.variables(self.environment),
                     **variables,
                     "PYTHONPATH": self._folder.name,
                 },

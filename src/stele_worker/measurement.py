@@ -5,7 +5,6 @@ An outcome is a dict:
     warmup           how many leading steps are not counted
     steady           whether the steps had stopped trending by then
     batch            samples per step
-    parameters       number of trained parameters
     host_memory      peak resident memory of the process, bytes; None where unknown
     device_memory    peak memory on the device, bytes; None on a CPU
 and after training

@@ -1,5 +1,7 @@
 """The messages between host and worker: newline-delimited JSON, one request and its answers at a time.
 
+The contract in full, for a worker in another language: docs/protocol.md.
+
 request    {"id": 1, "verb": "train", ...fields of the verb}
 answers    {"id": 1, "progress": {"phase": "train", "done": 3, "of": 150}}     any number of these, then one of
            {"id": 1, "result": {...}}
@@ -8,12 +10,14 @@ answers    {"id": 1, "progress": {"phase": "train", "done": 3, "of": 150}}     a
 verb        fields                                        result
 hello                                                     protocol, python, numpy, pid
 configure   framework, settings                           import_seconds, versions, flags
-train       task, scale, seed, data, weights, warmup      an outcome: see stele_worker.measurement
+train       task, scale, seed, form, data, weights, warmup    an outcome: see stele_worker.measurement
 infer       the same                                      an outcome
-parity      task, phase, seed                             see stele_worker.agreement
+parity      task, phase, seed, form                       see stele_worker.agreement
 
 settings    {"device": "cpu" or "cuda", "threads": 2, "precision": "fp32", "tf32" or "bf16", "autotune": true,
-            "deterministic": false, "seed": 0}
+            "deterministic": false, "seed": 0, "tuned": true}; untuned is a framework as shipped, without
+            what its documentation tells one to turn on
+form        another form of the Task than its own, such as "one-bias", or null
 data        paths of .npy files: {"train_x": ..., "train_y": ..., "test_x": ..., "test_y": ...}, or null
 weights     path of an .npz file of named arrays, or null for the Task's seeded ones
 warmup      {"window": 5, "tolerance": 0.05, "most": 30}: see stele_worker.clock

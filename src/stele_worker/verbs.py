@@ -43,26 +43,29 @@ def configure(tell, framework, settings):
     }
 
 
-def train(tell, task, scale, seed, **fields):
-    framework, task = subject(task, scale, seed)
+def train(tell, task, scale, seed, form=None, **fields):
+    framework, task = subject(task, scale, seed, form)
     return measurement.train(framework, task, tell, **fields)
 
 
-def infer(tell, task, scale, seed, **fields):
-    framework, task = subject(task, scale, seed)
+def infer(tell, task, scale, seed, form=None, **fields):
+    framework, task = subject(task, scale, seed, form)
     return measurement.infer(framework, task, tell, **fields)
 
 
-def parity(tell, task, phase, seed):
-    framework, task = subject(task, "paper", seed)
+def parity(tell, task, phase, seed, form=None):
+    framework, task = subject(task, "paper", seed, form)
     return agreement.check(framework, task, phase)
 
 
-def subject(task, scale, seed):
-    """The framework in force and the Task asked for."""
+def subject(task, scale, seed, form):
+    """The framework in force and the Task asked for, in another form if one is named."""
     if not configured:
         raise RuntimeError("no framework yet: send 'configure' first")
-    return configured["framework"], tasks.make(task, scale, seed=seed, dtype=configured["dtype"])
+    changes = {"seed": seed, "dtype": configured["dtype"]}
+    if form is not None:
+        changes["form"] = form
+    return configured["framework"], tasks.make(task, scale, **changes)
 
 
 VERBS = {"hello": hello, "configure": configure, "train": train, "infer": infer, "parity": parity}

@@ -23,6 +23,11 @@ def make(name, scale, **changes):
     return module.Task(**module.SCALES[scale])._replace(**changes)
 
 
+def forms(name):
+    """The other forms in which a Task may be computed, where a framework lacks its own."""
+    return getattr(load(name), "FORMS", ())
+
+
 def subset(size, total):
     """Which ``size`` of ``total`` samples a scale uses: the same for every seed."""
     return numpy.random.RandomState(0).permutation(total)[:size]

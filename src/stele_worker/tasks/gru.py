@@ -5,6 +5,7 @@ r = sigmoid(W_r x + b_r + U_r h + c_r), z likewise, n = tanh(W_n x + b_n + r * (
 h' = (1 - z) * n + z * h, from h = 0. Reviews are the last 150 tokens, zero-padded at the end without
 a mask, so the last step comes after the padding. Mean softmax cross-entropy over two classes; Adam with
 epsilon outside the root and both moments bias-corrected.
+In the form one-bias, which is Lasagne's, c is zero and not trained.
 Source: github.com/ilkarman/DeepLearningFrameworks, common/params_lstm.py and notebooks; Kingma and Ba, 2015.
 """
 
@@ -14,6 +15,8 @@ from typing import NamedTuple
 import numpy
 
 from stele_worker.tasks.initialisers import glorot_uniform, uniform, zeros
+
+FORMS = ("one-bias",)  # besides the Task's own
 
 SCALES = {
     "smoke": {"train": 640, "test": 320, "epochs": 1},
@@ -33,6 +36,7 @@ class Task(NamedTuple):
     length: int = 150  # tokens
     embedding: int = 125
     hidden: int = 100
+    form: str = "two-bias"
     learning_rate: float = 1e-3
     beta1: float = 0.9
     beta2: float = 0.999

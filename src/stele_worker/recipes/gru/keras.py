@@ -70,7 +70,7 @@ def gradients(net, task):
 
 class Adam(keras.optimizers.Adam):
     # Keras adds epsilon to the root of the second moment before it corrects that moment, where the Task adds
-    # it after: the correction has to be in epsilon too, or the tenth loss is 2e-3 off
+    # it after: the correction has to be in epsilon too, or the tenth loss is 6e-4 off
 
     @property
     def epsilon(self):

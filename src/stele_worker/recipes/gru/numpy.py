@@ -17,10 +17,14 @@ def network(task):
         "dense.weight": (2, task.hidden),
         "dense.bias": (2,),
     }
+    if task.form == "one-bias":
+        del shapes["gru.hidden_bias"]
     return parameters(shapes)
 
 
 def load(net, weights):
+    if "gru.hidden_bias" not in net:
+        weights = {name: array for name, array in weights.items() if name != "gru.hidden_bias"}
     return filled(net, weights)
 
 
@@ -73,7 +77,8 @@ GRU = ("gru.input_weight", "gru.hidden_weight", "gru.input_bias", "gru.hidden_bi
 def forward(net, task, x):
     """(logits, backward)"""
     x, embed = embedding(x, net["embedding.weight"])  # (batch, 150, 125)
-    x, recur = gru(x, *[net[name] for name in GRU])  # (batch, 100)
+    no_bias = numpy.zeros(3 * task.hidden)
+    x, recur = gru(x, *[net.get(name, no_bias) for name in GRU])  # (batch, 100)
     x, classify = dense(x, net["dense.weight"], net["dense.bias"])  # (batch, 2)
 
     def backward(g):

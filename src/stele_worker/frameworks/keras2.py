@@ -1,0 +1,182 @@
+"""Keras 2 around any Task, on the backend that KERAS_BACKEND names: TensorFlow 1, Theano or CNTK.
+
+Its functions take NumPy's arrays and return them: on a CPU, which is all that it computes on here, they are on
+the device. What is here is what a model cannot be asked for in the words of all three backends.
+"""
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # warnings are read at the import
+if os.environ.get("KERAS_BACKEND") == "theano":
+    from stele_worker.frameworks import theano as native  # it sets what Theano reads at its import
+
+import keras
+import numpy
+from keras import backend as K
+
+BACKEND = K.backend()
+LAYOUT = "NHWC" if BACKEND == "tensorflow" else "NCHW"  # on a CPU TensorFlow 1 has no other; the others' own
+AXIS = -1 if LAYOUT == "NHWC" else 1  # of the channels
+
+
+def configure(settings):
+    """See ``stele_worker.frameworks``; settings as in ``stele_worker.protocol``."""
+    name = "Keras {} on {}".format(keras.__version__, BACKEND)
+    if settings["device"] != "cpu":
+        advice = "Its kernels for GPUs are of the CUDA of its time; this row computes on a CPU: ask for device cpu."
+        raise RuntimeError("{} was asked for a GPU. {}".format(name, advice))
+    if settings["precision"] != "fp32":
+        message = "{} has float32 arithmetic on a CPU and no {}: ask for precision fp32."
+        raise RuntimeError(message.format(name, settings["precision"]))
+    K.set_floatx("float32")
+    K.set_epsilon(1e-7)  # where it clips probabilities
+    K.set_image_data_format("channels_last" if LAYOUT == "NHWC" else "channels_first")
+    numpy.random.seed(settings["seed"])  # draws the seed of every layer that has dropout
+    BACKENDS[BACKEND][0](settings)
+
+
+def configure_tensorflow(settings):
+    import tensorflow as tf
+
+    tf.logging.set_verbosity(tf.logging.ERROR)
+    tf.set_random_seed(settings["seed"])
+    config = tf.ConfigProto(
+        intra_op_parallelism_threads=settings["threads"],
+        inter_op_parallelism_threads=settings["threads"],
+        device_count={"GPU": 0},
+    )
+    K.set_session(tf.Session(config=config))
+
+
+def tensorflow_flags():
+    import tensorflow as tf
+
+    config = K.get_session()._config
+    return {
+        "tensorflow": tf.__version__,
+        "threads": config.intra_op_parallelism_threads,
+        "interop_threads": config.inter_op_parallelism_threads,
+    }
+
+
+def configure_theano(settings):
+    native.configure(settings)
+
+
+def theano_flags():
+    return native.flags()
+
+
+def configure_cntk(settings):
+    import cntk
+
+    cntk.device.try_set_default_device(cntk.device.cpu())
+    cntk.cntk_py.set_max_num_cputhreads(settings["threads"])
+    cntk.cntk_py.set_fixed_random_seed(settings["seed"])
+    if settings["deterministic"]:
+        cntk.cntk_py.force_deterministic_algorithms()
+    from keras.backend import cntk_backend
+
+    def batch_normalization(x, mean, var, beta, gamma, epsilon):
+        return K.batch_normalization(x, mean, var, beta, gamma, epsilon=epsilon)
+
+    # in training Keras calls its own with epsilon in the place of an axis, and so normalises with 1e-3
+    cntk_backend.batch_normalization = batch_normalization
+
+
+def cntk_flags():
+    import cntk
+
+    return {
+        "device": str(cntk.device.use_default_device()),
+        "threads": os.environ.get("OMP_NUM_THREADS"),
+        "deterministic": cntk.cntk_py.should_force_deterministic_algorithms(),
+    }
+
+
+BACKENDS = {
+    "tensorflow": (configure_tensorflow, tensorflow_flags),
+    "theano": (configure_theano, theano_flags),
+    "cntk": (configure_cntk, cntk_flags),
+}
+
+
+def versions():
+    module = __import__(BACKEND)
+    return {"keras": keras.__version__, BACKEND: module.__version__, "cuda": None, "cudnn": None}
+
+
+def flags():
+    facts = {"backend": BACKEND, "floatx": K.floatx(), "epsilon": K.epsilon()}
+    facts["image_data_format"] = K.image_data_format()
+    facts.update(BACKENDS[BACKEND][1]())
+    return facts
+
+
+def kernel(array):
+    """A convolution's weight (out, in, height, width) as Keras has it: (height, width, in, out)."""
+    if BACKEND == "theano":  # which convolves, where the others correlate
+        array = array[:, :, ::-1, ::-1]
+    return array.transpose(2, 3, 1, 0)
+
+
+def for_training():
+    """Layers made from now on are for training alone.
+
+    Left to be told at each call, batch normalisation computes what it does in training and what it does in
+    inference, and then selects one.
+    """
+    K.set_learning_phase(1)
+
+
+def for_inference(net, output):
+    """The layers that lead to a network's tensor ``output`` once more, for inference alone."""
+    K.set_learning_phase(0)
+    x = keras.layers.Input(batch_shape=net.input_shape)
+    return keras.Model(x, keras.Model(net.input, output)(x))
+
+
+def differentiated(net, loss):
+    """run(x, y) -> (loss, a gradient for each of net.trainable_weights)."""
+    y = K.placeholder((None, 1))
+    value, weights = K.mean(loss(y, net.output)), net.trainable_weights
+    if BACKEND == "cntk":  # whose gradients are no part of a graph
+
+        def run(x, y_true):
+            batch = {net.input: x.astype("float32"), y: y_true.reshape(-1, 1).astype("float32")}
+            slopes, loss = value.grad(batch, wrt=weights, outputs=[value])
+            return loss, [slopes[weight] for weight in weights]
+
+        return run
+    slopes = K.gradients(value, weights)
+    if BACKEND == "tensorflow":
+        import tensorflow as tf
+
+        slopes = [tf.convert_to_tensor(slope) for slope in slopes]  # an embedding's comes as slices
+    compute = K.function([net.input, y], [value] + slopes)
+
+    def run_compiled(x, y_true):
+        loss, *found = compute([x, y_true.reshape(-1, 1)])
+        return loss, found
+
+    return run_compiled
+
+
+def put(array):
+    return array
+
+
+def take(data, rows):
+    return data[rows]
+
+
+def wait(value):
+    pass  # a function of Keras' returns when it has computed
+
+
+def fetch(value):
+    return numpy.asarray(value)
+
+
+def peak_memory():
+    return None

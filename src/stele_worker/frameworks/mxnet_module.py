@@ -1,0 +1,79 @@
+"""MXNet 1 around any Task, for its declarative front end: symbols, and the Module that computes them.
+
+What is not about symbols is Gluon's too, and asked of its module. A network is a dict: its symbols by
+name, the arrays they are to start from, and the Module that has trained them, once there is one.
+"""
+
+import os
+
+import mxnet as mx
+
+from stele_worker.frameworks import mxnet_gluon as native
+
+configure, versions, take, wait = native.configure, native.versions, native.take, native.wait
+fetch, peak_memory = native.fetch, native.peak_memory
+
+
+def flags():
+    shared = {name: value for name, value in native.flags().items() if name != "hybridize"}
+    return dict(shared, subgraph_backend=os.environ.get("MXNET_SUBGRAPH_BACKEND", "default"))
+
+
+def put(array):
+    return mx.nd.array(array, ctx=native.device, dtype="float32")  # labels have to be as logits are
+
+
+def classified(logits):
+    """The symbol that is trained: it gives probabilities, and the gradients of the summed cross-entropy."""
+    return mx.sym.SoftmaxOutput(logits, label=mx.sym.var("y"), normalization="null", grad_scale=1.0)
+
+
+def cross_entropy(probabilities, y):
+    """The mean, which the trained symbol does not tell."""
+    return -mx.nd.log(mx.nd.pick(probabilities, y, axis=1)).mean()
+
+
+def arrays(net):
+    """(parameters, running statistics), each by name."""
+    return net["arrays"] if net["trained"] is None else net["trained"].get_params()
+
+
+def trained(net, symbol, optimiser, x, y):
+    """A Module to train ``symbol``, bound to the shapes of a batch."""
+    module = mx.mod.Module(symbol, ["x"], ["y"], context=native.device)
+    module.bind([("x", x.shape)], [("y", y.shape)], for_training=True, grad_req="write")
+    module.init_params(initializer=None, arg_params=arrays(net)[0], aux_params=arrays(net)[1])
+    module.init_optimizer(kvstore=None, optimizer=optimiser)
+    net["trained"] = module
+    return module
+
+
+def inferred(net, symbol):
+    """step(x) -> the output of ``symbol``, in an array that the next step writes to."""
+    module = mx.mod.Module(symbol, ["x"], None, context=native.device)
+
+    def step(x):
+        if not module.binded:
+            parameters, statistics = arrays(net)
+            module.bind([("x", x.shape)], for_training=False)
+            module.set_params(parameters, statistics, allow_extra=True)
+        module.forward(mx.io.DataBatch([x]), is_train=False)
+        return module.get_outputs()[0]
+
+    return step
+
+
+def differentiated(net, symbol):
+    """run(x, y) -> (mean loss, {parameter: gradient})."""
+
+    def run(x, y):
+        parameters, statistics = arrays(net)
+        wanted = dict.fromkeys(parameters, "write")
+        executor = symbol.simple_bind(native.device, grad_req=wanted, x=x.shape, y=y.shape)
+        executor.copy_params_from(parameters, statistics)
+        (probabilities,) = executor.forward(is_train=True, x=x, y=y)
+        executor.backward()
+        slopes = {name: executor.grad_dict[name] / len(x) for name in parameters}
+        return cross_entropy(probabilities, y), slopes
+
+    return run

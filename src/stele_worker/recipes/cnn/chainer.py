@@ -1,0 +1,85 @@
+"""CNN on CIFAR-10 in Chainer: define-by-run, NCHW."""
+
+import chainer
+import chainer.functions as F
+import chainer.links as L
+
+from stele_worker.frameworks.chainer import on_device, parameters
+
+LAYOUT = "NCHW"
+
+
+class CNN(chainer.Chain):
+    def __init__(self, task):
+        super().__init__()
+        self.rates = task.dropout
+        with self.init_scope():
+            self.conv1 = L.Convolution2D(3, 50, ksize=3, stride=1, pad=1, nobias=False)
+            self.conv2 = L.Convolution2D(50, 50, ksize=3, stride=1, pad=1, nobias=False)
+            self.conv3 = L.Convolution2D(50, 100, ksize=3, stride=1, pad=1, nobias=False)
+            self.conv4 = L.Convolution2D(100, 100, ksize=3, stride=1, pad=1, nobias=False)
+            self.dense1 = L.Linear(6400, 512, nobias=False)
+            self.dense2 = L.Linear(512, 10, nobias=False)
+
+    def forward(self, x):  # (batch, 3, 32, 32)
+        x = F.relu(self.conv1(x))  # (batch, 50, 32, 32)
+        x = F.relu(pool(self.conv2(x)))  # (batch, 50, 16, 16)
+        x = F.dropout(x, self.rates[0])
+        x = F.relu(self.conv3(x))  # (batch, 100, 16, 16)
+        x = F.relu(pool(self.conv4(x)))  # (batch, 100, 8, 8)
+        x = F.dropout(x, self.rates[1])
+        x = F.reshape(x, (-1, 6400))
+        x = F.dropout(F.relu(self.dense1(x)), self.rates[2])
+        return self.dense2(x)  # (batch, 10)
+
+
+def pool(x):
+    return F.max_pooling_2d(x, ksize=2, stride=2, pad=0, cover_all=False)
+
+
+def network(task):
+    return CNN(task)
+
+
+def load(net, weights):
+    for name, parameter in parameters(net).items():
+        parameter.array[...] = weights[name]
+    return on_device(net)
+
+
+def cross_entropy(net, x, y):
+    with chainer.using_config("train", True):
+        return F.softmax_cross_entropy(net(x), y, reduce="mean")
+
+
+def gradients(net, task):
+    def run(x, y):
+        net.cleargrads()
+        loss = cross_entropy(net, x, y)
+        loss.backward()
+        return loss.array, {name: parameter.grad for name, parameter in parameters(net).items()}
+
+    return run
+
+
+def training_step(net, task):
+    # Chainer keeps the learning rate inside the velocity: the same steps, for it is constant
+    optimiser = chainer.optimizers.MomentumSGD(lr=task.learning_rate, momentum=task.momentum)
+    optimiser.setup(net)
+
+    def step(x, y):
+        net.cleargrads()
+        loss = cross_entropy(net, x, y)
+        loss.backward()
+        optimiser.update()
+        return loss.array
+
+    return step
+
+
+def inference_step(net, task):
+    def step(x):
+        with chainer.using_config("train", False), chainer.no_backprop_mode():
+            return net(x).array
+
+    return step

@@ -1,0 +1,101 @@
+"""CNN on CIFAR-10 in CNTK: Sequential of its layers library, channels first, Trainer.train_minibatch."""
+
+import cntk as C
+import numpy
+from cntk import layers
+
+LAYOUT = "NCHW"
+
+
+def convolution(name, channels, activation):
+    return layers.Convolution2D((3, 3), channels, activation=activation, pad=True, bias=True, name=name)
+
+
+def pool():
+    return layers.MaxPooling((2, 2), strides=(2, 2), pad=False)
+
+
+def network(task):
+    net = layers.Sequential(
+        [
+            convolution("conv1", 50, C.relu),  # (batch, 50, 32, 32)
+            convolution("conv2", 50, None),
+            pool(),  # (batch, 50, 16, 16)
+            C.relu,
+            layers.Dropout(task.dropout[0]),
+            convolution("conv3", 100, C.relu),  # (batch, 100, 16, 16)
+            convolution("conv4", 100, None),
+            pool(),  # (batch, 100, 8, 8)
+            C.relu,
+            layers.Dropout(task.dropout[1]),
+            layers.Dense(
+                512, activation=C.relu, bias=True, name="dense1"
+            ),  # takes (batch, 100, 8, 8) as it is
+            layers.Dropout(task.dropout[2]),
+            layers.Dense(10, activation=None, bias=True, name="dense2"),  # (batch, 10)
+        ]
+    )
+    return net(C.input_variable((3, 32, 32)))
+
+
+NAMES = ("conv1", "conv2", "conv3", "conv4", "dense1", "dense2")
+
+
+def parameters(net):
+    layer = {name: net.find_by_name(name) for name in NAMES}
+    kernels = {name + ".weight": layer[name].W for name in NAMES}
+    return dict(kernels, **{name + ".bias": layer[name].b for name in NAMES})
+
+
+def load(net, weights):
+    for name, parameter in parameters(net).items():
+        array = weights[name]
+        if array.ndim == 2:
+            array = numpy.ascontiguousarray(array.T)  # (in, out)
+        parameter.value = array.reshape(parameter.shape)  # (100, 8, 8, 512), (50, 1, 1)
+    return net
+
+
+def cross_entropy(net):
+    """Of each image, as a function of the images and a variable for labels."""
+    labels = C.input_variable(())
+    return C.cross_entropy_with_softmax(net, C.one_hot(labels, 10)), labels
+
+
+def gradients(net, task):
+    loss, labels = cross_entropy(net)
+    loss = C.reduce_mean(loss, axis=C.Axis.all_axes())
+    neutral = {parameter: name for name, parameter in parameters(net).items()}
+
+    def run(x, y):
+        at = {net.arguments[0]: x, labels: y}
+        slopes, value = loss.grad(at, wrt=list(neutral), outputs=[loss.output])
+        return value, {neutral[parameter]: slope for parameter, slope in slopes.items()}
+
+    return run
+
+
+def training_step(net, task):
+    loss, labels = cross_entropy(net)
+    images = net.arguments[0]
+    learner = C.momentum_sgd(
+        net.parameters,
+        lr=task.learning_rate,
+        momentum=task.momentum,
+        unit_gain=False,
+        minibatch_size=C.learners.IGNORE,  # both are a step's, of the mean gradient, at any batch
+    )
+    trainer = C.Trainer(None, loss, learner)
+
+    def step(x, y):
+        trainer.train_minibatch({images: x, labels: y})
+        return trainer.previous_minibatch_loss_average
+
+    return step
+
+
+def inference_step(net, task):
+    def step(x):
+        return net.eval({net.arguments[0]: x}, as_numpy=False)
+
+    return step

@@ -1,0 +1,90 @@
+"""CNN on CIFAR-10 in Keras 2: Sequential, train_on_batch and predict_on_batch; images as its backend is fast."""
+
+import keras
+from keras import layers
+
+from stele_worker.frameworks.keras2 import LAYOUT, differentiated, for_inference, for_training, kernel
+
+SHAPE = (32, 32, 3) if LAYOUT == "NHWC" else (3, 32, 32)
+
+
+def convolution(name, channels, activation, **first):
+    return layers.Conv2D(
+        channels,
+        3,
+        strides=1,
+        padding="same",
+        activation=activation,
+        use_bias=True,
+        kernel_initializer="zeros",  # load fills it
+        name=name,
+        **first,
+    )
+
+
+def dense(name, units, activation):
+    return layers.Dense(units, activation=activation, use_bias=True, kernel_initializer="zeros", name=name)
+
+
+def network(task):
+    for_training()
+    return keras.Sequential(
+        [
+            convolution("conv1", 50, "relu", input_shape=SHAPE),  # (batch, 32, 32, 50)
+            convolution("conv2", 50, None),
+            layers.MaxPooling2D(2, strides=2, padding="valid"),  # (batch, 16, 16, 50)
+            layers.Activation("relu"),
+            layers.Dropout(task.dropout[0]),
+            convolution("conv3", 100, "relu"),  # (batch, 16, 16, 100)
+            convolution("conv4", 100, None),
+            layers.MaxPooling2D(2, strides=2, padding="valid"),  # (batch, 8, 8, 100)
+            layers.Activation("relu"),
+            layers.Dropout(task.dropout[1]),
+            # which for channels_first would move the channels last before it flattens
+            layers.Flatten(data_format="channels_last"),  # (batch, 6400)
+            dense("dense1", 512, "relu"),
+            layers.Dropout(task.dropout[2]),
+            dense("dense2", 10, None),  # (batch, 10)
+        ]
+    )
+
+
+NAMES = ("conv1", "conv2", "conv3", "conv4", "dense1", "dense2")
+
+
+def load(net, weights):
+    for name in NAMES:
+        array = weights[name + ".weight"]
+        if array.ndim == 4:
+            array = kernel(array)
+        else:
+            if name == "dense1" and LAYOUT == "NHWC":  # whose inputs come in the order row, column, channel
+                array = array.reshape(512, 100, 8, 8).transpose(0, 2, 3, 1).reshape(512, 6400)
+            array = array.T  # (in, out)
+        net.get_layer(name).set_weights([array, weights[name + ".bias"]])
+    return net
+
+
+def cross_entropy(y_true, y_pred):
+    return keras.losses.sparse_categorical_crossentropy(y_true, y_pred, from_logits=True)
+
+
+def gradients(net, task):
+    differentiate = differentiated(net, cross_entropy)
+    names = [name + kind for name in NAMES for kind in (".weight", ".bias")]
+
+    def run(x, y):
+        loss, slopes = differentiate(x, y)
+        return loss, dict(zip(names, slopes))
+
+    return run
+
+
+def training_step(net, task):
+    optimiser = keras.optimizers.SGD(task.learning_rate, momentum=task.momentum, nesterov=False, decay=0.0)
+    net.compile(optimiser, cross_entropy)
+    return net.train_on_batch
+
+
+def inference_step(net, task):
+    return for_inference(net, net.output).predict_on_batch

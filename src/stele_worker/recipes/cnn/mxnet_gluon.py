@@ -1,0 +1,88 @@
+"""CNN on CIFAR-10 in MXNet's Gluon: hybridized, NCHW."""
+
+from mxnet import autograd, gluon
+from mxnet.gluon import nn
+
+from stele_worker.frameworks.mxnet_gluon import graph, put
+
+LAYOUT = "NCHW"
+
+
+def convolution(name, inputs, outputs):
+    return nn.Conv2D(
+        outputs, kernel_size=3, strides=1, padding=1, in_channels=inputs, use_bias=True, prefix=name
+    )
+
+
+class CNN(nn.HybridBlock):
+    def __init__(self, task):
+        super().__init__(prefix="")  # and those below make a parameter's name the neutral one
+        with self.name_scope():
+            self.conv1 = convolution("conv1.", 3, 50)
+            self.conv2 = convolution("conv2.", 50, 50)
+            self.conv3 = convolution("conv3.", 50, 100)
+            self.conv4 = convolution("conv4.", 100, 100)
+            self.pool = nn.MaxPool2D(pool_size=2, strides=2, padding=0, ceil_mode=False)
+            self.drop2, self.drop4, self.drop5 = [nn.Dropout(rate) for rate in task.dropout]
+            self.dense1 = nn.Dense(512, in_units=6400, use_bias=True, flatten=True, prefix="dense1.")
+            self.dense2 = nn.Dense(10, in_units=512, use_bias=True, flatten=False, prefix="dense2.")
+
+    def hybrid_forward(self, F, x):  # (batch, 3, 32, 32)
+        x = F.relu(self.conv1(x))  # (batch, 50, 32, 32)
+        x = F.relu(self.pool(self.conv2(x)))  # (batch, 50, 16, 16)
+        x = self.drop2(x)
+        x = F.relu(self.conv3(x))  # (batch, 100, 16, 16)
+        x = F.relu(self.pool(self.conv4(x)))  # (batch, 100, 8, 8)
+        x = self.drop4(x)
+        x = F.relu(self.dense1(x))  # (batch, 512), from (batch, 6400)
+        return self.dense2(self.drop5(x))  # (batch, 10)
+
+
+def network(task):
+    return graph(CNN(task))
+
+
+def load(net, weights):
+    for name, parameter in net.collect_params().items():
+        parameter.set_data(put(weights[name]))
+    return net
+
+
+def cross_entropy():
+    return graph(gluon.loss.SoftmaxCrossEntropyLoss(axis=-1, sparse_label=True, from_logits=False))
+
+
+def gradients(net, task):
+    losses = cross_entropy()
+
+    def run(x, y):
+        with autograd.record(train_mode=True):
+            loss = losses(net(x), y).mean()
+        loss.backward()
+        return loss, {name: parameter.grad() for name, parameter in net.collect_params().items()}
+
+    return run
+
+
+def training_step(net, task):
+    # MXNet keeps the learning rate inside the velocity: the same steps, for it is constant
+    constants = {"learning_rate": task.learning_rate, "momentum": task.momentum, "wd": 0.0}
+    trainer = gluon.Trainer(net.collect_params(), "sgd", constants, kvstore=None)
+    losses = cross_entropy()
+
+    def step(x, y):
+        with autograd.record(train_mode=True):
+            loss = losses(net(x), y)  # (batch,)
+        loss.backward()  # of their sum
+        trainer.step(len(x))  # divides by the batch
+        return loss.mean()
+
+    return step
+
+
+def inference_step(net, task):
+    def step(x):
+        with autograd.predict_mode():
+            return net(x)
+
+    return step

@@ -1,0 +1,53 @@
+"""CNN on CIFAR-10 in OpenVINO: its own operations, compiled for the batch, inference only."""
+
+import numpy
+import openvino
+from openvino import opset13 as ops
+
+from stele_worker.frameworks.openvino import compiled
+
+LAYOUT = "NCHW"
+
+
+def network(task):
+    return {}  # of constants, by name: the layers are a function of them, forward
+
+
+def load(net, weights):
+    for name, array in weights.items():
+        if name.startswith("conv") and array.ndim == 1:
+            array = array.reshape(-1, 1, 1)  # a bias is an addition along the channels
+        net[name] = ops.constant(array)
+    return net
+
+
+def convolution(net, name, x):
+    pads = {"pads_begin": [1, 1], "pads_end": [1, 1], "auto_pad": "explicit"}
+    x = ops.convolution(x, net[name + ".weight"], strides=[1, 1], dilations=[1, 1], **pads)
+    return ops.add(x, net[name + ".bias"])
+
+
+def pool(x):
+    pads = {"pads_begin": [0, 0], "pads_end": [0, 0], "auto_pad": "explicit", "rounding_type": "floor"}
+    return ops.max_pool(x, kernel_shape=[2, 2], strides=[2, 2], dilations=[1, 1], **pads).output(0)
+
+
+def dense(net, name, x):
+    x = ops.matmul(x, net[name + ".weight"], transpose_a=False, transpose_b=True)
+    return ops.add(x, net[name + ".bias"])
+
+
+def forward(net, task, x):
+    # dropout is no part of a network that only infers
+    x = ops.relu(convolution(net, "conv1", x))  # (batch, 50, 32, 32)
+    x = ops.relu(pool(convolution(net, "conv2", x)))  # (batch, 50, 16, 16)
+    x = ops.relu(convolution(net, "conv3", x))  # (batch, 100, 16, 16)
+    x = ops.relu(pool(convolution(net, "conv4", x)))  # (batch, 100, 8, 8)
+    x = ops.reshape(x, [-1, 6400], special_zero=False)
+    x = ops.relu(dense(net, "dense1", x))
+    return dense(net, "dense2", x)  # (batch, 10)
+
+
+def inference_step(net, task):
+    x = ops.parameter([-1, 3, 32, 32], numpy.float32, name="images")
+    return compiled(openvino.Model([forward(net, task, x)], [x], "cnn"))

@@ -1,0 +1,84 @@
+"""CNN on CIFAR-10 in Paddle 1: imperative training, Paddle Inference with MKL-DNN, channels first."""
+
+import paddle.fluid as fluid
+from paddle.fluid.dygraph import Conv2D, Dropout, Linear, Pool2D
+from paddle.fluid.layers import mean, relu, reshape, softmax_with_cross_entropy
+
+from stele_worker.frameworks.paddle1 import gradient, inferred
+
+LAYOUT = "NCHW"
+
+
+def dropout(rate):
+    return Dropout(rate, dropout_implementation="upscale_in_train")  # not by 1 - rate in inference
+
+
+class CNN(fluid.dygraph.Layer):
+    def __init__(self, task):
+        super().__init__()
+        self.conv1 = Conv2D(3, 50, 3, stride=1, padding=1)
+        self.conv2 = Conv2D(50, 50, 3, stride=1, padding=1)
+        self.conv3 = Conv2D(50, 100, 3, stride=1, padding=1)
+        self.conv4 = Conv2D(100, 100, 3, stride=1, padding=1)
+        self.pool = Pool2D(2, pool_type="max", pool_stride=2, pool_padding=0)
+        self.dropout1 = dropout(task.dropout[0])
+        self.dropout2 = dropout(task.dropout[1])
+        self.dropout3 = dropout(task.dropout[2])
+        self.dense1 = Linear(6400, 512)
+        self.dense2 = Linear(512, 10)
+
+    def forward(self, x):
+        x = relu(self.conv1(x))  # (batch, 50, 32, 32), from (batch, 3, 32, 32)
+        x = relu(self.pool(self.conv2(x)))  # (batch, 50, 16, 16)
+        x = self.dropout1(x)
+        x = relu(self.conv3(x))  # (batch, 100, 16, 16)
+        x = relu(self.pool(self.conv4(x)))  # (batch, 100, 8, 8)
+        x = self.dropout2(x)
+        x = reshape(x, (-1, 6400))
+        x = self.dropout3(relu(self.dense1(x)))  # (batch, 512)
+        return self.dense2(x)  # (batch, 10)
+
+
+def network(task):
+    return CNN(task)
+
+
+def load(net, weights):
+    for name, parameter in net.named_parameters():
+        parameter.set_value(weights[name].T if weights[name].ndim == 2 else weights[name])  # dense: (in, out)
+    return net
+
+
+def cross_entropy(net, x, y):
+    return mean(softmax_with_cross_entropy(net(x), y))
+
+
+def gradients(net, task):
+    def run(x, y):
+        net.train()
+        net.clear_gradients()
+        loss = cross_entropy(net, x, y)
+        loss.backward()
+        return loss.detach(), {name: gradient(weight) for name, weight in net.named_parameters()}
+
+    return run
+
+
+def training_step(net, task):
+    optimiser = fluid.optimizer.MomentumOptimizer(
+        task.learning_rate, task.momentum, parameter_list=net.parameters(), use_nesterov=False
+    )
+    net.train()
+
+    def step(x, y):
+        loss = cross_entropy(net, x, y)
+        loss.backward()
+        optimiser.minimize(loss)
+        net.clear_gradients()
+        return loss.detach()
+
+    return step
+
+
+def inference_step(net, task):
+    return inferred(net)

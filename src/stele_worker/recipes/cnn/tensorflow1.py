@@ -1,0 +1,87 @@
+"""CNN on CIFAR-10 in TensorFlow 1: a graph and its session, channels last, for on a CPU it has no other."""
+
+import tensorflow as tf
+
+from stele_worker.frameworks.tensorflow1 import function, variables
+
+LAYOUT = "NHWC"
+
+
+def network(task):
+    return {}  # of variables, by name: the layers are a function of them, forward
+
+
+def load(net, weights):
+    arrays = {}
+    for name, array in weights.items():
+        if array.ndim == 4:
+            array = array.transpose(2, 3, 1, 0)  # (height, width, in, out)
+        if name == "dense1.weight":  # from channel, row, column to the order that flattening gives here
+            array = array.reshape(512, 100, 8, 8).transpose(0, 2, 3, 1).reshape(512, 6400)
+        arrays[name] = array.T if array.ndim == 2 else array
+    net.update(variables(arrays))
+    return net
+
+
+def convolution(net, name, x):
+    x = tf.nn.conv2d(x, net[name + ".weight"], strides=1, padding="SAME")  # at stride 1: by 1 all round
+    return tf.nn.bias_add(x, net[name + ".bias"])
+
+
+def pool(x):
+    return tf.nn.max_pool2d(x, ksize=2, strides=2, padding="VALID")
+
+
+def dropout(x, rate, training):
+    return tf.nn.dropout(x, rate=rate) if training and rate > 0 else x
+
+
+def dense(net, name, x):
+    return tf.nn.bias_add(tf.matmul(x, net[name + ".weight"]), net[name + ".bias"])
+
+
+def forward(net, task, x, training=False):
+    x = tf.nn.relu(convolution(net, "conv1", x))  # (batch, 32, 32, 50)
+    x = tf.nn.relu(pool(convolution(net, "conv2", x)))  # (batch, 16, 16, 50)
+    x = dropout(x, task.dropout[0], training)
+    x = tf.nn.relu(convolution(net, "conv3", x))  # (batch, 16, 16, 100)
+    x = tf.nn.relu(pool(convolution(net, "conv4", x)))  # (batch, 8, 8, 100)
+    x = dropout(x, task.dropout[1], training)
+    x = tf.reshape(x, (-1, 6400))
+    x = dropout(tf.nn.relu(dense(net, "dense1", x)), task.dropout[2], training)
+    return dense(net, "dense2", x)  # (batch, 10)
+
+
+def images():
+    return tf.placeholder(tf.float32, (None, 32, 32, 3))
+
+
+def labels():
+    return tf.placeholder(tf.int32, (None,))
+
+
+def cross_entropy(net, task, x, y):
+    logits = forward(net, task, x, training=True)
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
+
+
+def gradients(net, task):
+    x, y = images(), labels()
+    loss = cross_entropy(net, task, x, y)
+    slopes = tf.gradients(loss, list(net.values()))
+    return function([x, y], (loss, dict(zip(net, slopes))))
+
+
+def training_step(net, task):
+    x, y = images(), labels()
+    loss = cross_entropy(net, task, x, y)
+    optimiser = tf.train.MomentumOptimizer(task.learning_rate, task.momentum, use_nesterov=False)
+    # left to its gate, it would compute the first layer's gradient to the images, too, to throw it away
+    update = optimiser.minimize(loss, var_list=list(net.values()), gate_gradients=optimiser.GATE_NONE)
+    run = function([x, y], [loss, update], optimiser)
+    return lambda x, y: run(x, y)[0]
+
+
+def inference_step(net, task):
+    x = images()
+    return function([x], forward(net, task, x))

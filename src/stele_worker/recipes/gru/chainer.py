@@ -1,0 +1,99 @@
+"""GRU on IMDB in Chainer: define-by-run, NStepGRU."""
+
+import chainer
+import chainer.functions as F
+import chainer.links as L
+
+from stele_worker.frameworks.chainer import on_device
+
+LAYOUT = None
+
+
+class Classifier(chainer.Chain):
+    def __init__(self, task):
+        super().__init__()
+        with self.init_scope():
+            self.embedding = L.EmbedID(task.vocabulary, task.embedding, ignore_label=None)
+            self.gru = L.NStepGRU(1, task.embedding, task.hidden, dropout=0)
+            self.dense = L.Linear(task.hidden, 2, nobias=False)
+
+    def forward(self, x):
+        x = self.embedding(x)  # (batch, 150, 125)
+        h, _ = self.gru(None, F.separate(x, axis=0))  # (1, batch, 100), from a list of sequences
+        return self.dense(h[0])  # (batch, 2)
+
+
+def network(task):
+    return Classifier(task)
+
+
+def named(net):
+    """Parameters by neutral name, in a list: Chainer keeps the three gates apart, in the same order."""
+    weights, biases = net.gru.ws[0], net.gru.bs[0]
+    return {
+        "embedding.weight": [net.embedding.W],
+        "gru.input_weight": weights[:3],
+        "gru.hidden_weight": weights[3:],
+        "gru.input_bias": biases[:3],
+        "gru.hidden_bias": biases[3:],
+        "dense.weight": [net.dense.W],
+        "dense.bias": [net.dense.b],
+    }
+
+
+def load(net, weights):
+    for name, parts in named(net).items():
+        for parameter, array in zip(parts, weights[name].reshape((len(parts),) + parts[0].shape)):
+            parameter.array[...] = array
+    return on_device(net)
+
+
+def cross_entropy(net, x, y):
+    return F.softmax_cross_entropy(net(x), y, reduce="mean")
+
+
+def gradients(net, task):
+    def run(x, y):
+        net.cleargrads()
+        loss = cross_entropy(net, x, y)
+        loss.backward()
+        return loss.array, {
+            name: net.xp.concatenate([parameter.grad for parameter in parts])
+            for name, parts in named(net).items()
+        }
+
+    return run
+
+
+def training_step(net, task):
+    optimiser = chainer.optimizers.Adam(
+        alpha=task.learning_rate,
+        beta1=task.beta1,
+        beta2=task.beta2,
+        eps=task.epsilon,
+        eta=1.0,
+        weight_decay_rate=0,
+        amsgrad=False,
+        adabound=False,
+    )
+    optimiser.setup(net)
+
+    def step(x, y):
+        net.cleargrads()
+        loss = cross_entropy(net, x, y)
+        loss.backward()
+        # Chainer adds epsilon to the root of the second moment before it corrects that moment, where the Task
+        # adds it after: the correction has to be in epsilon too
+        optimiser.eps = task.epsilon * (1 - task.beta2 ** (optimiser.t + 1)) ** 0.5
+        optimiser.update()
+        return loss.array
+
+    return step
+
+
+def inference_step(net, task):
+    def step(x):
+        with chainer.using_config("train", False), chainer.no_backprop_mode():
+            return net(x).array
+
+    return step

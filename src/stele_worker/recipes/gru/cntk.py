@@ -1,0 +1,103 @@
+"""GRU on IMDB in CNTK: Fold of a step function over the sequence axis, Trainer.train_minibatch."""
+
+import cntk as C
+import numpy
+from cntk import layers, sequence
+
+LAYOUT = None
+
+
+def network(task):
+    embedding = C.parameter((task.vocabulary, task.embedding), name="embedding.weight")
+    input_weight = C.parameter((task.embedding, 3 * task.hidden), name="gru.input_weight")
+    hidden_weight = C.parameter((task.hidden, 3 * task.hidden), name="gru.hidden_weight")
+    input_bias = C.parameter(3 * task.hidden, name="gru.input_bias")
+    hidden_bias = C.parameter(3 * task.hidden, name="gru.hidden_bias")
+    weight, bias = C.parameter((task.hidden, 2), name="dense.weight"), C.parameter(2, name="dense.bias")
+
+    def gate(parameter, index):
+        return C.slice(parameter, -1, index * task.hidden, (index + 1) * task.hidden)
+
+    def sums(h, x, index):
+        # each gate a product of its own, so that no step slices; what h has no part in, CNTK computes for all
+        # steps at once
+        b = gate(input_bias, index) + gate(hidden_bias, index)
+        return C.times(x, gate(input_weight, index)) + b + C.times(h, gate(hidden_weight, index))
+
+    def cell(h, x):
+        r = C.sigmoid(sums(h, x, 0))  # (batch, 100)
+        z = C.sigmoid(sums(h, x, 1))
+        a = C.times(x, gate(input_weight, 2)) + gate(input_bias, 2)
+        n = C.tanh(a + r * (C.times(h, gate(hidden_weight, 2)) + gate(hidden_bias, 2)))
+        return n + z * (h - n)  # (1 - z) * n + z * h, an operation less
+
+    x = C.gather(embedding, sequence.input_variable(()))  # (batch, 150, 125), its gradient dense
+    h = layers.Fold(cell, go_backwards=False, initial_state=0)(x)  # (batch, 100)
+    return C.times(h, weight) + bias  # (batch, 2)
+
+
+def load(net, weights):
+    for parameter in net.parameters:
+        array = weights[parameter.name]
+        dense = array.ndim == 2 and parameter.name != "embedding.weight"
+        parameter.value = numpy.ascontiguousarray(array.T) if dense else array  # (in, out)
+    return net
+
+
+def cross_entropy(net):
+    """Of each review, as a function of the tokens and a variable for labels."""
+    labels = C.input_variable(())
+    return C.cross_entropy_with_softmax(net, C.one_hot(labels, 2)), labels
+
+
+def gradients(net, task):
+    loss, labels = cross_entropy(net)
+    loss = C.reduce_mean(loss, axis=C.Axis.all_axes())
+
+    def run(x, y):
+        at = {net.arguments[0]: x, labels: y}
+        slopes, value = loss.grad(at, wrt=net.parameters, outputs=[loss.output])
+        return value, {parameter.name: slope for parameter, slope in slopes.items()}
+
+    return run
+
+
+def training_step(net, task):
+    loss, labels = cross_entropy(net)
+    tokens, trainer = net.arguments[0], None
+
+    def schedule(values, batch):
+        return C.learning_parameter_schedule(list(values), C.learners.IGNORE, epoch_size=batch)
+
+    def adam(batch):
+        # CNTK adds epsilon to the root before it corrects the second moment, and the tenth loss is 6e-4 off.
+        # With a momentum that rises from zero the moment comes out corrected, and the rate undoes CNTK's own
+        # correction
+        count = numpy.arange(1, task.epochs * (task.train // task.batch) + 1)
+        momentum = task.beta2 * (1 - task.beta2 ** (count - 1.0)) / (1 - task.beta2**count)
+        return C.adam(
+            net.parameters,
+            lr=schedule(task.learning_rate / numpy.sqrt(1 - momentum**count), batch),
+            momentum=task.beta1,
+            unit_gain=True,  # the gradient enters the first moment times 1 - beta1, else in full
+            variance_momentum=schedule(momentum, batch),
+            epsilon=task.epsilon,
+            adamax=False,
+            minibatch_size=C.learners.IGNORE,  # all are a step's, of the mean gradient, at any batch
+        )
+
+    def step(x, y):
+        nonlocal trainer
+        if trainer is None:  # schedules count samples, so they have to know the batch
+            trainer = C.Trainer(None, loss, adam(len(y)))
+        trainer.train_minibatch({tokens: x, labels: y})
+        return trainer.previous_minibatch_loss_average
+
+    return step
+
+
+def inference_step(net, task):
+    def step(x):
+        return net.eval({net.arguments[0]: x}, as_numpy=False)
+
+    return step

@@ -1,0 +1,108 @@
+"""GRU on IMDB in Keras 2: Sequential, train_on_batch and predict_on_batch; its GRU loops as its backend does."""
+
+import keras
+import numpy
+from keras import backend as K
+from keras import layers
+
+from stele_worker.frameworks.keras2 import differentiated
+
+LAYOUT = None
+
+
+def network(task):
+    recurrent = layers.GRU(
+        task.hidden,
+        activation="tanh",
+        recurrent_activation="sigmoid",
+        use_bias=True,
+        reset_after=True,
+        implementation=2,  # one product for the three gates
+        unroll=False,
+        kernel_initializer="zeros",  # load fills it
+        recurrent_initializer="zeros",
+        name="gru",
+    )
+    embedding = layers.Embedding(
+        task.vocabulary,
+        task.embedding,
+        embeddings_initializer="zeros",
+        input_length=task.length,
+        name="embedding",
+    )
+    dense = layers.Dense(2, activation=None, use_bias=True, kernel_initializer="zeros", name="dense")
+    return keras.Sequential(
+        [
+            embedding,  # (batch, 150, 125)
+            recurrent,  # (batch, 100), of the last step
+            dense,  # (batch, 2)
+        ]
+    )
+
+
+def reordered(array):
+    """The order of three gates along the last axis: r, z, n to Keras' z, r, h."""
+    r, z, n = numpy.split(array, 3, axis=-1)
+    return numpy.concatenate([z, r, n], axis=-1)
+
+
+def load(net, weights):
+    kernels = [reordered(weights["gru." + name + "_weight"].T) for name in ("input", "hidden")]
+    biases = numpy.stack([weights["gru.input_bias"], weights["gru.hidden_bias"]])  # (2, 300)
+    net.get_layer("embedding").set_weights([weights["embedding.weight"]])
+    net.get_layer("gru").set_weights(kernels + [reordered(biases)])
+    net.get_layer("dense").set_weights([weights["dense.weight"].T, weights["dense.bias"]])
+    return net
+
+
+def cross_entropy(y_true, y_pred):
+    return keras.losses.sparse_categorical_crossentropy(y_true, y_pred, from_logits=True)
+
+
+def gradients(net, task):
+    differentiate = differentiated(net, cross_entropy)
+
+    def run(x, y):
+        loss, (embedding, input_weight, hidden_weight, biases, weight, bias) = differentiate(x, y)
+        return loss, {
+            "embedding.weight": embedding,
+            "gru.input_weight": input_weight,
+            "gru.hidden_weight": hidden_weight,
+            "gru.input_bias": biases[0],
+            "gru.hidden_bias": biases[1],
+            "dense.weight": weight,
+            "dense.bias": bias,
+        }
+
+    return run
+
+
+class Adam(keras.optimizers.Adam):
+    # Keras adds epsilon to the root of the second moment before it corrects that moment, where the Task adds
+    # it after: the correction has to be in epsilon, too
+
+    @property
+    def epsilon(self):
+        step = K.cast(self.iterations, "float32") + 1
+        return self.constant * K.sqrt(1 - K.pow(self.beta_2, step))
+
+    @epsilon.setter
+    def epsilon(self, constant):
+        self.constant = constant
+
+
+def training_step(net, task):
+    optimiser = Adam(
+        task.learning_rate,
+        beta_1=task.beta1,
+        beta_2=task.beta2,
+        epsilon=task.epsilon,
+        amsgrad=False,
+        decay=0.0,
+    )
+    net.compile(optimiser, cross_entropy)
+    return net.train_on_batch
+
+
+def inference_step(net, task):
+    return net.predict_on_batch

@@ -1,0 +1,96 @@
+"""GRU on IMDB in MXNet's Gluon: hybridized rnn.GRU, time before batch."""
+
+from mxnet import autograd, gluon
+from mxnet.gluon import nn, rnn
+
+from stele_worker.frameworks.mxnet_gluon import graph, put
+
+LAYOUT = None
+
+
+class Classifier(nn.HybridBlock):
+    def __init__(self, task):
+        super().__init__(prefix="")  # and those below make a parameter's name the neutral one
+        with self.name_scope():
+            # a sparse gradient would have Adam move only the rows that a batch has
+            self.embedding = nn.Embedding(
+                task.vocabulary, task.embedding, sparse_grad=False, prefix="embedding."
+            )
+            self.gru = rnn.GRU(
+                task.hidden,
+                num_layers=1,
+                layout="TNC",
+                bidirectional=False,
+                input_size=task.embedding,
+                prefix="gru.",
+            )
+            self.dense = nn.Dense(2, in_units=task.hidden, use_bias=True, flatten=False, prefix="dense.")
+
+    def hybrid_forward(self, F, x):
+        x = self.embedding(F.transpose(x))  # (150, batch, 125)
+        x = self.gru(x)  # (150, batch, 100)
+        last = F.slice_axis(x, axis=0, begin=-1, end=None)  # the gradient of SequenceLast ends the process
+        return self.dense(F.squeeze(last, axis=0))  # (batch, 2)
+
+
+def network(task):
+    return graph(Classifier(task))
+
+
+NAMES = {
+    "gru.l0_i2h_weight": "gru.input_weight",
+    "gru.l0_h2h_weight": "gru.hidden_weight",
+    "gru.l0_i2h_bias": "gru.input_bias",
+    "gru.l0_h2h_bias": "gru.hidden_bias",
+}
+
+
+def load(net, weights):
+    for name, parameter in net.collect_params().items():
+        parameter.set_data(put(weights[NAMES.get(name, name)]))
+    return net
+
+
+def cross_entropy():
+    return graph(gluon.loss.SoftmaxCrossEntropyLoss(axis=-1, sparse_label=True, from_logits=False))
+
+
+def gradients(net, task):
+    losses = cross_entropy()
+
+    def run(x, y):
+        with autograd.record(train_mode=True):
+            loss = losses(net(x), y).mean()
+        loss.backward()
+        return loss, {
+            NAMES.get(name, name): parameter.grad() for name, parameter in net.collect_params().items()
+        }
+
+    return run
+
+
+def training_step(net, task):
+    constants = {"learning_rate": task.learning_rate, "beta1": task.beta1, "beta2": task.beta2, "wd": 0.0}
+    trainer = gluon.Trainer(net.collect_params(), "adam", dict(constants, lazy_update=False), kvstore=None)
+    losses = cross_entropy()
+
+    def step(x, y):
+        with autograd.record(train_mode=True):
+            loss = losses(net(x), y)  # (batch,)
+        loss.backward()  # of their sum
+        # MXNet adds epsilon to the root of the second moment before it corrects that moment, where the Task
+        # adds it after: the correction has to be in epsilon too
+        count = trainer.optimizer.num_update + 1
+        trainer.optimizer.epsilon = task.epsilon * (1 - task.beta2**count) ** 0.5
+        trainer.step(len(x))  # divides by the batch
+        return loss.mean()
+
+    return step
+
+
+def inference_step(net, task):
+    def step(x):
+        with autograd.predict_mode():
+            return net(x)
+
+    return step

@@ -1,0 +1,84 @@
+"""GRU on IMDB in MXNet's symbols: a Module with the fused cell, time before batch."""
+
+import mxnet as mx
+import numpy
+
+from stele_worker.frameworks.mxnet_module import (
+    classified,
+    cross_entropy,
+    differentiated,
+    inferred,
+    put,
+    trained,
+)
+
+LAYOUT = None
+
+
+def network(task):
+    x = mx.sym.transpose(mx.sym.var("x"))  # (150, batch)
+    weight = mx.sym.var("embedding.weight")
+    # a sparse gradient would have Adam move only the rows that a batch has
+    x = mx.sym.Embedding(
+        x, weight, input_dim=task.vocabulary, output_dim=task.embedding, sparse_grad=False
+    )  # (150, batch, 125)
+    cell = mx.rnn.FusedRNNCell(task.hidden, num_layers=1, mode="gru", bidirectional=False, prefix="gru_")
+    x, _ = cell.unroll(task.length, x, layout="TNC", merge_outputs=True)  # (150, batch, 100)
+    x = mx.sym.slice_axis(x, axis=0, begin=-1, end=None)  # the gradient of SequenceLast ends the process
+    x = mx.sym.squeeze(x, axis=0)  # (batch, 100)
+    weight, bias = mx.sym.var("dense.weight"), mx.sym.var("dense.bias")
+    x = mx.sym.FullyConnected(x, weight, bias, num_hidden=2, no_bias=False, flatten=False)  # (batch, 2)
+    return {"logits": x, "arrays": ({}, {}), "trained": None}
+
+
+GRU = ("gru.input_weight", "gru.hidden_weight", "gru.input_bias", "gru.hidden_bias")
+
+
+def load(net, weights):
+    parameters, _ = net["arrays"]
+    parameters.update({name: put(array) for name, array in weights.items() if name not in GRU})
+    parameters["gru_parameters"] = put(numpy.concatenate([weights[name].ravel() for name in GRU]))
+    return net
+
+
+def gradients(net, task):
+    differentiate = differentiated(net, classified(net["logits"]))
+    gates = 3 * task.hidden
+    ends = numpy.cumsum([gates * task.embedding, gates * task.hidden, gates, gates])
+
+    def run(x, y):
+        loss, slopes = differentiate(x, y)
+        fused = slopes.pop("gru_parameters")
+        parts = {name: fused[start:end] for name, start, end in zip(GRU, [0, *ends], ends)}
+        return loss, dict(slopes, **parts)
+
+    return run
+
+
+def training_step(net, task):
+    module = optimiser = None
+
+    def step(x, y):
+        nonlocal module, optimiser
+        if module is None:
+            optimiser = mx.optimizer.Adam(
+                learning_rate=task.learning_rate,
+                beta1=task.beta1,
+                beta2=task.beta2,
+                lazy_update=False,
+                wd=0.0,
+                rescale_grad=1 / len(x),
+            )
+            module = trained(net, classified(net["logits"]), optimiser, x, y)
+        module.forward_backward(mx.io.DataBatch([x], [y]))
+        # MXNet adds epsilon to the root of the second moment before it corrects that moment, where the Task
+        # adds it after: the correction has to be in epsilon too
+        optimiser.epsilon = task.epsilon * (1 - task.beta2 ** (optimiser.num_update + 1)) ** 0.5
+        module.update()
+        return cross_entropy(module.get_outputs()[0], y)
+
+    return step
+
+
+def inference_step(net, task):
+    return inferred(net, net["logits"])

@@ -1,0 +1,52 @@
+"""GRU on IMDB in ONNX Runtime: the exported graph with its GRU operator, inference only."""
+
+import numpy
+from onnx import TensorProto
+
+from stele_worker.frameworks.onnxruntime import compiled, constant, graph, node, output
+
+LAYOUT = None
+
+
+def network(task):
+    net = graph("gru", "tokens", TensorProto.INT32, ("batch", task.length))
+    x = node(net, "Transpose", "tokens", perm=[1, 0])  # (150, batch): the GRU goes along the first axis
+    x = node(net, "Gather", "embedding.weight", x, axis=0)  # (150, batch, 125)
+    h = node(
+        net,
+        "GRU",
+        x,
+        "gru.input_weight",
+        "gru.hidden_weight",
+        "gru.bias",
+        outputs=2,  # the second: the last hidden state, (1, batch, 100)
+        hidden_size=task.hidden,
+        direction="forward",
+        activations=["Sigmoid", "Tanh"],
+        linear_before_reset=1,
+        layout=0,
+    )
+    h = node(net, "Flatten", h, axis=2)  # (batch, 100)
+    x = node(net, "Gemm", h, "dense.weight", "dense.bias", alpha=1.0, beta=1.0, transA=0, transB=1)
+    return output(net, x, ("batch", 2))
+
+
+def reordered(array):
+    """Gates r, z, n in the order of the operator: z, r, n."""
+    r, z, n = numpy.split(array, 3)
+    return numpy.concatenate([z, r, n])
+
+
+def load(net, weights):
+    gru = {name: reordered(array) for name, array in weights.items() if name.startswith("gru.")}
+    constant(net, "embedding.weight", weights["embedding.weight"])
+    constant(net, "gru.input_weight", gru["gru.input_weight"][None])  # (1, 300, 125): one direction
+    constant(net, "gru.hidden_weight", gru["gru.hidden_weight"][None])
+    constant(net, "gru.bias", numpy.concatenate([gru["gru.input_bias"], gru["gru.hidden_bias"]])[None])
+    constant(net, "dense.weight", weights["dense.weight"])
+    constant(net, "dense.bias", weights["dense.bias"])
+    return net
+
+
+def inference_step(net, task):
+    return compiled(net)

@@ -1,0 +1,107 @@
+"""GRU on IMDB in Paddle 1: imperative training, Paddle Inference with MKL-DNN; a cell called 150 times."""
+
+import itertools
+
+import paddle.fluid as fluid
+from paddle.fluid.dygraph import Embedding, Linear
+from paddle.fluid.layers import (
+    fill_constant_batch_size_like,
+    mean,
+    sigmoid,
+    softmax_with_cross_entropy,
+    split,
+    tanh,
+    unstack,
+)
+
+from stele_worker.frameworks.paddle1 import gradient, inferred
+
+LAYOUT = None
+
+
+class Classifier(fluid.dygraph.Layer):
+    def __init__(self, task):
+        super().__init__()
+        self.size = task.hidden
+        self.embedding = Embedding([task.vocabulary, task.embedding], is_sparse=False, padding_idx=None)
+        # two products, for Paddle's own GRUs reset before the second and have one bias
+        self.gru_input = Linear(task.embedding, 3 * task.hidden)
+        self.gru_hidden = Linear(task.hidden, 3 * task.hidden)
+        self.dense = Linear(task.hidden, 2)
+
+    def cell(self, h, xrz, xn):
+        hrz, hn = split(self.gru_hidden(h), [2 * self.size, self.size], dim=1)
+        r, z = split(sigmoid(xrz + hrz), 2, dim=1)  # (batch, 100) each
+        n = tanh(xn + r * hn)
+        return n + z * (h - n)  # one operation less than (1 - z) * n + z * h
+
+    def forward(self, x):
+        x = self.gru_input(self.embedding(x))  # (batch, 150, 300): one product for all steps
+        xrz, xn = split(x, [2 * self.size, self.size], dim=2)
+        h = fill_constant_batch_size_like(x, [-1, self.size], "float32", 0.0)  # (batch, 100)
+        for gates, candidate in zip(unstack(xrz, axis=1), unstack(xn, axis=1)):
+            h = self.cell(h, gates, candidate)
+        return self.dense(h)  # (batch, 2)
+
+
+def network(task):
+    return Classifier(task)
+
+
+def parameters(net):
+    named = net.named_parameters()
+    return {
+        name.replace("_input.", ".input_").replace("_hidden.", ".hidden_"): weight for name, weight in named
+    }
+
+
+def load(net, weights):
+    for name, parameter in parameters(net).items():
+        array = weights[name]
+        dense = array.ndim == 2 and name != "embedding.weight"
+        parameter.set_value(array.T if dense else array)  # (in, out)
+    return net
+
+
+def cross_entropy(net, x, y):
+    return mean(softmax_with_cross_entropy(net(x), y))
+
+
+def gradients(net, task):
+    def run(x, y):
+        net.train()
+        net.clear_gradients()
+        loss = cross_entropy(net, x, y)
+        loss.backward()
+        return loss.detach(), {name: gradient(weight) for name, weight in parameters(net).items()}
+
+    return run
+
+
+def training_step(net, task):
+    optimiser = fluid.optimizer.AdamOptimizer(
+        task.learning_rate,
+        beta1=task.beta1,
+        beta2=task.beta2,
+        epsilon=task.epsilon,
+        parameter_list=net.parameters(),
+        lazy_mode=False,  # every row of the embedding moves, as the Task's Adam has it
+    )
+    count = itertools.count(1)
+    net.train()
+
+    def step(x, y):
+        loss = cross_entropy(net, x, y)
+        loss.backward()
+        # Paddle adds epsilon to the root of the second moment before it corrects that moment, where the Task
+        # adds it after: the correction has to be in epsilon too, or the tenth loss is 6e-4 off
+        optimiser._epsilon = task.epsilon * (1 - task.beta2 ** next(count)) ** 0.5
+        optimiser.minimize(loss)
+        net.clear_gradients()
+        return loss.detach()
+
+    return step
+
+
+def inference_step(net, task):
+    return inferred(net)

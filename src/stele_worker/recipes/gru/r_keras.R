@@ -1,0 +1,85 @@
+# GRU on IMDB in Keras 3 from R: Sequential; Keras' documented loop in R, traced into one graph a step.
+
+r_keras <- module("frameworks/r_keras.R")
+tf <- import("tensorflow")
+keras <- import("keras")
+layers <- keras$layers
+
+LAYOUT <- NULL
+
+network <- function(task) {
+  r_keras$set_policy(task)
+  recurrent <- layers$GRU(
+    task$hidden,
+    activation = "tanh",
+    recurrent_activation = "sigmoid",
+    use_bias = TRUE,
+    reset_after = TRUE,
+    unroll = FALSE, # 150 steps unrolled compile for seconds and gain nothing
+    use_cudnn = r_keras$use_cudnn(),
+    name = "gru"
+  )
+  keras$Sequential(list(
+    keras$Input(tuple(task$length), dtype = "int32"),
+    layers$Embedding(task$vocabulary, task$embedding, name = "embedding"), # (batch, 150, 125)
+    recurrent, # (batch, 100), of the last step
+    layers$Dense(2L, dtype = "float32", name = "dense") # (batch, 2)
+  ))
+}
+
+# The order of three gates along the columns: r, z, n to Keras' z, r, h.
+reordered <- function(gates) {
+  hidden <- ncol(gates) %/% 3L
+  gates[, c(hidden + seq_len(hidden), seq_len(hidden), 2L * hidden + seq_len(hidden))]
+}
+
+load <- function(net, weights) {
+  kernels <- lapply(c("input", "hidden"), function(name) reordered(t(weights[[sprintf("gru.%s_weight", name)]])))
+  biases <- unname(rbind(weights$gru.input_bias, weights$gru.hidden_bias)) # (2, 300)
+  net$get_layer("embedding")$set_weights(list(weights$embedding.weight))
+  net$get_layer("gru")$set_weights(c(kernels, list(reordered(biases))))
+  net$get_layer("dense")$set_weights(list(t(weights$dense.weight), weights$dense.bias))
+  net
+}
+
+cross_entropy <- function() {
+  keras$losses$SparseCategoricalCrossentropy(from_logits = TRUE, reduction = "sum_over_batch_size")
+}
+
+gradients <- function(net, task) {
+  differentiate <- r_keras$differentiated(net, cross_entropy())
+  function(x, y) {
+    computed <- differentiate(x, y)
+    slopes <- setNames(computed[[2L]], c("embedding", "input", "hidden", "biases", "weight", "bias"))
+    biases <- tf$unstack(slopes$biases)
+    list(
+      loss = computed[[1L]],
+      gradients = list(
+        embedding.weight = slopes$embedding,
+        gru.input_weight = slopes$input,
+        gru.hidden_weight = slopes$hidden,
+        gru.input_bias = biases[[1L]],
+        gru.hidden_bias = biases[[2L]],
+        dense.weight = slopes$weight,
+        dense.bias = slopes$bias
+      )
+    )
+  }
+}
+
+training_step <- function(net, task) {
+  optimiser <- keras$optimizers$Adam(
+    task$learning_rate,
+    beta_1 = task$beta1, beta_2 = task$beta2, epsilon = task$epsilon, amsgrad = FALSE
+  )
+  # Keras adds epsilon to the root of the second moment before it corrects that moment, where the Task adds it after:
+  # the correction has to be in epsilon too, or the tenth loss is 6e-4 off
+  correct <- function() {
+    step <- tf$cast(tf$add(optimiser$iterations, 1L), "float32")
+    root <- tf$sqrt(tf$subtract(1, tf$pow(task$beta2, step)))
+    optimiser$epsilon <- tf$multiply(task$epsilon, root)
+  }
+  r_keras$trained(net, optimiser, cross_entropy(), prepare = correct)
+}
+
+inference_step <- function(net, task) r_keras$inferred(net, net$outputs[[1L]])

@@ -1,0 +1,88 @@
+"""GRU on IMDB in TensorFlow 1: a graph and its session, tf.while_loop over time."""
+
+import numpy
+import tensorflow as tf
+
+from stele_worker.frameworks.tensorflow1 import function, variables
+
+LAYOUT = None
+
+
+def network(task):
+    return {}  # of variables, by name: the layers are a function of them, forward
+
+
+def load(net, weights):
+    arrays = {}
+    for name, array in weights.items():
+        dense = array.ndim == 2 and name != "embedding.weight"
+        arrays[name] = array.T if dense else array  # (in, out)
+    net.update(variables(arrays))
+    return net
+
+
+def dense(x, weight, bias):
+    return tf.nn.bias_add(tf.matmul(x, weight), bias)
+
+
+def forward(net, task, x):
+    # the loop is written out: CudnnCompatibleGRUCell, the nearest cell, has one bias for the gates r and z
+    x = tf.gather(net["embedding.weight"], tf.transpose(x))  # (150, batch, 125)
+    batch = tf.shape(x)[1]
+    x = tf.reshape(x, (-1, task.embedding))
+    x = dense(x, net["gru.input_weight"], net["gru.input_bias"])  # one product for all steps
+    x = tf.reshape(x, (task.length, batch, 3 * task.hidden))  # (150, batch, 300)
+    steps = tf.TensorArray(tf.float32, task.length).unstack(x)
+    hidden_weight, hidden_bias = net["gru.hidden_weight"].value(), net["gru.hidden_bias"].value()
+
+    def cell(step, h):
+        xr, xz, xn = tf.split(steps.read(step), 3, axis=1)
+        hr, hz, hn = tf.split(dense(h, hidden_weight, hidden_bias), 3, axis=1)
+        r = tf.sigmoid(xr + hr)  # (batch, 100)
+        z = tf.sigmoid(xz + hz)
+        n = tf.tanh(xn + r * hn)
+        return step + 1, (1 - z) * n + z * h
+
+    h = tf.zeros((batch, task.hidden))
+    _, h = tf.while_loop(lambda step, h: step < task.length, cell, (0, h), maximum_iterations=task.length)
+    return dense(h, net["dense.weight"], net["dense.bias"])  # (batch, 2)
+
+
+def tokens(task):
+    return tf.placeholder(tf.int32, (None, task.length))
+
+
+def labels():
+    return tf.placeholder(tf.int32, (None,))
+
+
+def cross_entropy(net, task, x, y):
+    logits = forward(net, task, x)
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
+
+
+def gradients(net, task):
+    x, y = tokens(task), labels()
+    loss = cross_entropy(net, task, x, y)
+    slopes = tf.gradients(loss, list(net.values()))
+    return function([x, y], (loss, {name: tf.convert_to_tensor(slope) for name, slope in zip(net, slopes)}))
+
+
+def training_step(net, task):
+    x, y = tokens(task), labels()
+    loss = cross_entropy(net, task, x, y)
+    slopes = tf.gradients(loss, list(net.values()))
+    count = variables({"count": numpy.zeros((), numpy.float32)})["count"]
+    # TensorFlow adds epsilon to the root of the second moment before it corrects that moment, where the Task
+    # adds it after: the correction has to be in epsilon, too
+    epsilon = task.epsilon * tf.sqrt(1 - task.beta2 ** (count + 1))
+    optimiser = tf.train.AdamOptimizer(task.learning_rate, task.beta1, task.beta2, epsilon)
+    pairs = [(tf.convert_to_tensor(slope), weight) for slope, weight in zip(slopes, net.values())]
+    update = optimiser.apply_gradients(pairs, global_step=count)
+    run = function([x, y], [loss, update], optimiser)
+    return lambda x, y: run(x, y)[0]
+
+
+def inference_step(net, task):
+    x = tokens(task)
+    return function([x], forward(net, task, x))

@@ -1,0 +1,121 @@
+"""ResNet-50 v1.5 in Chainer: define-by-run, NCHW."""
+
+import chainer
+import chainer.functions as F
+import chainer.links as L
+
+from stele_worker.frameworks.chainer import on_device, parameters
+from stele_worker.tasks.resnet50 import blocks
+
+LAYOUT = "NCHW"
+
+
+def convolution(inputs, outputs, size, stride):
+    return L.Convolution2D(inputs, outputs, ksize=size, stride=stride, pad=size // 2, nobias=True)
+
+
+def normalisation(task, channels):
+    return L.BatchNormalization(
+        channels, decay=1 - task.statistics, eps=task.epsilon, use_gamma=True, use_beta=True
+    )
+
+
+class Bottleneck(chainer.Chain):
+    def __init__(self, task, inputs, width, stride):
+        super().__init__()
+        outputs = 4 * width
+        with self.init_scope():
+            self.conv1 = convolution(inputs, width, 1, 1)
+            self.bn1 = normalisation(task, width)
+            self.conv2 = convolution(width, width, 3, stride)
+            self.bn2 = normalisation(task, width)
+            self.conv3 = convolution(width, outputs, 1, 1)
+            self.bn3 = normalisation(task, outputs)
+            if inputs != outputs:
+                self.downsample = chainer.Sequential(
+                    convolution(inputs, outputs, 1, stride), normalisation(task, outputs)
+                )
+
+    def forward(self, x):
+        shortcut = self.downsample(x) if hasattr(self, "downsample") else x
+        x = F.relu(self.bn1(self.conv1(x)))
+        x = F.relu(self.bn2(self.conv2(x)))
+        return F.relu(self.bn3(self.conv3(x)) + shortcut)
+
+
+class ResNet50(chainer.Chain):
+    def __init__(self, task):
+        super().__init__()
+        with self.init_scope():
+            self.conv1 = convolution(3, 64, 7, 2)
+            self.bn1 = normalisation(task, 64)
+            for stage in range(1, 5):
+                rows = [row[1:] for row in blocks() if row[0].startswith("layer{}.".format(stage))]
+                # a Sequential of more than two links names them in another order than it computes them
+                links = chainer.ChainList(*[Bottleneck(task, *row) for row in rows])
+                setattr(self, "layer{}".format(stage), links)
+            self.fc = L.Linear(task.features, task.classes, nobias=False)
+
+    def features(self, x):  # (batch, 3, 224, 224)
+        x = F.relu(self.bn1(self.conv1(x)))  # (batch, 64, 112, 112)
+        x = F.max_pooling_2d(x, ksize=3, stride=2, pad=1, cover_all=False)  # (batch, 64, 56, 56)
+        for stage in (self.layer1, self.layer2, self.layer3, self.layer4):
+            for block in stage:
+                x = block(x)  # at last (batch, 2048, 7, 7)
+        return F.mean(x, axis=(2, 3))  # (batch, 2048)
+
+    def forward(self, x):
+        return self.fc(self.features(x))  # (batch, 1000)
+
+
+def network(task):
+    return ResNet50(task)
+
+
+def load(net, weights):
+    for name, parameter in parameters(net).items():
+        parameter.array[...] = weights[name]
+    for path, link in net.namedlinks():
+        if isinstance(link, L.BatchNormalization):
+            name = path.strip("/").replace("/", ".")
+            link.avg_mean[...] = weights[name + ".running_mean"]
+            link.avg_var[...] = weights[name + ".running_var"]
+    return on_device(net)
+
+
+def cross_entropy(net, x, y):
+    with chainer.using_config("train", True):
+        return F.softmax_cross_entropy(net(x), y, reduce="mean")
+
+
+def gradients(net, task):
+    def run(x, y):
+        net.cleargrads()
+        loss = cross_entropy(net, x, y)
+        loss.backward()
+        return loss.array, {name: parameter.grad for name, parameter in parameters(net).items()}
+
+    return run
+
+
+def training_step(net, task):
+    # Chainer keeps the learning rate inside the velocity: the same steps, for it is constant
+    optimiser = chainer.optimizers.MomentumSGD(lr=task.learning_rate, momentum=task.momentum)
+    optimiser.setup(net)
+
+    def step(x, y):
+        net.cleargrads()
+        loss = cross_entropy(net, x, y)
+        loss.backward()
+        optimiser.update()
+        return loss.array
+
+    return step
+
+
+def inference_step(net, task):
+    def step(x):
+        with chainer.using_config("train", False), chainer.no_backprop_mode():
+            return net.features(x).array
+
+    return step

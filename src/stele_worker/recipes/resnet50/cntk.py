@@ -1,0 +1,122 @@
+"""ResNet-50 v1.5 in CNTK: its layers library, channels first, Trainer.train_minibatch."""
+
+import math
+
+import cntk as C
+import numpy
+from cntk import layers
+
+from stele_worker.tasks.resnet50 import blocks, convolutions
+
+LAYOUT = "NCHW"
+
+
+def convolution(x, name, channels, size, stride):
+    # padding puts a window's centre on the first pixel: by size // 2 all round
+    window = (size, size)
+    return layers.Convolution2D(window, channels, strides=stride, pad=True, bias=False, name=name)(x)
+
+
+def normalisation(x, task, name):
+    # a time constant in samples: after a batch a share 1 - statistics of what was is left
+    constant = -task.batch / math.log(1 - task.statistics)
+    return layers.BatchNormalization(
+        map_rank=1,
+        normalization_time_constant=constant,
+        blend_time_constant=0,
+        epsilon=task.epsilon,
+        use_cntk_engine=True,  # rather than cuDNN's
+        name=name,
+    )(x)
+
+
+def bottleneck(x, task, name, inputs, width, stride):
+    outputs = 4 * width
+    shortcut = x
+    if inputs != outputs:
+        shortcut = convolution(x, name + ".downsample.0", outputs, 1, stride)
+        shortcut = normalisation(shortcut, task, name + ".downsample.1")
+    x = C.relu(normalisation(convolution(x, name + ".conv1", width, 1, 1), task, name + ".bn1"))
+    x = C.relu(normalisation(convolution(x, name + ".conv2", width, 3, stride), task, name + ".bn2"))
+    x = normalisation(convolution(x, name + ".conv3", outputs, 1, 1), task, name + ".bn3")
+    return C.relu(x + shortcut)
+
+
+def network(task):
+    images = C.input_variable((3, task.image, task.image))
+    x = C.relu(normalisation(convolution(images, "conv1", 64, 7, 2), task, "bn1"))  # (batch, 64, 112, 112)
+    x = layers.MaxPooling((3, 3), strides=2, pad=True)(x)  # (batch, 64, 56, 56)
+    for name, inputs, width, stride in blocks():
+        x = bottleneck(x, task, name, inputs, width, stride)  # at last (batch, 2048, 7, 7)
+    x = C.reshape(layers.GlobalAveragePooling()(x), task.features, name="features")  # (batch, 2048)
+    return layers.Dense(task.classes, activation=None, bias=True, name="fc")(x)  # (batch, 1000)
+
+
+def parameters(net):
+    """Of training, by neutral name."""
+    found = {}
+    for convolution, norm, _ in convolutions():
+        found[convolution + ".weight"] = net.find_by_name(convolution).W
+        found[norm + ".weight"] = net.find_by_name(norm).scale
+        found[norm + ".bias"] = net.find_by_name(norm).bias
+    found["fc.weight"], found["fc.bias"] = net.find_by_name("fc").W, net.find_by_name("fc").b
+    return found
+
+
+def load(net, weights):
+    for name, parameter in parameters(net).items():
+        array = weights[name]
+        parameter.value = numpy.ascontiguousarray(array.T) if array.ndim == 2 else array  # (in, out)
+    for _, norm, _ in convolutions():
+        layer = net.find_by_name(norm)
+        layer.aggregate_mean.value = weights[norm + ".running_mean"]
+        layer.aggregate_variance.value = weights[norm + ".running_var"]
+        layer.aggregate_count.value = numpy.ones(())  # at 0 the first batch's statistics would replace these
+    return net
+
+
+def cross_entropy(net, task):
+    """Of each image, as a function of the images and a variable for labels."""
+    labels = C.input_variable(())
+    return C.cross_entropy_with_softmax(net, C.one_hot(labels, task.classes)), labels
+
+
+def gradients(net, task):
+    loss, labels = cross_entropy(net, task)
+    loss = C.reduce_mean(loss, axis=C.Axis.all_axes())
+    neutral = {parameter: name for name, parameter in parameters(net).items()}
+
+    def run(x, y):
+        at = {net.arguments[0]: x, labels: y}
+        slopes, value = loss.grad(at, wrt=list(neutral), outputs=[loss.output])
+        return value, {neutral[parameter]: slope for parameter, slope in slopes.items()}
+
+    return run
+
+
+def training_step(net, task):
+    loss, labels = cross_entropy(net, task)
+    images = net.arguments[0]
+    learner = C.momentum_sgd(
+        net.parameters,
+        lr=task.learning_rate,
+        momentum=task.momentum,
+        unit_gain=False,
+        minibatch_size=C.learners.IGNORE,  # both are a step's, of the mean gradient, at any batch
+    )
+    trainer = C.Trainer(None, loss, learner)
+
+    def step(x, y):
+        trainer.train_minibatch({images: x, labels: y})
+        return trainer.previous_minibatch_loss_average
+
+    return step
+
+
+def inference_step(net, task):
+    features = C.combine([net.find_by_name("features")])
+
+    def step(x):
+        return features.eval({features.arguments[0]: x}, as_numpy=False)
+
+    return step

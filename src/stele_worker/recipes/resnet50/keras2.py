@@ -1,0 +1,102 @@
+"""ResNet-50 v1.5 in Keras 2: functional, train_on_batch and predict_on_batch; images as its backend is fast."""
+
+import keras
+import numpy
+from keras import layers
+
+from stele_worker.frameworks.keras2 import AXIS, LAYOUT, differentiated, for_inference, for_training, kernel
+from stele_worker.tasks.resnet50 import blocks, convolutions
+
+
+def convolution(x, name, channels, size, stride):
+    padding = "same"
+    if size > 1 and stride > 1:  # where "same" would pad only the far side
+        x, padding = layers.ZeroPadding2D(size // 2)(x), "valid"
+    return layers.Conv2D(
+        channels,
+        size,
+        strides=stride,
+        padding=padding,
+        use_bias=False,
+        kernel_initializer="zeros",  # load fills it
+        name=name,
+    )(x)
+
+
+def normalisation(x, task, name):
+    # one float32 above the Task's epsilon: Theano refuses what is below 1e-5, as the float32 nearest to it is;
+    # TensorFlow's kernel for training raises it to 1.001e-5
+    epsilon = float(numpy.nextafter(numpy.float32(task.epsilon), numpy.float32(1)))
+    momentum = 1 - task.statistics
+    return layers.BatchNormalization(axis=AXIS, momentum=momentum, epsilon=epsilon, name=name)(x)
+
+
+def relu(x):
+    return layers.Activation("relu")(x)
+
+
+def bottleneck(x, task, name, inputs, width, stride):
+    outputs = 4 * width
+    shortcut = x
+    if inputs != outputs:
+        shortcut = convolution(x, name + ".downsample.0", outputs, 1, stride)
+        shortcut = normalisation(shortcut, task, name + ".downsample.1")
+    x = relu(normalisation(convolution(x, name + ".conv1", width, 1, 1), task, name + ".bn1"))
+    x = relu(normalisation(convolution(x, name + ".conv2", width, 3, stride), task, name + ".bn2"))
+    x = normalisation(convolution(x, name + ".conv3", outputs, 1, 1), task, name + ".bn3")
+    return relu(layers.add([x, shortcut]))
+
+
+def network(task):
+    for_training()
+    size = (task.image, task.image)
+    images = layers.Input(size + (3,) if LAYOUT == "NHWC" else (3,) + size)
+    x = relu(normalisation(convolution(images, "conv1", 64, 7, 2), task, "bn1"))
+    x = layers.ZeroPadding2D(1)(x)  # for the pool: after ReLU nothing loses to a zero
+    x = layers.MaxPooling2D(3, strides=2, padding="valid")(x)  # (batch, 56, 56, 64)
+    for name, inputs, width, stride in blocks():
+        x = bottleneck(x, task, name, inputs, width, stride)  # at last (batch, 7, 7, 2048)
+    x = layers.GlobalAveragePooling2D(name="features")(x)  # (batch, 2048)
+    classify = layers.Dense(
+        task.classes, activation=None, use_bias=True, kernel_initializer="zeros", name="fc"
+    )
+    return keras.Model(images, classify(x))  # (batch, 1000)
+
+
+def load(net, weights):
+    arrays = {"fc": [weights["fc.weight"].T, weights["fc.bias"]]}
+    for name, norm, _ in convolutions():
+        arrays[name] = [kernel(weights[name + ".weight"])]
+        parameters = ("weight", "bias", "running_mean", "running_var")
+        arrays[norm] = [weights[norm + "." + parameter] for parameter in parameters]
+    # all at once, for a session of TensorFlow takes long to take up what is new in a large graph
+    net.set_weights([array for layer in net.layers for array in arrays.get(layer.name, ())])
+    return net
+
+
+def cross_entropy(y_true, y_pred):
+    return keras.losses.sparse_categorical_crossentropy(y_true, y_pred, from_logits=True)
+
+
+def gradients(net, task):
+    differentiate = differentiated(net, cross_entropy)
+    names = []
+    for layer in net.layers:
+        if layer.trainable_weights:  # one for a convolution, otherwise two
+            names.extend(layer.name + kind for kind in (".weight", ".bias")[: len(layer.trainable_weights)])
+
+    def run(x, y):
+        loss, slopes = differentiate(x, y)
+        return loss, dict(zip(names, slopes))
+
+    return run
+
+
+def training_step(net, task):
+    optimiser = keras.optimizers.SGD(task.learning_rate, momentum=task.momentum, nesterov=False, decay=0.0)
+    net.compile(optimiser, cross_entropy)
+    return net.train_on_batch
+
+
+def inference_step(net, task):
+    return for_inference(net, net.get_layer("features").output).predict_on_batch

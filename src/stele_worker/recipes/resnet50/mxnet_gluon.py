@@ -1,0 +1,139 @@
+"""ResNet-50 v1.5 in MXNet's Gluon: hybridized, NCHW."""
+
+from mxnet import autograd, gluon
+from mxnet.gluon import nn
+
+from stele_worker.frameworks.mxnet_gluon import graph, put
+from stele_worker.tasks.resnet50 import blocks
+
+LAYOUT = "NCHW"
+
+
+def convolution(name, inputs, outputs, size, stride):
+    return nn.Conv2D(
+        outputs,
+        kernel_size=size,
+        strides=stride,
+        padding=size // 2,
+        in_channels=inputs,
+        use_bias=False,
+        prefix=name,
+    )
+
+
+def normalisation(task, name, channels):
+    # MXNet moves the running variance to the batch's biased one, (n - 1) / n of the Task's, having no choice
+    # of it; what training computes is the same. scale=False would be the symbol's fix_gamma
+    return nn.BatchNorm(
+        axis=1,
+        momentum=1 - task.statistics,
+        epsilon=task.epsilon,
+        center=True,
+        scale=True,
+        use_global_stats=False,
+        in_channels=channels,
+        prefix=name,
+    )
+
+
+class Bottleneck(nn.HybridBlock):
+    def __init__(self, task, name, inputs, width, stride):
+        super().__init__(prefix=name)
+        outputs = 4 * width
+        with self.name_scope():
+            self.conv1 = convolution("conv1.", inputs, width, 1, 1)
+            self.bn1 = normalisation(task, "bn1.", width)
+            self.conv2 = convolution("conv2.", width, width, 3, stride)
+            self.bn2 = normalisation(task, "bn2.", width)
+            self.conv3 = convolution("conv3.", width, outputs, 1, 1)
+            self.bn3 = normalisation(task, "bn3.", outputs)
+            self.downsample = None
+            if inputs != outputs:
+                self.downsample = nn.HybridSequential(prefix="downsample.")
+                with self.downsample.name_scope():
+                    self.downsample.add(convolution("0.", inputs, outputs, 1, stride))
+                    self.downsample.add(normalisation(task, "1.", outputs))
+
+    def hybrid_forward(self, F, x):
+        shortcut = x if self.downsample is None else self.downsample(x)
+        x = F.relu(self.bn1(self.conv1(x)))
+        x = F.relu(self.bn2(self.conv2(x)))
+        return F.relu(self.bn3(self.conv3(x)) + shortcut)
+
+
+class ResNet50(nn.HybridBlock):
+    def __init__(self, task):
+        super().__init__(prefix="")  # and those below make nearly neutral names
+        with self.name_scope():
+            self.features = nn.HybridSequential(prefix="")
+            self.features.add(convolution("conv1.", 3, 64, 7, 2), normalisation(task, "bn1.", 64))
+            self.features.add(nn.Activation("relu"))
+            self.features.add(nn.MaxPool2D(pool_size=3, strides=2, padding=1, ceil_mode=False))
+            for name, inputs, width, stride in blocks():
+                self.features.add(Bottleneck(task, name + ".", inputs, width, stride))
+            self.features.add(nn.GlobalAvgPool2D(), nn.Flatten())  # (batch, 2048), from (batch, 2048, 7, 7)
+            self.fc = nn.Dense(
+                task.classes, in_units=task.features, use_bias=True, flatten=False, prefix="fc."
+            )
+
+    def hybrid_forward(self, F, x):  # (batch, 3, 224, 224)
+        return self.fc(self.features(x))  # (batch, 1000)
+
+
+def network(task):
+    return graph(ResNet50(task))
+
+
+def parameters(net):
+    """By neutral name."""
+    return {
+        name.replace("gamma", "weight").replace("beta", "bias"): parameter
+        for name, parameter in net.collect_params().items()
+    }
+
+
+def load(net, weights):
+    for name, parameter in parameters(net).items():
+        parameter.set_data(put(weights[name]))
+    return net
+
+
+def cross_entropy():
+    return graph(gluon.loss.SoftmaxCrossEntropyLoss(axis=-1, sparse_label=True, from_logits=False))
+
+
+def gradients(net, task):
+    losses = cross_entropy()
+
+    def run(x, y):
+        with autograd.record(train_mode=True):
+            loss = losses(net(x), y).mean()
+        loss.backward()
+        trained = {name: weight for name, weight in parameters(net).items() if weight.grad_req != "null"}
+        return loss, {name: weight.grad() for name, weight in trained.items()}
+
+    return run
+
+
+def training_step(net, task):
+    # MXNet keeps the learning rate inside the velocity: the same steps, for it is constant
+    constants = {"learning_rate": task.learning_rate, "momentum": task.momentum, "wd": 0.0}
+    trainer = gluon.Trainer(net.collect_params(), "sgd", constants, kvstore=None)
+    losses = cross_entropy()
+
+    def step(x, y):
+        with autograd.record(train_mode=True):
+            loss = losses(net(x), y)  # (batch,)
+        loss.backward()  # of their sum
+        trainer.step(len(x))  # divides by the batch
+        return loss.mean()
+
+    return step
+
+
+def inference_step(net, task):
+    def step(x):
+        with autograd.predict_mode():
+            return net.features(x)
+
+    return step

@@ -1,0 +1,106 @@
+"""ResNet-50 v1.5 in MXNet's symbols: a Module, NCHW."""
+
+import mxnet as mx
+
+from stele_worker.frameworks.mxnet_module import (
+    classified,
+    cross_entropy,
+    differentiated,
+    inferred,
+    put,
+    trained,
+)
+from stele_worker.tasks.resnet50 import blocks
+
+LAYOUT = "NCHW"
+
+
+def convolution(x, name, channels, size, stride):
+    return mx.sym.Convolution(
+        x,
+        mx.sym.var(name + ".weight"),
+        kernel=(size, size),
+        stride=(stride, stride),
+        pad=(size // 2, size // 2),
+        num_filter=channels,
+        no_bias=True,
+    )
+
+
+def normalisation(x, task, name):
+    # MXNet moves the running variance to the batch's biased one, (n - 1) / n of the Task's, having no choice
+    # of it; what training computes is the same
+    return mx.sym.BatchNorm(
+        x,
+        gamma=mx.sym.var(name + ".weight"),
+        beta=mx.sym.var(name + ".bias"),
+        moving_mean=mx.sym.var(name + ".running_mean"),
+        moving_var=mx.sym.var(name + ".running_var"),
+        eps=task.epsilon,
+        momentum=1 - task.statistics,
+        fix_gamma=False,  # by default gamma stays 1
+        use_global_stats=False,
+        axis=1,
+    )
+
+
+def bottleneck(x, task, name, inputs, width, stride):
+    outputs = 4 * width
+    shortcut = x
+    if inputs != outputs:
+        shortcut = convolution(x, name + ".downsample.0", outputs, 1, stride)
+        shortcut = normalisation(shortcut, task, name + ".downsample.1")
+    x = mx.sym.relu(normalisation(convolution(x, name + ".conv1", width, 1, 1), task, name + ".bn1"))
+    x = mx.sym.relu(normalisation(convolution(x, name + ".conv2", width, 3, stride), task, name + ".bn2"))
+    x = normalisation(convolution(x, name + ".conv3", outputs, 1, 1), task, name + ".bn3")
+    return mx.sym.relu(x + shortcut)
+
+
+def network(task):
+    x = mx.sym.var("x")  # (batch, 3, 224, 224)
+    x = mx.sym.relu(normalisation(convolution(x, "conv1", 64, 7, 2), task, "bn1"))  # (batch, 64, 112, 112)
+    x = mx.sym.Pooling(
+        x, kernel=(3, 3), stride=(2, 2), pad=(1, 1), pool_type="max", pooling_convention="valid"
+    )  # (batch, 64, 56, 56)
+    for name, inputs, width, stride in blocks():
+        x = bottleneck(x, task, name, inputs, width, stride)  # at last (batch, 2048, 7, 7)
+    x = mx.sym.flatten(mx.sym.Pooling(x, global_pool=True, pool_type="avg"))  # (batch, 2048)
+    weight, bias = mx.sym.var("fc.weight"), mx.sym.var("fc.bias")
+    logits = mx.sym.FullyConnected(
+        x, weight, bias, num_hidden=task.classes, no_bias=False, flatten=False
+    )  # (batch, 1000)
+    return {"features": x, "logits": logits, "arrays": ({}, {}), "trained": None}
+
+
+def load(net, weights):
+    parameters, statistics = net["arrays"]
+    for name, array in weights.items():
+        group = statistics if ".running_" in name else parameters
+        group[name] = put(array)
+    return net
+
+
+def gradients(net, task):
+    return differentiated(net, classified(net["logits"]))
+
+
+def training_step(net, task):
+    module = None
+
+    def step(x, y):
+        nonlocal module
+        if module is None:
+            # MXNet keeps the learning rate inside the velocity: the same steps, for it is constant
+            optimiser = mx.optimizer.SGD(
+                learning_rate=task.learning_rate, momentum=task.momentum, wd=0.0, rescale_grad=1 / len(x)
+            )
+            module = trained(net, classified(net["logits"]), optimiser, x, y)
+        module.forward_backward(mx.io.DataBatch([x], [y]))
+        module.update()
+        return cross_entropy(module.get_outputs()[0], y)
+
+    return step
+
+
+def inference_step(net, task):
+    return inferred(net, net["features"])

@@ -1,0 +1,107 @@
+"""ResNet-50 v1.5 in Paddle 3: eager training, Paddle Inference with oneDNN, channels first."""
+
+import paddle
+from paddle import nn
+from paddle.nn.functional import cross_entropy, relu
+
+from stele_worker.frameworks.paddle import inferred
+from stele_worker.tasks.resnet50 import blocks
+
+LAYOUT = "NCHW"
+
+
+def convolution(inputs, outputs, size, stride):
+    return nn.Conv2D(inputs, outputs, size, stride=stride, padding=size // 2, bias_attr=False)
+
+
+def normalisation(task, channels):
+    # Paddle moves the running variance to the batch's biased one, (n - 1) / n of the Task's, having no choice
+    # of it; n is 392 values and more at a batch of 8, and what training computes is the same
+    return nn.BatchNorm2D(channels, momentum=1 - task.statistics, epsilon=task.epsilon)
+
+
+class Bottleneck(nn.Layer):
+    def __init__(self, task, inputs, width, stride):
+        super().__init__()
+        outputs = 4 * width
+        self.conv1 = convolution(inputs, width, 1, 1)
+        self.bn1 = normalisation(task, width)
+        self.conv2 = convolution(width, width, 3, stride)
+        self.bn2 = normalisation(task, width)
+        self.conv3 = convolution(width, outputs, 1, 1)
+        self.bn3 = normalisation(task, outputs)
+        self.downsample = None
+        if inputs != outputs:
+            self.downsample = nn.Sequential(
+                convolution(inputs, outputs, 1, stride), normalisation(task, outputs)
+            )
+
+    def forward(self, x):
+        shortcut = x if self.downsample is None else self.downsample(x)
+        x = relu(self.bn1(self.conv1(x)))
+        x = relu(self.bn2(self.conv2(x)))
+        return relu(self.bn3(self.conv3(x)) + shortcut)
+
+
+class ResNet50(nn.Layer):
+    def __init__(self, task):
+        super().__init__()
+        self.conv1 = convolution(3, 64, 7, 2)
+        self.bn1 = normalisation(task, 64)
+        self.pool = nn.MaxPool2D(3, stride=2, padding=1)
+        for stage in range(1, 5):
+            rows = [row[1:] for row in blocks() if row[0].startswith("layer{}.".format(stage))]
+            setattr(self, "layer{}".format(stage), nn.Sequential(*[Bottleneck(task, *row) for row in rows]))
+        self.fc = nn.Linear(task.features, task.classes)
+
+    def forward(self, x):  # the features, for it is forward that Paddle saves for inference
+        x = self.pool(relu(self.bn1(self.conv1(x))))  # (batch, 64, 56, 56), from (batch, 3, 224, 224)
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))  # (batch, 2048, 7, 7)
+        return x.mean((2, 3))  # (batch, 2048)
+
+    def logits(self, x):
+        return self.fc(self(x))  # (batch, 1000)
+
+
+def network(task):
+    return ResNet50(task)
+
+
+def load(net, weights):
+    for name, value in net.state_dict().items():
+        name = name.replace("._mean", ".running_mean").replace("._variance", ".running_var")
+        value.set_value(weights[name].T if name == "fc.weight" else weights[name])  # dense: (in, out)
+    return net
+
+
+def gradients(net, task):
+    def run(x, y):
+        net.train()
+        net.clear_gradients()
+        loss = cross_entropy(net.logits(x), y)
+        loss.backward()
+        slopes = {name: weight.grad for name, weight in net.named_parameters()}
+        # Paddle counts the running statistics among the parameters
+        return loss.detach(), {name: slope for name, slope in slopes.items() if slope is not None}
+
+    return run
+
+
+def training_step(net, task):
+    optimiser = paddle.optimizer.Momentum(
+        task.learning_rate, task.momentum, net.parameters(), use_nesterov=False, weight_decay=None
+    )
+    net.train()
+
+    def step(x, y):
+        loss = cross_entropy(net.logits(x), y)
+        loss.backward()
+        optimiser.step()
+        optimiser.clear_grad()
+        return loss.detach()
+
+    return step
+
+
+def inference_step(net, task):
+    return inferred(net)

@@ -1,0 +1,111 @@
+"""ResNet-50 v1.5 in Paddle 1: imperative training, Paddle Inference with MKL-DNN, channels first."""
+
+import paddle.fluid as fluid
+from paddle.fluid.dygraph import BatchNorm, Conv2D, Linear, Pool2D, Sequential
+from paddle.fluid.layers import mean, reduce_mean, relu, softmax_with_cross_entropy
+
+from stele_worker.frameworks.paddle1 import gradient, inferred
+from stele_worker.tasks.resnet50 import blocks
+
+LAYOUT = "NCHW"
+
+
+def convolution(inputs, outputs, size, stride):
+    return Conv2D(inputs, outputs, size, stride=stride, padding=size // 2, bias_attr=False)
+
+
+def normalisation(task, channels):
+    # Paddle moves the running variance to the batch's biased one, (n - 1) / n of the Task's, having no choice
+    # of it; n is 392 values and more at a batch of 8, and what training computes is the same
+    return BatchNorm(channels, momentum=1 - task.statistics, epsilon=task.epsilon)
+
+
+class Bottleneck(fluid.dygraph.Layer):
+    def __init__(self, task, inputs, width, stride):
+        super().__init__()
+        outputs = 4 * width
+        self.conv1 = convolution(inputs, width, 1, 1)
+        self.bn1 = normalisation(task, width)
+        self.conv2 = convolution(width, width, 3, stride)
+        self.bn2 = normalisation(task, width)
+        self.conv3 = convolution(width, outputs, 1, 1)
+        self.bn3 = normalisation(task, outputs)
+        self.downsample = None
+        if inputs != outputs:
+            self.downsample = Sequential(
+                convolution(inputs, outputs, 1, stride), normalisation(task, outputs)
+            )
+
+    def forward(self, x):
+        shortcut = x if self.downsample is None else self.downsample(x)
+        x = relu(self.bn1(self.conv1(x)))
+        x = relu(self.bn2(self.conv2(x)))
+        return relu(self.bn3(self.conv3(x)) + shortcut)
+
+
+class ResNet50(fluid.dygraph.Layer):
+    def __init__(self, task):
+        super().__init__()
+        self.conv1 = convolution(3, 64, 7, 2)
+        self.bn1 = normalisation(task, 64)
+        self.pool = Pool2D(3, pool_type="max", pool_stride=2, pool_padding=1)
+        for stage in range(1, 5):
+            rows = [row[1:] for row in blocks() if row[0].startswith("layer{}.".format(stage))]
+            setattr(self, "layer{}".format(stage), Sequential(*[Bottleneck(task, *row) for row in rows]))
+        self.fc = Linear(task.features, task.classes)
+
+    def forward(self, x):  # the features, for it is forward that Paddle traces for inference
+        x = self.pool(relu(self.bn1(self.conv1(x))))  # (batch, 64, 56, 56), from (batch, 3, 224, 224)
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))  # (batch, 2048, 7, 7)
+        return reduce_mean(x, dim=[2, 3])  # (batch, 2048)
+
+    def logits(self, x):
+        return self.fc(self(x))  # (batch, 1000)
+
+
+def network(task):
+    return ResNet50(task)
+
+
+def load(net, weights):
+    for name, parameter in net.named_parameters():
+        name = name.replace("._mean", ".running_mean").replace("._variance", ".running_var")
+        parameter.set_value(weights[name].T if name == "fc.weight" else weights[name])  # dense: (in, out)
+    return net
+
+
+def cross_entropy(net, x, y):
+    return mean(softmax_with_cross_entropy(net.logits(x), y))
+
+
+def gradients(net, task):
+    def run(x, y):
+        net.train()
+        net.clear_gradients()
+        loss = cross_entropy(net, x, y)
+        loss.backward()
+        slopes = {name: gradient(weight) for name, weight in net.named_parameters()}
+        # Paddle counts the running statistics among the parameters
+        return loss.detach(), {name: slope for name, slope in slopes.items() if slope is not None}
+
+    return run
+
+
+def training_step(net, task):
+    optimiser = fluid.optimizer.MomentumOptimizer(
+        task.learning_rate, task.momentum, parameter_list=net.parameters(), use_nesterov=False
+    )
+    net.train()
+
+    def step(x, y):
+        loss = cross_entropy(net, x, y)
+        loss.backward()
+        optimiser.minimize(loss)
+        net.clear_gradients()
+        return loss.detach()
+
+    return step
+
+
+def inference_step(net, task):
+    return inferred(net)
