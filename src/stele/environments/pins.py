@@ -75,13 +75,13 @@ def pinned(row: Environment, text: str, what: str, wanted: list[str], python: st
 
 
 def nearest(pins: Pins, rows: list[Environment]) -> Environment | None:
-    """The row that has most of the packages and fewest others, and whose recipes are for these releases."""
+    """The row that has most of the packages and fewest others, of this major series where there is one."""
 
-    def distance(row: Environment) -> tuple[int, int, bool]:
-        return -len(shared(row, pins)), len(row.requirements), row.name not in PREFERRED
+    def distance(row: Environment) -> tuple[int, bool, int, bool]:
+        return -len(shared(row, pins)), foreign(row, pins), len(row.requirements), row.name not in PREFERRED
 
     order = sorted(rows, key=distance)
-    return next((row for row in order if shared(row, pins) and admits(row, pins)), None)
+    return next((row for row in order if shared(row, pins) and (admits(row, pins) or len(rows) == 1)), None)
 
 
 def shared(row: Environment, pins: Pins) -> list[tuple[Requirement, Requirement]]:
@@ -95,14 +95,18 @@ def shared(row: Environment, pins: Pins) -> list[tuple[Requirement, Requirement]
 
 
 def admits(row: Environment, pins: Pins) -> bool:
-    """Whether a release lies in the row's range, or in the major series of the one that it pins."""
+    """Whether the releases lie in the row's ranges, which say what its recipes are written for."""
     for requirement, pin in shared(row, pins):
-        wanted, known = exact(pin), exact(requirement)
-        if wanted and known and wanted.major != known.major:
-            return False
-        if wanted and not known and not requirement.specifier.contains(wanted, prereleases=True):
+        wanted = exact(pin)
+        if wanted and not exact(requirement) and not requirement.specifier.contains(wanted, prereleases=True):
             return False
     return True
+
+
+def foreign(row: Environment, pins: Pins) -> bool:
+    """Whether a release is of another major series than the one that the row pins."""
+    pairs = [(exact(requirement), exact(pin)) for requirement, pin in shared(row, pins)]
+    return any(known and wanted and known.major != wanted.major for known, wanted in pairs)
 
 
 def exact(requirement: Requirement) -> Version | None:

@@ -20,12 +20,10 @@ def configure(settings):
     if device == "cuda" and not paddle.device.is_compiled_with_cuda():
         advice = "Install paddlepaddle-gpu beside a GPU, or ask for device cpu."
         raise RuntimeError("Paddle {} was built without CUDA. {}".format(paddle.__version__, advice))
-    os.environ["NVIDIA_TF32_OVERRIDE"] = (
-        "0"  # Paddle has no flag for it; CUDA's libraries read it when first used
-    )
     paddle.set_device("gpu" if device == "cuda" else "cpu")
     paddle.set_flags({"FLAGS_paddle_num_threads": threads})
     if device == "cuda":
+        os.environ["NVIDIA_TF32_OVERRIDE"] = "0"  # for CUDA's libraries, when first used: Paddle has no flag
         paddle.set_flags({"FLAGS_cudnn_exhaustive_search": settings["autotune"]})
         paddle.set_flags({"FLAGS_cudnn_deterministic": settings["deterministic"]})
     paddle.seed(settings["seed"])

@@ -24,7 +24,7 @@ def configure(settings):
         raise RuntimeError(sentence.format(paddle.__version__, **settings))
     fluid.set_flags({"FLAGS_paddle_num_threads": threads})
     fluid.set_flags({"FLAGS_cpu_deterministic": settings["deterministic"]})
-    fluid.default_main_program().random_seed = settings["seed"]
+    # no seed: Paddle's own, of a program, has dropout draw the same mask at every step
     fluid.enable_imperative(fluid.CPUPlace())
 
 
@@ -44,7 +44,7 @@ def gradient(parameter):
     return parameter._grad_ivar()
 
 
-def inferred(net):
+def inferred(net, mkldnn=True):
     """step(x) -> net(x) without gradients: as Paddle recommends for it, or imperatively where left as shipped."""
     net.eval()
     if not tuned:
@@ -53,7 +53,7 @@ def inferred(net):
 
     def step(x):
         if not predictors:
-            predictors.append(predictor(net, x))
+            predictors.append(predictor(net, x, mkldnn))
         (predict,) = predictors
         predict.get_input_tensor(predict.get_input_names()[0]).copy_from_cpu(x.numpy())
         predict.zero_copy_run()
@@ -62,8 +62,8 @@ def inferred(net):
     return step
 
 
-def predictor(net, x):
-    """Paddle Inference of the operations that ``net`` carries out for ``x``, in MKL-DNN where it has them."""
+def predictor(net, x, mkldnn):
+    """Paddle Inference of the operations that ``net`` carries out for ``x``, with MKL-DNN or without."""
     with fluid.dygraph.no_grad():
         _, traced = fluid.dygraph.TracedLayer.trace(net, [x])
     with tempfile.TemporaryDirectory() as folder:
@@ -73,8 +73,9 @@ def predictor(net, x):
         config.disable_glog_info()
         config.switch_use_feed_fetch_ops(False)  # for zero_copy_run
         config.set_cpu_math_library_num_threads(threads)
-        config.enable_mkldnn()
-        config.set_mkldnn_op(MKLDNN)
+        if mkldnn:
+            config.enable_mkldnn()
+            config.set_mkldnn_op(MKLDNN)
         return create_paddle_predictor(config)
 
 

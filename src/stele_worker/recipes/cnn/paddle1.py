@@ -1,41 +1,42 @@
 """CNN on CIFAR-10 in Paddle 1: imperative training, Paddle Inference with MKL-DNN, channels first."""
 
+import numpy
 import paddle.fluid as fluid
-from paddle.fluid.dygraph import Conv2D, Dropout, Linear, Pool2D
-from paddle.fluid.layers import mean, relu, reshape, softmax_with_cross_entropy
+from paddle.fluid.dygraph import Conv2D, Linear, Pool2D
+from paddle.fluid.layers import dropout, mean, relu, reshape, softmax_with_cross_entropy
 
 from stele_worker.frameworks.paddle1 import gradient, inferred
 
 LAYOUT = "NCHW"
 
 
-def dropout(rate):
-    return Dropout(rate, dropout_implementation="upscale_in_train")  # not by 1 - rate in inference
-
-
 class CNN(fluid.dygraph.Layer):
     def __init__(self, task):
         super().__init__()
+        self.rates = task.dropout
+        self.seeds = numpy.random.RandomState(task.seed)
         self.conv1 = Conv2D(3, 50, 3, stride=1, padding=1)
         self.conv2 = Conv2D(50, 50, 3, stride=1, padding=1)
         self.conv3 = Conv2D(50, 100, 3, stride=1, padding=1)
         self.conv4 = Conv2D(100, 100, 3, stride=1, padding=1)
         self.pool = Pool2D(2, pool_type="max", pool_stride=2, pool_padding=0)
-        self.dropout1 = dropout(task.dropout[0])
-        self.dropout2 = dropout(task.dropout[1])
-        self.dropout3 = dropout(task.dropout[2])
         self.dense1 = Linear(6400, 512)
         self.dense2 = Linear(512, 10)
+
+    def dropout(self, x, rate):
+        seed = self.seeds.randint(1, 2**31) if self.training else None  # a seed is good for one mask
+        scaled = "upscale_in_train"  # rather than by 1 - rate in inference
+        return dropout(x, rate, is_test=not self.training, seed=seed, dropout_implementation=scaled)
 
     def forward(self, x):
         x = relu(self.conv1(x))  # (batch, 50, 32, 32), from (batch, 3, 32, 32)
         x = relu(self.pool(self.conv2(x)))  # (batch, 50, 16, 16)
-        x = self.dropout1(x)
+        x = self.dropout(x, self.rates[0])
         x = relu(self.conv3(x))  # (batch, 100, 16, 16)
         x = relu(self.pool(self.conv4(x)))  # (batch, 100, 8, 8)
-        x = self.dropout2(x)
+        x = self.dropout(x, self.rates[1])
         x = reshape(x, (-1, 6400))
-        x = self.dropout3(relu(self.dense1(x)))  # (batch, 512)
+        x = self.dropout(relu(self.dense1(x)), self.rates[2])  # (batch, 512)
         return self.dense2(x)  # (batch, 10)
 
 
