@@ -7,12 +7,15 @@ the device. What is here is what a model cannot be asked for in the words of all
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # warnings are read at the import
-if os.environ.get("KERAS_BACKEND") == "theano":
-    from stele_worker.frameworks import theano as native  # it sets what Theano reads at its import
 
-import keras
-import numpy
-from keras import backend as K
+from stele_worker.frameworks import load  # noqa: E402
+
+# first, for it sets what Theano reads at its import; of TensorFlow Keras keeps a session of its own
+native = load(os.environ["KERAS_BACKEND"]) if os.environ["KERAS_BACKEND"] != "tensorflow" else None
+
+import keras  # noqa: E402
+import numpy  # noqa: E402
+from keras import backend as K  # noqa: E402
 
 BACKEND = K.backend()
 LAYOUT = "NHWC" if BACKEND == "tensorflow" else "NCHW"  # on a CPU TensorFlow 1 has no other; the others' own
@@ -32,7 +35,9 @@ def configure(settings):
     K.set_epsilon(1e-7)  # where it clips probabilities
     K.set_image_data_format("channels_last" if LAYOUT == "NHWC" else "channels_first")
     numpy.random.seed(settings["seed"])  # draws the seed of every layer that has dropout
-    BACKENDS[BACKEND][0](settings)
+    (native.configure if native else configure_tensorflow)(settings)
+    if BACKEND == "cntk":
+        mend_batch_normalization()
 
 
 def configure_tensorflow(settings):
@@ -59,46 +64,14 @@ def tensorflow_flags():
     }
 
 
-def configure_theano(settings):
-    native.configure(settings)
-
-
-def theano_flags():
-    return native.flags()
-
-
-def configure_cntk(settings):
-    import cntk
-
-    cntk.device.try_set_default_device(cntk.device.cpu())
-    cntk.cntk_py.set_max_num_cputhreads(settings["threads"])
-    cntk.cntk_py.set_fixed_random_seed(settings["seed"])
-    if settings["deterministic"]:
-        cntk.cntk_py.force_deterministic_algorithms()
+def mend_batch_normalization():
+    """In training, Keras calls CNTK's with epsilon in the place of an axis, and so normalises with 1e-3."""
     from keras.backend import cntk_backend
 
     def batch_normalization(x, mean, var, beta, gamma, epsilon):
         return K.batch_normalization(x, mean, var, beta, gamma, epsilon=epsilon)
 
-    # in training Keras calls its own with epsilon in the place of an axis, and so normalises with 1e-3
     cntk_backend.batch_normalization = batch_normalization
-
-
-def cntk_flags():
-    import cntk
-
-    return {
-        "device": str(cntk.device.use_default_device()),
-        "threads": os.environ.get("OMP_NUM_THREADS"),
-        "deterministic": cntk.cntk_py.should_force_deterministic_algorithms(),
-    }
-
-
-BACKENDS = {
-    "tensorflow": (configure_tensorflow, tensorflow_flags),
-    "theano": (configure_theano, theano_flags),
-    "cntk": (configure_cntk, cntk_flags),
-}
 
 
 def versions():
@@ -109,7 +82,7 @@ def versions():
 def flags():
     facts = {"backend": BACKEND, "floatx": K.floatx(), "epsilon": K.epsilon()}
     facts["image_data_format"] = K.image_data_format()
-    facts.update(BACKENDS[BACKEND][1]())
+    facts.update(native.flags() if native else tensorflow_flags())
     return facts
 
 
