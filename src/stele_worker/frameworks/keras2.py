@@ -8,7 +8,7 @@ import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # warnings are read at the import
 
-from stele_worker.frameworks import load  # noqa: E402
+from stele_worker.frameworks import load
 
 # first, for it sets what Theano reads at its import; of TensorFlow Keras keeps a session of its own
 native = load(os.environ["KERAS_BACKEND"]) if os.environ["KERAS_BACKEND"] != "tensorflow" else None
