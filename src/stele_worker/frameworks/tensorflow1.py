@@ -17,10 +17,8 @@ def configure(settings):
     """See ``stele_worker.frameworks``; settings as in ``stele_worker.protocol``."""
     global session
     if settings["device"] != "cpu":
-        advice = (
-            "Its kernels for GPUs are those of CUDA 10.0; this row computes on a CPU: ask for device cpu."
-        )
-        raise RuntimeError("TensorFlow {} was asked for a GPU. {}".format(tf.__version__, advice))
+        message = "TensorFlow {} has GPU kernels for CUDA 10.0 only, which nothing here was tried with: "
+        raise RuntimeError(message.format(tf.__version__) + "ask for device cpu.")
     if settings["precision"] != "fp32":
         message = "TensorFlow {} has float32 arithmetic on a CPU and no {}: ask for precision fp32."
         raise RuntimeError(message.format(tf.__version__, settings["precision"]))

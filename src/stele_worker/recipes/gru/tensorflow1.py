@@ -33,6 +33,7 @@ def forward(net, task, x):
     x = dense(x, net["gru.input_weight"], net["gru.input_bias"])  # one product for all steps
     x = tf.reshape(x, (task.length, batch, 3 * task.hidden))  # (150, batch, 300)
     steps = tf.TensorArray(tf.float32, task.length).unstack(x)
+    # read once: the loop would read its variables at every step
     hidden_weight, hidden_bias = net["gru.hidden_weight"].value(), net["gru.hidden_bias"].value()
 
     def cell(step, h):

@@ -25,7 +25,8 @@ def convolution(x, name, channels, size, stride):
 
 def normalisation(x, task, name):
     # one float32 above the Task's epsilon: Theano refuses what is below 1e-5, as the float32 nearest to it is;
-    # TensorFlow's kernel for training raises it to 1.001e-5
+    # TensorFlow's kernel for training raises it to 1.001e-5; of the running variances, which training does not
+    # use, the one on TensorFlow is made unbiased twice and the one on CNTK never
     epsilon = float(numpy.nextafter(numpy.float32(task.epsilon), numpy.float32(1)))
     momentum = 1 - task.statistics
     return layers.BatchNormalization(axis=AXIS, momentum=momentum, epsilon=epsilon, name=name)(x)
