@@ -20,19 +20,18 @@ import numpy
 
 from stele import environments, measure, statistics
 from stele.settings import Settings
-from stele.worker import Worker
+from stele.worker import live
 
 LIMIT = 1.01
 CELLS = ("torch/gru/infer", "torch/gru/train", "jax/gru/train", "torch/cnn/train")
 SETTINGS = Settings(device="cpu", threads=1)
-LOG = Path(".stele/logs/harness.log")
 SKIPPED = measure.WARMUP["quick"]["most"]  # steps of a bare loop that warm it up, as many as a Plan allows
 
 
 def reported(cell: str, plan: measure.Plan) -> float:
     """The tenth percentile of the steps that the suite reports, in seconds."""
     environment = environments.load(cell.partition("/")[0])
-    with Worker(environment, log=LOG, variables=SETTINGS.variables()) as worker:
+    with live(environment, SETTINGS) as worker:
         return float(numpy.percentile(measure.measure(worker, plan, SETTINGS).counted, 10))
 
 

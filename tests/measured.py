@@ -8,9 +8,9 @@ import sys
 from xml.etree import ElementTree
 
 from stele import environments
+from stele.report import PHASES
 from stele_worker import tasks
 
-PHASES = ("train", "infer")
 EXCUSES = ("not run here: ", "no interpreter for ")
 
 

@@ -1,6 +1,6 @@
 """Runs to text: the line, the terminal's table, Markdown. Returns strings, prints nothing."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
 from stele.environments import names
@@ -24,14 +24,17 @@ def line(run: Run) -> str:
     return "  ".join([*parts, *remarks(run)])
 
 
-def interval(step: Estimate) -> str:
-    """[low middle high], seconds shown as milliseconds."""
-    return "[" + " ".join("?" if value is None else milliseconds(value) for value in step) + "]"
-
-
 def milliseconds(seconds: float) -> str:
+    return figure(seconds * 1e3)
+
+
+def interval(step: Estimate, shown: Callable[[float], str] = milliseconds) -> str:
+    """[low middle high], seconds shown as milliseconds unless told otherwise."""
+    return "[" + " ".join("?" if value is None else shown(value) for value in step) + "]"
+
+
+def figure(value: float) -> str:
     """Three significant digits, never an exponent."""
-    value = seconds * 1e3
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
@@ -119,13 +122,19 @@ def between_markers(text: str, content: str, name: str) -> str:
 
 def markdown(runs: Sequence[Run]) -> str:
     """The newest Run of each row as Markdown: a table for each task, and a sentence on where it was measured."""
-    newest = {(run.task, run.phase, run.environment): run for run in runs}
-    if not newest:
-        raise SteleError("There are no Runs to show. Measure some: pytest perf_tests --benchmark-only")
+    shown = list(newest(runs).values())
     parts = []
-    for task, group in groupby(sorted(newest.values(), key=order), key=lambda run: run.task):
+    for task, group in groupby(sorted(shown, key=order), key=lambda run: run.task):
         parts.append(task_table(task, list(group)))
-    return "\n\n".join([*parts, *provenance(list(newest.values()))])
+    return "\n\n".join([*parts, *provenance(shown)])
+
+
+def newest(runs: Iterable[Run]) -> dict[tuple[str, str, str], Run]:
+    """The last Run of each task, phase and environment. Raises SteleError if there is none."""
+    found = {(run.task, run.phase, run.environment): run for run in runs}
+    if not found:
+        raise SteleError("There are no Runs to show. Measure some: pytest perf_tests --benchmark-only")
+    return found
 
 
 HEADER = (
@@ -141,8 +150,12 @@ def task_table(task: str, runs: list[Run]) -> str:
         phases = {run.phase: run for run in runs if run.environment == name}
         rows.append(row(phases.get("train"), phases.get("infer")))
     lines = [header, ["---", "---", *["---:"] * (len(header) - 2)], *rows]
-    title = f"**{task}**, batch {runs[0].batch}, scale {runs[0].scale}"
-    return title + "\n\n" + "\n".join("| " + " | ".join(map(escaped, line)) + " |" for line in lines)
+    return titled(f"**{task}**, batch {runs[0].batch}, scale {runs[0].scale}", lines)
+
+
+def titled(title: str, lines: Iterable[Sequence[str]]) -> str:
+    """A Markdown table below its title."""
+    return f"{title}\n\n" + "\n".join("| " + " | ".join(map(escaped, line)) + " |" for line in lines)
 
 
 def row(train: Run | None, infer: Run | None) -> list[str]:

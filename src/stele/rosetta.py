@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from stele import environments, report
-from stele.errors import SteleError
 from stele.run import Run
 from stele.statistics import median
 from stele_worker import tasks
@@ -39,10 +38,8 @@ HEADER = (
 
 def tables(runs: Sequence[Run]) -> str:
     """A table a task, every row of the original and of this suite in it. Raises SteleError if there are no Runs."""
-    if not runs:
-        raise SteleError("There are no Runs to show. Measure some: pytest perf_tests --benchmark-only")
+    newest = report.newest(runs)
     then = json.loads(FILE.read_text())
-    newest = {(run.task, run.phase, run.environment): run for run in runs}
     parts = [table(task, then[task], newest) for task in TITLES]
     return "\n\n".join([*parts, *footing(then["source"], list(newest.values()))])
 
@@ -57,9 +54,7 @@ def table(task: str, then: dict[str, Any], newest: dict[tuple[str, str, str], Ru
     for name in shown:
         phases = {phase: newest.get((task, phase, name)) for phase in report.PHASES}
         rows.append(row(task, name, then.get(name), phases["train"], phases["infer"]))
-    return f"**{TITLES[task]}**\n\n" + "\n".join(
-        "| " + " | ".join(map(report.escaped, cells)) + " |" for cells in rows
-    )
+    return report.titled(f"**{TITLES[task]}**", rows)
 
 
 def row(
@@ -73,7 +68,7 @@ def row(
         seconds(task, asked) if asked else "not run",
         percent(train.accuracy) if train and task != "resnet50" else "",
         report.interval(median(infer.counted)) if infer else "not run",
-        "; ".join(remarks(task, name, then, asked, infer)),
+        "; ".join(remarks(task, name, then, asked, either)),
     )
 
 
@@ -92,24 +87,18 @@ def percent(fraction: float | None) -> str:
 
 def seconds(task: str, run: Run) -> str:
     """[low middle high] of the published quantity, from the median step."""
-    scale = (lambda step: step / run.batch * 1000) if task == "resnet50" else run.total_seconds
-    return "[" + " ".join("?" if step is None else figure(scale(step)) for step in median(run.counted)) + "]"
-
-
-def figure(value: float) -> str:
-    """Three significant digits."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    scale = 1000 / run.batch if task == "resnet50" else run.total_seconds(1.0)
+    return report.interval(median(run.counted), lambda step: report.figure(scale * step))
 
 
 def remarks(
-    task: str, name: str, then: dict[str, Any] | None, run: Run | None, infer: Run | None
+    task: str, name: str, then: dict[str, Any] | None, asked: Run | None, either: Run | None
 ) -> list[str]:
     """Why the row's numbers do not compare with their neighbours, or why there are none."""
     found = [f"then: {note}" for note in then["notes"]] if then else []
     if name in NEVER_WRITTEN:
         return found
-    either = run or infer
-    if either is None or run is None:
+    if asked is None:
         found.append(why_empty(task, name, PHASE[task]))
     if either is not None:
         found += report.remarks(either)

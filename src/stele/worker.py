@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import stele_worker
-from stele.environments import Environment, builds
+from stele.environments import Environment, builds, libraries
 from stele.errors import SteleError
 from stele.settings import Settings
 from stele_worker import protocol
@@ -102,12 +102,9 @@ class Worker:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 cwd=self._folder.name,
-                env={
-                    **os.environ,
-                    **builds.variables(self.environment),
-                    **variables,
-                    "PYTHONPATH": self._folder.name,
-                },
+                env=libraries.clean(
+                    {**builds.variables(self.environment), **variables, "PYTHONPATH": self._folder.name}
+                ),
                 start_new_session=True,  # Ctrl-C reaches the host alone, which then ends the whole group
             )
 

@@ -101,10 +101,7 @@ def remove(arguments: argparse.Namespace) -> int:
 
 def lock(arguments: argparse.Namespace) -> int:
     for row in chosen(arguments):
-        base = arguments.python or installer.interpreter(row.python or "")
-        if base is None:
-            raise SteleError(installer.absence(row.name, row.python or ""))
-        builds.lock(row, base)
+        builds.lock(row, arguments.python or builds.interpreter_of(row))
         print(row.lock)
     return 0
 

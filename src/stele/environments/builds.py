@@ -53,7 +53,11 @@ def python(environment: Environment) -> Path:
 
 def variables(environment: Environment) -> dict[str, str]:
     """Environment variables of its worker."""
-    place = folder(environment)
+    return placed(environment, folder(environment))
+
+
+def placed(environment: Environment, place: Path | None) -> dict[str, str]:
+    """Its variables where it is built at ``place``, or nowhere."""
     given = {
         name: value.replace("{folder}", str(place))
         for name, value in environment.variables.items()
@@ -78,9 +82,7 @@ def make(environment: Environment, interpreter: Path | None = None) -> bool:
     An interruption at any moment leaves nothing that would be taken for an environment. Raises SteleError if
     there is no interpreter, a library is missing, the requirements do not resolve, or the framework does not import.
     """
-    base = interpreter or installer.interpreter(environment.python or "")
-    if base is None:
-        raise SteleError(installer.absence(environment.name, environment.python or ""))
+    base = interpreter or interpreter_of(environment)
     found = libraries.found(environment)
     resolve(environment, base)
     place = folder(environment)
@@ -93,6 +95,14 @@ def make(environment: Environment, interpreter: Path | None = None) -> bool:
             remove_folder(place)  # broken: its interpreter is gone
             building.rename(place)
     return True
+
+
+def interpreter_of(environment: Environment) -> Path:
+    """What to build it with. Raises SteleError, with what to install, if there is none."""
+    base = installer.interpreter(environment.python or "")
+    if base is None:
+        raise SteleError(installer.absence(environment.name, environment.python or ""))
+    return base
 
 
 def fill(environment: Environment, building: Path, base: Path, found: dict[str, Path]) -> None:
@@ -109,9 +119,8 @@ def fill(environment: Environment, building: Path, base: Path, found: dict[str, 
 def see_imports(environment: Environment, building: Path) -> None:
     """Import the framework once, as its worker would. Raises SteleError with what it says if it cannot."""
     code = "import " + ", ".join(environment.imports or ("sys",))
-    given = {name: value.replace("{folder}", str(building)) for name, value in environment.variables.items()}
-    given |= {"LD_LIBRARY_PATH": str(links(building))} if environment.libraries else {}
-    command, surroundings = [str(building / "bin" / "python"), "-c", code], libraries.clean(given)
+    command = [str(building / "bin" / "python"), "-c", code]
+    surroundings = libraries.clean(placed(environment, building))
     try:
         done = subprocess.run(command, env=surroundings, capture_output=True, text=True, timeout=PATIENCE)
     except subprocess.TimeoutExpired:

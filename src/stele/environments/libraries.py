@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 from stele.environments.description import Environment
@@ -31,17 +32,21 @@ def found(environment: Environment) -> dict[str, Path]:
 
 def find(library: str) -> Path | None:
     """A shared library that the system's loader knows."""
-    loader = shutil.which(
-        "ldconfig", path=os.pathsep.join([os.environ.get("PATH", ""), "/sbin", "/usr/sbin"])
-    )
-    if loader is None:
-        return None
-    listing = subprocess.run([loader, "-p"], capture_output=True, text=True, check=False).stdout
-    for line in listing.splitlines():
+    for line in known().splitlines():
         name, arrow, place = line.strip().partition(" => ")
         if arrow and name.split(" ")[0] == library:
             return Path(place)
     return None
+
+
+@cache
+def known() -> str:
+    """The loader's list of libraries, a line each; empty where it has none to show."""
+    folders = os.pathsep.join([os.environ.get("PATH", ""), "/sbin", "/usr/sbin"])
+    loader = shutil.which("ldconfig", path=folders)
+    if loader is None:
+        return ""
+    return subprocess.run([loader, "-p"], capture_output=True, text=True, check=False).stdout
 
 
 def link(environment: Environment, places: dict[str, Path], folder: Path) -> None:
