@@ -68,7 +68,7 @@ def row(
         seconds(task, asked) if asked else "not run",
         percent(train.accuracy) if train and task != "resnet50" else "",
         report.interval(median(infer.counted)) if infer else "not run",
-        "; ".join(remarks(task, name, then, asked, either)),
+        "; ".join(remarks(task, name, then, asked, asked or either)),
     )
 
 
