@@ -10,12 +10,14 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # warnings are read at the i
 
 from stele_worker.frameworks import load
 
-# first, for it sets what Theano reads at its import; of TensorFlow Keras keeps a session of its own
-native = load(os.environ["KERAS_BACKEND"]) if os.environ["KERAS_BACKEND"] != "tensorflow" else None
+MODULES = {"tensorflow": "tensorflow1", "theano": "theano", "cntk": "cntk"}
+native = load(MODULES[os.environ["KERAS_BACKEND"]])  # first, for it sets what Theano reads at its import
 
 import keras  # noqa: E402
 import numpy  # noqa: E402
 from keras import backend as K  # noqa: E402
+
+from stele_worker.frameworks.numpy import fetch, peak_memory, put, take, wait  # noqa: E402, F401
 
 BACKEND = K.backend()
 LAYOUT = "NHWC" if BACKEND == "tensorflow" else "NCHW"  # on a CPU TensorFlow 1 has no other; the others' own
@@ -24,44 +26,15 @@ AXIS = -1 if LAYOUT == "NHWC" else 1  # of the channels
 
 def configure(settings):
     """See ``stele_worker.frameworks``; settings as in ``stele_worker.protocol``."""
-    name = "Keras {} on {}".format(keras.__version__, BACKEND)
-    if settings["device"] != "cpu":
-        advice = "Its kernels for GPUs are of the CUDA of its time; this row computes on a CPU: ask for device cpu."
-        raise RuntimeError("{} was asked for a GPU. {}".format(name, advice))
-    if settings["precision"] != "fp32":
-        message = "{} has float32 arithmetic on a CPU and no {}: ask for precision fp32."
-        raise RuntimeError(message.format(name, settings["precision"]))
+    native.configure(settings)
     K.set_floatx("float32")
     K.set_epsilon(1e-7)  # where it clips probabilities
     K.set_image_data_format("channels_last" if LAYOUT == "NHWC" else "channels_first")
     numpy.random.seed(settings["seed"])  # draws the seed of every layer that has dropout
-    (native.configure if native else configure_tensorflow)(settings)
+    if BACKEND == "tensorflow":
+        K.set_session(native.session)
     if BACKEND == "cntk":
         mend_batch_normalization()
-
-
-def configure_tensorflow(settings):
-    import tensorflow as tf
-
-    tf.logging.set_verbosity(tf.logging.ERROR)
-    tf.set_random_seed(settings["seed"])
-    config = tf.ConfigProto(
-        intra_op_parallelism_threads=settings["threads"],
-        inter_op_parallelism_threads=settings["threads"],
-        device_count={"GPU": 0},
-    )
-    K.set_session(tf.Session(config=config))
-
-
-def tensorflow_flags():
-    import tensorflow as tf
-
-    config = K.get_session()._config
-    return {
-        "tensorflow": tf.__version__,
-        "threads": config.intra_op_parallelism_threads,
-        "interop_threads": config.inter_op_parallelism_threads,
-    }
 
 
 def mend_batch_normalization():
@@ -75,14 +48,13 @@ def mend_batch_normalization():
 
 
 def versions():
-    module = __import__(BACKEND)
-    return {"keras": keras.__version__, BACKEND: module.__version__, "cuda": None, "cudnn": None}
+    return {"keras": keras.__version__, **native.versions()}
 
 
 def flags():
     facts = {"backend": BACKEND, "floatx": K.floatx(), "epsilon": K.epsilon()}
     facts["image_data_format"] = K.image_data_format()
-    facts.update(native.flags() if native else tensorflow_flags())
+    facts.update(native.flags())
     return facts
 
 
@@ -133,23 +105,3 @@ def differentiated(net, loss):
         return loss, found
 
     return run_compiled
-
-
-def put(array):
-    return array
-
-
-def take(data, rows):
-    return data[rows]
-
-
-def wait(value):
-    pass  # a function of Keras' returns when it has computed
-
-
-def fetch(value):
-    return numpy.asarray(value)
-
-
-def peak_memory():
-    return None

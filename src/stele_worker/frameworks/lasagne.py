@@ -33,7 +33,7 @@ def configure(settings):
 
 
 def versions():
-    return dict(native.versions(), lasagne=lasagne.__version__)
+    return {"lasagne": lasagne.__version__, **native.versions()}
 
 
 def function(inputs, outputs, updates=None):

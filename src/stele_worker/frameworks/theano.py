@@ -28,6 +28,9 @@ os.environ["THEANO_FLAGS"] = theano_flags()
 import theano  # noqa: E402
 from theano.gof.cmodule import gcc_version  # noqa: E402
 
+# a device array is NumPy's: a function takes it without a copy, and returns when it has computed
+from stele_worker.frameworks.numpy import fetch, peak_memory, put, take, wait  # noqa: E402, F401
+
 
 def configure(settings):
     """OpenMP and OpenBLAS read their number of threads from the environment when they were loaded, so ``threads``
@@ -75,23 +78,3 @@ def blas(question, kind):
     function.restype = kind
     answer = function()
     return answer.decode() if kind is ctypes.c_char_p else answer
-
-
-def put(array):
-    return array  # a device array is NumPy's, and a function takes it without a copy
-
-
-def take(data, rows):
-    return data[rows]
-
-
-def wait(value):
-    pass  # a function returns when it has computed
-
-
-def fetch(value):
-    return numpy.asarray(value)
-
-
-def peak_memory():
-    return None
