@@ -18,7 +18,7 @@ from stele_worker import frameworks, recipes, tasks
 def main(name: str, task_name: str, phase: str, threads: str, x_file: str, y_file: str) -> None:
     framework, recipe, module = frameworks.load(name), recipes.load(task_name, name), tasks.load(task_name)
     settings = {"device": "cpu", "precision": "fp32", "autotune": True, "deterministic": False, "seed": 0}
-    framework.configure({**settings, "threads": int(threads)})
+    framework.configure({**settings, "threads": int(threads), "tuned": True})
     task = tasks.make(task_name, "quick")
     inputs, labels = numpy.load(x_file), numpy.load(y_file)
     rows = tasks.subset(task.train, len(labels))

@@ -28,7 +28,7 @@ def configure(settings):
     if settings["precision"] != "fp32":
         reason = "Caffe2 of torch {} has precision 'fp32' only on a CPU, not {!r}: ask for 'fp32'"
         raise RuntimeError(reason.format(release, settings["precision"]))
-    device = ONEDNN if settings.get("tuned", True) else CPU
+    device = ONEDNN if settings["tuned"] else CPU
     threads = settings["threads"]
     pools = ("caffe2_omp_num_threads", "caffe2_mkl_num_threads")  # MKL by itself counts cores, not processors
     workspace.GlobalInit(["caffe2"] + ["--{}={}".format(pool, threads) for pool in pools])

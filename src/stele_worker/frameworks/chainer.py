@@ -30,7 +30,7 @@ def configure(settings):
     chainer.global_config.autotune = settings["autotune"]
     chainer.global_config.cudnn_deterministic = settings["deterministic"]
     # Chainer's performance guide: off, once code is tested; a sixth of the GRU's training step on a CPU
-    chainer.global_config.type_check = not settings.get("tuned", True)
+    chainer.global_config.type_check = not settings["tuned"]
 
 
 def versions():

@@ -20,7 +20,7 @@ def configure(settings):
     if settings["precision"] != "fp32":
         reason = "CNTK {} has precision 'fp32' only on a CPU, not {!r}: ask for 'fp32'"
         raise RuntimeError(reason.format(C.__version__, settings["precision"]))
-    if settings.get("tuned", True) and kernels():
+    if settings["tuned"] and kernels():
         os.environ.setdefault(MKL_KERNELS, kernels())  # MKL reads it when it first computes
     C.device.try_set_default_device(C.device.cpu())
     cntk_py.set_max_num_cputhreads(settings["threads"])

@@ -23,7 +23,7 @@ def configure(settings):
         advice = "Install a build with CUDA, such as mxnet-cu112, beside a GPU, or ask for device cpu."
         raise RuntimeError("MXNet {} sees no CUDA device. {}".format(mx.__version__, advice))
     device = mx.gpu(0) if settings["device"] == "cuda" else mx.cpu()
-    tuned = settings.get("tuned", True)
+    tuned = settings["tuned"]
     # read whenever an operator is made; 2 is the search without a limit to the workspace
     os.environ["MXNET_CUDNN_AUTOTUNE_DEFAULT"] = "2" if settings["autotune"] else "0"
     os.environ["MXNET_ENFORCE_DETERMINISM"] = "1" if settings["deterministic"] else "0"

@@ -14,7 +14,7 @@ tuned = True
 def configure(settings):
     """See ``stele_worker.frameworks``; settings as in ``stele_worker.protocol``."""
     global device, threads, tuned
-    device, threads, tuned = settings["device"], settings["threads"], settings.get("tuned", True)
+    device, threads, tuned = settings["device"], settings["threads"], settings["tuned"]
     if settings["precision"] != "fp32":
         raise RuntimeError("The recipes for Paddle compute in fp32, not in {}".format(settings["precision"]))
     if device == "cuda" and not paddle.device.is_compiled_with_cuda():

@@ -18,7 +18,7 @@ tuned = True
 def configure(settings):
     """See ``stele_worker.frameworks``; settings as in ``stele_worker.protocol``."""
     global threads, tuned
-    threads, tuned = settings["threads"], settings.get("tuned", True)
+    threads, tuned = settings["threads"], settings["tuned"]
     if settings["device"] != "cpu" or settings["precision"] != "fp32":
         sentence = "The recipes for Paddle {} compute on a CPU in fp32, not on {device} in {precision}"
         raise RuntimeError(sentence.format(paddle.__version__, **settings))
