@@ -19,15 +19,21 @@ ROOT = Path(__file__).parents[1]
 SECONDS = [0.5, 0.012, 0.010, 0.011]
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    """One for all tests here: the synthetic images take two seconds to make."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture
-def suite(tmp_path):
+def suite(tmp_path, cache):
     """suite(ids, *options) runs perf_tests on environments that were added with suite.add(id, script)."""
-    return Suite(tmp_path)
+    return Suite(tmp_path, cache)
 
 
 class Suite:
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, folder, cache):
+        self.folder, self.cache = folder, cache
         self.results = folder / "benchmark.json"
 
     def add(self, name, **script):
@@ -52,7 +58,7 @@ class Suite:
         return {
             **os.environ,
             "STELE_ENVIRONMENTS": str(self.folder),
-            "STELE_CACHE": str(self.folder / "cache"),
+            "STELE_CACHE": str(self.cache),
             "STELE_DATA": "",
             "STELE_OFFLINE": "1",
         }
@@ -169,9 +175,7 @@ def test_an_environment_that_is_broken_fails(suite):
         file.write('\n[requirements]\n"json" = "why not"\n')
     lock = suite.folder / "spoilt.lock"
     lock.write_text("json==1.0\n")
-    (suite.folder / "cache" / "environments" / hashlib.sha256(lock.read_bytes()).hexdigest()[:16]).mkdir(
-        parents=True
-    )
+    (suite.cache / "environments" / hashlib.sha256(lock.read_bytes()).hexdigest()[:16]).mkdir(parents=True)
     done = suite("--framework=spoilt", "--task=cnn", "-k", "training")
     assert "'spoilt' is broken: its interpreter is gone: stele env make spoilt" in done.stdout
     assert "1 failed" in done.stdout or "1 error" in done.stdout

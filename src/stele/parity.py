@@ -15,7 +15,10 @@ from stele import files
 from stele.errors import SteleError
 
 FOLDER = Path(__file__).parents[2] / "baselines" / "parity"
-SEED = 0
+
+# of weights and batch. With the CNN's, no input of a ReLU and no two rivals of a pool lie so close that a processor's
+# own rounding decides between them, which moves whole gradients: seed 0 has a ReLU input of 3e-9
+SEEDS = {"cnn": 27, "gru": 0, "resnet50": 0}
 
 # the largest relative error allowed, by precision; the sums of ResNet-50 are longer. Ten losses in fp32 differ by
 # at most 5e-5 where all is well, and by 3e-4 where Adam's epsilon is ten times the Task's

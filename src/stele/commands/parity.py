@@ -25,6 +25,8 @@ def rebase(arguments: argparse.Namespace) -> int:
             with worker.live(environments.ORACLE, settings) as live:
                 measure.configure(live, settings)
                 for phase in ("infer", "train"):
-                    numbers.update(live.ask("parity", task=task, phase=phase, seed=parity.SEED, form=form))
+                    numbers.update(
+                        live.ask("parity", task=task, phase=phase, seed=parity.SEEDS[task], form=form)
+                    )
             print(parity.save(task, form, numbers))
     return 0
