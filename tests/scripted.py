@@ -50,6 +50,8 @@ RESULTS = {
     "train": outcome,
     "infer": outcome,
     "parity": lambda: SCRIPT["numbers"],
+    "capability": lambda: {"numbers": SCRIPT["numbers"]},
+    "defaults": lambda: {"table": SCRIPT["table"], "versions": {"scripted": SCRIPT["release"]}},
 }
 
 
@@ -89,6 +91,10 @@ def complain(request):
     say(request, "error", {"type": "ValueError", "message": "no such kernel", "traceback": "Traceback ..."})
 
 
+def lack(request):
+    say(request, "error", {"type": "NotImplementedError", "message": "no tapes here", "traceback": ""})
+
+
 def progress(request):
     for done in range(3):
         say(request, "progress", {"phase": "train", "done": done, "of": 3})
@@ -97,7 +103,7 @@ def progress(request):
 
 DEEDS = {
     deed.__name__: deed
-    for deed in (segfault, killed, leave, hang, hang_with_child, garbage, another, complain, progress)
+    for deed in (segfault, killed, leave, hang, hang_with_child, garbage, another, complain, lack, progress)
 }
 
 if __name__ == "__main__":

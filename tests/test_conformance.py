@@ -11,11 +11,11 @@ import numpy
 import pytest
 
 from conversation import Conversation, whole
-from stele import environments, parity
+from stele import environments, ladder, parity
 from stele.environments import ORACLE
 from stele.settings import Settings
 from stele.worker import Worker
-from stele_worker import tasks
+from stele_worker import protocol, tasks
 
 SETTINGS = Settings(device="cpu", threads=1)
 NAMED = [name for name in os.environ.get("STELE_CONFORMANCE", "").split(",") if name]
@@ -117,7 +117,7 @@ def is_number(value):
 
 def test_a_worker_says_which_protocol_it_speaks_and_which_process_it_is(fresh):
     answer = fresh.ask("hello")
-    assert answer["protocol"] == 1
+    assert answer["protocol"] == protocol.VERSION
     assert answer["pid"] == fresh.process.pid
     assert {"python", "numpy"} <= set(answer)
 
@@ -130,12 +130,12 @@ def test_the_end_of_its_input_ends_it_without_a_word(fresh):
 def test_nothing_can_be_measured_before_a_framework_is_there(fresh, row, data):
     message = fresh.refused("infer", **measurement(row, "gru", data, WARMUP))["message"]
     assert "configure" in message
-    assert fresh.ask("hello")["protocol"] == 1
+    assert fresh.ask("hello")["protocol"] == protocol.VERSION
 
 
 def test_an_unknown_framework_is_an_error_that_names_it(fresh, row):
     assert "abacus" in fresh.refused("configure", framework="abacus", settings=asked(row))["message"]
-    assert fresh.ask("hello")["protocol"] == 1
+    assert fresh.ask("hello")["protocol"] == protocol.VERSION
 
 
 def test_a_framework_tells_its_versions_and_the_settings_in_force(configured):
@@ -154,7 +154,7 @@ def test_what_is_no_request_gets_an_error_without_a_number(configured, line):
     number, kind, error = configured.hear()
     assert (number, kind) == (None, "error")
     whole(error)
-    assert configured.ask("hello")["protocol"] == 1
+    assert configured.ask("hello")["protocol"] == protocol.VERSION
 
 
 def test_an_unknown_verb_is_an_error_that_names_it_and_the_known_ones(configured):
@@ -165,19 +165,19 @@ def test_an_unknown_verb_is_an_error_that_names_it_and_the_known_ones(configured
 
 def test_a_request_of_a_megabyte_is_read_whole(configured):
     assert "shout" in configured.refused("shout", text="x" * 2**20)["message"]
-    assert configured.ask("hello")["protocol"] == 1
+    assert configured.ask("hello")["protocol"] == protocol.VERSION
 
 
 def test_a_request_without_its_fields_is_an_error(configured):
     configured.refused("parity")
-    assert configured.ask("hello")["protocol"] == 1
+    assert configured.ask("hello")["protocol"] == protocol.VERSION
 
 
 def test_a_file_that_is_not_there_is_an_error_that_names_it(configured, row):
     nowhere = dict.fromkeys(("train_x", "train_y", "test_x", "test_y"), "/nowhere/Größe.npy")
     fields = measurement(row, "gru", lambda name: nowhere, WARMUP)
     assert "/nowhere/Größe.npy" in configured.refused("infer", **fields)["message"]
-    assert configured.ask("hello")["protocol"] == 1
+    assert configured.ask("hello")["protocol"] == protocol.VERSION
 
 
 @pytest.mark.parametrize("number", [0, 100000, 2**40])
@@ -230,11 +230,23 @@ def test_parity_answers_with_the_golden_numbers(configured, row, name, phase):
     form = row.forms.get(name)
     golden = parity.golden(name, form)
     numbers = configured.ask("parity", task=name, phase=phase, seed=parity.SEEDS[name], form=form)
-    kinds = {"train": {"task", "loss", "gradient_norms", "losses"}, "infer": {"task", "logits"}}
+    kinds = {
+        "train": {"task", "unequal", "loss", "gradients", "moves", "losses"},
+        "infer": {"task", "unequal", "layers", "logits", "repeats", "tracked"},
+    }
     assert set(numbers) == kinds[phase]
-    assert numbers["task"] == golden["task"]
-    assert set(numbers.get("gradient_norms", golden["gradient_norms"])) == set(golden["gradient_norms"])
-    assert parity.disagreements(name, numbers, golden, precision="fp32") == []
+    assert set(numbers.get("gradients", golden["gradients"])) == set(golden["gradients"])
+    assert ladder.broken(ladder.climb(numbers, golden, task=name, precision="fp32")) is None
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_repetition_answers_with_losses_and_a_digest(configured, row, name):
+    computes(row, name, "train")
+    asked = {"task": name, "phase": "repeat", "seed": parity.SEEDS[name], "form": row.forms.get(name)}
+    first, second = configured.ask("parity", **asked), configured.ask("parity", **asked)
+    assert set(first) == {"task", "losses", "digest"}
+    assert len(first["losses"]) == len(second["losses"]) == 5
+    assert len(first["digest"]) == 64
 
 
 def test_progress_is_told_at_most_once_a_second_and_an_interrupt_is_an_answer(configured, row, data):
@@ -250,4 +262,4 @@ def test_progress_is_told_at_most_once_a_second_and_an_interrupt_is_an_answer(co
     *_, (kind, error) = answers
     assert kind == "error"
     whole(error)
-    assert configured.ask("hello")["protocol"] == 1
+    assert configured.ask("hello")["protocol"] == protocol.VERSION

@@ -1,21 +1,22 @@
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
 from fakes import SCRIPTED
 from stele import __main__ as door
-from stele import accuracy, environments, parity, report, store
+from stele import accuracy, environments, examination, page, parity, store
 
 
 def test_tables_are_written_between_the_markers(run, tmp_path, capsys):
     store.save(run, tmp_path / "runs")
-    page = tmp_path / "README.md"
-    page.write_text(f"# Title\n{report.BEGIN}\n{report.END}\nrest\n")
-    assert door.main(["table", "--steps", f"--runs={tmp_path / 'runs'}", f"--write={page}"]) == 0
-    assert "| PyTorch |" in page.read_text()
-    assert page.read_text().startswith("# Title\n")
-    assert page.read_text().endswith("rest\n")
+    readme = tmp_path / "README.md"
+    readme.write_text(f"# Title\n{page.BEGIN}\n{page.END}\nrest\n")
+    assert door.main(["table", "--steps", f"--runs={tmp_path / 'runs'}", f"--write={readme}"]) == 0
+    assert "| PyTorch |" in readme.read_text()
+    assert readme.read_text().startswith("# Title\n")
+    assert readme.read_text().endswith("rest\n")
 
 
 def test_tables_are_printed(run, tmp_path, capsys):
@@ -37,38 +38,111 @@ def test_an_unknown_command_is_a_usage_error(capsys):
     assert ending.value.code == 2
 
 
-def test_the_golden_numbers_are_what_the_oracle_makes(monkeypatch, tmp_path, capsys):
-    committed = parity.golden("gru")
+def test_rebasing_writes_what_the_oracle_answers_for_each_form(monkeypatch, tmp_path, capsys):
+    """That it answers the committed numbers is seen in test_parity."""
+    committed = {form: parity.golden("gru", form) for form in (None, "one-bias")}
+    monkeypatch.setattr(examination, "ask", lambda live, task, form, phases: committed[form])
     monkeypatch.setattr(parity, "FOLDER", tmp_path / "parity")
     monkeypatch.chdir(tmp_path)
     assert door.main(["parity", "--rebase", "--task", "gru"]) == 0
-    made = parity.golden("gru", folder=tmp_path / "parity")
-    assert made["task"] == committed["task"]
-    assert max(parity.errors(made, committed).values()) < 1e-8
-    assert parity.golden("gru", "one-bias", tmp_path / "parity")["task"] != committed["task"]
+    for form, numbers in committed.items():
+        assert parity.golden("gru", form, tmp_path / "parity") == numbers
 
 
-def test_a_band_is_measured_over_seeds(monkeypatch, tmp_path, capsys):
-    script = {"seconds": [0.5, 0.1], "accuracy": 0.5}
-    facts = [
-        'label = "Steady"',
-        'framework = "scripted"',
-        f"command = {json.dumps([sys.executable, str(SCRIPTED)])}",
-    ]
-    facts.append(f"variables = {{ SCRIPT = {json.dumps(json.dumps(script))} }}")
-    (tmp_path / "steady.toml").write_text("\n".join(facts))
+@pytest.fixture
+def described(monkeypatch, tmp_path):
+    """described(name, **facts) adds a row; data is synthetic, and everything is written to tmp_path."""
     for variable in ("STELE_ENVIRONMENTS", "STELE_CACHE"):
         monkeypatch.setenv(variable, str(tmp_path))
     monkeypatch.setenv("STELE_OFFLINE", "1")
     monkeypatch.delenv("STELE_DATA", raising=False)
-    monkeypatch.setattr(accuracy, "FILE", tmp_path / "accuracy.json")
     monkeypatch.chdir(tmp_path)
+
+    def described(name, **facts):
+        lines = [f"{key} = {json.dumps(value)}" for key, value in {"label": name.title(), **facts}.items()]
+        (tmp_path / f"{name}.toml").write_text("\n".join(lines))
+        environments.rows.cache_clear()
+
+    yield described
     environments.rows.cache_clear()
-    assert door.main(["band", "--task=cnn", "--scale=smoke", "--framework=steady", "--seeds=5"]) == 0
-    [entry] = accuracy.read(tmp_path / "accuracy.json")["cnn"]["smoke"].values()
+
+
+@pytest.fixture
+def scripted(described):
+    """scripted(name, **script) adds a row that answers as the script says."""
+
+    def scripted(name, **script):
+        command = [sys.executable, str(SCRIPTED)]
+        described(name, framework="scripted", command=command)
+        with (Path.cwd() / f"{name}.toml").open("a") as file:
+            file.write(f"\n[variables]\nSCRIPT = {json.dumps(json.dumps(script))}\n")
+        environments.rows.cache_clear()
+
+    return scripted
+
+
+def test_a_band_is_measured_over_seeds(scripted, monkeypatch, tmp_path, capsys):
+    scripted("steady", seconds=[0.5, 0.1], accuracy=0.5)
+    monkeypatch.setattr(accuracy, "FILE", tmp_path / "accuracy.json")
+    assert door.main(["band", "--task=gru", "--scale=smoke", "--framework=steady", "--seeds=5"]) == 0
+    [entry] = accuracy.read(tmp_path / "accuracy.json")["gru"]["smoke"].values()
     assert entry["accuracies"] == [0.5] * 5
     assert entry["source"].startswith("5 seeds of scripted 1.0")
-    environments.rows.cache_clear()
+
+
+def test_the_oracle_climbs_its_own_ladder(described, tmp_path, capsys):
+    described("oracle", framework="numpy")
+    (tmp_path / "page.md").write_text(f"{page.BEGIN}\n{page.END}\n")
+    options = [f"--json={tmp_path / 'rungs.json'}", f"--write={tmp_path / 'page.md'}"]
+    assert door.main(["parity", "--framework=oracle", "--task=gru", *options]) == 0
+    assert capsys.readouterr().out == "oracle  gru  rung 9  all hold\n"
+    [recipe] = json.loads((tmp_path / "rungs.json").read_text())["recipes"]
+    assert [(rung["rung"], rung["word"]) for rung in recipe["rungs"]] == [(n, "holds") for n in range(1, 10)]
+    assert "| Oracle | exact |" in (tmp_path / "page.md").read_text()
+
+
+def test_a_recipe_that_breaks_ends_with_one_and_says_where_and_why(scripted, capsys):
+    numbers = {**parity.golden("cnn"), "unequal": {}, "repeats": True, "tracked": False, "digest": "same"}
+    scripted("wrong", numbers={**numbers, "logits": [[0.0] * 10] * 16})
+    assert door.main(["parity", "--framework=wrong", "--task=cnn"]) == 1
+    assert (
+        "wrong  cnn  rung 2  broken at rung 3, logits: the error of the logits is 1"
+        in capsys.readouterr().out
+    )
+
+
+def test_a_worker_that_crashes_breaks_at_the_first_rung(scripted, capsys):
+    scripted("broken", parity="segfault")
+    assert door.main(["parity", "--framework=broken", "--task=gru"]) == 1
+    assert (
+        "broken  gru  rung 0  broken at rung 1, weights: Worker 'broken' crashed" in capsys.readouterr().out
+    )
+
+
+def test_four_seeds_are_refused_for_the_last_rung(capsys):
+    assert door.main(["parity", "--seeds=4"]) == 2
+    assert "--seeds 4: fewer than 5 seeds say nothing about an accuracy." in capsys.readouterr().err
+
+
+def test_defaults_are_recorded_and_compared(scripted, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("stele.defaults.FOLDER", tmp_path / "defaults")
+    scripted("old", table={"epsilon": 1e-7, "GRU form": "reset before"}, release="2.3")
+    scripted("new", table={"epsilon": 1e-7, "GRU form": "reset after"}, release="3.0")
+    assert door.main(["defaults", "old"]) == 0
+    assert "GRU form             reset before" in capsys.readouterr().out
+    assert len(list((tmp_path / "defaults").iterdir())) == 1
+    assert door.main(["defaults", "old", "new"]) == 0
+    shown = capsys.readouterr().out
+    assert "GRU form             reset before  →  reset after" in shown
+    assert "epsilon" not in shown
+
+
+def test_capabilities_are_a_page_and_a_wrong_one_ends_with_one(scripted, tmp_path, capsys):
+    scripted("able", numbers=[12.0])
+    (tmp_path / "page.md").write_text(f"{page.BEGIN}\n{page.END}\n")
+    assert door.main(["capabilities", "--framework=able", f"--write={tmp_path / 'page.md'}"]) == 1
+    assert "able  second-order gradient            yes" in capsys.readouterr().out
+    assert "| Able | yes | **wrong** |" in (tmp_path / "page.md").read_text()
 
 
 def test_a_band_over_four_seeds_is_refused(capsys):

@@ -68,16 +68,3 @@ def test_markdown_escapes_what_it_shows(run):
 def test_no_runs_are_an_error_that_says_what_to_type():
     with pytest.raises(SteleError, match="pytest perf_tests --benchmark-only"):
         report.markdown([])
-
-
-def test_generated_text_replaces_only_what_was_generated():
-    text = f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n"
-    assert (
-        report.between_markers(text, "new", "README.md")
-        == f"before\n{report.BEGIN}\nnew\n{report.END}\nafter\n"
-    )
-
-
-def test_a_file_without_markers_is_left_alone():
-    with pytest.raises(SteleError, match=r"README\.md lacks the lines"):
-        report.between_markers("text", "new", "README.md")

@@ -38,3 +38,16 @@ def test_a_prediction_holds_the_next_value_as_often_as_it_says():
 def test_fewer_than_five_values_predict_nothing():
     with pytest.raises(ValueError, match="too few"):
         statistics.prediction([1.0, 1.0, 1.0, 1.0])
+
+
+def test_equivalence_is_shown_for_one_distribution_and_not_beyond_the_margin():
+    rng = numpy.random.RandomState(0)
+    shown = dict.fromkeys((0.0, 2.0), 0)
+    for _ in range(300):
+        reference = rng.standard_normal(10)
+        for shift in shown:
+            shown[shift] += (
+                statistics.equivalence(shift + rng.standard_normal(5), reference, margin=2.0) < 0.05
+            )
+    assert shown[0.0] > 0.8 * 300
+    assert shown[2.0] < 0.08 * 300

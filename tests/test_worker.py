@@ -6,11 +6,12 @@ import pytest
 from processes import alive, in_group, wait_until
 from stele.environments import Environment
 from stele.worker import WorkerError
+from stele_worker import protocol
 
 
 def test_a_worker_answers_a_request(oracle):
     answer = oracle.ask("hello")
-    assert answer["protocol"] == 1
+    assert answer["protocol"] == protocol.VERSION
     assert answer["pid"] != os.getpid()
 
 
@@ -92,7 +93,7 @@ __main__.main()
 
 def test_prints_of_a_library_go_to_the_log_and_not_into_the_protocol(start, tmp_path):
     worker = start(Environment(name="noisy", label="", framework="", command=(sys.executable, "-c", NOISY)))
-    assert worker.ask("hello")["protocol"] == 1
+    assert worker.ask("hello")["protocol"] == protocol.VERSION
     worker.close()
     log = (tmp_path / "worker.log").read_text()
     assert len(log) > 8 * 10**6
@@ -102,7 +103,7 @@ def test_prints_of_a_library_go_to_the_log_and_not_into_the_protocol(start, tmp_
 def test_a_message_of_a_megabyte_and_an_error_leave_the_worker_alive(oracle):
     with pytest.raises(WorkerError, match="unknown verb 'shout'"):
         oracle.ask("shout", text="x" * 2**20)
-    assert oracle.ask("hello")["protocol"] == 1
+    assert oracle.ask("hello")["protocol"] == protocol.VERSION
 
 
 def test_an_interrupt_is_an_answer_and_not_the_end(start):
@@ -113,4 +114,4 @@ def test_an_interrupt_is_an_answer_and_not_the_end(start):
     )
     with pytest.raises(WorkerError, match="KeyboardInterrupt"):
         worker.ask("wait")
-    assert worker.ask("hello")["protocol"] == 1
+    assert worker.ask("hello")["protocol"] == protocol.VERSION

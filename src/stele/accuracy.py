@@ -37,6 +37,12 @@ def band(run: Run, file: Path | None = None) -> Band | None:
     return Band(max(low, 0.0), min(high, 1.0), entry["source"])
 
 
+def reference(run: Run, file: Path | None = None) -> list[float] | None:
+    """The accuracies over seeds that a Run's task, scale and data were measured to have, or None."""
+    entry = read(file or FILE).get(run.task, {}).get(run.scale, {}).get(run.data["fingerprint"])
+    return None if entry is None else list(entry["accuracies"])
+
+
 def surprise(run: Run, file: Path | None = None) -> str | None:
     """A sentence if a Run's accuracy lies outside its band; None if inside, or if there is no band."""
     if run.losses and None in run.losses:

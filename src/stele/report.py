@@ -2,9 +2,14 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
+from typing import Any, NamedTuple
 
-from stele.environments import names
+from stele import ladder
+from stele.capabilities import EXPECTED, Answer
+from stele.defaults import Change
+from stele.environments import Environment, names
 from stele.errors import SteleError
+from stele.ladder import Finding
 from stele.run import Run
 from stele.settings import Settings
 from stele.statistics import Estimate, median
@@ -64,14 +69,24 @@ def place(environment: str) -> int:
     return names().index(environment) if environment in names() else len(names())
 
 
-def terminal(runs: Iterable[Run]) -> list[str]:
+class Broken(NamedTuple):
+    """A recipe that computes something else: it has a row in the table, and no numbers in it."""
+
+    environment: str
+    task: str
+    phase: str
+    sentence: str
+
+
+def terminal(runs: Iterable[Run], broken: Iterable[Broken] = ()) -> list[str]:
     """The table at the end of a session: a title for each task and phase, a line for each framework."""
     lines = []
     for (task, phase), group in groupby(sorted(runs, key=order), key=lambda run: (run.task, run.phase)):
         rows = list(group)
         lines += ["", f"{task} {phase}, batch {rows[0].batch}, {rows[0].scale}"]
         lines += aligned([cells(run) for run in rows])
-    return lines
+    wrong = [[row.environment, f"{row.task} {row.phase}", row.sentence] for row in broken]
+    return [*lines, "", "computes something else", *aligned(wrong)] if wrong else lines
 
 
 def cells(run: Run) -> list[str]:
@@ -96,6 +111,78 @@ def environments(facts: Sequence[dict[str, str | None]]) -> list[str]:
     return aligned([[fact[column] or "" for column in columns] for fact in facts])
 
 
+def climbed(environment: str, task: str, findings: Sequence[Finding]) -> str:
+    """``torch  cnn  rung 9  largest error 3.4e-07 at conv3.weight``, or where it breaks."""
+    parts = [environment, task, f"rung {ladder.reached(findings)}"]
+    first = ladder.broken(findings)
+    return "  ".join([*parts, ladder.sentence(first) if first else "all hold"])
+
+
+def ladders(found: dict[tuple[Environment, str], list[Finding]], settings: Settings) -> str:
+    """The rungs by framework, a table a task, as Markdown: of each recipe the largest relative error on each rung."""
+    epsilon = ladder.EPSILON[settings.precision]
+    rungs = range(1, 1 + max(finding.rung for findings in found.values() for finding in findings))
+    parts = []
+    for task in dict.fromkeys(task for _, task in found):
+        rows: list[Sequence[str]] = [["framework", *ladder.TITLES[: len(rungs)]], ["---"] * (1 + len(rungs))]
+        for (row, of), findings in found.items():
+            cells = {finding.rung: rung_cell(finding, epsilon) for finding in findings}
+            if of == task:
+                rows.append([row.label, *(cells.get(rung, "none") for rung in rungs)])
+        parts.append(titled(f"**{task}**, {settings.sentence()}", rows))
+    return "\n\n".join(parts)
+
+
+def rung_cell(finding: Finding, epsilon: float) -> str:
+    """``3.4e-07 (3 ulp)``, a word where there is no number, and a sentence where it breaks or is about accuracy."""
+    if finding.word == "breaks":
+        return f"broken: {finding.sentence}"
+    if finding.sentence:
+        return finding.sentence
+    if not finding.error:
+        return "exact" if finding.error == 0 else "holds"
+    return f"{finding.error:.1e} ({finding.error / epsilon:,.3g} ulp)"
+
+
+MARKS = {"yes": "yes", "no": "no", "wrong": "**wrong**", "failed": "**failed**"}
+
+
+def answers(environment: str, found: dict[str, Answer]) -> list[str]:
+    """``torch  gradient penalty  yes``, a line a capability."""
+    rows = [[environment, EXPECTED[name][0], answer.word, answer.reason] for name, answer in found.items()]
+    return aligned(rows)
+
+
+def capabilities(found: dict[Environment, dict[str, Answer]]) -> str:
+    """Who can do what, as Markdown, with the reasons below."""
+    rows: list[Sequence[str]] = [["framework", *(title for title, _ in EXPECTED.values())]]
+    rows.append(["---"] * len(rows[0]))
+    rows += [[row.label, *(MARKS[of[name].word] for name in EXPECTED)] for row, of in found.items()]
+    reasons = [
+        f"- {row.label}, {EXPECTED[name][0]}: {escaped(answer.reason)}"
+        for row, of in found.items()
+        for name, answer in of.items()
+        if answer.reason
+    ]
+    return titled("**Capabilities**", rows) + "\n\n" + "\n".join(reasons)
+
+
+def facts(table: dict[str, Any]) -> list[str]:
+    """What a framework does by default, a line a fact."""
+    return aligned([[fact, word(value)] for fact, value in table.items()])
+
+
+def changes(old: str, new: str, found: Sequence[Change]) -> list[str]:
+    """``epsilon  1e-7  →  1e-8``, a line a change."""
+    if not found:
+        return [f"{old} and {new} do the same when nothing is passed, as far as is asked."]
+    return aligned([["", old, "", new], *([c.fact, word(c.old), "→", word(c.new)] for c in found)])
+
+
+def word(value: Any) -> str:
+    return "none" if value is None else str(value)
+
+
 def mebibytes(count: int | None) -> str:
     return "" if count is None else f"{count / MIB:,.0f} MiB"
 
@@ -106,18 +193,6 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     ]
-
-
-BEGIN, END = "<!-- generated by: stele table -->", "<!-- end of what is generated -->"
-
-
-def between_markers(text: str, content: str, name: str) -> str:
-    """``text`` with ``content`` between its two markers. Raises SteleError if it lacks them."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise SteleError(f"{name} lacks the lines {BEGIN!r} and {END!r}: put them where the tables belong.")
-    return f"{before}{BEGIN}\n{content}\n{END}{after}"
 
 
 def markdown(runs: Sequence[Run]) -> str:

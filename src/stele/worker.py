@@ -26,7 +26,11 @@ Progress = Callable[[dict[str, Any]], None]
 
 
 class WorkerError(SteleError):
-    """A worker that failed, with the end of its log."""
+    """A worker that failed, with the end of its log; ``kind`` and ``said`` are its own error's, if it answered one."""
+
+    def __init__(self, sentence: str, *, kind: str | None = None, said: str | None = None) -> None:
+        super().__init__(sentence)
+        self.kind, self.said = kind, said
 
 
 def live(environment: Environment, settings: Settings, *, patience: float = PATIENCE) -> "Worker":
@@ -76,7 +80,8 @@ class Worker:
                     progress(answer["progress"])
             elif "error" in answer:
                 error = answer["error"]
-                raise self._failure(f"failed during '{verb}': {error['type']}: {error['message']}")
+                what = f"failed during '{verb}': {error['type']}: {error['message']}"
+                raise self._failure(what, kind=error["type"], said=error["message"])
             else:
                 result: dict[str, Any] = answer["result"]
                 return result
@@ -157,7 +162,8 @@ class Worker:
             ", as the kernel does when memory runs out" if name == "SIGKILL" else ""
         )
 
-    def _failure(self, what: str) -> WorkerError:
+    def _failure(self, what: str, *, kind: str | None = None, said: str | None = None) -> WorkerError:
         lines = self.log.read_text(errors="replace").splitlines()[-TAIL:] if self.log.exists() else []
         tail = "".join(f"\n    {line}" for line in lines)
-        return WorkerError(f"Worker '{self.environment.name}' {what}.\n  Log {self.log}:{tail or ' empty'}")
+        sentence = f"Worker '{self.environment.name}' {what}.\n  Log {self.log}:{tail or ' empty'}"
+        return WorkerError(sentence, kind=kind, said=said)

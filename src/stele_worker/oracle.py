@@ -14,10 +14,13 @@ def parameters(shapes):
     return {name: numpy.zeros(shape) for name, shape in shapes.items()}
 
 
+def shapes(arrays):
+    return {name: array.shape for name, array in arrays.items()}
+
+
 def filled(net, weights):
     """The network with copies of ``weights`` for its arrays."""
-    ours = {name: array.shape for name, array in net.items()}
-    theirs = {name: array.shape for name, array in weights.items()}
+    ours, theirs = shapes(net), shapes(weights)
     if ours != theirs:
         wrong = sorted(name for name in set(ours) | set(theirs) if ours.get(name) != theirs.get(name))
         raise ValueError("Weights missing, unknown or of another shape than the Task's: " + ", ".join(wrong))
@@ -179,16 +182,20 @@ def sgd(net, *, learning_rate, momentum):
 
 def adam(net, *, learning_rate, beta1, beta2, epsilon):
     """An update of the network in place; both moments bias-corrected, epsilon outside the root."""
-    first, second = {}, {}
+    first, second = parameters(shapes(net)), parameters(shapes(net))
     steps = 0
 
     def update(gradients):
         nonlocal steps
         steps += 1
         for name, g in gradients.items():
-            first[name] = beta1 * first.get(name, 0.0) + (1 - beta1) * g
-            second[name] = beta2 * second.get(name, 0.0) + (1 - beta2) * g * g
-            mean, square = first[name] / (1 - beta1**steps), second[name] / (1 - beta2**steps)
-            net[name] -= learning_rate * mean / (numpy.sqrt(square) + epsilon)
+            mean, square = first[name], second[name]
+            mean *= beta1
+            mean += (1 - beta1) * g
+            square *= beta2
+            square += (1 - beta2) * g * g
+            root = numpy.sqrt(square / (1 - beta2**steps))
+            root += epsilon
+            net[name] -= learning_rate / (1 - beta1**steps) * mean / root
 
     return update

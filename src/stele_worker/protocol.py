@@ -12,12 +12,15 @@ hello                                                     protocol, python, nump
 configure   framework, settings                           import_seconds, versions, flags
 train       task, scale, seed, form, data, weights, warmup    an outcome: see stele_worker.measurement
 infer       the same                                      an outcome
-parity      task, phase, seed, form                       see stele_worker.agreement
+capability  name                                          numbers: see stele_worker.capabilities
+defaults    framework                                     table, versions: see stele_worker.defaults
+parity      task, phase, seed, form, cause                see stele_worker.agreement
 
 settings    {"device": "cpu" or "cuda", "threads": 2, "precision": "fp32", "tf32" or "bf16", "autotune": true,
             "deterministic": false, "seed": 0, "tuned": true}; untuned is a framework as shipped, without
             what its documentation tells one to turn on
 form        another form of the Task than its own, such as "one-bias", or null
+cause       one of stele_worker.causes to plant into the oracle's recipe; of other workers it is never asked
 data        paths of .npy files: {"train_x": ..., "train_y": ..., "test_x": ..., "test_y": ...}, or null
 weights     path of an .npz file of named arrays, or null for the Task's seeded ones
 warmup      {"window": 5, "tolerance": 0.05, "most": 30}: see stele_worker.clock
@@ -28,7 +31,7 @@ A number that is not finite, and a fact that is not known, are null. The end of 
 import json
 import math
 
-VERSION = 1
+VERSION = 2
 
 
 def encode(message):

@@ -6,7 +6,17 @@ from time import perf_counter
 
 import numpy
 
-from stele_worker import agreement, frameworks, measurement, process, protocol, tasks
+from stele_worker import (
+    agreement,
+    capabilities,
+    causes,
+    defaults,
+    frameworks,
+    measurement,
+    process,
+    protocol,
+    tasks,
+)
 
 configured = {}  # the framework in force, as a module, and the dtype of its arithmetic
 
@@ -53,9 +63,29 @@ def infer(tell, task, scale, seed, form=None, **fields):
     return measurement.infer(framework, task, tell, **fields)
 
 
-def parity(tell, task, phase, seed, form=None):
+def parity(tell, task, phase, seed, form=None, cause=None):
     framework, task = subject(task, "paper", seed, form)
-    return agreement.check(framework, task, phase)
+    if cause is None:
+        return agreement.check(framework, task, phase)
+    if frameworks.name(framework) != "numpy":
+        raise ValueError("a cause, {!r}, is planted into the oracle's recipes alone".format(cause))
+    with causes.planted(task.name, cause):
+        return agreement.check(framework, task, phase)
+
+
+def capability(tell, name):
+    if not configured:
+        raise RuntimeError("no framework yet: send 'configure' first")
+    return {"numbers": capabilities.show(frameworks.name(configured["framework"]), name)}
+
+
+def defaults_of(tell, framework):
+    if configured:
+        raise RuntimeError(
+            "'configure' has set what 'defaults' is about: ask a worker that was not configured"
+        )
+    table = defaults.table(framework)  # first, for the framework's module sets what is read at an import
+    return {"table": table, "versions": frameworks.load(framework).versions()}
 
 
 def subject(task, scale, seed, form):
@@ -68,4 +98,12 @@ def subject(task, scale, seed, form):
     return configured["framework"], tasks.make(task, scale, **changes)
 
 
-VERBS = {"hello": hello, "configure": configure, "train": train, "infer": infer, "parity": parity}
+VERBS = {
+    "hello": hello,
+    "configure": configure,
+    "train": train,
+    "infer": infer,
+    "parity": parity,
+    "capability": capability,
+    "defaults": defaults_of,
+}

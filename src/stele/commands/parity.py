@@ -1,32 +1,92 @@
-"""``stele parity``: the golden numbers, made anew with the oracle."""
+"""``stele parity``: every recipe climbs the ladder; with --rebase, the golden numbers made anew with the oracle."""
 
 import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-from stele import environments, measure, parity, worker
-from stele.settings import Settings
+from stele import environments, examination, files, ladder, measure, page, parity, report, worker
+from stele.environments import Environment
+from stele.errors import SteleError
+from stele.ladder import Finding
+from stele.settings import DEVICES, PRECISIONS, Settings
 from stele_worker import tasks
+
+FEWEST_SEEDS = 5
+
+Cell = tuple[Environment, str]
 
 
 def add(commands: Any) -> None:
-    command = commands.add_parser("parity", help="the golden numbers")
-    command.add_argument(
-        "--rebase", action="store_true", required=True, help="make them anew with the oracle"
-    )
+    command = commands.add_parser("parity", help="does every recipe compute the same?")
+    command.add_argument("--framework", metavar="ID,…", action="append", help="default: all that are ready")
     command.add_argument("--task", choices=tasks.NAMES, action="append", help="default: all")
-    command.set_defaults(command=rebase)
+    command.add_argument("--device", choices=DEVICES, default="cpu", help="default: %(default)s")
+    command.add_argument("--precision", choices=PRECISIONS, default="fp32", help="default: %(default)s")
+    command.add_argument(
+        "--seeds", type=int, metavar="N", help="train from N seeds, at least 5, for the last rung"
+    )
+    command.add_argument(
+        "--scale", choices=tasks.SCALES, default="quick", help="of that: default: %(default)s"
+    )
+    command.add_argument(
+        "--runs", type=Path, default=Path(".stele/parity"), help="where that is kept: %(default)s"
+    )
+    command.add_argument("--json", type=Path, metavar="FILE", help="write every rung of every recipe")
+    command.add_argument(
+        "--write", type=Path, metavar="FILE", help="write the table between a page's markers"
+    )
+    command.add_argument("--rebase", action="store_true", help="make the golden numbers anew with the oracle")
+    command.set_defaults(command=lambda arguments: (rebase if arguments.rebase else climb)(arguments))
+
+
+def climb(arguments: argparse.Namespace) -> int:
+    """A line a recipe, as soon as it is known. Returns 1 if one breaks."""
+    if arguments.seeds is not None and arguments.seeds < FEWEST_SEEDS:
+        raise SteleError(
+            f"--seeds {arguments.seeds}: fewer than {FEWEST_SEEDS} seeds say nothing about an accuracy."
+        )
+    settings = Settings(device=arguments.device, precision=arguments.precision, threads=1)
+    found: dict[Cell, list[Finding]] = {}
+    for row, task in cells(arguments, settings):
+        found[row, task] = examination.climb(row, task, settings)
+        if arguments.seeds and "train" in examination.phases(row, task, settings):
+            more = settings, arguments.runs
+            found[row, task].append(examination.learning(row, task, arguments.scale, arguments.seeds, *more))
+        print(report.climbed(row.name, task, found[row, task]), flush=True)
+    if arguments.json:
+        files.write_text(arguments.json, json.dumps(facts(found, settings), indent=1) + "\n")
+    if arguments.write:
+        page.fill(arguments.write, report.ladders(found, settings))
+    return int(any(ladder.broken(findings) for findings in found.values()))
+
+
+def cells(arguments: argparse.Namespace, settings: Settings) -> Iterator[Cell]:
+    """What is to climb: every row asked for, in each Task in which it has anything to show."""
+    rows = environments.ready(arguments.framework)
+    for task in arguments.task or tasks.NAMES:
+        yield from ((row, task) for row in rows if examination.phases(row, task, settings))
+
+
+def facts(found: dict[Cell, list[Finding]], settings: Settings) -> dict[str, Any]:
+    """Every rung of every recipe, as JSON has it."""
+    recipes = []
+    for (row, task), findings in found.items():
+        rungs = [{**finding._asdict(), "title": finding.title} for finding in findings]
+        recipes.append(
+            {"framework": row.name, "task": task, "reached": ladder.reached(findings), "rungs": rungs}
+        )
+    return {"settings": asdict(settings), "epsilon": ladder.EPSILON[settings.precision], "recipes": recipes}
 
 
 def rebase(arguments: argparse.Namespace) -> int:
     settings = Settings(device="cpu")
     for task in arguments.task or tasks.NAMES:
         for form in (None, *tasks.forms(task)):
-            numbers: dict[str, Any] = {}
             with worker.live(environments.ORACLE, settings) as live:
                 measure.configure(live, settings)
-                for phase in ("infer", "train"):
-                    numbers.update(
-                        live.ask("parity", task=task, phase=phase, seed=parity.SEEDS[task], form=form)
-                    )
-            print(parity.save(task, form, numbers))
+                numbers = examination.ask(live, task, form, ("infer", "train"))
+            print(parity.save(task, form, {**numbers, "norms": parity.norms(task, form)}))
     return 0

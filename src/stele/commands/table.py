@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from stele import files, report, rosetta, store
+from stele import page, report, rosetta, store
 
 
 def add(commands: Any) -> None:
@@ -21,6 +21,5 @@ def table(arguments: argparse.Namespace) -> int:
     if arguments.write is None:
         print(text)
         return 0
-    old = arguments.write.read_text(encoding="utf-8")
-    files.write_text(arguments.write, report.between_markers(old, text, arguments.write.name))
+    page.fill(arguments.write, text)
     return 0

@@ -16,7 +16,7 @@ from stele.environments.description import ORACLE, Environment
 from stele.environments.state import State, state
 from stele.errors import SteleError
 
-__all__ = ["ORACLE", "Environment", "State", "load", "names", "rows", "state", "unknown"]
+__all__ = ["ORACLE", "Environment", "State", "load", "names", "ready", "rows", "state", "unknown"]
 
 FOLDER = Path(__file__).parents[3] / "environments"
 
@@ -54,6 +54,24 @@ def load(name: str) -> Environment:
     if pinned is None:
         raise SteleError(unknown("framework", name, names()))
     return pinned
+
+
+def ready(wanted: Iterable[str] | None = None) -> list[Environment]:
+    """The rows named, ``a,b`` or one by one; without a name all that are ready.
+
+    Raises SteleError with the line to type if one that was named is not ready, or if there is none at all.
+    """
+    listed = [name for value in wanted or () for name in value.split(",") if name]
+    found = []
+    for row in map(load, listed or names()):
+        seen = state(row)
+        if seen.word == "ready":
+            found.append(row)
+        elif listed:
+            raise SteleError(f"'{row.name}' is {seen.word}: {seen.reason}")
+    if not found:
+        raise SteleError("No framework is ready here. What there is, and how to get it: stele env list")
+    return found
 
 
 def unknown(kind: str, value: str, known: Iterable[str]) -> str:

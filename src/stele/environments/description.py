@@ -9,6 +9,7 @@
     devices         cpu, cuda: what it can compute on; without it, all
     precisions      fp32, tf32, bf16: what it can compute in; without it, all
     as_shipped      what the recipe's documented tuning turns on: the row is shown once more without it
+    varies          why two launches from one seed may differ in their bits; without it, they must not
     [requirements]  what is installed; the value is the reason for the pin
     [libraries]     system libraries: file = {package = "Debian's", link = "the name that is asked for"}
     [programs]      programs on PATH; the value says how to get one
@@ -47,6 +48,7 @@ class Environment:
     command: tuple[str, ...] | None = None
     python: str | None = None
     as_shipped: str | None = None
+    varies: str | None = None
     requirements: dict[str, str] = field(default_factory=dict)
     libraries: dict[str, dict[str, str]] = field(default_factory=dict)
     programs: dict[str, str] = field(default_factory=dict)
@@ -56,6 +58,9 @@ class Environment:
     forms: dict[str, str] = field(default_factory=dict)
     lock: Path | None = None  # the file that pins its packages; there, or yet to be made
     tuned: bool = True
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
     def why_absent(self, task: str, phase: str, *, device: str, precision: str) -> str | None:
         """Why this row has no such cell; None if it has one."""

@@ -7,6 +7,7 @@ put(array)             a numpy array onto the device
 take(data, rows)       rows of an array on the device, as a new array there
 wait(value)            return when ``value`` has been computed
 fetch(value)           a value as a numpy array
+tracked(value) -> bool whether a gradient could be taken through ``value``; only where values can say
 peak_memory() -> int   highest device memory in use so far, in bytes; None where there is no device memory
 """
 

@@ -68,6 +68,30 @@ def parameters(net):
     return {".".join(links + [KINDS[kind]]): parameter for (*links, kind), parameter in paths}
 
 
+def outputs(net, names, step):
+    """run(x) -> {layer: output} of the links ``names``, such as layer1.0, while ``step`` runs; images channels last."""
+    links = {path.strip("/").replace("/", "."): link for path, link in net.namedlinks()}
+    wanted = {id(links[name]): name for name in names}
+
+    def run(x):
+        seen = {}
+        with Recorder(wanted, seen):
+            step(x)
+        return seen
+
+    return run
+
+
+class Recorder(chainer.LinkHook):
+    def __init__(self, wanted, seen):
+        self.wanted, self.seen = wanted, seen
+
+    def forward_postprocess(self, call):
+        if id(call.link) in self.wanted:
+            array = call.out.array
+            self.seen[self.wanted[id(call.link)]] = array.transpose(0, 2, 3, 1) if array.ndim == 4 else array
+
+
 def put(array):
     return device.send(array)
 

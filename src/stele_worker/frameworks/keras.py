@@ -133,6 +133,18 @@ def inferred(net, output):
     return step
 
 
+def parameters(net):
+    """The values of what a network learns and of its running statistics, in the order of net.weights."""
+    settle(net)
+    return values(net.weights)
+
+
+def outputs(net, names):
+    """run(x) -> {layer: output}, of the Keras layers that are the keys of ``names``, under the names they map to."""
+    run = inferred(net, [net.get_layer(name).output for name in names])
+    return lambda x: dict(zip(names.values(), run(x)))
+
+
 def backward(net, loss):
     """As ``differentiated``, where Keras keeps its variables: TensorFlow and PyTorch."""
     variables = net.trainable_variables

@@ -65,6 +65,29 @@ def kernel(array):
     return array.transpose(2, 3, 1, 0)
 
 
+def weight(array):
+    """``kernel`` undone."""
+    array = array.transpose(3, 2, 0, 1)
+    return array[:, :, ::-1, ::-1] if BACKEND == "theano" else array
+
+
+def outputs(net, names, inferred):
+    """run(x) -> {layer: output}, of the Keras layers that are the keys of ``names``, under the names they map to.
+
+    ``inferred(input, outputs)`` makes the model that computes them.
+    """
+    inner = inferred(net, [net.get_layer(name).output for name in names])
+
+    def run(x):
+        return {name: channels_last(array) for name, array in zip(names.values(), inner.predict_on_batch(x))}
+
+    return run
+
+
+def channels_last(array):
+    return array.transpose(0, 2, 3, 1) if array.ndim == 4 and LAYOUT == "NCHW" else array
+
+
 def for_training():
     """Layers made from now on are for training alone.
 

@@ -84,6 +84,11 @@ def constant(net, name, array):
     net.initializer.append(numpy_helper.from_array(numpy.ascontiguousarray(array), name))
 
 
+def constants(net):
+    """What ``constant`` put there."""
+    return {tensor.name: numpy_helper.to_array(tensor) for tensor in net.initializer}
+
+
 def session(net):
     imports = [helper.make_opsetid("", OPSET)]
     # the file format's version is the opset's: onnx writes by default a newer one than onnxruntime may read
@@ -120,7 +125,7 @@ def wait(value):
 
 
 def fetch(value):
-    return value.numpy()
+    return value if isinstance(value, numpy.ndarray) else value.numpy()  # a graph's constants are NumPy's
 
 
 def peak_memory():

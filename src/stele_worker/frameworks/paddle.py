@@ -62,6 +62,30 @@ def inferred(net):
     return step
 
 
+def outputs(net, names):
+    """run(x) -> {layer: output} of the layers ``names``, eagerly, images channels last."""
+    layers = dict(net.named_sublayers())
+
+    def run(x):
+        seen = {}
+
+        def recorded(name):
+            return lambda layer, given, output: seen.update({name: channels_last(output)})
+
+        hooks = [layers[name].register_forward_post_hook(recorded(name)) for name in names]
+        net.eval()
+        paddle.no_grad()(net)(x)
+        for hook in hooks:
+            hook.remove()
+        return seen
+
+    return run
+
+
+def channels_last(output):
+    return output.transpose((0, 2, 3, 1)) if output.ndim == 4 else output
+
+
 def predictor(net, x):
     """Paddle Inference of ``net`` for batches such as ``x``, in oneDNN where that has the operation."""
     with tempfile.TemporaryDirectory() as folder:

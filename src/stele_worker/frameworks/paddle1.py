@@ -62,6 +62,30 @@ def inferred(net, mkldnn=True):
     return step
 
 
+def outputs(net, names):
+    """run(x) -> {layer: output} of the layers ``names``, eagerly, images channels last."""
+    layers = dict(net.named_sublayers())
+
+    def run(x):
+        seen = {}
+
+        def recorded(name):
+            return lambda layer, given, output: seen.update({name: channels_last(output)})
+
+        hooks = [layers[name].register_forward_post_hook(recorded(name)) for name in names]
+        net.eval()
+        fluid.dygraph.no_grad(net.__call__)(x)
+        for hook in hooks:
+            hook.remove()
+        return seen
+
+    return run
+
+
+def channels_last(output):
+    return fluid.layers.transpose(output, (0, 2, 3, 1)) if len(output.shape) == 4 else output
+
+
 def predictor(net, x, mkldnn):
     """Paddle Inference of the operations that ``net`` carries out for ``x``, with MKL-DNN or without."""
     with fluid.dygraph.no_grad():

@@ -59,6 +59,11 @@ def variables(arrays):
     return made
 
 
+def values(variables):
+    """Of variables, by name."""
+    return session.run(dict(variables))
+
+
 def function(inputs, outputs, optimiser=None):
     """f(*handles or arrays) -> the values of outputs, once the optimiser's variables have their first values."""
     if optimiser is not None:

@@ -52,6 +52,28 @@ def on_device(net):
     return net.to(device)
 
 
+def outputs(net, names, step):
+    """run(x) -> {layer: output} of the modules ``names`` while ``step`` runs, images channels last."""
+
+    def run(x):
+        seen = {}
+
+        def recorded(name):
+            return lambda module, given, output: seen.update({name: channels_last(output)})
+
+        hooks = [net.get_submodule(name).register_forward_hook(recorded(name)) for name in names]
+        step(x)
+        for hook in hooks:
+            hook.remove()
+        return seen
+
+    return run
+
+
+def channels_last(output):
+    return output.permute(0, 2, 3, 1) if output.ndim == 4 else output
+
+
 def put(array):
     tensor = torch.from_numpy(array)
     if tensor.dtype == torch.int32:  # labels and tokens: cross_entropy takes only int64
@@ -70,6 +92,10 @@ def wait(value):
 
 def fetch(value):
     return value.detach().float().cpu().numpy()
+
+
+def tracked(value):
+    return value.requires_grad
 
 
 def peak_memory():

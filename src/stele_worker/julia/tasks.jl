@@ -44,6 +44,16 @@ end
 """Rows of the test set, in order, for each whole batch."""
 whole_batches(task) = collect(Iterators.partition(1:task.test÷task.batch*task.batch, task.batch))
 
+"""A hash of the bits of named arrays."""
+function digest(arrays)
+    context = SHA.SHA256_CTX()
+    for (name, array) in sort(collect(arrays); by = first)
+        SHA.update!(context, Vector{UInt8}(name))
+        SHA.update!(context, collect(reinterpret(UInt8, vec(Float32.(array)))))
+    end
+    return bytes2hex(SHA.digest!(context))
+end
+
 """The Task's share of a data set's part, "train" or "test": (inputs, labels)."""
 function samples(task, data, part)
     size = getfield(task, Symbol(part))

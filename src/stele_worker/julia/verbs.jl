@@ -8,7 +8,7 @@ include("agreement.jl")
 
 ThisProcess.die_with_parent()
 
-const PROTOCOL = 1
+const PROTOCOL = 2
 const configured = Dict{String,Module}()  # the framework in force
 const recipes = Dict{String,Module}()
 

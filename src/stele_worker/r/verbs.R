@@ -10,7 +10,7 @@ clock <- module("r/clock.R")
 measurement <- module("r/measurement.R")
 agreement <- module("r/agreement.R")
 
-PROTOCOL <- 1L
+PROTOCOL <- 2L
 
 configured <- new.env() # the framework in force, as a module, and the dtype of its arithmetic
 

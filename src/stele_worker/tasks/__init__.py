@@ -6,11 +6,13 @@ every interpreter from Python 3.6 on makes the same arrays, bit for bit.
 """
 
 import importlib
+from collections import OrderedDict
 
 import numpy
 
 NAMES = ("cnn", "resnet50", "gru")
 SCALES = ("smoke", "quick", "paper")
+LACKING = {"one-bias": ("gru.hidden_bias",)}  # parameters that another form of a Task does not have
 
 
 def load(name):
@@ -21,6 +23,13 @@ def make(name, scale, **changes):
     """The Task ``name`` at ``scale``, with fields such as ``seed`` or ``dtype`` changed."""
     module = load(name)
     return module.Task(**module.SCALES[scale])._replace(**changes)
+
+
+def weights(task):
+    """The seeded weights of a Task in its form: named float32 arrays."""
+    arrays = load(task.name).weights(task.seed)
+    lacking = LACKING.get(getattr(task, "form", None), ())
+    return OrderedDict((name, array) for name, array in arrays.items() if name not in lacking)
 
 
 def forms(name):

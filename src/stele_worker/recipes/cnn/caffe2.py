@@ -95,3 +95,11 @@ def inference_step(net, task):
         return workspace.FetchBlob(logits)
 
     return step
+
+
+def stored(net):
+    return {name: workspace.FetchBlob(blob) for name, blob in net.items()}
+
+
+def neutral(name, array):
+    return array  # Caffe2's layouts are the Task's

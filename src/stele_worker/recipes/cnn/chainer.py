@@ -4,7 +4,7 @@ import chainer
 import chainer.functions as F
 import chainer.links as L
 
-from stele_worker.frameworks.chainer import on_device, parameters
+from stele_worker.frameworks.chainer import on_device, outputs, parameters
 
 LAYOUT = "NCHW"
 
@@ -83,3 +83,16 @@ def inference_step(net, task):
             return net(x).array
 
     return step
+
+
+def stored(net):
+    return {name: parameter.array for name, parameter in parameters(net).items()}
+
+
+def neutral(name, array):
+    return array  # Chainer's layouts are the Task's
+
+
+def activations(net, task):
+    names = ("conv1", "conv2", "conv3", "conv4", "dense1", "dense2")
+    return outputs(net, names, inference_step(net, task))

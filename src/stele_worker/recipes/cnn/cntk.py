@@ -99,3 +99,13 @@ def inference_step(net, task):
         return net.eval({net.arguments[0]: x}, as_numpy=False)
 
     return step
+
+
+def stored(net):
+    return {name: parameter.value for name, parameter in parameters(net).items()}
+
+
+def neutral(name, array):
+    if name.endswith(".bias"):
+        return array.ravel()  # from (50, 1, 1)
+    return array.reshape(-1, array.shape[-1]).T if name.startswith("dense") else array

@@ -93,3 +93,13 @@ def training_step(net, task):
 def inference_step(net, task):
     run = jax.jit(lambda net, x: forward(net, task, x))
     return lambda x: run(net, x)
+
+
+def stored(net):
+    return net
+
+
+def neutral(name, array):
+    if name == "dense1.weight":
+        return array.T.reshape(512, 8, 8, 100).transpose(0, 3, 1, 2).reshape(512, 6400)
+    return array.transpose(3, 2, 0, 1) if array.ndim == 4 else array.T

@@ -3,7 +3,7 @@
 import keras
 from keras import layers
 
-from stele_worker.frameworks.keras import differentiated, inferred, set_policy, trained
+from stele_worker.frameworks.keras import differentiated, inferred, outputs, parameters, set_policy, trained
 
 LAYOUT = "NHWC"
 
@@ -36,6 +36,7 @@ def network(task):
 
 
 NAMES = ("conv1", "conv2", "conv3", "conv4", "dense1", "dense2")
+PARAMETERS = [name + kind for name in NAMES for kind in (".weight", ".bias")]
 
 
 def load(net, weights):
@@ -57,11 +58,10 @@ def cross_entropy():
 
 def gradients(net, task):
     differentiate = differentiated(net, cross_entropy())
-    names = [name + kind for name in NAMES for kind in (".weight", ".bias")]
 
     def run(x, y):
         loss, slopes = differentiate(x, y)
-        return loss, dict(zip(names, slopes))
+        return loss, dict(zip(PARAMETERS, slopes))
 
     return run
 
@@ -75,3 +75,22 @@ def training_step(net, task):
 
 def inference_step(net, task):
     return inferred(net, net.outputs[0])
+
+
+def stored(net):
+    return dict(zip(PARAMETERS, parameters(net)))
+
+
+def neutral(name, array):
+    if name == "dense1.weight":
+        return array.T.reshape(512, 8, 8, 100).transpose(0, 3, 1, 2).reshape(512, 6400)
+    return array.transpose(3, 2, 0, 1) if array.ndim == 4 else array.T
+
+
+def activations(net, task):
+    relus = {
+        "conv1": "conv1.relu",
+        "conv3": "conv3.relu",
+        "dense1": "dense1.relu",
+    }  # in the layers themselves
+    return outputs(net, {name: relus.get(name, name) for name in NAMES})

@@ -3,7 +3,15 @@
 import keras
 from keras import layers
 
-from stele_worker.frameworks.keras2 import LAYOUT, differentiated, for_inference, for_training, kernel
+from stele_worker.frameworks.keras2 import (
+    LAYOUT,
+    differentiated,
+    for_inference,
+    for_training,
+    kernel,
+    outputs,
+    weight,
+)
 
 SHAPE = (32, 32, 3) if LAYOUT == "NHWC" else (3, 32, 32)
 
@@ -50,6 +58,7 @@ def network(task):
 
 
 NAMES = ("conv1", "conv2", "conv3", "conv4", "dense1", "dense2")
+PARAMETERS = [name + kind for name in NAMES for kind in (".weight", ".bias")]
 
 
 def load(net, weights):
@@ -71,11 +80,10 @@ def cross_entropy(y_true, y_pred):
 
 def gradients(net, task):
     differentiate = differentiated(net, cross_entropy)
-    names = [name + kind for name in NAMES for kind in (".weight", ".bias")]
 
     def run(x, y):
         loss, slopes = differentiate(x, y)
-        return loss, dict(zip(names, slopes))
+        return loss, dict(zip(PARAMETERS, slopes))
 
     return run
 
@@ -88,3 +96,22 @@ def training_step(net, task):
 
 def inference_step(net, task):
     return for_inference(net, net.output).predict_on_batch
+
+
+def stored(net):
+    return dict(zip(PARAMETERS, net.get_weights()))
+
+
+def neutral(name, array):
+    if name == "dense1.weight" and LAYOUT == "NHWC":
+        return array.T.reshape(512, 8, 8, 100).transpose(0, 3, 1, 2).reshape(512, 6400)
+    return weight(array) if array.ndim == 4 else array.T
+
+
+def activations(net, task):
+    relus = {
+        "conv1": "conv1.relu",
+        "conv3": "conv3.relu",
+        "dense1": "dense1.relu",
+    }  # in the layers themselves
+    return outputs(net, {name: relus.get(name, name) for name in NAMES}, for_inference)

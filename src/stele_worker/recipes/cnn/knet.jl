@@ -103,4 +103,11 @@ end
 
 inference_step(net, task) = net  # without a tape nothing is kept
 
+stored(net) = [name => value(parameter) for (name, parameter) in parameters(net)]
+
+function neutral(name, array)
+    endswith(name, ".bias") && return vec(array)
+    return startswith(name, "dense") ? permutedims(array) : array
+end
+
 end # module

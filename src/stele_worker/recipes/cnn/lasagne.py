@@ -41,14 +41,14 @@ def network(task):
     return DenseLayer(net, 10, nonlinearity=identity, name="dense2")  # (batch, 10)
 
 
-def neutral(parameter):
+def named(parameter):
     """The Task's name of a parameter."""
     return parameter.name.replace(".W", ".weight").replace(".b", ".bias")
 
 
 def load(net, weights):
     for parameter in lasagne.layers.get_all_params(net):
-        array = weights[neutral(parameter)]
+        array = weights[named(parameter)]
         if array.ndim == 4:
             array = array[:, :, ::-1, ::-1]  # Theano's convolution is one, and no correlation
         parameter.set_value(array.T if array.ndim == 2 else array)  # (in, out)
@@ -68,7 +68,7 @@ def gradients(net, task):
 
     def run(x, y):
         loss, *slopes = differentiate(x, y)
-        return loss, {neutral(parameter): slope for parameter, slope in zip(parameters, slopes)}
+        return loss, {named(parameter): slope for parameter, slope in zip(parameters, slopes)}
 
     return run
 
@@ -86,3 +86,11 @@ def training_step(net, task):
 def inference_step(net, task):
     x = T.tensor4()
     return function([x], lasagne.layers.get_output(net, x, deterministic=True))
+
+
+def stored(net):
+    return {named(parameter): parameter.get_value() for parameter in lasagne.layers.get_all_params(net)}
+
+
+def neutral(name, array):
+    return array[:, :, ::-1, ::-1] if array.ndim == 4 else array.T

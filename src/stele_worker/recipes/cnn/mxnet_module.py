@@ -3,6 +3,7 @@
 import mxnet as mx
 
 from stele_worker.frameworks.mxnet_module import (
+    arrays,
     classified,
     cross_entropy,
     differentiated,
@@ -75,3 +76,12 @@ def training_step(net, task):
 
 def inference_step(net, task):
     return inferred(net, net["logits"])
+
+
+def stored(net):
+    parameters, statistics = arrays(net)
+    return dict(parameters, **statistics)
+
+
+def neutral(name, array):
+    return array  # MXNet's layouts are the Task's

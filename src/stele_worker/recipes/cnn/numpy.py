@@ -40,26 +40,36 @@ def load(net, weights):
     return filled(net, weights)
 
 
-def forward(net, task, x, random=None):
-    """(logits, backward); ``random`` draws the dropout of training."""
+def forward(net, task, x, random=None, seen=None):
+    """(logits, backward); ``random`` draws the dropout of training; outputs of layers go into ``seen``."""
+    seen = {} if seen is None else seen
     x = x.astype(numpy.float64)  # (batch, 32, 32, 3)
     x, conv1 = convolution(x, net["conv1.weight"], net["conv1.bias"])  # (batch, 32, 32, 50)
+    seen["conv1"] = x
     x, relu1 = relu(x)
+    seen["conv1.relu"] = x
     x, conv2 = convolution(x, net["conv2.weight"], net["conv2.bias"])
+    seen["conv2"] = x
     x, pool2 = max_pool(x, size=2, stride=2)  # (batch, 16, 16, 50)
     x, relu2 = relu(x)
     x, drop2 = dropout(x, task.dropout[0], random)
     x, conv3 = convolution(x, net["conv3.weight"], net["conv3.bias"])  # (batch, 16, 16, 100)
+    seen["conv3"] = x
     x, relu3 = relu(x)
+    seen["conv3.relu"] = x
     x, conv4 = convolution(x, net["conv4.weight"], net["conv4.bias"])
+    seen["conv4"] = x
     x, pool4 = max_pool(x, size=2, stride=2)  # (batch, 8, 8, 100)
     x, relu4 = relu(x)
     x, drop4 = dropout(x, task.dropout[1], random)
     x, flatten = channels_first(x)  # (batch, 6400)
     x, dense1 = dense(x, net["dense1.weight"], net["dense1.bias"])
+    seen["dense1"] = x
     x, relu5 = relu(x)
+    seen["dense1.relu"] = x
     x, drop5 = dropout(x, task.dropout[2], random)
     x, dense2 = dense(x, net["dense2.weight"], net["dense2.bias"])  # (batch, 10)
+    seen["dense2"] = x
 
     def backward(g):
         d = {}
@@ -109,3 +119,20 @@ def inference_step(net, task):
         return logits
 
     return step
+
+
+def stored(net):
+    return net
+
+
+def neutral(name, array):
+    return array
+
+
+def activations(net, task):
+    def run(x):
+        seen = {}
+        forward(net, task, x, seen=seen)
+        return seen
+
+    return run

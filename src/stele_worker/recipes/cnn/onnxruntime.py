@@ -2,7 +2,7 @@
 
 from onnx import TensorProto
 
-from stele_worker.frameworks.onnxruntime import compiled, constant, graph, node, output
+from stele_worker.frameworks.onnxruntime import compiled, constant, constants, graph, node, output
 
 LAYOUT = "NCHW"
 
@@ -54,3 +54,11 @@ def load(net, weights):
 
 def inference_step(net, task):
     return compiled(net)
+
+
+def stored(net):
+    return constants(net)
+
+
+def neutral(name, array):
+    return array  # ONNX' layouts are the Task's

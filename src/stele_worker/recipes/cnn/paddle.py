@@ -4,7 +4,7 @@ import paddle
 from paddle import nn
 from paddle.nn.functional import cross_entropy, dropout, max_pool2d, relu
 
-from stele_worker.frameworks.paddle import inferred
+from stele_worker.frameworks.paddle import inferred, outputs
 
 LAYOUT = "NCHW"
 
@@ -71,3 +71,15 @@ def training_step(net, task):
 
 def inference_step(net, task):
     return inferred(net)
+
+
+def stored(net):
+    return dict(net.named_parameters())
+
+
+def neutral(name, array):
+    return array.T if array.ndim == 2 else array
+
+
+def activations(net, task):
+    return outputs(net, ("conv1", "conv2", "conv3", "conv4", "dense1", "dense2"))

@@ -5,7 +5,7 @@ import paddle.fluid as fluid
 from paddle.fluid.dygraph import Conv2D, Linear, Pool2D
 from paddle.fluid.layers import dropout, mean, relu, reshape, softmax_with_cross_entropy
 
-from stele_worker.frameworks.paddle1 import gradient, inferred
+from stele_worker.frameworks.paddle1 import gradient, inferred, outputs
 
 LAYOUT = "NCHW"
 
@@ -83,3 +83,15 @@ def training_step(net, task):
 
 def inference_step(net, task):
     return inferred(net)
+
+
+def stored(net):
+    return dict(net.named_parameters())
+
+
+def neutral(name, array):
+    return array.T if array.ndim == 2 else array
+
+
+def activations(net, task):
+    return outputs(net, ("conv1", "conv2", "conv3", "conv4", "dense1", "dense2"))

@@ -32,6 +32,7 @@ network <- function(task) {
 }
 
 NAMES <- c("conv1", "conv2", "conv3", "conv4", "dense1", "dense2")
+PARAMETERS <- paste0(rep(NAMES, each = 2L), c(".weight", ".bias"))
 
 load <- function(net, weights) {
   for (name in NAMES) {
@@ -55,10 +56,9 @@ cross_entropy <- function() {
 
 gradients <- function(net, task) {
   differentiate <- r_keras$differentiated(net, cross_entropy())
-  names <- paste0(rep(NAMES, each = 2L), c(".weight", ".bias"))
   function(x, y) {
     computed <- differentiate(x, y)
-    list(loss = computed[[1L]], gradients = setNames(computed[[2L]], names))
+    list(loss = computed[[1L]], gradients = setNames(computed[[2L]], PARAMETERS))
   }
 }
 
@@ -71,3 +71,12 @@ training_step <- function(net, task) {
 }
 
 inference_step <- function(net, task) r_keras$inferred(net, net$outputs[[1L]])
+
+stored <- function(net) setNames(net$weights, PARAMETERS)
+
+neutral <- function(name, array) {
+  if (name == "dense1.weight") {
+    return(array_reshape(aperm(array_reshape(t(array), c(512L, 8L, 8L, 100L)), c(1L, 4L, 2L, 3L)), c(512L, 6400L)))
+  }
+  switch(max(1L, length(dim(array))), array, t(array), NULL, aperm(array, c(4L, 3L, 1L, 2L)))
+}

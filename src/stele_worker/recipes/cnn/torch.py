@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, dropout, max_pool2d, relu
 
-from stele_worker.frameworks.torch import on_device
+from stele_worker.frameworks.torch import on_device, outputs
 
 LAYOUT = "NHWC"
 
@@ -80,3 +80,16 @@ def inference_step(net, task):
         return forward(net, task, x)
 
     return step
+
+
+def stored(net):
+    return dict(net.named_parameters())
+
+
+def neutral(name, array):
+    return array  # PyTorch's layouts are the Task's
+
+
+def activations(net, task):
+    names = ("conv1", "conv2", "conv3", "conv4", "dense1", "dense2")
+    return outputs(net, names, inference_step(net, task))

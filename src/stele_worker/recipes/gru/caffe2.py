@@ -123,3 +123,13 @@ def inference_step(net, task):
         return workspace.FetchBlob(logits)
 
     return step
+
+
+def stored(net):
+    return {
+        name: numpy.concatenate([workspace.FetchBlob(blob) for blob in blobs]) for name, blobs in net.items()
+    }
+
+
+def neutral(name, array):
+    return array  # Caffe2's layouts are the Task's

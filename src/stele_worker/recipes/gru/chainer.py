@@ -4,7 +4,7 @@ import chainer
 import chainer.functions as F
 import chainer.links as L
 
-from stele_worker.frameworks.chainer import on_device
+from stele_worker.frameworks.chainer import on_device, outputs
 
 LAYOUT = None
 
@@ -97,3 +97,18 @@ def inference_step(net, task):
             return net(x).array
 
     return step
+
+
+def stored(net):
+    return {
+        name: net.xp.concatenate([parameter.array for parameter in parts])
+        for name, parts in named(net).items()
+    }
+
+
+def neutral(name, array):
+    return array  # Chainer's layouts are the Task's
+
+
+def activations(net, task):
+    return outputs(net, ("embedding", "dense"), inference_step(net, task))

@@ -101,3 +101,11 @@ def inference_step(net, task):
         return net.eval({net.arguments[0]: x}, as_numpy=False)
 
     return step
+
+
+def stored(net):
+    return {parameter.name: parameter.value for parameter in net.parameters}
+
+
+def neutral(name, array):
+    return array if name == "embedding.weight" else array.T

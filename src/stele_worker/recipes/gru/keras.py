@@ -4,7 +4,15 @@ import keras
 import numpy
 from keras import layers
 
-from stele_worker.frameworks.keras import differentiated, inferred, set_policy, trained, use_cudnn
+from stele_worker.frameworks.keras import (
+    differentiated,
+    inferred,
+    outputs,
+    parameters,
+    set_policy,
+    trained,
+    use_cudnn,
+)
 
 LAYOUT = None
 
@@ -31,19 +39,33 @@ def network(task):
     )
 
 
-def reordered(gates, array):
+def reordered(array):
     """The order of three gates along the last axis: r, z, n to Keras' z, r, h, and back."""
-    first, second, last = gates.split(array, 3, axis=-1)
-    return gates.concatenate([second, first, last], axis=-1)
+    first, second, last = numpy.split(array, 3, axis=-1)
+    return numpy.concatenate([second, first, last], axis=-1)
 
 
 def load(net, weights):
-    kernels = [reordered(numpy, weights["gru." + name + "_weight"].T) for name in ("input", "hidden")]
+    kernels = [reordered(weights["gru." + name + "_weight"].T) for name in ("input", "hidden")]
     biases = numpy.stack([weights["gru.input_bias"], weights["gru.hidden_bias"]])  # (2, 300)
     net.get_layer("embedding").set_weights([weights["embedding.weight"]])
-    net.get_layer("gru").set_weights(kernels + [reordered(numpy, biases)])
+    net.get_layer("gru").set_weights(kernels + [reordered(biases)])
     net.get_layer("dense").set_weights([weights["dense.weight"].T, weights["dense.bias"]])
     return net
+
+
+def named(values):
+    """What Keras has in a list, for parameters or gradients, under the Task's names."""
+    embedding, input_weight, hidden_weight, biases, weight, bias = values
+    return {
+        "embedding.weight": embedding,
+        "gru.input_weight": input_weight,
+        "gru.hidden_weight": hidden_weight,
+        "gru.input_bias": biases[0],
+        "gru.hidden_bias": biases[1],
+        "dense.weight": weight,
+        "dense.bias": bias,
+    }
 
 
 def cross_entropy():
@@ -54,16 +76,8 @@ def gradients(net, task):
     differentiate = differentiated(net, cross_entropy())
 
     def run(x, y):
-        loss, (embedding, input_weight, hidden_weight, biases, weight, bias) = differentiate(x, y)
-        return loss, {
-            "embedding.weight": embedding,
-            "gru.input_weight": input_weight,
-            "gru.hidden_weight": hidden_weight,
-            "gru.input_bias": biases[0],
-            "gru.hidden_bias": biases[1],
-            "dense.weight": weight,
-            "dense.bias": bias,
-        }
+        loss, slopes = differentiate(x, y)
+        return loss, named(slopes)
 
     return run
 
@@ -91,3 +105,17 @@ def training_step(net, task):
 
 def inference_step(net, task):
     return inferred(net, net.outputs[0])
+
+
+def stored(net):
+    return named(parameters(net))
+
+
+def neutral(name, array):
+    if name == "embedding.weight":
+        return array
+    return reordered(array).T if name.startswith("gru.") else array.T
+
+
+def activations(net, task):
+    return outputs(net, {name: name for name in ("embedding", "gru", "dense")})

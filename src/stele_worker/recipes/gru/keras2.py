@@ -5,7 +5,7 @@ import numpy
 from keras import backend as K
 from keras import layers
 
-from stele_worker.frameworks.keras2 import differentiated
+from stele_worker.frameworks.keras2 import differentiated, outputs
 
 LAYOUT = None
 
@@ -41,9 +41,9 @@ def network(task):
 
 
 def reordered(array):
-    """The order of three gates along the last axis: r, z, n to Keras' z, r, h."""
-    r, z, n = numpy.split(array, 3, axis=-1)
-    return numpy.concatenate([z, r, n], axis=-1)
+    """The order of three gates along the last axis: r, z, n to Keras' z, r, h, and back."""
+    first, second, last = numpy.split(array, 3, axis=-1)
+    return numpy.concatenate([second, first, last], axis=-1)
 
 
 def load(net, weights):
@@ -55,6 +55,20 @@ def load(net, weights):
     return net
 
 
+def named(values):
+    """What Keras has in a list, for parameters or gradients, under the Task's names."""
+    embedding, input_weight, hidden_weight, biases, weight, bias = values
+    return {
+        "embedding.weight": embedding,
+        "gru.input_weight": input_weight,
+        "gru.hidden_weight": hidden_weight,
+        "gru.input_bias": biases[0],
+        "gru.hidden_bias": biases[1],
+        "dense.weight": weight,
+        "dense.bias": bias,
+    }
+
+
 def cross_entropy(y_true, y_pred):
     return keras.losses.sparse_categorical_crossentropy(y_true, y_pred, from_logits=True)
 
@@ -63,16 +77,8 @@ def gradients(net, task):
     differentiate = differentiated(net, cross_entropy)
 
     def run(x, y):
-        loss, (embedding, input_weight, hidden_weight, biases, weight, bias) = differentiate(x, y)
-        return loss, {
-            "embedding.weight": embedding,
-            "gru.input_weight": input_weight,
-            "gru.hidden_weight": hidden_weight,
-            "gru.input_bias": biases[0],
-            "gru.hidden_bias": biases[1],
-            "dense.weight": weight,
-            "dense.bias": bias,
-        }
+        loss, slopes = differentiate(x, y)
+        return loss, named(slopes)
 
     return run
 
@@ -114,3 +120,18 @@ def training_step(net, task):
 
 def inference_step(net, task):
     return net.predict_on_batch
+
+
+def stored(net):
+    return named(net.get_weights())
+
+
+def neutral(name, array):
+    if name == "embedding.weight":
+        return array
+    return reordered(array).T if name.startswith("gru.") else array.T
+
+
+def activations(net, task):
+    names = {name: name for name in ("embedding", "gru", "dense")}
+    return outputs(net, names, lambda net, found: keras.Model(net.input, found))

@@ -40,17 +40,23 @@ function load(net, weights)
     return net
 end
 
+const SIZES = (300 * 125, 300 * 100, 300, 300)
+
+"""Parameters or gradients, those of the GRU from their one array, under the Task's names."""
+function named(values)
+    embedding, gru, weight, bias = values
+    ends = cumsum(collect(SIZES))
+    parts = [name => vec(gru)[stop-size+1:stop] for (name, size, stop) in zip(PARTS, SIZES, ends)]
+    others = ["embedding.weight" => embedding, "dense.weight" => weight, "dense.bias" => bias]
+    return [others; parts]
+end
+
 cross_entropy(net, x, y) = nll(net(x), y; dims = 1, average = true)
 
 function gradients(net, task)
     function run(x, y)
         tape = @diff cross_entropy(net, x, y)
-        embedding, gru, weight, bias = (AutoGrad.full(grad(tape, parameter)) for parameter in parameters(net))
-        sizes = 3 * task.hidden .* (task.embedding, task.hidden, 1, 1)
-        ends = cumsum(collect(sizes))
-        parts = [name => vec(gru)[stop-size+1:stop] for (name, size, stop) in zip(PARTS, sizes, ends)]
-        others = ["embedding.weight" => embedding, "dense.weight" => weight, "dense.bias" => bias]
-        return value(tape), [others; parts]
+        return value(tape), named([AutoGrad.full(grad(tape, parameter)) for parameter in parameters(net)])
     end
     return run
 end
@@ -72,5 +78,12 @@ function training_step(net, task)
 end
 
 inference_step(net, task) = net  # without a tape nothing is kept
+
+stored(net) = named([value(parameter) for parameter in parameters(net)])
+
+function neutral(name, array)
+    name == "dense.weight" && return permutedims(array)
+    return endswith(name, "_weight") ? reshape(array, :, 300) : array
+end
 
 end # module

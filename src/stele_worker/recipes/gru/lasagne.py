@@ -49,6 +49,15 @@ def load(net, weights):
     return net
 
 
+def named(values):
+    """Parameters or gradients that go by Lasagne's names under the Task's, a gate beside the other."""
+    found = {ours: values[theirs] for ours, theirs in OTHERS.items()}
+    for ours, prefix in GRU.items():
+        parts = [sign * values["gru." + prefix + gate] for gate, sign in GATES]
+        found[ours] = numpy.concatenate(parts, axis=-1)
+    return found
+
+
 def cross_entropy(net, x, y):
     logits = lasagne.layers.get_output(net, x, deterministic=False)
     return lasagne.objectives.categorical_crossentropy(softmax(logits), y).mean()
@@ -62,12 +71,7 @@ def gradients(net, task):
 
     def run(x, y):
         loss, *slopes = differentiate(x, y)
-        slopes = {parameter.name: slope for parameter, slope in zip(parameters, slopes)}
-        named = {ours: slopes[theirs] for ours, theirs in OTHERS.items()}
-        for ours, prefix in GRU.items():
-            parts = [sign * slopes["gru." + prefix + gate] for gate, sign in GATES]
-            named[ours] = numpy.concatenate(parts, axis=-1)
-        return loss, named
+        return loss, named({parameter.name: slope for parameter, slope in zip(parameters, slopes)})
 
     return run
 
@@ -95,3 +99,12 @@ def training_step(net, task):
 def inference_step(net, task):
     x = T.imatrix()
     return function([x], lasagne.layers.get_output(net, x, deterministic=True))
+
+
+def stored(net):
+    parameters = lasagne.layers.get_all_params(net, trainable=True)
+    return named({parameter.name: parameter.get_value() for parameter in parameters})
+
+
+def neutral(name, array):
+    return array if name == "embedding.weight" else array.T

@@ -94,3 +94,11 @@ def inference_step(net, task):
             return net(x)
 
     return step
+
+
+def stored(net):
+    return {NAMES.get(name, name): parameter.data() for name, parameter in net.collect_params().items()}
+
+
+def neutral(name, array):
+    return array  # MXNet's layouts are the Task's

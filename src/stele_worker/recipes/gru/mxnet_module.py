@@ -4,6 +4,7 @@ import mxnet as mx
 import numpy
 
 from stele_worker.frameworks.mxnet_module import (
+    arrays,
     classified,
     cross_entropy,
     differentiated,
@@ -41,16 +42,24 @@ def load(net, weights):
     return net
 
 
+SIZES = (300 * 125, 300 * 100, 300, 300)
+
+
+def parted(values):
+    """Parameters or gradients, those of the GRU, which MXNet has in one vector, under names of their own."""
+    ends = numpy.cumsum(SIZES)
+    fused = values["gru_parameters"]
+    parts = {name: fused[end - size : end] for name, size, end in zip(GRU, SIZES, ends)}
+    others = {name: value for name, value in values.items() if name != "gru_parameters"}
+    return dict(others, **parts)
+
+
 def gradients(net, task):
     differentiate = differentiated(net, classified(net["logits"]))
-    gates = 3 * task.hidden
-    ends = numpy.cumsum([gates * task.embedding, gates * task.hidden, gates, gates])
 
     def run(x, y):
         loss, slopes = differentiate(x, y)
-        fused = slopes.pop("gru_parameters")
-        parts = {name: fused[start:end] for name, start, end in zip(GRU, [0, *ends], ends)}
-        return loss, dict(slopes, **parts)
+        return loss, parted(slopes)
 
     return run
 
@@ -82,3 +91,11 @@ def training_step(net, task):
 
 def inference_step(net, task):
     return inferred(net, net["logits"])
+
+
+def stored(net):
+    return parted(arrays(net)[0])
+
+
+def neutral(name, array):
+    return array.reshape(300, -1) if name in ("gru.input_weight", "gru.hidden_weight") else array

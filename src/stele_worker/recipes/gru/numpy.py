@@ -23,8 +23,6 @@ def network(task):
 
 
 def load(net, weights):
-    if "gru.hidden_bias" not in net:
-        weights = {name: array for name, array in weights.items() if name != "gru.hidden_bias"}
     return filled(net, weights)
 
 
@@ -74,12 +72,16 @@ def gru(x, input_weight, hidden_weight, input_bias, hidden_bias):
 GRU = ("gru.input_weight", "gru.hidden_weight", "gru.input_bias", "gru.hidden_bias")
 
 
-def forward(net, task, x):
-    """(logits, backward)"""
+def forward(net, task, x, seen=None):
+    """(logits, backward); outputs of layers go into ``seen``."""
+    seen = {} if seen is None else seen
     x, embed = embedding(x, net["embedding.weight"])  # (batch, 150, 125)
+    seen["embedding"] = x
     no_bias = numpy.zeros(3 * task.hidden)
     x, recur = gru(x, *[net.get(name, no_bias) for name in GRU])  # (batch, 100)
+    seen["gru"] = x
     x, classify = dense(x, net["dense.weight"], net["dense.bias"])  # (batch, 2)
+    seen["dense"] = x
 
     def backward(g):
         d = {}
@@ -121,3 +123,20 @@ def inference_step(net, task):
         return logits
 
     return step
+
+
+def stored(net):
+    return net
+
+
+def neutral(name, array):
+    return array
+
+
+def activations(net, task):
+    def run(x):
+        seen = {}
+        forward(net, task, x, seen)
+        return seen
+
+    return run

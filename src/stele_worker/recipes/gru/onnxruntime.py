@@ -3,7 +3,7 @@
 import numpy
 from onnx import TensorProto
 
-from stele_worker.frameworks.onnxruntime import compiled, constant, graph, node, output
+from stele_worker.frameworks.onnxruntime import compiled, constant, constants, graph, node, output
 
 LAYOUT = None
 
@@ -32,9 +32,9 @@ def network(task):
 
 
 def reordered(array):
-    """Gates r, z, n in the order of the operator: z, r, n."""
-    r, z, n = numpy.split(array, 3)
-    return numpy.concatenate([z, r, n])
+    """Gates r, z, n in the order of the operator, z, r, n, and back."""
+    first, second, last = numpy.split(array, 3)
+    return numpy.concatenate([second, first, last])
 
 
 def load(net, weights):
@@ -50,3 +50,14 @@ def load(net, weights):
 
 def inference_step(net, task):
     return compiled(net)
+
+
+def stored(net):
+    arrays = constants(net)
+    biases = numpy.split(arrays.pop("gru.bias"), 2, axis=1)
+    arrays["gru.input_bias"], arrays["gru.hidden_bias"] = biases
+    return arrays
+
+
+def neutral(name, array):
+    return reordered(array[0]) if name.startswith("gru.") else array

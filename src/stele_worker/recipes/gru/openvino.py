@@ -13,11 +13,16 @@ def network(task):
     return {}  # of constants, by name: the layers are a function of them, forward
 
 
+def reordered(array):
+    """Gates r, z, n in the order of the operation, z, r, n, and back."""
+    first, second, last = numpy.split(array, 3)
+    return numpy.concatenate([second, first, last])
+
+
 def load(net, weights):
     for name, array in weights.items():
         if name in ("gru.input_weight", "gru.hidden_weight"):
-            r, z, n = numpy.split(array, 3)
-            array = numpy.concatenate([z, r, n])[None]  # (1, 300, in): one direction
+            array = reordered(array)[None]  # (1, 300, in): one direction
         net[name] = ops.constant(array)
     # the two biases of z and of r as their sum, those of n apart, for r comes between them: (1, 400)
     (r, z, n), (hidden_r, hidden_z, hidden_n) = [
@@ -52,3 +57,14 @@ def forward(net, task, x):
 def inference_step(net, task):
     x = ops.parameter([-1, task.length], numpy.int32, name="tokens")
     return compiled(openvino.Model([forward(net, task, x)], [x], "gru"))
+
+
+def stored(net):
+    # but for the GRU's biases, of which the operation takes no more than the sums
+    return {
+        name: value for name, value in net.items() if not (name.startswith("gru.") and name.endswith("bias"))
+    }
+
+
+def neutral(name, array):
+    return reordered(array[0]) if name.startswith("gru.") else array

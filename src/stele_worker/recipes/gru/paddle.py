@@ -4,7 +4,7 @@ import paddle
 from paddle import nn
 from paddle.nn.functional import cross_entropy
 
-from stele_worker.frameworks.paddle import inferred
+from stele_worker.frameworks.paddle import inferred, outputs
 
 LAYOUT = None
 
@@ -79,3 +79,15 @@ def training_step(net, task):
 
 def inference_step(net, task):
     return inferred(net)
+
+
+def stored(net):
+    return parameters(net)
+
+
+def neutral(name, array):
+    return array.T if name == "dense.weight" else array
+
+
+def activations(net, task):
+    return outputs(net, ("embedding", "dense"))

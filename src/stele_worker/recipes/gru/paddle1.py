@@ -14,7 +14,7 @@ from paddle.fluid.layers import (
     unstack,
 )
 
-from stele_worker.frameworks.paddle1 import gradient, inferred
+from stele_worker.frameworks.paddle1 import gradient, inferred, outputs
 
 LAYOUT = None
 
@@ -106,3 +106,15 @@ def training_step(net, task):
 def inference_step(net, task):
     # MKL-DNN has little for 2,000 small operations, and half a minute goes by until Paddle has looked at them
     return inferred(net, mkldnn=False)
+
+
+def stored(net):
+    return parameters(net)
+
+
+def neutral(name, array):
+    return array if name == "embedding.weight" else array.T
+
+
+def activations(net, task):
+    return outputs(net, ("embedding", "dense"))

@@ -42,6 +42,21 @@ load <- function(net, weights) {
   net
 }
 
+# What Keras has in a list, for parameters or gradients, under the Task's names.
+named <- function(values) {
+  values <- setNames(values, c("embedding", "input", "hidden", "biases", "weight", "bias"))
+  biases <- tf$unstack(values$biases)
+  list(
+    embedding.weight = values$embedding,
+    gru.input_weight = values$input,
+    gru.hidden_weight = values$hidden,
+    gru.input_bias = biases[[1L]],
+    gru.hidden_bias = biases[[2L]],
+    dense.weight = values$weight,
+    dense.bias = values$bias
+  )
+}
+
 cross_entropy <- function() {
   keras$losses$SparseCategoricalCrossentropy(from_logits = TRUE, reduction = "sum_over_batch_size")
 }
@@ -50,20 +65,7 @@ gradients <- function(net, task) {
   differentiate <- r_keras$differentiated(net, cross_entropy())
   function(x, y) {
     computed <- differentiate(x, y)
-    slopes <- setNames(computed[[2L]], c("embedding", "input", "hidden", "biases", "weight", "bias"))
-    biases <- tf$unstack(slopes$biases)
-    list(
-      loss = computed[[1L]],
-      gradients = list(
-        embedding.weight = slopes$embedding,
-        gru.input_weight = slopes$input,
-        gru.hidden_weight = slopes$hidden,
-        gru.input_bias = biases[[1L]],
-        gru.hidden_bias = biases[[2L]],
-        dense.weight = slopes$weight,
-        dense.bias = slopes$bias
-      )
-    )
+    list(loss = computed[[1L]], gradients = named(computed[[2L]]))
   }
 }
 
@@ -83,3 +85,15 @@ training_step <- function(net, task) {
 }
 
 inference_step <- function(net, task) r_keras$inferred(net, net$outputs[[1L]])
+
+stored <- function(net) named(net$weights)
+
+neutral <- function(name, array) {
+  if (name == "embedding.weight") {
+    return(array)
+  }
+  if (startsWith(name, "gru.")) {
+    array <- reordered(if (is.matrix(array)) array else matrix(array, 1L)) # once more, which is back
+  }
+  if (endsWith(name, "bias")) c(array) else t(array)
+}

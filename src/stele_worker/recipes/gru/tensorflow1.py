@@ -3,7 +3,7 @@
 import numpy
 import tensorflow as tf
 
-from stele_worker.frameworks.tensorflow1 import function, variables
+from stele_worker.frameworks.tensorflow1 import function, values, variables
 
 LAYOUT = None
 
@@ -87,3 +87,11 @@ def training_step(net, task):
 def inference_step(net, task):
     x = tokens(task)
     return function([x], forward(net, task, x))
+
+
+def stored(net):
+    return values(net)
+
+
+def neutral(name, array):
+    return array if name == "embedding.weight" else array.T

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from stele_worker.frameworks.torch import on_device
+from stele_worker.frameworks.torch import on_device, outputs
 
 LAYOUT = None
 
@@ -50,10 +50,7 @@ def gradients(net, task):
         net.zero_grad()
         loss = cross_entropy(forward(net, task, x), y)
         loss.backward()
-        neutral = {theirs: ours for ours, theirs in NAMES.items()}
-        return loss.detach(), {
-            neutral.get(name, name): weight.grad for name, weight in net.named_parameters()
-        }
+        return loss.detach(), {name: weight.grad for name, weight in stored(net).items()}
 
     return run
 
@@ -82,3 +79,16 @@ def inference_step(net, task):
         return forward(net, task, x)
 
     return step
+
+
+def stored(net):
+    ours = {theirs: ours for ours, theirs in NAMES.items()}
+    return {ours.get(name, name): weight for name, weight in net.named_parameters()}
+
+
+def neutral(name, array):
+    return array  # PyTorch's layouts are the Task's
+
+
+def activations(net, task):
+    return outputs(net, ("embedding", "dense"), inference_step(net, task))

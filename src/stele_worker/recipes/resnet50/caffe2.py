@@ -127,3 +127,11 @@ def inference_step(net, task):
         return workspace.FetchBlob(output)
 
     return step
+
+
+def stored(net):
+    return {name: workspace.FetchBlob(blob) for name, blob in net.items()}
+
+
+def neutral(name, array):
+    return array  # Caffe2's layouts are the Task's

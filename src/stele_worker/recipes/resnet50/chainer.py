@@ -4,7 +4,7 @@ import chainer
 import chainer.functions as F
 import chainer.links as L
 
-from stele_worker.frameworks.chainer import on_device, parameters
+from stele_worker.frameworks.chainer import on_device, outputs, parameters
 from stele_worker.tasks.resnet50 import blocks
 
 LAYOUT = "NCHW"
@@ -72,14 +72,21 @@ def network(task):
     return ResNet50(task)
 
 
+def normalisations(net):
+    """By neutral name."""
+    return {
+        path.strip("/").replace("/", "."): link
+        for path, link in net.namedlinks()
+        if isinstance(link, L.BatchNormalization)
+    }
+
+
 def load(net, weights):
     for name, parameter in parameters(net).items():
         parameter.array[...] = weights[name]
-    for path, link in net.namedlinks():
-        if isinstance(link, L.BatchNormalization):
-            name = path.strip("/").replace("/", ".")
-            link.avg_mean[...] = weights[name + ".running_mean"]
-            link.avg_var[...] = weights[name + ".running_var"]
+    for name, link in normalisations(net).items():
+        link.avg_mean[...] = weights[name + ".running_mean"]
+        link.avg_var[...] = weights[name + ".running_var"]
     return on_device(net)
 
 
@@ -119,3 +126,18 @@ def inference_step(net, task):
             return net.features(x).array
 
     return step
+
+
+def stored(net):
+    arrays = {name: parameter.array for name, parameter in parameters(net).items()}
+    for name, link in normalisations(net).items():
+        arrays[name + ".running_mean"], arrays[name + ".running_var"] = link.avg_mean, link.avg_var
+    return arrays
+
+
+def neutral(name, array):
+    return array  # Chainer's layouts are the Task's
+
+
+def activations(net, task):
+    return outputs(net, [name for name, *_ in blocks()], inference_step(net, task))

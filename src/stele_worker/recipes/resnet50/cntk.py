@@ -120,3 +120,16 @@ def inference_step(net, task):
         return features.eval({features.arguments[0]: x}, as_numpy=False)
 
     return step
+
+
+def stored(net):
+    arrays = {name: parameter.value for name, parameter in parameters(net).items()}
+    for _, norm, _ in convolutions():
+        layer = net.find_by_name(norm)
+        arrays[norm + ".running_mean"] = layer.aggregate_mean.value
+        arrays[norm + ".running_var"] = layer.aggregate_variance.value
+    return arrays
+
+
+def neutral(name, array):
+    return array.T if name == "fc.weight" else array

@@ -118,3 +118,11 @@ def training_step(net, task):
 def inference_step(net, task):
     run = jax.jit(lambda net, x: features(net, task, x))
     return lambda x: run(net, x)
+
+
+def stored(net):
+    return {**net["weights"], **net["running"]}
+
+
+def neutral(name, array):
+    return array.transpose(3, 2, 0, 1) if array.ndim == 4 else array.T

@@ -3,7 +3,7 @@
 import keras
 from keras import layers
 
-from stele_worker.frameworks.keras import differentiated, inferred, set_policy, trained
+from stele_worker.frameworks.keras import differentiated, inferred, outputs, parameters, set_policy, trained
 from stele_worker.tasks.resnet50 import blocks, convolutions
 
 LAYOUT = "NHWC"
@@ -36,7 +36,7 @@ def bottleneck(x, task, name, inputs, width, stride):
     x = layers.ReLU()(normalisation(convolution(x, name + ".conv1", width, 1, 1), task, name + ".bn1"))
     x = layers.ReLU()(normalisation(convolution(x, name + ".conv2", width, 3, stride), task, name + ".bn2"))
     x = normalisation(convolution(x, name + ".conv3", outputs, 1, 1), task, name + ".bn3")
-    return layers.ReLU()(layers.Add()([x, shortcut]))
+    return layers.ReLU(name=plain(name))(layers.Add()([x, shortcut]))
 
 
 def network(task):
@@ -44,7 +44,7 @@ def network(task):
     images = keras.Input((task.image, task.image, 3))
     x = layers.ReLU()(normalisation(convolution(images, "conv1", 64, 7, 2), task, "bn1"))
     x = layers.ZeroPadding2D(1)(x)  # for the pool: after ReLU nothing loses to a zero
-    x = layers.MaxPooling2D(3, strides=2, padding="valid")(x)  # (batch, 56, 56, 64)
+    x = layers.MaxPooling2D(3, strides=2, padding="valid", name="pool")(x)  # (batch, 56, 56, 64)
     for name, inputs, width, stride in blocks():
         x = bottleneck(x, task, name, inputs, width, stride)  # at last (batch, 7, 7, 2048)
     x = layers.GlobalAveragePooling2D(dtype="float32", name="features")(x)  # (batch, 2048)
@@ -60,17 +60,30 @@ def load(net, weights):
     return net
 
 
+KINDS = {
+    "kernel": ".weight",
+    "gamma": ".weight",
+    "beta": ".bias",
+    "bias": ".bias",
+    "moving_mean": ".running_mean",
+    "moving_variance": ".running_var",
+}
+
+
+def named(variables):
+    """The Task's name of each variable."""
+    dotted = {plain(name): name for row in convolutions() for name in row[:2]}
+    dotted["fc"] = "fc"
+    paths = [variable.path.split("/")[-2:] for variable in variables]
+    return [dotted[layer] + KINDS[kind] for layer, kind in paths]
+
+
 def cross_entropy():
     return keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="sum_over_batch_size")
 
 
 def gradients(net, task):
-    differentiate = differentiated(net, cross_entropy())
-    dotted = {plain(name): name for row in convolutions() for name in row[:2]}
-    dotted["fc"] = "fc"
-    kinds = {"kernel": ".weight", "gamma": ".weight", "beta": ".bias", "bias": ".bias"}
-    paths = [variable.path.split("/")[-2:] for variable in net.trainable_variables]
-    names = [dotted[layer] + kinds[kind] for layer, kind in paths]
+    differentiate, names = differentiated(net, cross_entropy()), named(net.trainable_variables)
 
     def run(x, y):
         loss, slopes = differentiate(x, y)
@@ -88,3 +101,15 @@ def training_step(net, task):
 
 def inference_step(net, task):
     return inferred(net, net.get_layer("features").output)
+
+
+def stored(net):
+    return dict(zip(named(net.weights), parameters(net)))
+
+
+def neutral(name, array):
+    return array.transpose(3, 2, 0, 1) if array.ndim == 4 else array.T
+
+
+def activations(net, task):
+    return outputs(net, {plain(name): name for name in ["pool"] + [row[0] for row in blocks()]})

@@ -4,7 +4,16 @@ import keras
 import numpy
 from keras import layers
 
-from stele_worker.frameworks.keras2 import AXIS, LAYOUT, differentiated, for_inference, for_training, kernel
+from stele_worker.frameworks.keras2 import (
+    AXIS,
+    LAYOUT,
+    differentiated,
+    for_inference,
+    for_training,
+    kernel,
+    outputs,
+    weight,
+)
 from stele_worker.tasks.resnet50 import blocks, convolutions
 
 
@@ -32,8 +41,8 @@ def normalisation(x, task, name):
     return layers.BatchNormalization(axis=AXIS, momentum=momentum, epsilon=epsilon, name=name)(x)
 
 
-def relu(x):
-    return layers.Activation("relu")(x)
+def relu(x, name=None):
+    return layers.Activation("relu", name=name)(x)
 
 
 def bottleneck(x, task, name, inputs, width, stride):
@@ -45,7 +54,7 @@ def bottleneck(x, task, name, inputs, width, stride):
     x = relu(normalisation(convolution(x, name + ".conv1", width, 1, 1), task, name + ".bn1"))
     x = relu(normalisation(convolution(x, name + ".conv2", width, 3, stride), task, name + ".bn2"))
     x = normalisation(convolution(x, name + ".conv3", outputs, 1, 1), task, name + ".bn3")
-    return relu(layers.add([x, shortcut]))
+    return relu(layers.add([x, shortcut]), name)
 
 
 def network(task):
@@ -54,7 +63,7 @@ def network(task):
     images = layers.Input(size + (3,) if LAYOUT == "NHWC" else (3,) + size)
     x = relu(normalisation(convolution(images, "conv1", 64, 7, 2), task, "bn1"))
     x = layers.ZeroPadding2D(1)(x)  # for the pool: after ReLU nothing loses to a zero
-    x = layers.MaxPooling2D(3, strides=2, padding="valid")(x)  # (batch, 56, 56, 64)
+    x = layers.MaxPooling2D(3, strides=2, padding="valid", name="pool")(x)  # (batch, 56, 56, 64)
     for name, inputs, width, stride in blocks():
         x = bottleneck(x, task, name, inputs, width, stride)  # at last (batch, 7, 7, 2048)
     x = layers.GlobalAveragePooling2D(name="features")(x)  # (batch, 2048)
@@ -64,12 +73,19 @@ def network(task):
     return keras.Model(images, classify(x))  # (batch, 1000)
 
 
+KINDS = (".weight", ".bias", ".running_mean", ".running_var")
+
+
+def named(layer, values):
+    """The Task's names of a layer's weights: one of a convolution, two of fc, two or four of a normalisation."""
+    return [layer.name + kind for kind in KINDS[: len(values)]]
+
+
 def load(net, weights):
     arrays = {"fc": [weights["fc.weight"].T, weights["fc.bias"]]}
     for name, norm, _ in convolutions():
         arrays[name] = [kernel(weights[name + ".weight"])]
-        parameters = ("weight", "bias", "running_mean", "running_var")
-        arrays[norm] = [weights[norm + "." + parameter] for parameter in parameters]
+        arrays[norm] = [weights[norm + kind] for kind in KINDS]
     # all at once, for a session of TensorFlow takes long to take up what is new in a large graph
     net.set_weights([array for layer in net.layers for array in arrays.get(layer.name, ())])
     return net
@@ -81,10 +97,7 @@ def cross_entropy(y_true, y_pred):
 
 def gradients(net, task):
     differentiate = differentiated(net, cross_entropy)
-    names = []
-    for layer in net.layers:
-        if layer.trainable_weights:  # one for a convolution, otherwise two
-            names.extend(layer.name + kind for kind in (".weight", ".bias")[: len(layer.trainable_weights)])
+    names = [name for layer in net.layers for name in named(layer, layer.trainable_weights)]
 
     def run(x, y):
         loss, slopes = differentiate(x, y)
@@ -101,3 +114,16 @@ def training_step(net, task):
 
 def inference_step(net, task):
     return for_inference(net, net.get_layer("features").output).predict_on_batch
+
+
+def stored(net):
+    names = [name for layer in net.layers for name in named(layer, layer.weights)]
+    return dict(zip(names, net.get_weights()))
+
+
+def neutral(name, array):
+    return weight(array) if array.ndim == 4 else array.T
+
+
+def activations(net, task):
+    return outputs(net, {name: name for name in ["pool"] + [row[0] for row in blocks()]}, for_inference)

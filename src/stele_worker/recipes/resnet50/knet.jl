@@ -49,4 +49,18 @@ end
 
 inference_step(net, task) = x -> features(net, task, x)
 
+function stored(net)
+    found = Pair{String,Any}[]
+    for (convolution, norm, _) in convolutions()
+        moments, scale_and_shift = net[norm]
+        channels = length(scale_and_shift) ÷ 2
+        push!(found, convolution * ".weight" => net[convolution])
+        push!(found, norm * ".weight" => scale_and_shift[1:channels], norm * ".bias" => scale_and_shift[channels+1:end])
+        push!(found, norm * ".running_mean" => vec(moments.mean), norm * ".running_var" => vec(moments.var))
+    end
+    return found
+end
+
+neutral(name, array) = array
+
 end # module

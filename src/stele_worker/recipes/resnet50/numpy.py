@@ -81,14 +81,17 @@ def bottleneck(net, task, name, x, *, stride, training):
     return x, backward
 
 
-def features(net, task, x, *, training):
+def features(net, task, x, *, training, seen=None):
+    seen = {} if seen is None else seen  # the outputs of pool and blocks
     x = x.astype(numpy.float64)  # (batch, 224, 224, 3)
     x, unit1 = unit(net, task, "conv1", "bn1", x, stride=2, training=training)  # (batch, 112, 112, 64)
     x, relu1 = relu(x)
     x, pool = max_pool(x, size=3, stride=2, padding=1)  # (batch, 56, 56, 64)
+    seen["pool"] = x
     tape = []
     for name, _, _, stride in blocks():
         x, block = bottleneck(net, task, name, x, stride=stride, training=training)
+        seen[name] = x
         if training:  # what a block keeps for its backward is large
             tape.append(block)
     x, average = average_pool(x)  # (batch, 7, 7, 2048) to (batch, 2048)
@@ -145,3 +148,20 @@ def inference_step(net, task):
         return value
 
     return step
+
+
+def stored(net):
+    return net
+
+
+def neutral(name, array):
+    return array
+
+
+def activations(net, task):
+    def run(x):
+        seen = {}
+        features(net, task, x, training=False, seen=seen)
+        return seen
+
+    return run

@@ -4,7 +4,7 @@ import paddle
 from paddle import nn
 from paddle.nn.functional import cross_entropy, relu
 
-from stele_worker.frameworks.paddle import inferred
+from stele_worker.frameworks.paddle import inferred, outputs
 from stele_worker.tasks.resnet50 import blocks
 
 LAYOUT = "NCHW"
@@ -67,9 +67,16 @@ def network(task):
     return ResNet50(task)
 
 
+def parameters(net):
+    """And running statistics, by neutral name."""
+    return {
+        name.replace("._mean", ".running_mean").replace("._variance", ".running_var"): value
+        for name, value in net.state_dict().items()
+    }
+
+
 def load(net, weights):
-    for name, value in net.state_dict().items():
-        name = name.replace("._mean", ".running_mean").replace("._variance", ".running_var")
+    for name, value in parameters(net).items():
         value.set_value(weights[name].T if name == "fc.weight" else weights[name])  # dense: (in, out)
     return net
 
@@ -105,3 +112,15 @@ def training_step(net, task):
 
 def inference_step(net, task):
     return inferred(net)
+
+
+def stored(net):
+    return parameters(net)
+
+
+def neutral(name, array):
+    return array.T if name == "fc.weight" else array
+
+
+def activations(net, task):
+    return outputs(net, ["pool"] + [name for name, *_ in blocks()])

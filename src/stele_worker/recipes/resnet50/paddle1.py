@@ -4,7 +4,7 @@ import paddle.fluid as fluid
 from paddle.fluid.dygraph import BatchNorm, Conv2D, Linear, Pool2D, Sequential
 from paddle.fluid.layers import mean, reduce_mean, relu, softmax_with_cross_entropy
 
-from stele_worker.frameworks.paddle1 import gradient, inferred
+from stele_worker.frameworks.paddle1 import gradient, inferred, outputs
 from stele_worker.tasks.resnet50 import blocks
 
 LAYOUT = "NCHW"
@@ -67,10 +67,17 @@ def network(task):
     return ResNet50(task)
 
 
+def parameters(net):
+    """And running statistics, by neutral name."""
+    return {
+        name.replace("._mean", ".running_mean").replace("._variance", ".running_var"): value
+        for name, value in net.named_parameters()
+    }
+
+
 def load(net, weights):
-    for name, parameter in net.named_parameters():
-        name = name.replace("._mean", ".running_mean").replace("._variance", ".running_var")
-        parameter.set_value(weights[name].T if name == "fc.weight" else weights[name])  # dense: (in, out)
+    for name, value in parameters(net).items():
+        value.set_value(weights[name].T if name == "fc.weight" else weights[name])  # dense: (in, out)
     return net
 
 
@@ -109,3 +116,15 @@ def training_step(net, task):
 
 def inference_step(net, task):
     return inferred(net)
+
+
+def stored(net):
+    return parameters(net)
+
+
+def neutral(name, array):
+    return array.T if name == "fc.weight" else array
+
+
+def activations(net, task):
+    return outputs(net, ["pool"] + [name for name, *_ in blocks()])

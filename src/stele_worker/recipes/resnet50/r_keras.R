@@ -60,15 +60,24 @@ load <- function(net, weights) {
   net
 }
 
+KINDS <- c(
+  kernel = ".weight", gamma = ".weight", beta = ".bias", bias = ".bias",
+  moving_mean = ".running_mean", moving_variance = ".running_var"
+)
+
+# The Task's name of each variable.
+named <- function(variables) {
+  paths <- lapply(variables, function(variable) tail(strsplit(variable$path, "/")[[1L]], 2L))
+  vapply(paths, function(path) paste0(path[1L], KINDS[[path[2L]]]), "")
+}
+
 cross_entropy <- function() {
   keras$losses$SparseCategoricalCrossentropy(from_logits = TRUE, reduction = "sum_over_batch_size")
 }
 
 gradients <- function(net, task) {
   differentiate <- r_keras$differentiated(net, cross_entropy())
-  kinds <- c(kernel = ".weight", gamma = ".weight", beta = ".bias", bias = ".bias")
-  paths <- lapply(net$trainable_variables, function(variable) tail(strsplit(variable$path, "/")[[1L]], 2L))
-  names <- vapply(paths, function(path) paste0(path[1L], kinds[[path[2L]]]), "")
+  names <- named(net$trainable_variables)
   function(x, y) {
     computed <- differentiate(x, y)
     list(loss = computed[[1L]], gradients = setNames(computed[[2L]], names))
@@ -84,3 +93,9 @@ training_step <- function(net, task) {
 }
 
 inference_step <- function(net, task) r_keras$inferred(net, net$get_layer("features")$output)
+
+stored <- function(net) setNames(net$weights, named(net$weights))
+
+neutral <- function(name, array) {
+  switch(max(1L, length(dim(array))), array, t(array), NULL, aperm(array, c(4L, 3L, 1L, 2L)))
+}

@@ -120,3 +120,11 @@ def inference_step(net, task):
         return features(net, task, x)
 
     return step
+
+
+def stored(net):
+    return {**net["weights"], **net["running"]}
+
+
+def neutral(name, array):
+    return array.transpose(3, 2, 0, 1) if array.ndim == 4 else array.T

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from stele_worker.frameworks.tensorflow1 import function, variables
+from stele_worker.frameworks.tensorflow1 import function, values, variables
 from stele_worker.tasks.resnet50 import blocks
 
 LAYOUT = "NHWC"
@@ -125,3 +125,11 @@ def training_step(net, task):
 def inference_step(net, task):
     x = images(task)
     return function([x], features(net, task, x))
+
+
+def stored(net):
+    return values(dict(net["weights"], **net["running"]))
+
+
+def neutral(name, array):
+    return array.transpose(3, 2, 0, 1) if array.ndim == 4 else array.T

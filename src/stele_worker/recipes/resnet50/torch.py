@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, relu
 
-from stele_worker.frameworks.torch import on_device
+from stele_worker.frameworks.torch import on_device, outputs
 from stele_worker.tasks.resnet50 import blocks
 
 LAYOUT = "NHWC"
@@ -66,12 +66,12 @@ def network(task):
     return ResNet50(task).to(memory_format=torch.channels_last)
 
 
+COUNTER = "num_batches_tracked"  # of batch normalisation, and no part of the mathematics: all else is
+
+
 def load(net, weights):
-    # strict, but for the counters num_batches_tracked, which are no part of the mathematics
     arrays = {name: torch.from_numpy(array) for name, array in weights.items()}
-    counters = {
-        name: value for name, value in net.state_dict().items() if name.endswith("num_batches_tracked")
-    }
+    counters = {name: value for name, value in net.state_dict().items() if name.endswith(COUNTER)}
     net.load_state_dict({**counters, **arrays})
     return on_device(net)
 
@@ -114,3 +114,15 @@ def inference_step(net, task):
         return forward(net.features, task, x)
 
     return step
+
+
+def stored(net):
+    return {name: value for name, value in net.state_dict().items() if not name.endswith(COUNTER)}
+
+
+def neutral(name, array):
+    return array  # PyTorch's layouts are the Task's
+
+
+def activations(net, task):
+    return outputs(net, ["pool"] + [name for name, *_ in blocks()], inference_step(net, task))

@@ -1,0 +1,15 @@
+"""Does every recipe compute the same, from its weights to twenty losses, and the same bits twice?
+
+Nothing is timed, so that --benchmark-only leaves this out; ``stele parity`` prints the same as a table.
+"""
+
+from stele import examination, ladder
+from stele.errors import SteleError
+
+PHASE = "infer"  # which every row has
+
+
+def test_parity(environment, task, settings):
+    first = ladder.broken(examination.climb(environment, task, settings))
+    if first is not None:
+        raise SteleError(f"{environment.name} computes another {task}, {ladder.sentence(first)}")

@@ -1,0 +1,43 @@
+"""``stele capabilities``: what each framework can do beyond the Tasks, every word of it checked."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from stele import capabilities, environments, files, page, report
+from stele.settings import Settings
+
+
+def add(commands: Any) -> None:
+    command = commands.add_parser("capabilities", help="what can each framework do beyond the tasks?")
+    command.add_argument("--framework", metavar="ID,…", action="append", help="default: all that are ready")
+    command.add_argument("--json", type=Path, metavar="FILE", help="write every answer with its reason")
+    command.add_argument(
+        "--write", type=Path, metavar="FILE", help="write the table between a page's markers"
+    )
+    command.set_defaults(command=ask)
+
+
+def ask(arguments: argparse.Namespace) -> int:
+    """Returns 1 if an answer is wrong or a framework failed; that it lacks something is no failure."""
+    settings = Settings(device="cpu", threads=1)
+    found = {}
+    for row in environments.ready(arguments.framework):
+        if row.tuned:  # as shipped it can do the same
+            found[row] = capabilities.answers(row, settings, progress=say)
+            print("\n".join(report.answers(row.name, found[row])), flush=True)
+    if arguments.json:
+        facts = {
+            row.name: {name: answer._asdict() for name, answer in of.items()} for row, of in found.items()
+        }
+        files.write_text(arguments.json, json.dumps(facts, indent=1) + "\n")
+    if arguments.write:
+        page.fill(arguments.write, report.capabilities(found))
+    return int(any(answer.word in ("wrong", "failed") for of in found.values() for answer in of.values()))
+
+
+def say(line: str) -> None:
+    if sys.stderr.isatty():
+        print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,140 @@
+"""One recipe examined: a Worker asked for its numbers, the ladder climbed, the oracle asked why it breaks."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from stele import accuracy, environments, ladder, measure, parity, store, worker
+from stele.environments import Environment
+from stele.ladder import Finding
+from stele.settings import Settings
+from stele.worker import Worker, WorkerError
+from stele_worker.causes import CAUSES
+
+Variant = Callable[
+    [str, str], dict[str, Any]
+]  # of a cause and a phase, what the oracle computes with that cause in it
+LENIENCE = 10  # a cause explains a break if what is left is at most so many times what is allowed
+
+
+def climb(row: Environment, task: str, settings: Settings) -> list[Finding]:
+    """Climb rungs 1 to 9 in workers of their own, with deterministic kernels. A worker that fails breaks at rung 1."""
+    settings = replace(settings, deterministic=True)
+    having = phases(row, task, settings)
+    try:
+        with worker.live(row, settings) as live:
+            measure.configure(live, settings)
+            findings = examine(live, task, settings, having)
+        return [*findings, repetition(row, task, settings)] if "train" in having else findings
+    except WorkerError as error:
+        return [Finding(1, "breaks", str(error))]
+
+
+def phases(row: Environment, task: str, settings: Settings) -> list[str]:
+    """The phases of a Task that a row has."""
+    where = {"device": settings.device, "precision": settings.precision}
+    return [phase for phase in ("infer", "train") if row.why_absent(task, phase, **where) is None]
+
+
+def examine(
+    live: Worker, task: str, settings: Settings, phases: Iterable[str] = ("infer", "train")
+) -> list[Finding]:
+    """Climb rungs 1 to 8 with a configured Worker; the first that breaks says its likely cause, if one is known."""
+    form = live.environment.forms.get(task)
+    golden = parity.golden(task, form)
+    numbers = ask(live, task, form, phases)
+    findings = ladder.climb(numbers, golden, task=task, precision=settings.precision)
+    if ladder.broken(findings) and "logits" not in numbers:  # what shows in training may lie deeper
+        numbers |= ask(live, task, form, ["infer"])
+        findings = ladder.climb(numbers, golden, task=task, precision=settings.precision)
+    first = ladder.broken(findings)
+    if first is None:
+        return findings
+    with worker.live(environments.ORACLE, Settings(device="cpu")) as oracle:
+        measure.configure(oracle, Settings(device="cpu"))
+        cause = likely(first, numbers, task, settings.precision, variants(oracle, task, form))
+    return [with_cause(finding, cause) if finding is first else finding for finding in findings]
+
+
+def ask(live: Worker, task: str, form: str | None, phases: Iterable[str]) -> dict[str, Any]:
+    """A Worker's answers to ``parity``, put together."""
+    numbers: dict[str, Any] = {}
+    for phase in phases:
+        numbers.update(live.ask("parity", task=task, phase=phase, seed=parity.SEEDS[task], form=form))
+    return numbers
+
+
+def variants(oracle: Worker, task: str, form: str | None) -> Variant:
+    norms = parity.norms(task, form)
+
+    def variant(cause: str, phase: str) -> dict[str, Any]:
+        seed = parity.SEEDS[task]
+        return {
+            "norms": norms,
+            **oracle.ask("parity", task=task, phase=phase, seed=seed, form=form, cause=cause),
+        }
+
+    return variant
+
+
+def likely(
+    first: Finding, numbers: dict[str, Any], task: str, precision: str, variant: Variant
+) -> str | None:
+    """The sentence of the known cause with which the oracle computes what the recipe computed; None if there is none.
+
+    The weights' own finding says what became of them, and that inference is none needs no other words.
+    """
+    if first.rung in (1, 8):
+        return None
+    phase = ladder.PHASE[first.rung]
+    # the same loss at the start has more than one cause
+    decisive = 3 if phase == "infer" else max(first.rung, 5)
+    _, check = ladder.RUNGS[decisive]
+    limit = LENIENCE * ladder.limit(decisive, task, precision)
+    left = {}
+    for name, cause in CAUSES.items():
+        if task in cause.tasks and cause.phase == phase:
+            finding = check(decisive, limit, numbers, variant(name, phase))
+            if finding.word == "holds" and finding.error is not None:
+                left[cause.sentence] = finding.error
+    return min(left, key=lambda sentence: left[sentence], default=None)
+
+
+def with_cause(finding: Finding, cause: str | None) -> Finding:
+    said = "" if cause is None else f". Likely cause: {cause}"
+    return finding._replace(sentence=finding.sentence + said)
+
+
+def repetition(row: Environment, task: str, settings: Settings) -> Finding:
+    """Rung 9, in two launches; ``settings`` should be deterministic ones."""
+    if row.varies is not None:
+        return ladder.repetition([], promised=row.varies)
+    answers = []
+    for _ in range(2):
+        with worker.live(row, settings) as live:
+            measure.configure(live, settings)
+            answers.append(ask(live, task, row.forms.get(task), ["repeat"]))
+    return ladder.repetition(answers, promised=None)
+
+
+SEED = 100  # the first: the reference was measured from 0 on, and has to be independent
+
+
+def learning(row: Environment, task: str, scale: str, seeds: int, settings: Settings, runs: Path) -> Finding:
+    """Rung 10: train from several seeds, each in a launch of its own, and keep every Run."""
+    fields, _ = measure.inputs(task)
+    plan = measure.Plan(task=task, phase="train", scale=scale, **fields)
+    found = []
+    for seed in range(SEED, SEED + seeds):
+        seeded = replace(settings, seed=seed)
+        with worker.live(row, seeded) as live:
+            run = measure.measure(live, plan, seeded)
+        store.save(run, runs)
+        if run.accuracy is None:
+            return Finding(10, "absent", "labels mean nothing here")
+        found.append(run.accuracy)
+    reference = accuracy.reference(run)
+    if reference is None:
+        return Finding(10, "absent", f"nobody measured a band at scale {scale} on this data: stele band")
+    return ladder.accuracy(found, reference)

@@ -1,0 +1,42 @@
+"""Chainer."""
+
+import inspect
+
+import chainer
+import chainer.functions as F
+import chainer.links as L
+import numpy
+
+from stele_worker.defaults import drawn
+
+
+def table():
+    numpy.random.seed(0)
+    dense, convolution = L.Linear(1000, 1000), L.Convolution2D(300, 300, 3)
+    gru, norm, config = L.NStepGRU(1, 500, 700, 0), L.BatchNormalization(1), chainer.config
+    return {
+        "dense weight": drawn(dense.W.array, 1000),
+        "dense bias": drawn(dense.b.array, 1000),
+        "convolution weight": drawn(convolution.W.array, 2700),
+        "convolution bias": drawn(convolution.b.array, 2700),
+        "convolution padding": str(convolution.pad),
+        "embedding": drawn(L.EmbedID(1000, 1000).W.array, 1),
+        "GRU input weight": drawn(gru.ws[0][0].array, 500),
+        "GRU hidden weight": drawn(gru.ws[0][3].array, 700),
+        "batch normalisation epsilon": norm.eps,
+        "batch normalisation momentum": norm.decay,
+        "pool past the edge": inspect.signature(F.max_pooling_2d).parameters["cover_all"].default,
+        "SGD": hyperparameters(chainer.optimizers.MomentumSGD()),
+        "Adam": hyperparameters(chainer.optimizers.Adam()),
+        "cross-entropy": inspect.signature(F.softmax_cross_entropy).parameters["reduce"].default,
+        "default dtype": numpy.dtype(config.dtype).name,
+        "cuDNN autotune": config.autotune,
+        "deterministic": config.cudnn_deterministic,
+        "iDeep": config.use_ideep,
+        "type check": config.type_check,
+    }
+
+
+def hyperparameters(optimiser):
+    known = optimiser.hyperparam.get_dict()
+    return ", ".join("{} {}".format(name, known[name]) for name in sorted(known))

@@ -1,0 +1,64 @@
+"""The oracle's numbers on batches that are quickly computed, and what breaks against them."""
+
+from functools import cache
+
+import numpy
+import pytest
+
+from stele import ladder, parity
+from stele_worker import agreement, causes, frameworks, tasks
+
+NUMPY = frameworks.load("numpy")
+BATCH, STEPS, SHOWN = {"cnn": 2, "gru": 4, "resnet50": 1}, {"cnn": 3, "gru": 3, "resnet50": 1}, (1, 3)
+
+
+RESNET50 = tasks.load("resnet50")
+whole, seeded = RESNET50.example, tasks.weights
+
+
+def cropped(batch, seed):
+    """Images of 64 pixels a side: the network takes any size."""
+    x, y = whole(batch, seed)
+    return numpy.ascontiguousarray(x[:, :64, :64]), y
+
+
+@cache
+def weights(task):
+    """The seeded ones, made once: the 25 million of ResNet-50 take a second."""
+    return seeded(task)
+
+
+def computed(task, phase, *, cause=None, **changes):
+    """What the oracle answers to ``parity`` of a real Task, with a known cause, or changed constants, in it."""
+    subject = tasks.make(task, "paper", **{"seed": parity.SEEDS[task], **changes})
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("BATCH", BATCH), ("STEPS", STEPS), ("SHOWN", SHOWN)):
+            patch.setattr(agreement, name, value)
+        patch.setattr(RESNET50, "example", cropped)
+        patch.setattr(tasks, "weights", weights)
+        patch.setattr(agreement, "fingerprint", lambda task, *arrays: repr(task))
+        if cause is None:
+            return agreement.check(NUMPY, subject, phase)
+        with causes.planted(task, cause):
+            return agreement.check(NUMPY, subject, phase)
+
+
+@cache
+def variant(task, phase, cause):
+    """What it answers with a known cause in it."""
+    return {"norms": parity.norms(task, None), **computed(task, phase, cause=cause)}
+
+
+@cache
+def golden(task, phase):
+    """What it answers with nothing in it: to be asked for before anything is planted by other means."""
+    return {"norms": parity.norms(task, None), **computed(task, phase)}
+
+
+def climbed(task, phase, numbers):
+    return ladder.climb(numbers, golden(task, phase), task=task, precision="fp32")
+
+
+def differing(task, phase, numbers):
+    """The titles of the rungs that break."""
+    return {finding.title for finding in climbed(task, phase, numbers) if finding.word == "breaks"}

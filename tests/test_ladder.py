@@ -1,0 +1,124 @@
+"""Each rung holds where it should, and breaks at what it is there for, with the parameter in its sentence."""
+
+import math
+import re
+
+import pytest
+
+from stele import ladder
+from stele.ladder import Finding
+from stele_worker.sketch import sketch
+
+GOLDEN = {
+    "task": "t",
+    "norms": {"w": 1.0, "b": 1.0},
+    "logits": [[1.0, 2.0]],
+    "layers": {"conv1": [1.0, 0.5, 0.5]},
+    "loss": 2.3,
+    "gradients": {"w": [1.0, 0.5, 0.5], "b": [1e-3, 1e-4, 1e-4]},
+    "moves": {"1": {"w": [0.01, 0.005, 0.005]}},
+    "losses": [2.3, 2.2],
+}
+WELL = {**GOLDEN, "unequal": {}, "repeats": True, "tracked": False}
+
+
+def climbed(precision="fp32", task="cnn", **changes):
+    return ladder.climb({**WELL, **changes}, GOLDEN, task=task, precision=precision)
+
+
+def first(**changes):
+    return ladder.broken(climbed(**changes))
+
+
+def test_all_hold_where_all_is_equal():
+    assert [finding.word for finding in climbed()] == ["holds"] * 8
+    assert ladder.reached(climbed()) == 8
+
+
+UNEQUAL = {"differ": 3, "of": 9, "order": False, "deviation": 0.1, "expected": 0.2}
+BREAKS = [
+    (
+        1,
+        {"unequal": {"conv1.weight": UNEQUAL}},
+        "conv1.weight reads back .* 3 of 9 numbers differ.* initialiser",
+    ),
+    (
+        1,
+        {"unequal": {"w": {**UNEQUAL, "order": True}}},
+        "in another order, so in another layout or gate order",
+    ),
+    (1, {"unequal": {"w": {**UNEQUAL, "deviation": None}}}, "it is missing"),
+    (2, {"layers": {"conv1": [1.0, 0.5, 0.6]}}, "the output of conv1 is 0.1"),
+    (3, {"logits": [[1.0, 2.2]]}, "the logits is 0.1"),
+    (3, {"logits": [[1.0, None]]}, "the logits is inf"),
+    (3, {"logits": [[1.0, 2.0, 3.0]]}, "the logits is inf"),
+    (4, {"loss": 2.4}, "the loss at the start, 2.4 in place of 2.3"),
+    (4, {"loss": math.nan}, "the loss at the start"),
+    (5, {"gradients": {**GOLDEN["gradients"], "b": [1e-3, 1e-4, 2e-4]}}, "the gradient of b is 0.1"),
+    (5, {"gradients": {"w": [1.0, 0.5, 0.5]}}, "the gradient of b is inf"),
+    (5, {"gradients": {**GOLDEN["gradients"], "c": [0.0, 0.0, 0.0]}}, "the gradient of c is inf"),
+    (6, {"moves": {"1": {"w": [0.019, 0.0095, 0.0095]}}}, "the move of w in 1 steps is"),
+    (6, {"moves": {}}, "the move of w in 1 steps is inf"),
+    (7, {"losses": [2.3, 2.1]}, "the loss of step 2"),
+    (7, {"losses": [2.3, 2.2, 2.1]}, "3 in place of 2"),
+    (8, {"repeats": False}, "two calls on one batch differ"),
+    (8, {"tracked": True}, "hold on to what a gradient would need"),
+]
+
+
+@pytest.mark.parametrize("rung, changes, sentence", BREAKS)
+def test_a_rung_breaks_with_its_parameter_in_the_sentence(rung, changes, sentence):
+    finding = first(**changes)
+    assert finding.rung == rung
+    assert re.search(sentence, finding.sentence)
+    assert ladder.reached(climbed(**changes)) == rung - 1
+    assert ladder.sentence(finding).startswith(f"broken at rung {rung}, {ladder.TITLES[rung - 1]}: ")
+
+
+def test_what_storing_in_float32_rounds_off_is_no_move():
+    assert first(moves={"1": {"w": [0.01, 0.005, 0.005 + 2**-24]}}) is None
+
+
+def test_resnet50_and_lower_precisions_are_allowed_more():
+    spoilt = {"logits": [[1.0, 2.0 + 1e-4]]}
+    assert first(**spoilt).rung == 3
+    assert first(task="resnet50", **spoilt) is None
+    assert first(precision="bf16", **spoilt) is None
+
+
+def test_layers_that_a_recipe_cannot_show_are_absent_and_said_so():
+    finding = climbed(layers=None)[1]
+    assert (finding.word, finding.sentence) == ("absent", "the recipe's layers are one function")
+    assert ladder.reached(climbed(layers=None)) == 8
+
+
+def test_only_the_rungs_that_numbers_show_are_climbed():
+    numbers = {"task": "t", "logits": GOLDEN["logits"]}
+    assert [finding.rung for finding in ladder.climb(numbers, GOLDEN, task="cnn", precision="fp32")] == [3]
+
+
+def test_the_same_seed_gives_the_same_bits():
+    answer = {"losses": [1.0, 0.9], "digest": "a"}
+    assert ladder.repetition([answer, answer], promised=None) == Finding(9, "holds", error=0.0)
+    assert (
+        "at the loss of step 2"
+        in ladder.repetition([answer, {**answer, "losses": [1.0, 0.8]}], promised=None).sentence
+    )
+    assert (
+        "other parameters" in ladder.repetition([answer, {**answer, "digest": "b"}], promised=None).sentence
+    )
+    assert ladder.repetition([], promised="atomics").word == "absent"
+
+
+def test_a_sketch_sees_size_and_order():
+    assert sketch([3.0, 4.0])[0] == 5.0
+    assert sketch([1.0, 2.0, 3.0]) != sketch([3.0, 2.0, 1.0])
+    assert sketch([[1.0, 2.0], [3.0, 4.0]]) == sketch([1.0, 2.0, 3.0, 4.0])
+
+
+def test_accuracies_that_average_the_references_are_equivalent_and_others_are_not():
+    reference = [0.80, 0.82, 0.84, 0.81, 0.83, 0.82, 0.80, 0.84, 0.82, 0.82]
+    assert ladder.accuracy([0.82, 0.81, 0.83, 0.82, 0.82], reference).word == "holds"
+    finding = ladder.accuracy([0.78, 0.77, 0.79, 0.78, 0.78], reference)
+    assert finding.word == "breaks"
+    assert "5 seeds average 78.00%, the reference 82.00%: not shown to lie within" in finding.sentence
