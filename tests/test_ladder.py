@@ -86,6 +86,13 @@ def test_resnet50_and_lower_precisions_are_allowed_more():
     assert first(precision="bf16", **spoilt) is None
 
 
+def test_of_the_layers_the_first_that_breaks_is_named_and_not_the_worst():
+    golden = {**GOLDEN, "layers": {name: [1.0, 0.5, 0.5] for name in ("conv1", "conv2", "conv3")}}
+    layers = {"conv1": [1.0, 0.5, 0.5], "conv2": [1.0, 0.5, 0.6], "conv3": [1.0, 0.5, 0.9]}
+    findings = ladder.climb({**WELL, "layers": layers}, golden, task="cnn", precision="fp32")
+    assert findings[1].where == "conv2"
+
+
 def test_layers_that_a_recipe_cannot_show_are_absent_and_said_so():
     finding = climbed(layers=None)[1]
     assert (finding.word, finding.sentence) == ("absent", "the recipe's layers are one function")

@@ -15,7 +15,8 @@ from stele_worker.causes import CAUSES
 Variant = Callable[
     [str, str], dict[str, Any]
 ]  # of a cause and a phase, what the oracle computes with that cause in it
-LENIENCE = 10  # a cause explains a break if what is left is at most so many times what is allowed
+# a cause explains a break if the error with it is at most so many times what is allowed, and so many times smaller
+LENIENCE, GAIN = 10, 3
 
 
 def climb(row: Environment, task: str, settings: Settings) -> list[Finding]:
@@ -53,7 +54,7 @@ def examine(
         return findings
     with worker.live(environments.ORACLE, Settings(device="cpu")) as oracle:
         measure.configure(oracle, Settings(device="cpu"))
-        cause = likely(first, numbers, task, settings.precision, variants(oracle, task, form))
+        cause = likely(first, numbers, golden, task, settings.precision, variants(oracle, task, form))
     return [with_cause(finding, cause) if finding is first else finding for finding in findings]
 
 
@@ -79,7 +80,12 @@ def variants(oracle: Worker, task: str, form: str | None) -> Variant:
 
 
 def likely(
-    first: Finding, numbers: dict[str, Any], task: str, precision: str, variant: Variant
+    first: Finding,
+    numbers: dict[str, Any],
+    golden: dict[str, Any],
+    task: str,
+    precision: str,
+    variant: Variant,
 ) -> str | None:
     """The sentence of the known cause with which the oracle computes what the recipe computed; None if there is none.
 
@@ -91,13 +97,14 @@ def likely(
     # the same loss at the start has more than one cause
     decisive = 3 if phase == "infer" else max(first.rung, 5)
     _, check = ladder.RUNGS[decisive]
-    limit = LENIENCE * ladder.limit(decisive, task, precision)
+    allowed = LENIENCE * ladder.limit(decisive, task, precision)
+    unexplained = check(decisive, allowed, numbers, golden).error
     left = {}
     for name, cause in CAUSES.items():
         if task in cause.tasks and cause.phase == phase:
-            finding = check(decisive, limit, numbers, variant(name, phase))
-            if finding.word == "holds" and finding.error is not None:
-                left[cause.sentence] = finding.error
+            error = check(decisive, allowed, numbers, variant(name, phase)).error
+            if error is not None and unexplained is not None and error <= min(allowed, unexplained / GAIN):
+                left[cause.sentence] = error
     return min(left, key=lambda sentence: left[sentence], default=None)
 
 

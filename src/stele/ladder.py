@@ -32,7 +32,7 @@ PHASE = {1: "infer", 2: "infer", 3: "infer", 4: "train", 5: "train", 6: "train",
 TOLERANCE = {
     "fp32": {2: 1e-5, 3: 1e-5, 4: 1e-5, 5: 1e-4, 6: 1e-4, 7: 1e-4},
     "tf32": {2: 1e-2, 3: 1e-2, 4: 1e-3, 5: 2e-2, 6: 2e-2, 7: 1e-2},
-    "bf16": {2: 5e-2, 3: 5e-2, 4: 1e-2, 5: 1e-1, 6: 1e-1, 7: 5e-2},
+    "bf16": {2: 5e-2, 3: 5e-2, 4: 1e-2, 5: 3e-1, 6: 3e-1, 7: 5e-2},
 }
 # how much more some may be off: the sums of ResNet-50 are longer; and of the millions of ReLUs and pools that the CNN
 # goes through in twenty steps, and ResNet-50 in one, rounding decides a few, which turns gradients by some per cent
@@ -128,7 +128,9 @@ def layers(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, A
         return Finding(rung, "absent", "the recipe's layers are one function")
     ours = {name: golden["layers"][name] for name in golden["layers"] if name in numbers["layers"]}
     errors = sketch_errors(numbers["layers"], ours)
-    return judged(rung, limit, errors, "the output of {}")
+    # in the order of the network: what goes wrong in one layer goes on in those after it
+    first = next(({name: error} for name, error in errors.items() if not error <= limit), errors)
+    return judged(rung, limit, first, "the output of {}")
 
 
 def logits(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, Any]) -> Finding:

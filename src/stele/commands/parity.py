@@ -56,11 +56,16 @@ def climb(arguments: argparse.Namespace) -> int:
             more = settings, arguments.runs
             found[row, task].append(examination.learning(row, task, arguments.scale, arguments.seeds, *more))
         print(report.climbed(row.name, task, found[row, task]), flush=True)
+        keep(arguments, found, settings)
+    return int(any(ladder.broken(findings) for findings in found.values()))
+
+
+def keep(arguments: argparse.Namespace, found: dict[Cell, list[Finding]], settings: Settings) -> None:
+    """Write what is known by now to where it was asked for: nothing is lost if it ends here."""
     if arguments.json:
         files.write_text(arguments.json, json.dumps(facts(found, settings), indent=1) + "\n")
     if arguments.write:
         page.fill(arguments.write, report.ladders(found, settings))
-    return int(any(ladder.broken(findings) for findings in found.values()))
 
 
 def cells(arguments: argparse.Namespace, settings: Settings) -> Iterator[Cell]:
