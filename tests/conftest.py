@@ -1,10 +1,13 @@
 """Two fakes: ``oracle``, true arithmetic in a real worker, and ``scripted``, answers written in advance."""
 
+import json
+import sys
 from pathlib import Path
 
 import pytest
 
-from fakes import scripted_environment
+from fakes import SCRIPTED, scripted_environment
+from stele import environments
 from stele.environments import ORACLE
 from stele.run import Run
 from stele.settings import Settings
@@ -77,3 +80,35 @@ def run():
         accuracy=0.36,
         evaluated=6400,
     )
+
+
+@pytest.fixture
+def described(monkeypatch, tmp_path):
+    """described(name, **facts) adds a row; data is synthetic, and everything is written to tmp_path."""
+    for variable in ("STELE_ENVIRONMENTS", "STELE_CACHE"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    monkeypatch.setenv("STELE_OFFLINE", "1")
+    monkeypatch.delenv("STELE_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+    def described(name, **facts):
+        lines = [f"{key} = {json.dumps(value)}" for key, value in {"label": name.title(), **facts}.items()]
+        (tmp_path / f"{name}.toml").write_text("\n".join(lines))
+        environments.rows.cache_clear()
+
+    yield described
+    environments.rows.cache_clear()
+
+
+@pytest.fixture
+def row(described):
+    """row(name, **script) adds a row that answers as the script says."""
+
+    def row(name, /, *, absent=None, **script):
+        described(name, framework="scripted", command=[sys.executable, str(SCRIPTED)])
+        with (Path.cwd() / f"{name}.toml").open("a") as file:
+            file.write(f"\n[variables]\nSCRIPT = {json.dumps(json.dumps(script))}\n[absent]\n")
+            file.writelines(f"{cell!r} = {why!r}\n" for cell, why in (absent or {}).items())
+        environments.rows.cache_clear()
+
+    return row

@@ -36,7 +36,7 @@ def outcome():
         "warmup": 1,
         "steady": True,
         "batch": 64,
-        "host_memory": 2**20,
+        "host_memory": SCRIPT.get("host_memory", 2**20),
         "device_memory": None,
         "losses": [2.3] * len(SCRIPT["seconds"]),
         "accuracy": SCRIPT.get("accuracy"),
@@ -91,6 +91,11 @@ def complain(request):
     say(request, "error", {"type": "ValueError", "message": "no such kernel", "traceback": "Traceback ..."})
 
 
+def mischief(request):
+    said = "<script>alert(1)</script> | [x](y) \x00\x1b[31m"
+    say(request, "error", {"type": "ValueError", "message": said, "traceback": ""})
+
+
 def lack(request):
     say(request, "error", {"type": "NotImplementedError", "message": "no tapes here", "traceback": ""})
 
@@ -103,7 +108,19 @@ def progress(request):
 
 DEEDS = {
     deed.__name__: deed
-    for deed in (segfault, killed, leave, hang, hang_with_child, garbage, another, complain, lack, progress)
+    for deed in (
+        segfault,
+        killed,
+        leave,
+        hang,
+        hang_with_child,
+        garbage,
+        another,
+        complain,
+        lack,
+        mischief,
+        progress,
+    )
 }
 
 if __name__ == "__main__":

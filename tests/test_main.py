@@ -1,12 +1,9 @@
 import json
-import sys
-from pathlib import Path
 
 import pytest
 
-from fakes import SCRIPTED
 from stele import __main__ as door
-from stele import accuracy, environments, examination, page, parity, store
+from stele import accuracy, examination, page, parity, store
 
 
 def test_tables_are_written_between_the_markers(run, tmp_path, capsys):
@@ -49,40 +46,8 @@ def test_rebasing_writes_what_the_oracle_answers_for_each_form(monkeypatch, tmp_
         assert parity.golden("gru", form, tmp_path / "parity") == numbers
 
 
-@pytest.fixture
-def described(monkeypatch, tmp_path):
-    """described(name, **facts) adds a row; data is synthetic, and everything is written to tmp_path."""
-    for variable in ("STELE_ENVIRONMENTS", "STELE_CACHE"):
-        monkeypatch.setenv(variable, str(tmp_path))
-    monkeypatch.setenv("STELE_OFFLINE", "1")
-    monkeypatch.delenv("STELE_DATA", raising=False)
-    monkeypatch.chdir(tmp_path)
-
-    def described(name, **facts):
-        lines = [f"{key} = {json.dumps(value)}" for key, value in {"label": name.title(), **facts}.items()]
-        (tmp_path / f"{name}.toml").write_text("\n".join(lines))
-        environments.rows.cache_clear()
-
-    yield described
-    environments.rows.cache_clear()
-
-
-@pytest.fixture
-def scripted(described):
-    """scripted(name, **script) adds a row that answers as the script says."""
-
-    def scripted(name, **script):
-        command = [sys.executable, str(SCRIPTED)]
-        described(name, framework="scripted", command=command)
-        with (Path.cwd() / f"{name}.toml").open("a") as file:
-            file.write(f"\n[variables]\nSCRIPT = {json.dumps(json.dumps(script))}\n")
-        environments.rows.cache_clear()
-
-    return scripted
-
-
-def test_a_band_is_measured_over_seeds(scripted, monkeypatch, tmp_path, capsys):
-    scripted("steady", seconds=[0.5, 0.1], accuracy=0.5)
+def test_a_band_is_measured_over_seeds(row, monkeypatch, tmp_path, capsys):
+    row("steady", seconds=[0.5, 0.1], accuracy=0.5)
     monkeypatch.setattr(accuracy, "FILE", tmp_path / "accuracy.json")
     assert door.main(["band", "--task=gru", "--scale=smoke", "--framework=steady", "--seeds=5"]) == 0
     [entry] = accuracy.read(tmp_path / "accuracy.json")["gru"]["smoke"].values()
@@ -101,9 +66,9 @@ def test_the_oracle_climbs_its_own_ladder(described, tmp_path, capsys):
     assert "| Oracle | exact |" in (tmp_path / "page.md").read_text()
 
 
-def test_a_recipe_that_breaks_ends_with_one_and_says_where_and_why(scripted, capsys):
+def test_a_recipe_that_breaks_ends_with_one_and_says_where_and_why(row, capsys):
     numbers = {**parity.golden("cnn"), "unequal": {}, "repeats": True, "tracked": False, "digest": "same"}
-    scripted("wrong", numbers={**numbers, "logits": [[0.0] * 10] * 16})
+    row("wrong", numbers={**numbers, "logits": [[0.0] * 10] * 16})
     assert door.main(["parity", "--framework=wrong", "--task=cnn"]) == 1
     assert (
         "wrong  cnn  rung 2  broken at rung 3, logits: the error of the logits is 1"
@@ -111,8 +76,8 @@ def test_a_recipe_that_breaks_ends_with_one_and_says_where_and_why(scripted, cap
     )
 
 
-def test_a_worker_that_crashes_breaks_at_the_first_rung(scripted, capsys):
-    scripted("broken", parity="segfault")
+def test_a_worker_that_crashes_breaks_at_the_first_rung(row, capsys):
+    row("broken", parity="segfault")
     assert door.main(["parity", "--framework=broken", "--task=gru"]) == 1
     assert (
         "broken  gru  rung 0  broken at rung 1, weights: Worker 'broken' crashed" in capsys.readouterr().out
@@ -124,10 +89,10 @@ def test_four_seeds_are_refused_for_the_last_rung(capsys):
     assert "--seeds 4: fewer than 5 seeds say nothing about an accuracy." in capsys.readouterr().err
 
 
-def test_defaults_are_recorded_and_compared(scripted, monkeypatch, tmp_path, capsys):
+def test_defaults_are_recorded_and_compared(row, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr("stele.defaults.FOLDER", tmp_path / "defaults")
-    scripted("old", table={"epsilon": 1e-7, "GRU form": "reset before"}, release="2.3")
-    scripted("new", table={"epsilon": 1e-7, "GRU form": "reset after"}, release="3.0")
+    row("old", table={"epsilon": 1e-7, "GRU form": "reset before"}, release="2.3")
+    row("new", table={"epsilon": 1e-7, "GRU form": "reset after"}, release="3.0")
     assert door.main(["defaults", "old"]) == 0
     assert "GRU form             reset before" in capsys.readouterr().out
     assert len(list((tmp_path / "defaults").iterdir())) == 1
@@ -137,8 +102,8 @@ def test_defaults_are_recorded_and_compared(scripted, monkeypatch, tmp_path, cap
     assert "epsilon" not in shown
 
 
-def test_capabilities_are_a_page_and_a_wrong_one_ends_with_one(scripted, tmp_path, capsys):
-    scripted("able", numbers=[12.0])
+def test_capabilities_are_a_page_and_a_wrong_one_ends_with_one(row, tmp_path, capsys):
+    row("able", numbers=[12.0])
     (tmp_path / "page.md").write_text(f"{page.BEGIN}\n{page.END}\n")
     assert door.main(["capabilities", "--framework=able", f"--write={tmp_path / 'page.md'}"]) == 1
     assert "able  second-order gradient            yes" in capsys.readouterr().out

@@ -61,3 +61,10 @@ def text(path: str) -> str | None:
         return Path(path).read_text().strip()
     except OSError:
         return None
+
+
+def fingerprint(known: dict[str, Any]) -> dict[str, Any]:
+    """Of ``facts()`` those that must be equal for two numbers to be compared. What changes by the minute is none."""
+    kept = ("system", "architecture", "processor", "processors", "memory", "governor", "huge_pages")
+    gpus = [{fact: gpu.get(fact) for fact in GPU_FACTS} for gpu in known.get("gpus", [])]
+    return {**{fact: known.get(fact) for fact in kept}, "gpus": gpus}

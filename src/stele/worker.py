@@ -21,6 +21,9 @@ PATIENCE = 600.0  # seconds without a sign of life; compiling a large network fo
 FAREWELL = 5.0  # seconds to end after a goodbye
 LONGEST_LINE = 64 * 2**20  # bytes; the longest honest answer is a long training's durations
 TAIL = 20  # lines of the log that an error shows
+# where frameworks keep what they compiled: a launch compiles for itself, so that its first step says what that takes
+CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH", "NUMBA_CACHE_DIR")
+NO_CACHE = {"JAX_ENABLE_COMPILATION_CACHE": "false"}
 
 Progress = Callable[[dict[str, Any]], None]
 
@@ -107,11 +110,14 @@ class Worker:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 cwd=self._folder.name,
-                env=libraries.clean(
-                    {**builds.variables(self.environment), **variables, "PYTHONPATH": self._folder.name}
-                ),
+                env=libraries.clean({**builds.variables(self.environment), **variables, **self._own()}),
                 start_new_session=True,  # Ctrl-C reaches the host alone, which then ends the whole group
             )
+
+    def _own(self) -> dict[str, str]:
+        """Variables that lead into the worker's own folder."""
+        caches = {name: str(Path(self._folder.name) / name.lower()) for name in CACHES}
+        return {**caches, **NO_CACHE, "PYTHONPATH": self._folder.name}
 
     def _read(self) -> None:
         assert self._process.stdout is not None

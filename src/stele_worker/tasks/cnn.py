@@ -16,6 +16,7 @@ from stele_worker.tasks.initialisers import glorot_uniform, zeros
 
 SCALES = {
     "smoke": {"train": 640, "test": 320, "epochs": 1},
+    "gate": {"train": 3072, "test": 2048, "epochs": 1},  # about fifty steps a launch
     "quick": {"train": 12288, "test": 6400, "epochs": 1},
     "paper": {},
 }

@@ -20,6 +20,7 @@ FORMS = ("one-bias",)  # besides the Task's own
 
 SCALES = {
     "smoke": {"train": 640, "test": 320, "epochs": 1},
+    "gate": {"train": 3072, "test": 2048, "epochs": 1},  # about fifty steps a launch
     "quick": {"train": 16384, "test": 6400, "epochs": 1},
     "paper": {},
 }

@@ -17,6 +17,7 @@ from stele_worker.tasks.initialisers import he_normal, uniform, zeros
 
 SCALES = {
     "smoke": {"batch": 2, "train": 8, "test": 8},
+    "gate": {"batch": 4, "train": 192, "test": 128},  # about fifty steps a launch
     "quick": {"batch": 4, "train": 44, "test": 48},
     "paper": {},
 }

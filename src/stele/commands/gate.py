@@ -1,0 +1,185 @@
+"""``stele gate OLD NEW``: is it safe to upgrade?"""
+
+import argparse
+import re
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from stele import environments, files
+from stele.environments import Environment, builds
+from stele.errors import SteleError
+from stele.gate import correctness, pages, record, timing, trial
+from stele.gate.metrics import METRICS, Metric
+from stele.gate.record import Record
+from stele.gate.trial import Cell, Trial
+from stele.gate.verdict import Verdict
+from stele.settings import DEVICES, MALLOC, PRECISIONS, Settings
+from stele_worker import tasks
+
+FOLDER = Path(".stele/gates")
+STATUS = {"PASS": 0, "REGRESSED": 1, "BROKEN": 1, "MISSING": 1, "INCONCLUSIVE": 3}
+CORRECTNESS = ("parity", "accuracy")
+NAMES = (*CORRECTNESS, *(metric.name for metric in METRICS))
+UNITS = {"s": 1, "m": 60, "h": 3600}
+STATUSES = "Exit: 0 pass; 1 regressed, broken, or missing in NEW; 2 usage or environment; 3 inconclusive."
+
+
+def add(commands: Any) -> None:
+    about = "is it safe to upgrade? Measures two environments side by side and says"
+    command = commands.add_parser("gate", help="is it safe to upgrade?", description=about, epilog=STATUSES)
+    what = "a requirement such as keras==3.14.1, a row, or an interpreter"
+    command.add_argument("old", metavar="OLD", help=what)
+    command.add_argument("new", metavar="NEW", help=what)
+    command.add_argument("--task", metavar="ID,…", default="cnn,gru", help="default: %(default)s")
+    command.add_argument("--phase", choices=("train", "infer"), help="default: both")
+    command.add_argument("--metric", metavar="ID,…", help=f"default: {','.join(NAMES)}")
+    command.add_argument("--budget", type=seconds, default="30m", metavar="TIME", help="default: %(default)s")
+    command.add_argument(
+        "--margin",
+        action="append",
+        default=[],
+        metavar="[METRIC=]N%",
+        help="by how much a step may slow down, or another metric grow, and pass; "
+        "default: " + ", ".join(f"{metric.name}={metric.margin:.0%}" for metric in METRICS),
+    )
+    command.add_argument("--device", choices=DEVICES, default="cpu", help="default: %(default)s")
+    command.add_argument("--precision", choices=PRECISIONS, default="fp32", help="default: %(default)s")
+    command.add_argument("--threads", type=int, default=1, help="default: %(default)s, the steadiest")
+    command.add_argument("--malloc", choices=MALLOC, default="steady", help="default: %(default)s")
+    command.add_argument("--seed", type=int, default=0, help="of the orders; default: %(default)s")
+    command.add_argument("--patience", type=float, default=trial.PATIENCE, help="default: %(default)s s")
+    command.add_argument(
+        "--resume",
+        nargs="?",
+        type=Path,
+        const=Path(),
+        metavar="FILE",
+        help="go on with a record; without a name, with the newest of OLD and NEW",
+    )
+    command.add_argument("--json", type=Path, metavar="FILE")
+    command.add_argument("--markdown", type=Path, metavar="FILE")
+    command.add_argument("--junit", type=Path, metavar="FILE")
+    command.set_defaults(command=gate)
+
+
+def gate(arguments: argparse.Namespace) -> int:
+    """Returns what the epilog says."""
+    subject = asked(arguments)
+    kept = opened(arguments, subject)
+    say(f"the record: {kept.path}")
+    verdicts = judged(subject, kept)
+    print("\n".join(pages.lines(subject, verdicts)))
+    write(arguments, subject, kept, verdicts)
+    return STATUS[pages.word(verdicts)]
+
+
+def judged(subject: Trial, kept: Record) -> list[Verdict]:
+    """Correctness first: a recipe that is broken is not timed."""
+    verdicts = list(correctness.absent(subject))
+    if subject.parity:
+        verdicts += correctness.agreement(subject, kept, say)
+    broken = {verdict.task for verdict in verdicts if verdict.metric == "parity" and verdict.word != "PASS"}
+    cells = [cell for cell in subject.present() if cell.task not in broken]
+    if subject.accuracy:
+        verdicts += correctness.learning(subject, kept, cells, say)
+    return [*verdicts, *(timing.timing(subject, kept, cells, say) if subject.metrics else [])]
+
+
+def asked(arguments: argparse.Namespace) -> Trial:
+    """What the command line says. Raises SteleError, quoting it, where it says nothing that can be done."""
+    wanted = chosen("metric", arguments.metric or ",".join(NAMES), NAMES)
+    phases = [arguments.phase] if arguments.phase else ["train", "infer"]
+    named = chosen("task", arguments.task, tasks.NAMES)
+    settings = Settings(
+        device=arguments.device,
+        precision=arguments.precision,
+        threads=arguments.threads,
+        malloc=arguments.malloc,
+    )
+    return Trial(
+        old=ready(arguments.old),
+        new=ready(arguments.new),
+        cells=tuple(Cell(task, phase) for task in named for phase in phases),
+        metrics=tuple(metric for metric in metrics(arguments.margin) if metric.name in wanted),
+        settings=settings,
+        seed=arguments.seed,
+        budget=arguments.budget,
+        parity="parity" in wanted,
+        accuracy="accuracy" in wanted,
+        patience=arguments.patience,
+    )
+
+
+def chosen(kind: str, text: str, known: tuple[str, ...]) -> list[str]:
+    names = [name for name in text.split(",") if name]
+    for name in names:
+        if name not in known:
+            raise SteleError(environments.unknown(kind, name, known))
+    if not names:
+        raise SteleError(f"--{kind} {text!r} names none of {', '.join(known)}.")
+    return names
+
+
+def metrics(texts: list[str]) -> list[Metric]:
+    """The metrics with the margins that were typed: ``5%``, of a step, or ``host-memory=3%``."""
+    margins = {}
+    for text in texts:
+        found = re.fullmatch(r"(?:([\w-]+)=)?(\d+(?:\.\d+)?)%", text)
+        name = found and (found[1] or "step")
+        if found is None or name not in [metric.name for metric in METRICS] or not 0 < float(found[2]) <= 100:
+            known = ", ".join(metric.name for metric in METRICS)
+            raise SteleError(f"--margin {text}: say 5%, or METRIC=5% with one of {known}.")
+        margins[name] = float(found[2]) / 100
+    return [metric._replace(margin=margins.get(metric.name, metric.margin)) for metric in METRICS]
+
+
+def seconds(text: str) -> float:
+    """``90s``, ``20m``, ``1.5h``"""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 90s, 20m or 1.5h")
+    return float(found[1]) * UNITS[found[2]]
+
+
+def ready(name: str) -> Environment:
+    """An arm, built if it was not. Raises SteleError if it cannot be."""
+    row = environments.load(name)
+    state = environments.state(row)
+    if state.word != "ready" and row.lock is not None:
+        say(f"building {name} …")
+        builds.make(row)
+    elif state.word != "ready":
+        raise SteleError(f"'{row.name}' is {state.word}: {state.reason}")
+    return row
+
+
+def opened(arguments: argparse.Namespace, subject: Trial) -> Record:
+    """A new record, or the one to go on with."""
+    names = re.sub(r"[^\w.=-]+", "_", f"{subject.old.slug}-{subject.new.slug}")
+    if arguments.resume is None:
+        return record.new(FOLDER / f"{datetime.now():%Y%m%d-%H%M%S}-{names}.jsonl", trial.header(subject))
+    path = arguments.resume
+    if path == Path():
+        path = max(FOLDER.glob(f"*-{names}.jsonl"), default=None)
+        if path is None:
+            raise SteleError(
+                f"Nothing to resume: no record of {subject.old.name} and {subject.new.name} in {FOLDER}."
+            )
+    kept = record.resume(path)
+    trial.refuse_another(kept, subject)
+    return kept
+
+
+def write(arguments: argparse.Namespace, subject: Trial, kept: Record, verdicts: list[Verdict]) -> None:
+    if arguments.json:
+        files.write_text(arguments.json, pages.as_json(subject, kept, verdicts))
+    if arguments.markdown:
+        files.write_text(arguments.markdown, pages.markdown(subject, kept, verdicts))
+    if arguments.junit:
+        files.write_text(arguments.junit, pages.junit(subject, verdicts))
+
+
+def say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

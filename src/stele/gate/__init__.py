@@ -1,0 +1,7 @@
+"""The gate: two environments measured side by side, and a verdict that holds on a noisy machine.
+
+The launch of a fresh process is the unit; launches of OLD and NEW come in pairs, neighbours in time, in an order
+drawn at random. ``metrics`` are what of a Run is judged, ``judgement`` is the procedure, numbers in and verdicts
+out, ``controls`` hold still what can be held, ``record`` keeps what was measured, ``session`` measures, and
+``pages`` say it.
+"""

@@ -1,0 +1,93 @@
+"""Whether NEW computes what OLD computes: the ladder of parity, and accuracy from several seeds."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from stele import examination, ladder, statistics
+from stele.gate import judgement
+from stele.gate.conditions import Watch
+from stele.gate.metrics import ACCURACY_MARGIN
+from stele.gate.record import Entry, Record
+from stele.gate.trial import Cell, Trial, failure, launched
+from stele.gate.verdict import Verdict, of_accuracy
+from stele.ladder import Finding
+from stele.run import Run
+from stele_worker import tasks
+
+SEEDS = (5, 10)  # so many, and if they do not tell, so many
+
+Say = Callable[[str], object]
+
+
+def absent(trial: Trial) -> Iterator[Verdict]:
+    """What OLD has and NEW has not."""
+    for cell in trial.cells:
+        old, new = trial.absences(cell)
+        if new is not None and old is None:
+            yield Verdict(*cell, "all", "MISSING", f"NEW has none: {new}")
+
+
+def agreement(trial: Trial, record: Record, say: Say) -> Iterator[Verdict]:
+    """The rung that NEW reaches, beside OLD's, for each task."""
+    for task in dict.fromkeys(cell.task for cell in trial.present()):
+        old, new = [climbed(trial, record, task, arm, say) for arm in ("old", "new")]
+        before, after = ladder.broken(old), ladder.broken(new)
+        if after is None:
+            said = f"all rungs hold, up to {ladder.reached(new)}"
+            yield Verdict(task, "all", "parity", "PASS", said)
+        elif before is None or after.rung < before.rung:
+            yield Verdict(task, "all", "parity", "BROKEN", f"NEW is {ladder.sentence(after)}")
+        else:
+            said = f"OLD and NEW are both {ladder.sentence(after)}"
+            yield Verdict(task, "all", "parity", "INCONCLUSIVE", said)
+
+
+def climbed(trial: Trial, record: Record, task: str, arm: str, say: Say) -> list[Finding]:
+    def launch() -> Entry:
+        say(f"parity of {task}, {arm}")
+        watch = Watch("cpu")
+        findings = examination.climb(trial.arm(arm), task, trial.settings)
+        told = [finding._asdict() for finding in findings]
+        return {"findings": told, "took": watch.conditions().seconds}
+
+    entry = record.once("parity", task, arm, launch=launch)
+    return [Finding(**finding) for finding in entry["findings"]]
+
+
+def learning(trial: Trial, record: Record, cells: list[Cell], say: Say) -> Iterator[Verdict]:
+    """NEW's accuracy beside OLD's, of each task that is trained on labels that mean something."""
+    for cell in cells:
+        if cell.phase == "train" and tasks.make(cell.task, "paper").data is not None:
+            yield accuracy(trial, record, cell, say)
+
+
+def accuracy(trial: Trial, record: Record, cell: Cell, say: Say) -> Verdict:
+    lost: list[float] = []
+    for seed in range(SEEDS[-1]):
+        known = record.get("accuracy", cell.task, seed, "new") is not None
+        if (seed in SEEDS and told(lost)) or (trial.over(record) and not known):
+            break
+        reached = []
+        for arm in ("old", "new"):
+            entry = trained(trial, record, cell, arm, seed, say)
+            failed = failure(entry)
+            if failed is not None:
+                word = "BROKEN" if arm == "new" else "INCONCLUSIVE"
+                return Verdict(*cell, "accuracy", word, f"{arm.upper()}: {failed}")
+            reached.append(Run.from_dict(entry["run"]).accuracy or 0.0)
+        lost.append(reached[0] - reached[1])
+    return of_accuracy(cell, lost, margin=ACCURACY_MARGIN, fewest=SEEDS[0])
+
+
+def told(lost: list[float]) -> bool:
+    """Whether the seeds so far say that nothing, or something, was lost."""
+    shift = statistics.shift(lost)
+    return not judgement.above(shift.high, ACCURACY_MARGIN) or (shift.low is not None and shift.low > 0)
+
+
+def trained(trial: Trial, record: Record, cell: Cell, arm: str, seed: int, say: Say) -> Entry:
+    def launch() -> Entry:
+        say(f"accuracy of {cell.task}, seed {seed}, {arm}")
+        return launched(trial, cell, arm, replace(trial.settings, seed=seed), trial.training)
+
+    return record.once("accuracy", cell.task, seed, arm, launch=launch)

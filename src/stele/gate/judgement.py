@@ -1,0 +1,136 @@
+"""The procedure: differences of pairs in, verdicts out. Pure, so that it can be replayed on launches of the past.
+
+A difference is log(new) - log(old) of one pair. Six pairs screen: a metric that shows neither suspicion nor doubt has
+passed. What is left are candidates, confirmed on fresh pairs alone, at 10, 15, 20 and 28 of them. Wilcoxon's test
+is exact here whatever drifts, because the order inside each pair is drawn at random; Holm's correction is over the
+candidates, Bonferroni's over the looks.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy
+
+from stele import statistics
+from stele.statistics import Estimate
+
+SCREEN = 6
+LOOKS = (10, 15, 20, 28)
+LEVEL = 0.01  # the chance that a gate calls anything slower, or anything faster, that is not
+SUSPICION = 0.2
+
+WORDS = ("BROKEN", "MISSING", "REGRESSED", "INCONCLUSIVE", "IMPROVED", "PASS")  # the worst first
+
+
+@dataclass(frozen=True)
+class Series:
+    """The differences of one metric, in the order in which the pairs were measured."""
+
+    margin: float
+    relevance: float
+    differences: Sequence[float] = field(default_factory=list)
+
+    @property
+    def screen(self) -> Sequence[float]:
+        return self.differences[:SCREEN]
+
+    @property
+    def fresh(self) -> Sequence[float]:
+        return self.differences[SCREEN:]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A word; the ratio new / old with its interval; from how many pairs, the test's p, and how many more it takes."""
+
+    word: str
+    ratio: Estimate | None = None
+    pairs: int = 0
+    p: float | None = None
+    needed: int | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether more pairs may still decide it."""
+        return self.needed is not None
+
+
+def judge(series: Mapping[str, Series]) -> dict[str, Judgement]:
+    """A Judgement for each metric. Those that are ``open`` want more pairs; the others stand."""
+    found = {key: screened(one) for key, one in series.items()}
+    candidates = [key for key in series if found[key].open]
+    slower, faster = dict.fromkeys(candidates, 1.0), dict.fromkeys(candidates, 1.0)
+    for look in LOOKS:
+        due = [key for key in candidates if found[key].open and len(series[key].fresh) >= look]
+        for key in due:
+            fresh = series[key].fresh[:look]
+            slower[key], faster[key] = (
+                statistics.larger(fresh),
+                statistics.larger([-value for value in fresh]),
+            )
+        if not due:
+            break
+        worse, better = significant(slower), significant(faster)
+        for key in due:
+            p = min(slower[key], faster[key])
+            found[key] = looked(series[key], look, worse=worse[key], better=better[key], p=p)
+    return found
+
+
+def screened(series: Series) -> Judgement:
+    """After the first pairs: passed, or open."""
+    if len(series.screen) < SCREEN:
+        return Judgement("INCONCLUSIVE", pairs=len(series.screen), needed=SCREEN - len(series.screen))
+    shift = statistics.shift(series.screen)
+    relevant = math.log1p(series.relevance)
+    slower = statistics.suspicion(series.screen) < SUSPICION and above(shift.high, relevant)
+    faster = max(series.screen) < 0 and shift.middle < -relevant
+    if not (slower or faster) and not above(shift.high, math.log1p(series.margin)):
+        return Judgement("PASS", ratio(shift), SCREEN)
+    return Judgement("INCONCLUSIVE", ratio(shift), SCREEN, needed=LOOKS[0])
+
+
+def looked(series: Series, look: int, *, worse: bool, better: bool, p: float) -> Judgement:
+    """After so many fresh pairs."""
+    fresh = series.fresh[:look]
+    shift, last = statistics.shift(fresh), look == LOOKS[-1]
+    relevant = math.log1p(series.relevance)
+    if worse and shift.middle > relevant:
+        return Judgement("REGRESSED", ratio(shift), look, p)
+    if better and shift.middle < -relevant:
+        return Judgement("IMPROVED", ratio(shift), look, p)
+    if not above(shift.high, math.log1p(series.margin)) and (last or shift.middle <= relevant):
+        return Judgement("PASS", ratio(shift), look, p)
+    if last:
+        return Judgement("INCONCLUSIVE", ratio(shift), look, p)
+    return Judgement("INCONCLUSIVE", ratio(shift), look, p, needed=needed(fresh, series.margin))
+
+
+def above(value: float | None, bound: float) -> bool:
+    return value is None or not value < bound
+
+
+def significant(p_values: Mapping[str, float]) -> dict[str, bool]:
+    """Which candidates differ, all of them and all looks together being wrong with a chance of LEVEL."""
+    if not p_values:
+        return {}
+    return dict(zip(p_values, statistics.holm(list(p_values.values()), LEVEL / len(LOOKS)), strict=True))
+
+
+def needed(differences: Sequence[float], margin: float) -> int:
+    """How many pairs it would take to show that nothing grew by the margin, as they spread now."""
+    spread = float(numpy.std(differences, ddof=1))
+    total = statistics.pairs_needed(spread, math.log1p(margin), level=LEVEL)
+    return max(total - len(differences), 1)
+
+
+def ratio(shift: Estimate) -> Estimate:
+    assert shift.low is not None and shift.high is not None
+    return Estimate(math.exp(shift.low), math.exp(shift.middle), math.exp(shift.high))
+
+
+def whole(words: Sequence[str]) -> str:
+    """One word for all: the worst; PASS where all passed or improved."""
+    worst = min(words, key=WORDS.index, default="INCONCLUSIVE")
+    return "PASS" if worst == "IMPROVED" else worst

@@ -1,0 +1,42 @@
+"""What of a Run is judged, and by how much it may grow."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy
+
+from stele.run import Run
+
+Value = float | int | None
+
+
+class Metric(NamedTuple):
+    """A number of a Run of which less is better; ``margin`` is by how much of itself it may grow unpunished."""
+
+    name: str
+    margin: float
+    of: Callable[[Run], Value]
+
+    @property
+    def relevance(self) -> float:
+        """What may be significant and still nobody's concern: 1 %, of a wide margin more."""
+        return max(0.01, self.margin / 5)
+
+
+def step(run: Run) -> float:
+    """The tenth percentile of the counted steps, in seconds.
+
+    A foreign process can only make a step longer, so the low end moves least from launch to launch. It does not see
+    what happens in few steps; all of them are in the record.
+    """
+    return float(numpy.percentile(run.counted, 10))
+
+
+METRICS = (
+    Metric("step", 0.05, step),
+    Metric("first-step", 0.25, lambda run: run.first_step),
+    Metric("import", 0.25, lambda run: run.import_seconds),
+    Metric("host-memory", 0.03, lambda run: run.host_memory),
+    Metric("device-memory", 0.03, lambda run: run.device_memory),
+)
+ACCURACY_MARGIN = 0.01  # a point

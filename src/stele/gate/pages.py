@@ -1,0 +1,120 @@
+"""Verdicts as terminal lines, Markdown, JSON and JUnit's XML. Returns text, prints nothing."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from xml.etree import ElementTree
+
+from stele import report
+from stele.gate import judgement
+from stele.gate.record import Record
+from stele.gate.trial import Trial
+from stele.gate.verdict import Verdict
+
+JUNIT = {"REGRESSED": "failure", "BROKEN": "failure", "MISSING": "failure", "INCONCLUSIVE": "error"}
+ADVICE = {
+    "PASS": "Nothing that was judged got worse by more than its margin.",
+    "REGRESSED": "Something got worse.",
+    "BROKEN": "NEW does not do what OLD does.",
+    "MISSING": "NEW lacks what OLD has.",
+    "INCONCLUSIVE": "This cannot be told here and now; it is no pass.",
+}
+
+
+def word(verdicts: Sequence[Verdict]) -> str:
+    return judgement.whole([verdict.word for verdict in verdicts])
+
+
+def ordered(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """The worst first."""
+    return sorted(verdicts, key=lambda verdict: judgement.WORDS.index(verdict.word))
+
+
+def lines(trial: Trial, verdicts: Sequence[Verdict]) -> list[str]:
+    """``REGRESSED  cnn train  step  [1.048 1.052 1.057]  5.2 % slower in 10 pairs, p 0.001``"""
+    rows = [
+        [one.word, f"{one.task} {one.phase}", one.metric, ratio(one), one.sentence]
+        for one in ordered(verdicts)
+    ]
+    head = f"{word(verdicts)}: {trial.old.name} to {trial.new.name}. {ADVICE[word(verdicts)]}"
+    return [*report.aligned(rows), "", head]
+
+
+def ratio(verdict: Verdict) -> str:
+    """[low middle high] of new / old."""
+    return "" if verdict.ratio is None else report.interval(verdict.ratio, lambda value: f"{value:.3f}")
+
+
+def markdown(trial: Trial, record: Record, verdicts: Sequence[Verdict]) -> str:
+    """A page: the word, under what it was found, and a table."""
+    facts = record.header["machine"]
+    cells = [
+        [one.word, f"{one.task} {one.phase}", one.metric, ratio(one), one.sentence.splitlines()[0]]
+        for one in ordered(verdicts)
+    ]
+    table = [["verdict", "cell", "metric", "new / old", "in words"], ["---"] * 5, *cells]
+    return "\n".join(
+        [
+            f"# {word(verdicts)}: {escaped(trial.old.name)} to {escaped(trial.new.name)}",
+            "",
+            f"{ADVICE[word(verdicts)]} {record.launches} launches in {record.spent / 60:.0f} minutes on "
+            f"{facts['processor']}, {facts['processors']} processors, {facts['system']}; "
+            f"{trial.settings.sentence()}, allocator profile {trial.settings.malloc}.",
+            "",
+            *("| " + " | ".join(escaped(cell) for cell in row) + " |" for row in table),
+            "",
+            *versions(record),
+            "",
+        ]
+    )
+
+
+def versions(record: Record) -> list[str]:
+    """What each arm consisted of."""
+    return [
+        f"{arm.upper()}: " + escaped(", ".join(f"{name} {value}" for name, value in found.items() if value))
+        for arm in ("old", "new")
+        if (found := record.versions(arm))
+    ]
+
+
+def escaped(text: str) -> str:
+    """Shown as it stands, whatever a release or an error is called."""
+    for sign in "\\|*_`<>[]":
+        text = text.replace(sign, f"\\{sign}")
+    return text if text != "\\-\\-\\-" else "---"
+
+
+def as_json(trial: Trial, record: Record, verdicts: Sequence[Verdict]) -> str:
+    facts = {
+        **record.header,
+        "word": word(verdicts),
+        "versions": {arm: record.versions(arm) for arm in ("old", "new")},
+        "launches": record.launches,
+        "seconds": record.spent,
+        "settings": asdict(trial.settings),
+        "verdicts": [
+            {**one._asdict(), "ratio": None if one.ratio is None else one.ratio._asdict()} for one in verdicts
+        ],
+    }
+    return json.dumps(facts, indent=1) + "\n"
+
+
+def junit(trial: Trial, verdicts: Sequence[Verdict]) -> str:
+    """A test case a verdict; what is inconclusive is an error, for it is no pass."""
+    suite = ElementTree.Element("testsuite", name=f"{trial.old.name} to {trial.new.name}")
+    for one in verdicts:
+        case = ElementTree.SubElement(suite, "testcase", classname=f"{one.task}.{one.phase}", name=one.metric)
+        kind = JUNIT.get(one.word)
+        if kind:
+            ElementTree.SubElement(case, kind, type=one.word, message=printable(one.sentence))
+    counts = [JUNIT.get(one.word) for one in verdicts]
+    suite.set("tests", str(len(counts)))
+    suite.set("failures", str(counts.count("failure")))
+    suite.set("errors", str(counts.count("error")))
+    return ElementTree.tostring(suite, encoding="unicode") + "\n"
+
+
+def printable(text: str) -> str:
+    """Without control characters, which no XML may hold."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else "?" for letter in text)

@@ -1,0 +1,83 @@
+"""What a gate has measured, launch by launch, on disk before the next one starts: a file of JSON lines.
+
+The first line says what is compared and how. Each other is a launch, {"key": [...], ...}, under a key that says which.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from stele.errors import SteleError
+
+FORMAT = 1
+Entry = dict[str, Any]
+
+
+class Record:
+    """An open file of launches. ``spent`` is how long they took, in seconds."""
+
+    def __init__(self, path: Path, header: dict[str, Any], entries: list[Entry]) -> None:
+        self.path, self.header = path, header
+        self._entries = {tuple(entry["key"]): entry for entry in entries}
+
+    @property
+    def spent(self) -> float:
+        return sum(float(entry["took"]) for entry in self._entries.values())
+
+    @property
+    def launches(self) -> int:
+        return len(self._entries)
+
+    def get(self, *key: str | int) -> Entry | None:
+        return self._entries.get(key)
+
+    def versions(self, arm: str) -> dict[str, str | None]:
+        """Of what an arm consisted, by its first launch that gave a Run."""
+        of_arm = (entry for key, entry in self._entries.items() if key[-1] == arm)
+        return next((entry["run"]["versions"] for entry in of_arm if entry.get("run")), {})
+
+    def once(self, *key: str | int, launch: Callable[[], Entry]) -> Entry:
+        """What ``launch`` gives, written down; or what it gave before."""
+        if key not in self._entries:
+            entry = {"key": key, **launch()}
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(entry) + "\n")
+            self._entries[key] = entry
+        return self._entries[key]
+
+
+def new(path: Path, header: dict[str, Any]) -> Record:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"format": FORMAT, **header}) + "\n", encoding="utf-8")
+    return Record(path, header, [])
+
+
+def resume(path: Path) -> Record:
+    """The record as far as it goes: a line that was cut off while it was written is dropped, and measured again.
+
+    Raises SteleError, naming the line, if it is no record.
+    """
+    try:
+        lines = path.read_bytes().decode("utf-8", errors="replace").splitlines(keepends=True)
+    except OSError as error:
+        raise SteleError(f"Nothing to resume: {error}.") from None
+    if lines and not lines[-1].endswith("\n"):
+        lines.pop()
+        path.write_text("".join(lines), encoding="utf-8")
+    found = [parsed(path, number, line) for number, line in enumerate(lines, 1)]
+    if not found or found[0].pop("format", None) != FORMAT:
+        raise SteleError(f"{path} is no record of a gate: its first line should say format {FORMAT}.")
+    if not all("key" in entry and "took" in entry for entry in found[1:]):
+        raise SteleError(f"{path} holds lines that are no launches: restore it, or begin anew.")
+    return Record(path, found[0], found[1:])
+
+
+def parsed(path: Path, number: int, line: str) -> Entry:
+    try:
+        entry = json.loads(line)
+    except ValueError as error:
+        raise SteleError(f"{path}, line {number}, is not JSON: {error}. Restore it, or begin anew.") from None
+    if not isinstance(entry, dict):
+        raise SteleError(f"{path}, line {number}, is no launch: restore it, or begin anew.")
+    return entry

@@ -1,0 +1,128 @@
+"""A trial: what is compared with what, and how; and one launch of it."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from stele import machine, measure
+from stele.environments import Environment
+from stele.errors import SteleError
+from stele.gate.conditions import Watch
+from stele.gate.metrics import Metric
+from stele.gate.record import Entry, Record
+from stele.run import Run
+from stele.settings import Settings
+from stele.worker import Worker, WorkerError
+
+ATTEMPTS = 2  # at a launch: what fails once may be chance, twice it is broken
+PATIENCE = 180.0  # seconds without a sign of life
+CHEAPEST = (("gru", "infer"), ("cnn", "infer"), ("gru", "train"))
+
+
+class Cell(NamedTuple):
+    task: str
+    phase: str
+
+    def __str__(self) -> str:
+        return f"{self.task} {self.phase}"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is compared, and how. ``budget`` is in seconds; ``seed`` draws the orders."""
+
+    old: Environment
+    new: Environment
+    cells: tuple[Cell, ...]
+    metrics: tuple[Metric, ...]
+    settings: Settings
+    seed: int
+    budget: float
+    parity: bool = True
+    accuracy: bool = True
+    scale: str = "gate"  # of what is timed
+    training: str = "quick"  # the scale of what is trained for its accuracy
+    patience: float = PATIENCE
+
+    @property
+    def control(self) -> Cell:
+        """The cell that is measured OLD against OLD, too: the one that takes least."""
+        return next((Cell(*cell) for cell in CHEAPEST if cell in self.cells), self.cells[0])
+
+    def arm(self, name: str) -> Environment:
+        """The environment of "old", "new", or "again", which is OLD's."""
+        return self.new if name == "new" else self.old
+
+    def over(self, record: Record) -> bool:
+        return record.spent >= self.budget
+
+    def absences(self, cell: Cell) -> tuple[str | None, str | None]:
+        """Why OLD, and why NEW, has no such cell."""
+        where = {"device": self.settings.device, "precision": self.settings.precision}
+        return self.old.why_absent(*cell, **where), self.new.why_absent(*cell, **where)
+
+    def present(self) -> list[Cell]:
+        """The cells that both have."""
+        return [cell for cell in self.cells if self.absences(cell) == (None, None)]
+
+
+def launched(trial: Trial, cell: Cell, arm: str, settings: Settings, scale: str) -> Entry:
+    """A fresh process, measured; one that fails is tried once more."""
+    watch, run = Watch(settings.device), None
+    failures: list[str] = []
+    while run is None and len(failures) < ATTEMPTS:
+        try:
+            run = measured(trial, cell, arm, settings, scale, watch)
+        except WorkerError as error:
+            failures.append(str(error))
+    conditions = watch.conditions()
+    return {
+        "run": None if run is None else run.to_dict(),
+        "failures": failures,
+        "conditions": conditions._asdict(),
+        "took": conditions.seconds,
+    }
+
+
+def measured(trial: Trial, cell: Cell, arm: str, settings: Settings, scale: str, watch: Watch) -> Run:
+    fields, _ = measure.inputs(cell.task)
+    plan = measure.Plan(task=cell.task, phase=cell.phase, scale=scale, **fields)
+    log = Path(".stele/logs") / f"gate-{arm}.log"
+    variables = settings.variables()
+    with Worker(trial.arm(arm), log=log, variables=variables, patience=trial.patience) as live:
+        run = measure.measure(live, plan, settings)
+        watch.look()
+    return run
+
+
+def failure(entry: Entry) -> str | None:
+    """Why a launch has no Run; None if it has one."""
+    return entry["failures"][-1] if entry["run"] is None else None
+
+
+def header(trial: Trial) -> dict[str, Any]:
+    """What a record begins with: all that a trial that goes on must have in common with it."""
+    return {
+        "old": trial.old.name,
+        "new": trial.new.name,
+        "cells": [list(cell) for cell in trial.cells],
+        "metrics": {metric.name: metric.margin for metric in trial.metrics},
+        "parity": trial.parity,
+        "accuracy": trial.accuracy,
+        "settings": asdict(trial.settings),
+        "seed": trial.seed,
+        "machine": machine.facts(),
+    }
+
+
+def refuse_another(record: Record, trial: Trial) -> None:
+    """Raises SteleError, naming the fact, if the record is of another trial or another machine."""
+    facts = header(trial)
+    asked = {name: value for name, value in facts.items() if name != "machine"}
+    here, there = machine.fingerprint(facts["machine"]), machine.fingerprint(record.header["machine"])
+    pairs = [(name, record.header.get(name), value) for name, value in asked.items()]
+    pairs += [(fact, there[fact], value) for fact, value in here.items()]
+    for fact, then, now in pairs:
+        if then != now:
+            said = f"{record.path} cannot be gone on with: its {fact} is {then!r}, now it is {now!r}."
+            raise SteleError(f"{said} Begin anew, without --resume, or ask for the same.")

@@ -1,0 +1,322 @@
+"""The gate as a user runs it, on environments whose every number is written in advance."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from processes import alive, wait_until
+from stele import __main__ as door
+from stele import measure, parity
+from stele.commands import gate as command
+
+SECONDS = [0.5, *[0.010, 0.011, 0.012] * 16]
+INPUTS = {"data": None, "data_origin": {"origin": "official", "fingerprint": "0"}}
+
+
+def slower(by):
+    return [by * value for value in SECONDS]
+
+
+@pytest.fixture
+def gate(row, monkeypatch):
+    """gate(new={...}, *options) -> status, of a gate from a steady OLD to a NEW with this script."""
+    monkeypatch.setattr(measure, "inputs", lambda task: (INPUTS, None))
+
+    def gate(*options, old=None, new=None, metric="step", task="gru", phase="infer"):
+        row("old", **{"seconds": SECONDS, **(old or {})})
+        row("new", **{"seconds": SECONDS, **(new or {})})
+        chosen = [f"--metric={metric}", f"--task={task}", *([f"--phase={phase}"] if phase else [])]
+        return door.main(["gate", "old", "new", *chosen, *options])
+
+    return gate
+
+
+def well(task):
+    numbers = {**parity.golden(task), "unequal": {}, "repeats": True, "tracked": False}
+    return {**numbers, "digest": "same"}
+
+
+def entries(folder=Path(".stele/gates")):
+    [path] = folder.glob("*.jsonl")
+    return path, [json.loads(line) for line in path.read_text().splitlines()[1:]]
+
+
+def test_equals_pass_in_six_pairs(gate, capsys):
+    assert gate() == 0
+    out = capsys.readouterr().out
+    assert (
+        "PASS  gru infer  step  [1.000 1.000 1.000]  the same, at worst the same, in 6 pairs; 5% is allowed"
+        in out
+    )
+    assert out.endswith("PASS: old to new. Nothing that was judged got worse by more than its margin.\n")
+    _, launches = entries()
+    assert len(launches) == 18  # the control is OLD once more
+    assert {tuple(one["key"][:3]) for one in launches} == {("pair", "gru infer", n) for n in range(6)}
+
+
+def test_a_slower_step_is_a_regression(gate, capsys):
+    assert gate(new={"seconds": slower(1.05)}) == 1
+    out = capsys.readouterr().out
+    assert "REGRESSED  gru infer  step  [1.050 1.050 1.050]  5.0 % slower in 10 pairs, p 0.00098" in out
+    assert "REGRESSED: old to new. Something got worse." in out
+
+
+def test_a_faster_step_is_an_improvement_and_passes(gate, capsys):
+    assert gate(new={"seconds": slower(0.9)}) == 0
+    assert (
+        "IMPROVED  gru infer  step  [0.900 0.900 0.900]  10.0 % faster in 10 pairs" in capsys.readouterr().out
+    )
+
+
+def test_memory_that_doubles_is_a_regression(gate, capsys):
+    assert gate(new={"host_memory": 2**21}, metric="step,host-memory") == 1
+    assert (
+        "REGRESSED  gru infer  host-memory  [2.000 2.000 2.000]  100.0 % more in 10 pairs"
+        in capsys.readouterr().out
+    )
+
+
+def test_device_memory_is_not_judged_where_there_is_none(gate, capsys):
+    assert gate(metric="step,device-memory") == 0
+    assert "device-memory" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "deed, sentence",
+    [("segfault", "killed by SIGSEGV"), ("complain", "no such kernel"), ("hang", "gave no sign of life")],
+)
+def test_a_new_release_that_fails_is_broken(gate, capsys, deed, sentence):
+    assert gate("--patience=0.5", new={"infer": deed}) == 1
+    out = capsys.readouterr().out
+    assert "BROKEN  gru infer  all" in out and sentence in out
+    assert len(entries()[1]) <= 3  # it is not asked again
+
+
+def test_a_new_release_that_does_not_import_is_broken(gate, capsys):
+    assert gate(new={"configure": "complain"}) == 1
+    assert "BROKEN" in capsys.readouterr().out
+
+
+def test_an_old_release_that_fails_tells_nothing(gate, capsys):
+    assert gate(old={"infer": "segfault"}) == 3
+    assert "INCONCLUSIVE  gru infer  all" in capsys.readouterr().out
+
+
+def test_what_new_lacks_is_missing(gate, capsys):
+    assert gate(new={"absent": {"gru": "no recurrences"}}, task="gru,cnn") == 1
+    assert "MISSING       gru infer  all" in capsys.readouterr().out.replace("MISSING  ", "MISSING       ")
+
+
+def test_another_mathematics_is_broken_and_not_timed(gate, capsys):
+    wrong = {**well("gru"), "logits": [[0.0, 0.0]] * 16}
+    assert gate(old={"numbers": well("gru")}, new={"numbers": wrong}, metric="parity,step") == 1
+    out = capsys.readouterr().out
+    assert "BROKEN  gru all  parity    NEW is broken at rung 3, logits" in out
+    assert "step" not in out
+
+
+def test_the_same_mathematics_passes(gate, capsys):
+    assert gate(old={"numbers": well("gru")}, new={"numbers": well("gru")}, metric="parity") == 0
+    assert "PASS  gru all  parity    all rungs hold, up to 9" in capsys.readouterr().out
+
+
+def test_a_lost_accuracy_is_a_regression(gate, capsys):
+    told = {"old": {"accuracy": 0.80}, "new": {"accuracy": 0.77}}
+    assert gate(metric="accuracy", phase="train", **told) == 1
+    assert (
+        "REGRESSED  gru train  accuracy    +3.00 points lost on average of 5 seeds" in capsys.readouterr().out
+    )
+
+
+def test_an_equal_accuracy_passes(gate, capsys):
+    told = {"old": {"accuracy": 0.80}, "new": {"accuracy": 0.80}}
+    assert gate(metric="accuracy", phase="train", **told) == 0
+    assert [one["run"]["settings"]["seed"] for one in entries()[1]] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+
+
+def test_where_the_budget_ends_nothing_passes(gate, capsys):
+    assert gate("--budget=0s") == 3
+    assert "INCONCLUSIVE  gru infer  step    0 pairs are too few: raise --budget" in capsys.readouterr().out
+
+
+def test_orders_are_drawn_from_the_seed_and_not_fixed(gate):
+    gate()
+    orders = [one["key"][3] for one in entries()[1] if one["key"][3] != "again"]
+    pairs = {tuple(orders[i : i + 2]) for i in range(0, len(orders), 2)}
+    assert pairs == {("old", "new"), ("new", "old")}
+
+
+def test_a_machine_on_which_old_differs_from_old_tells_nothing(gate, capsys, monkeypatch):
+    """Each launch is slower than the one before: the control sees it though OLD and NEW are equal."""
+    differences = iter(range(10**6))
+    monkeypatch.setattr(
+        "stele.gate.timing.differences",
+        lambda metric, pairs, arm: [0.0 if arm == "new" else 0.3 * (-1) ** next(differences) for _ in pairs],
+    )
+    assert gate() == 3
+    assert "OLD differs from OLD" in capsys.readouterr().out
+
+
+def test_a_pair_on_a_stolen_processor_does_not_count(gate, capsys, monkeypatch):
+    stolen = iter([True, True, True])
+    monkeypatch.setattr(
+        "stele.gate.conditions.Conditions.unfit",
+        property(lambda self: "stolen" if next(stolen, None) else None),
+    )
+    assert gate() == 0
+    assert max(one["key"][2] for one in entries()[1]) > 5
+
+
+# going on
+
+
+def test_what_was_interrupted_goes_on(gate, monkeypatch, capsys):
+    assert gate(new={"seconds": slower(1.05)}) == 1
+    whole = capsys.readouterr().out
+    path, launches = entries()
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:11]) + lines[11][:20])  # killed in the middle of a line
+    assert gate("--resume", new={"seconds": slower(1.05)}) == 1
+    assert capsys.readouterr().out == whole
+    again = entries()[1]
+    assert [one["key"] for one in again] == [one["key"] for one in launches]
+    assert again[:10] == launches[:10] and again[11]["run"]["when"] != launches[11]["run"]["when"]
+
+
+def test_a_record_of_another_machine_is_refused(gate, monkeypatch, capsys):
+    gate()
+    monkeypatch.setattr("stele.machine.processor", lambda: "Abacus 3000")
+    assert gate("--resume") == 2
+    assert "its processor is" in capsys.readouterr().err
+
+
+def test_a_record_of_other_options_is_refused(gate, capsys):
+    gate()
+    assert gate("--resume", metric="import") == 2
+    assert "its metrics is {'step': 0.05}, now it is {'import': 0.25}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "content, sentence",
+    [
+        ("", "no record of a gate"),
+        ("{\n", "is not JSON"),
+        ('{"format": 9}\n', "no record of a gate"),
+        ("[]\n", "is no launch"),
+        ('{"format": 1}\n{"run": 3}\n', "lines that are no launches"),
+    ],
+)
+def test_a_damaged_record_is_named(gate, tmp_path, capsys, content, sentence):
+    (tmp_path / "damaged.jsonl").write_text(content)
+    assert gate(f"--resume={tmp_path / 'damaged.jsonl'}") == 2
+    err = capsys.readouterr().err
+    assert sentence in err and "damaged.jsonl" in err
+
+
+def test_nothing_to_resume_is_said(gate, capsys):
+    assert gate("--resume") == 2
+    assert "Nothing to resume: no record of old and new" in capsys.readouterr().err
+
+
+def test_ctrl_c_leaves_a_record_and_no_process(row, tmp_path):
+    row("old", seconds=SECONDS, infer="hang_with_child")
+    row("new", seconds=SECONDS, infer="hang_with_child")
+    asked = [
+        sys.executable,
+        "-m",
+        "stele",
+        "gate",
+        "old",
+        "new",
+        "--task=resnet50",
+        "--phase=infer",
+        "--metric=step",
+    ]
+    process = subprocess.Popen(asked, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    wait_until(lambda: len(children.read_text().split()) == 1)
+    [worker] = map(int, children.read_text().split())
+    grandchildren = Path(f"/proc/{worker}/task/{worker}/children")
+    wait_until(lambda: grandchildren.read_text().split())
+    [grandchild] = map(int, grandchildren.read_text().split())
+    os.kill(process.pid, signal.SIGINT)
+    assert process.wait(10) == 130
+    assert "interrupted; what was finished is kept" in process.stderr.read()
+    process.stderr.close()
+    wait_until(lambda: not alive(worker) and not alive(grandchild))
+    assert list((tmp_path / ".stele/gates").glob("*.jsonl"))
+
+
+# what is written
+
+
+def test_the_pages_say_the_same(gate, tmp_path):
+    files = {kind: tmp_path / f"found.{kind}" for kind in ("json", "markdown", "junit")}
+    assert gate(*(f"--{kind}={path}" for kind, path in files.items()), new={"seconds": slower(1.05)}) == 1
+    facts = json.loads(files["json"].read_text())
+    assert (facts["word"], facts["old"], facts["launches"]) == ("REGRESSED", "old", 48)
+    assert facts["verdicts"][0]["ratio"]["middle"] == pytest.approx(1.05)
+    assert facts["versions"] == {"old": {"scripted": "1.0"}, "new": {"scripted": "1.0"}}
+    page = files["markdown"].read_text()
+    assert page.startswith("# REGRESSED: old to new\n")
+    assert (
+        "| REGRESSED | gru infer | step | \\[1.050 1.050 1.050\\] | 5.0 % slower in 10 pairs, p 0.00098 |"
+        in page
+    )
+    [case] = ElementTree.parse(files["junit"]).getroot()
+    assert (case.get("classname"), case.get("name")) == ("gru.infer", "step")
+    assert case.find("failure").get("type") == "REGRESSED"
+
+
+def test_what_is_inconclusive_is_no_pass_in_junit(gate, tmp_path):
+    assert gate("--budget=0s", f"--junit={tmp_path / 'found.xml'}") == 3
+    suite = ElementTree.parse(tmp_path / "found.xml").getroot()
+    assert (suite.get("tests"), suite.get("errors")) == ("1", "1")
+
+
+def test_an_error_message_is_shown_and_never_obeyed(gate, tmp_path):
+    files = [f"--markdown={tmp_path / 'page.md'}", f"--junit={tmp_path / 'page.xml'}"]
+    assert gate(*files, new={"infer": "mischief"}) == 1
+    page = (tmp_path / "page.md").read_text()
+    assert "<script>" not in page and "\\<script\\>" in page
+    ElementTree.parse(tmp_path / "page.xml")
+
+
+# what cannot be asked
+
+
+@pytest.mark.parametrize(
+    "options, sentence",
+    [
+        (["--metric=steps"], "Unknown metric 'steps'. Did you mean 'step'?"),
+        (["--task=cn"], "Unknown task 'cn'. Did you mean 'cnn'?"),
+        (["--task="], "--task '' names none of"),
+        (["--margin=5"], "--margin 5: say 5%, or METRIC=5%"),
+        (["--margin=parity=5%"], "--margin parity=5%"),
+        (["--threads=0"], "at least one thread"),
+    ],
+)
+def test_what_cannot_be_asked_is_quoted(gate, capsys, options, sentence):
+    assert gate(*options) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_an_unknown_environment_is_an_error(gate, capsys):
+    assert door.main(["gate", "torhc", "torch"]) == 2
+    assert "Did you mean 'torch'?" in capsys.readouterr().err
+
+
+def test_margins_are_read():
+    found = {metric.name: metric.margin for metric in command.metrics(["2%", "host-memory=10%"])}
+    assert (found["step"], found["host-memory"], found["import"]) == (0.02, 0.10, 0.25)
+
+
+@pytest.mark.parametrize("text, value", [("90s", 90), ("20m", 1200), ("1.5h", 5400)])
+def test_times_are_read(text, value):
+    assert command.seconds(text) == value
