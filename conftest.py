@@ -7,4 +7,5 @@ pytest_plugins = [
     "fixtures.inputs",
     "fixtures.workers",
     "fixtures.runs",
+    "fixtures.baselines",
 ]

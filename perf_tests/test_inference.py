@@ -8,7 +8,8 @@ PHASE = "infer"
 pytestmark = pytest.mark.benchmark(timer=clock)
 
 
-def test_inference(measured, assert_agreement, recorded, environment):
-    run = measured(PHASE)
+def test_inference(measured, assert_agreement, recorded, assert_baseline, environment):
+    runs = measured(PHASE)
     assert_agreement(PHASE)
-    recorded(run)
+    recorded(runs)
+    assert_baseline(runs)

@@ -8,8 +8,10 @@ PHASE = "train"
 pytestmark = pytest.mark.benchmark(timer=clock)
 
 
-def test_training(measured, assert_agreement, assert_accuracy, recorded, environment):
-    run = measured(PHASE)
+def test_training(measured, assert_agreement, assert_accuracy, recorded, assert_baseline, environment):
+    runs = measured(PHASE)
     assert_agreement(PHASE)
-    assert_accuracy(run)
-    recorded(run)
+    for run in runs:
+        assert_accuracy(run)
+    recorded(runs)
+    assert_baseline(runs)

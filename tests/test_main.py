@@ -84,6 +84,26 @@ def test_a_worker_that_crashes_breaks_at_the_first_rung(row, capsys):
     )
 
 
+REFERENCE = [0.48, 0.49, 0.50, 0.51, 0.52, 0.50, 0.49, 0.51, 0.50, 0.50]
+
+
+@pytest.mark.parametrize(
+    "reached, seeds, ending",
+    [(0.50, 5, "rung 10  all hold"), (0.45, 10, "broken at rung 10, accuracy: 10 seeds")],
+)
+def test_accuracies_are_trained_for_until_they_tell(
+    row, monkeypatch, tmp_path, capsys, reached, seeds, ending
+):
+    numbers = {**parity.golden("gru"), "unequal": {}, "repeats": True, "tracked": False, "digest": "same"}
+    row("steady", seconds=[0.5, 0.1], accuracy=reached, numbers=numbers)
+    monkeypatch.setattr(accuracy, "reference", lambda run: REFERENCE)
+    options = ["--framework=steady", "--task=gru", "--seeds=5", "--scale=smoke"]
+    assert door.main(["parity", *options]) == (0 if reached == 0.50 else 1)
+    assert ending in capsys.readouterr().out
+    runs = store.load_all(tmp_path / ".stele/parity")
+    assert sorted(run.settings["seed"] for run in runs) == list(range(100, 100 + seeds))
+
+
 def test_four_seeds_are_refused_for_the_last_rung(capsys):
     assert door.main(["parity", "--seeds=4"]) == 2
     assert "--seeds 4: fewer than 5 seeds say nothing about an accuracy." in capsys.readouterr().err

@@ -14,6 +14,7 @@ import pytest
 from fakes import SCRIPTED
 from processes import alive, wait_until
 from stele import environments, parity, store
+from stele.gate import baseline
 
 ROOT = Path(__file__).parents[1]
 SECONDS = [0.5, 0.012, 0.010, 0.011]
@@ -109,6 +110,29 @@ def test_the_oracle_trains_and_agrees(suite):
     [run] = [run for run in store.load_all(suite.folder / "runs") if run.phase == "train"]
     assert len(run.seconds) == len(run.losses) == 10
     assert run.host_memory and run.accuracy is not None and run.versions["numpy"]
+
+
+def test_a_test_that_is_slower_than_its_baseline_fails_as_that_test(suite):
+    suite.add("steady")
+    asked = ["--framework=steady", "--task=cnn", "-k", "inference", f"--baselines={suite.folder / 'kept'}"]
+    done = suite(*asked, "--launches=6", "--save-baseline")
+    assert "1 passed" in done.stdout
+    [saved] = baseline.promote([], suite.folder / "kept")
+    assert f"{saved.parent.name}/candidates/{saved.name}" in done.stdout
+    assert len(store.load_all(suite.folder / "runs")) == 6
+
+    done = suite(*asked, "--launches=6", "--against-baseline")
+    assert "1 passed" in done.stdout
+    assert "PASS  cnn infer  step" in done.stdout
+
+    suite.add("steady", seconds=[1.2 * value for value in SECONDS])
+    done = suite(*asked, "--launches=6", "--against-baseline")
+    assert "1 failed" in done.stdout
+    assert "steady cnn infer against its baseline: step 20.0 % slower in 6 launches" in done.stdout
+
+    done = suite(*asked, "--against-baseline")
+    assert "1 skipped" in done.stdout
+    assert "unknown against its baseline: all this session has 1 launches" in done.stdout
 
 
 @pytest.mark.parametrize(

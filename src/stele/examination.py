@@ -8,6 +8,7 @@ from typing import Any
 from stele import accuracy, environments, ladder, measure, parity, store, worker
 from stele.environments import Environment
 from stele.ladder import Finding
+from stele.run import Run
 from stele.settings import Settings
 from stele.worker import Worker, WorkerError
 from stele_worker.causes import CAUSES
@@ -129,19 +130,29 @@ SEED = 100  # the first: the reference was measured from 0 on, and has to be ind
 
 
 def learning(row: Environment, task: str, scale: str, seeds: int, settings: Settings, runs: Path) -> Finding:
-    """Rung 10: train from several seeds, each in a launch of its own, and keep every Run."""
-    fields, _ = measure.inputs(task)
-    plan = measure.Plan(task=task, phase="train", scale=scale, **fields)
-    found = []
-    for seed in range(SEED, SEED + seeds):
-        seeded = replace(settings, seed=seed)
-        with worker.live(row, seeded) as live:
-            run = measure.measure(live, plan, seeded)
+    """Rung 10: train from several seeds, each in a launch of its own, and keep every Run.
+
+    Where so many do not show that the accuracies are equivalent, twice as many may.
+    """
+    accuracies: list[float] = []
+    while len(accuracies) < 2 * seeds:
+        run = trained(row, task, scale, replace(settings, seed=SEED + len(accuracies)))
         store.save(run, runs)
         if run.accuracy is None:
             return Finding(10, "absent", "labels mean nothing here")
-        found.append(run.accuracy)
-    reference = accuracy.reference(run)
-    if reference is None:
-        return Finding(10, "absent", f"nobody measured a band at scale {scale} on this data: stele band")
-    return ladder.accuracy(found, reference)
+        accuracies.append(run.accuracy)
+        reference = accuracy.reference(run)
+        if reference is None:
+            return Finding(10, "absent", f"nobody measured a band at scale {scale} on this data: stele band")
+        found = ladder.accuracy(accuracies, reference) if len(accuracies) >= seeds else None
+        if found is not None and found.word == "holds" and len(accuracies) == seeds:
+            break
+    assert found is not None
+    return found
+
+
+def trained(row: Environment, task: str, scale: str, settings: Settings) -> Run:
+    fields, _ = measure.inputs(task)
+    plan = measure.Plan(task=task, phase="train", scale=scale, **fields)
+    with worker.live(row, settings) as live:
+        return measure.measure(live, plan, settings)
