@@ -43,9 +43,7 @@ def in_torch(task, weights, x, y):
         loss.backward()
         losses.append(loss.item())
         if step == 0:
-            slopes = {
-                name: w.grad.clone().numpy() for name, w in recipe.stored(net).items() if w.grad is not None
-            }
+            slopes = gradients(net, recipe)
         update.step()
     moved = {name: recipe.stored(net)[name].detach().numpy() for name in slopes}
     return {
@@ -54,6 +52,13 @@ def in_torch(task, weights, x, y):
         "gradients": slopes,
         "parameters": moved,
     }
+
+
+def gradients(net, recipe):
+    """Copies, under the names of the Task, of whatever the recipe hands out to be read back: parameters or views."""
+    of = {w.data_ptr(): w.grad for w in net.parameters()}
+    stored = {name: w.data_ptr() for name, w in recipe.stored(net).items()}
+    return {name: of[place].clone().numpy() for name, place in stored.items() if place in of}
 
 
 def in_numpy(task, weights, x, y):

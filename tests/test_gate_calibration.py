@@ -17,7 +17,7 @@ STEADY = Settings(device="cpu", threads=1, malloc="steady")
 
 @pytest.fixture(autouse=True)
 def fewer_trials(monkeypatch):
-    monkeypatch.setattr(calibration, "TRIALS", 40)
+    monkeypatch.setattr(calibration, "TRIALS", 20)
 
 
 def sight(spread, seconds=3.0, count=60):

@@ -13,6 +13,7 @@ from stele_worker import tasks
 # warm-up by scale: a smoke run has too few steps for wide windows
 WARMUP = {
     "smoke": {"window": 1, "tolerance": 0.5, "most": 3},
+    "study": {"window": 5, "tolerance": 0.05, "most": 16},
     "gate": {"window": 5, "tolerance": 0.05, "most": 16},
     "quick": {"window": 5, "tolerance": 0.05, "most": 20},
     "paper": {"window": 10, "tolerance": 0.03, "most": 60},

@@ -21,6 +21,7 @@ from stele_worker import tasks
 FOLDER = Path(".stele/gates")
 STATUS = {"PASS": 0, "REGRESSED": 1, "BROKEN": 1, "MISSING": 1, "INCONCLUSIVE": 3}
 CORRECTNESS = ("parity", "accuracy")
+SCALES = ("gate", "study", "quick", "paper")  # about fifty steps a launch, the same of a small batch, or all
 NAMES = (*CORRECTNESS, *(metric.name for metric in METRICS))
 UNITS = {"s": 1, "m": 60, "h": 3600}
 STATUSES = "Exit: 0 pass; 1 regressed, broken, or missing in NEW; 2 usage or environment; 3 inconclusive."
@@ -48,6 +49,10 @@ def add(commands: Any) -> None:
     command.add_argument("--precision", choices=PRECISIONS, default="fp32", help="default: %(default)s")
     command.add_argument("--threads", type=int, default=1, help="default: %(default)s, the steadiest")
     command.add_argument("--malloc", choices=MALLOC, default="steady", help="default: %(default)s")
+    command.add_argument("--scale", choices=SCALES, default="gate", help="of what is timed: %(default)s")
+    command.add_argument(
+        "--accuracy-scale", choices=tasks.SCALES, default="quick", help="of what is trained: %(default)s"
+    )
     command.add_argument("--seed", type=int, default=0, help="of the orders; default: %(default)s")
     command.add_argument("--patience", type=float, default=trial.PATIENCE, help="default: %(default)s s")
     command.add_argument(
@@ -108,6 +113,8 @@ def asked(arguments: argparse.Namespace) -> Trial:
         budget=arguments.budget,
         parity="parity" in wanted,
         accuracy="accuracy" in wanted,
+        scale=arguments.scale,
+        training=arguments.accuracy_scale,
         patience=arguments.patience,
     )
 

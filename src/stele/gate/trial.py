@@ -110,6 +110,7 @@ def header(trial: Trial) -> dict[str, Any]:
         "parity": trial.parity,
         "accuracy": trial.accuracy,
         "settings": asdict(trial.settings),
+        "scales": [trial.scale, trial.training],
         "seed": trial.seed,
         "machine": machine.facts(),
     }

@@ -16,6 +16,7 @@ from stele_worker.tasks.initialisers import glorot_uniform, zeros
 
 SCALES = {
     "smoke": {"train": 640, "test": 320, "epochs": 1},
+    "study": {"batch": 4, "train": 160, "test": 160, "epochs": 1},  # launches of a second or three
     "gate": {"train": 3072, "test": 2048, "epochs": 1},  # about fifty steps a launch
     "quick": {"train": 12288, "test": 6400, "epochs": 1},
     "paper": {},

@@ -20,6 +20,7 @@ FORMS = ("one-bias",)  # besides the Task's own
 
 SCALES = {
     "smoke": {"train": 640, "test": 320, "epochs": 1},
+    "study": {"batch": 16, "train": 640, "test": 640, "epochs": 1},  # launches of a second or three
     "gate": {"train": 3072, "test": 2048, "epochs": 1},  # about fifty steps a launch
     "quick": {"train": 16384, "test": 6400, "epochs": 1},
     "paper": {},

@@ -1,0 +1,115 @@
+"""The decision code of other tools, called as it is, on steps of launches: was NEW found to be slower?
+
+Each function takes lists of launches, a launch being its steps in seconds, of OLD and of NEW.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SUITE = """
+import json
+import pytest
+from fixtures.replay import clock, replay
+
+STEPS = json.loads(open("steps.json").read())
+
+@pytest.mark.benchmark(timer=clock)
+@pytest.mark.parametrize("number", range(len(STEPS)))
+def test_steps(benchmark, number):
+    replay(benchmark, STEPS[number])
+"""
+HOOK = """
+import json
+
+def pytest_unconfigure(config):
+    found = [name for name, _ in config._benchmarksession.performance_regressions]
+    open("found.json", "w").write(json.dumps(found))
+"""
+OTAVA = """
+import json, sys
+from otava.analysis import compute_change_points
+found = []
+for series in json.load(sys.stdin):
+    points, _ = compute_change_points(series, max_pvalue=0.001)
+    found.append([[int(one.index), float(one.stats.mean_1), float(one.stats.mean_2)] for one in points])
+print(json.dumps(found))
+"""
+
+
+def pytest_benchmark(pairs: list[tuple[list[float], list[float]]], threshold: str) -> list[bool]:
+    """``--benchmark-compare-fail`` on many pairs of launches at once, through the plugin with a replaying timer."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        (place / "test_steps.py").write_text(SUITE)
+        (place / "conftest.py").write_text(HOOK)
+        (place / "pytest.ini").write_text("[pytest]\n")
+        for arm, option in (
+            (0, ["--benchmark-save=old"]),
+            (1, ["--benchmark-compare", f"--benchmark-compare-fail={threshold}"]),
+        ):
+            (place / "steps.json").write_text(json.dumps([pair[arm] for pair in pairs]))
+            asked = [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-q",
+                "-p",
+                "no:cacheprovider",
+                "--benchmark-columns=min",
+                *option,
+            ]
+            subprocess.run(asked, cwd=place, env=surroundings(), capture_output=True, check=False)
+        names = json.loads((place / "found.json").read_text())
+    flagged = {int(name.rpartition("[")[2].partition("]")[0]) for name in names}
+    return [number in flagged for number in range(len(pairs))]
+
+
+def surroundings() -> dict[str, str]:
+    import os
+
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+def asv_continuous(old: list[list[float]], new: list[list[float]], *, factor: float) -> bool:
+    """What asv says of five samples of each round."""
+    from asv._stats import is_different
+    from asv_runner.statistics import compute_stats
+
+    samples = [[step for launch in arm for step in launch[:5]] for arm in (old, new)]
+    (before, first), (after, second) = [compute_stats(arm, 1) for arm in samples]
+    return bool(is_different(*samples, first, second)) and after > factor * before
+
+
+def pyperf(old: list[list[float]], new: list[list[float]]) -> bool:
+    """What ``pyperf compare_to`` says of three values of each process."""
+    from pyperf._utils import is_significant
+
+    first, second = [[step for launch in arm for step in launch[:3]] for arm in (old, new)]
+    significant, _ = is_significant(first, second)
+    return bool(significant) and sum(second) / len(second) > sum(first) / len(first)
+
+
+def otava(series: list[list[float]], change: int) -> list[bool]:
+    """Whether Otava finds a change point, upwards and within two of where NEW begins; in its own environment."""
+    asked = [
+        "uv",
+        "run",
+        "--isolated",
+        "--no-project",
+        "--python",
+        "3.11",
+        "--with",
+        "apache-otava",
+        "python",
+        "-c",
+        OTAVA,
+    ]
+    done = subprocess.run(asked, input=json.dumps(series), capture_output=True, text=True, check=True)
+    return [
+        any(abs(index - change) <= 2 and after > before for index, before, after in points)
+        for points in json.loads(done.stdout)
+    ]
