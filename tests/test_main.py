@@ -55,6 +55,26 @@ def test_a_band_is_measured_over_seeds(row, monkeypatch, tmp_path, capsys):
     assert entry["source"].startswith("5 seeds of scripted 1.0")
 
 
+def test_a_band_goes_on_after_the_seeds_that_were_measured(row, monkeypatch, tmp_path, capsys):
+    row("steady", seconds=[0.5, 0.1], accuracy=0.5)
+    monkeypatch.setattr(accuracy, "FILE", tmp_path / "accuracy.json")
+    asked = ["band", "--task=gru", "--scale=smoke", "--framework=steady", "--seeds=5"]
+    assert door.main(asked) == 0
+    content = json.loads((tmp_path / "accuracy.json").read_text())
+    [entry] = content["gru"]["smoke"].values()
+    entry["accuracies"] = [0.25, 0.25, 0.25]
+    (tmp_path / "accuracy.json").write_text(json.dumps(content))
+    assert door.main(asked) == 0
+    [entry] = accuracy.read(tmp_path / "accuracy.json")["gru"]["smoke"].values()
+    assert entry["accuracies"] == [0.25, 0.25, 0.25, 0.5, 0.5]
+
+    entry.update(accuracies=[0.25], source="1 seeds of scripted 0.9")
+    content["gru"]["smoke"] = dict.fromkeys(content["gru"]["smoke"], entry)
+    (tmp_path / "accuracy.json").write_text(json.dumps(content))
+    assert door.main(asked) == 2
+    assert "begun with 1 seeds of scripted 0.9, this is scripted 1.0" in capsys.readouterr().err
+
+
 def test_a_recipe_climbs_the_ladder(row, tmp_path, capsys):
     numbers = {**parity.golden("gru"), "unequal": {}, "repeats": True, "tracked": False, "digest": "same"}
     row("steady", numbers=numbers)

@@ -14,6 +14,7 @@ from stele.errors import SteleError
 from stele.run import Run
 
 FILE = Path(__file__).parents[2] / "baselines" / "accuracy.json"
+FEWEST = 5  # accuracies of a band
 PUBLISHED = {"cnn": (0.753, 0.790), "gru": (0.845, 0.862)}
 
 
@@ -29,18 +30,29 @@ def band(run: Run, file: Path | None = None) -> Band | None:
     """The band for a Run's task, scale and data, or None if none was measured."""
     if run.scale == "paper" and run.data["origin"] == "official" and run.task in PUBLISHED:
         return Band(*PUBLISHED[run.task], "published rows")
-    entry = read(file or FILE).get(run.task, {}).get(run.scale, {}).get(run.data["fingerprint"])
-    if entry is None:
+    found = entry(run.task, run.scale, run.data["fingerprint"], file)
+    return None if found is None else measured(found)
+
+
+def measured(entry: dict[str, Any]) -> Band | None:
+    """The band of these accuracies; None as long as they are too few."""
+    if len(entry["accuracies"]) < FEWEST:
         return None
     low, _, high = statistics.prediction(entry["accuracies"])
     assert low is not None and high is not None
     return Band(max(low, 0.0), min(high, 1.0), entry["source"])
 
 
+def entry(task: str, scale: str, fingerprint: str, file: Path | None = None) -> dict[str, Any] | None:
+    """What was measured of a Task at a scale on this data, or None."""
+    found: dict[str, Any] | None = read(file or FILE).get(task, {}).get(scale, {}).get(fingerprint)
+    return found
+
+
 def reference(run: Run, file: Path | None = None) -> list[float] | None:
     """The accuracies over seeds that a Run's task, scale and data were measured to have, or None."""
-    entry = read(file or FILE).get(run.task, {}).get(run.scale, {}).get(run.data["fingerprint"])
-    return None if entry is None else list(entry["accuracies"])
+    found = entry(run.task, run.scale, run.data["fingerprint"], file)
+    return None if found is None or len(found["accuracies"]) < FEWEST else list(found["accuracies"])
 
 
 def surprise(run: Run, file: Path | None = None) -> str | None:
@@ -60,8 +72,8 @@ def add(run: Run, accuracies: list[float], source: str, file: Path | None = None
     """Record the accuracies of several seeds as the band for the task, scale and data of ``run``."""
     file = file or FILE
     bands = read(file)
-    entry = {"accuracies": accuracies, "source": source}
-    bands.setdefault(run.task, {}).setdefault(run.scale, {})[run.data["fingerprint"]] = entry
+    of_scale = bands.setdefault(run.task, {}).setdefault(run.scale, {})
+    of_scale[run.data["fingerprint"]] = {"accuracies": accuracies, "source": source}
     files.write_text(file, json.dumps(bands, indent=1) + "\n")
 
 
