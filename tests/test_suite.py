@@ -125,6 +125,23 @@ def test_the_oracle_infers_and_agrees(suite):
     assert run.host_memory and run.versions["numpy"]
 
 
+def test_pytest_benchmarks_own_storage_and_comparison_work_beside_it(suite):
+    suite.add("steady")
+    asked = [
+        "--framework=steady",
+        "--task=cnn",
+        "-k",
+        "inference",
+        f"--benchmark-storage={suite.folder / 'kept'}",
+    ]
+    assert suite(*asked, "--benchmark-save=before").returncode == 0
+    suite.add("steady", seconds=[2 * value for value in SECONDS])
+    done = suite(*asked, "--benchmark-compare")
+    assert "test_inference[cnn-steady] (NOW)" in done.stdout
+    assert "test_inference[cnn-steady] (0001_before)" in done.stdout
+    assert done.returncode == 0
+
+
 def test_a_test_that_is_slower_than_its_baseline_fails_as_that_test(suite):
     suite.add("steady")
     asked = ["--framework=steady", "--task=cnn", "-k", "inference", f"--baselines={suite.folder / 'kept'}"]
