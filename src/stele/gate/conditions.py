@@ -26,9 +26,15 @@ class Conditions(NamedTuple):
         """Why a launch does not count, whatever it measured; None if it does."""
         if self.steal is not None and self.steal > MOST_STEAL and self.seconds > SHORTEST:
             return f"the hypervisor took {self.steal:.0%} of the processors"
-        if self.gpu and int(self.gpu["clocks_throttle_reasons.active"] or "0", 16) & THROTTLED:
-            return "the GPU was throttled"
-        return None
+        return "the GPU was throttled" if self.gpu and reasons(self.gpu) & THROTTLED else None
+
+
+def reasons(gpu: dict[str, str]) -> int:
+    """Why a GPU's clock is low, as NVML's bits; 0 where its driver does not say."""
+    try:
+        return int(gpu["clocks_throttle_reasons.active"], 16)
+    except (KeyError, ValueError):
+        return 0
 
 
 class Watch:
