@@ -82,9 +82,22 @@ def test_a_recipe_climbs_the_ladder(row, tmp_path, capsys):
     options = [f"--json={tmp_path / 'rungs.json'}", f"--write={tmp_path / 'page.md'}"]
     assert door.main(["parity", "--framework=steady", "--task=gru", *options]) == 0
     assert capsys.readouterr().out == "steady  gru  rung 9  all hold\n"
-    [recipe] = json.loads((tmp_path / "rungs.json").read_text())["recipes"]
+    content = json.loads((tmp_path / "rungs.json").read_text())
+    [recipe] = content["recipes"]
     assert [(rung["rung"], rung["word"]) for rung in recipe["rungs"]] == [(n, "holds") for n in range(1, 10)]
-    assert "| Steady | exact |" in (tmp_path / "page.md").read_text()
+    shown = (tmp_path / "page.md").read_text()
+    assert "| Steady | exact |" in shown
+
+    (tmp_path / "page.md").write_text(f"{page.BEGIN}\n{page.END}\n")
+    merged = ["parity", f"--write={tmp_path / 'page.md'}", "--merge", str(tmp_path / "rungs.json")]
+    assert door.main(merged) == 0
+    assert (tmp_path / "page.md").read_text() == shown
+    content["settings"]["seed"] = 1
+    (tmp_path / "other.json").write_text(json.dumps(content))
+    assert door.main([*merged, str(tmp_path / "other.json")]) == 2
+    assert "under different settings" in capsys.readouterr().err
+    assert door.main([*merged, str(tmp_path / "page.md")]) == 2
+    assert "page.md is not what --json wrote" in capsys.readouterr().err
 
 
 def test_a_recipe_that_breaks_ends_with_one_and_says_where_and_why(row, capsys):

@@ -38,8 +38,21 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--write", type=Path, metavar="FILE", help="write the table between a page's markers"
     )
+    command.add_argument(
+        "--merge",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="climb nothing: show what --json wrote, of a recipe that is in several the last",
+    )
     command.add_argument("--rebase", action="store_true", help="make the golden numbers anew with the oracle")
-    command.set_defaults(command=lambda arguments: (rebase if arguments.rebase else climb)(arguments))
+    command.set_defaults(command=parity_of)
+
+
+def parity_of(arguments: argparse.Namespace) -> int:
+    if arguments.rebase:
+        return rebase(arguments)
+    return merge(arguments) if arguments.merge else climb(arguments)
 
 
 def climb(arguments: argparse.Namespace) -> int:
@@ -66,6 +79,31 @@ def keep(arguments: argparse.Namespace, found: dict[Cell, list[Finding]], settin
         files.write_text(arguments.json, json.dumps(facts(found, settings), indent=1) + "\n")
     if arguments.write:
         page.fill(arguments.write, report.ladders(found, settings))
+
+
+def merge(arguments: argparse.Namespace) -> int:
+    """Returns 1 if a recipe breaks, as ``climb`` does."""
+    found: dict[Cell, list[Finding]] = {}
+    settings: set[Settings] = set()
+    for path in arguments.merge:
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            settings.add(Settings(**content["settings"]))
+            found.update(remembered(recipe) for recipe in content["recipes"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise SteleError(f"{path} is not what --json wrote: {error!r}.") from None
+    if len(settings) > 1:
+        raise SteleError("What is merged was climbed under different settings: merge what belongs together.")
+    for (row, task), findings in found.items():
+        print(report.climbed(row.name, task, findings))
+    keep(arguments, found, *settings)
+    return int(any(ladder.broken(findings) for findings in found.values()))
+
+
+def remembered(recipe: dict[str, Any]) -> tuple[Cell, list[Finding]]:
+    """A recipe of ``facts``."""
+    rungs = [{name: rung[name] for name in Finding._fields} for rung in recipe["rungs"]]
+    return (environments.load(recipe["framework"]), recipe["task"]), [Finding(**rung) for rung in rungs]
 
 
 def cells(arguments: argparse.Namespace, settings: Settings) -> Iterator[Cell]:
