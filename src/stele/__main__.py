@@ -5,7 +5,18 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from stele.commands import band, baseline, calibrate, capabilities, defaults, env, gate, parity, table
+from stele.commands import (
+    band,
+    baseline,
+    calibrate,
+    capabilities,
+    defaults,
+    env,
+    gate,
+    parity,
+    releases,
+    table,
+)
 from stele.errors import SteleError
 
 
@@ -31,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
     about = "The same model in every deep-learning framework: tables, environments, golden numbers."
     top = argparse.ArgumentParser(prog="stele", description=about)
     commands = top.add_subparsers(required=True, metavar="COMMAND")
-    for module in (gate, calibrate, baseline, table, env, parity, band, defaults, capabilities):
+    for module in (gate, calibrate, baseline, table, env, parity, band, defaults, capabilities, releases):
         module.add(commands)
     return top
 
