@@ -11,6 +11,7 @@ from stele import machine
 from stele.errors import SteleError
 from stele.gate import baseline
 
+SETTINGS = {"device": "cpu", "precision": "fp32", "threads": 2, "deterministic": False, "seed": 0}
 MACHINE = {"processor": "Abacus 3000", "processors": 2, "gpus": []}
 
 
@@ -57,18 +58,18 @@ def test_a_margin_of_ones_own_decides(run, kept):
 
 
 def test_a_new_release_of_the_framework_is_compared(run, kept):
-    assert words(launches(run, seed=1, versions={"torch": "2.14.0", "cuda": None}), kept)["step"] == "PASS"
+    assert words(launches(run, seed=1, versions={"torch": "2.14.0", "cuda": "13.0"}), kept)["step"] == "PASS"
 
 
 @pytest.mark.parametrize(
     "changes, sentence",
     [
         (
-            {"versions": {"torch": "2.13.0", "cuda": "13.0"}},
-            "versions: cuda differs: None in the baseline, '13.0' here",
+            {"flags": {"threads": 2, "python": "3.12.1"}},
+            "flags: python differs: None in the baseline, '3.12.1' here",
         ),
         ({"scale": "paper"}, "scale differs: 'quick' in the baseline, 'paper' here"),
-        ({"settings": {"threads": 4}}, "settings: "),
+        ({"settings": {**SETTINGS, "threads": 4}}, "settings: threads differs: 2 in the baseline, 4 here"),
         ({"data": {"origin": "synthetic", "fingerprint": "1"}}, "data: fingerprint differs"),
         ({"machine": {**MACHINE, "processor": "Abacus 4000"}}, "machine: processor differs: 'Abacus 3000'"),
     ],
@@ -86,7 +87,7 @@ def test_too_few_launches_are_unknown(run, kept):
 
 def test_no_baseline_is_unknown_and_says_what_to_type(run, tmp_path):
     [verdict] = baseline.compare(launches(run), {}, tmp_path)
-    assert "no baseline torch-cnn-train.json: save one with" in verdict.sentence
+    assert "no baseline torch-cnn-train-cpu-fp32.json: save one with" in verdict.sentence
 
 
 def test_a_candidate_is_no_baseline_until_it_is_promoted(run, tmp_path):
@@ -108,7 +109,7 @@ def test_a_file_has_a_line_for_each_launch(run, kept):
 def test_a_damaged_baseline_is_named(run, kept, content):
     [path] = kept.glob("*/*.json")
     path.write_text(content)
-    with pytest.raises(SteleError, match="torch-cnn-train.json is no baseline"):
+    with pytest.raises(SteleError, match="torch-cnn-train-cpu-fp32.json is no baseline"):
         baseline.compare(launches(run), {}, kept)
 
 
@@ -120,7 +121,7 @@ def test_the_command_promotes_and_names_what_is_not_there(run, tmp_path, monkeyp
     assert door.main(["baseline", "promote", "torch-gru-train"]) == 2
     assert "No candidate torch-gru-train" in capsys.readouterr().err
     assert door.main(["baseline", "promote"]) == 0
-    assert capsys.readouterr().out.endswith("/torch-cnn-train.json\n")
+    assert capsys.readouterr().out.endswith("/torch-cnn-train-cpu-fp32.json\n")
 
 
 def test_what_changes_by_the_minute_is_no_part_of_a_machine():

@@ -45,6 +45,7 @@ def gated(fault: str) -> dict:
     command = [sys.executable, str(FAULTY), fault]
     (rows / "faulty.toml").write_text(TOML.format(command=json.dumps(command)))
     report = FOLDER / f"{fault}.json"
+    report.unlink(missing_ok=True)
     asked = [
         sys.executable,
         "-m",

@@ -40,6 +40,7 @@ def recorded(condition: str, count: int, *, only_read: bool) -> Pool:
     kept = (
         record.resume(path) if path.exists() else record.new(path, trial.header(next(iter(cells.values()))))
     )
+    trial.refuse_another(kept, next(iter(cells.values())))
     found: Pool = {cell: [] for cell in cells}
     with neighbour(condition, needed=not only_read and kept.launches < count * len(cells)):
         for number in range(count):

@@ -13,8 +13,9 @@ from stele.gate.judgement import LOOKS, SCREEN, Series
 from stele.gate.metrics import METRICS
 
 SLOWDOWNS = (0.0, 0.02, 0.03, 0.05, 0.10)
-WINDOWS = 200
+WINDOWS = 100
 PAIRS = SCREEN + LOOKS[-1]
+LAUNCHES = 3  # of a pair, the control among them
 
 
 class Rate(NamedTuple):
@@ -37,7 +38,7 @@ def rates(pools: dict[str, Pool]) -> dict[Key, Rate]:
         for cell, launches in cells.items():
             for slowdown in SLOWDOWNS:
                 place = (condition, cell, slowdown)
-                found.update(gate(launches, place))
+                found.update(gate(cells, place))
                 found.update(others(launches, place, batches))
             print(f"replayed {condition} {cell}", flush=True)
         found.update(whole(cells, condition))
@@ -59,18 +60,35 @@ def differences(launches: list[Launch], metric: str, start: int, draw, slowdown:
     return [sign * value + math.log1p(slowdown) for sign, value in zip(signs, logs, strict=False)]
 
 
-def gate(launches: list[Launch], place) -> dict[Key, Rate]:
-    """The gate's words for one metric, a step's p10."""
+def gate(cells: Pool, place) -> dict[Key, Rate]:
+    """The gate's words for the step of one cell, among all metrics of all cells: the others are equal to themselves."""
+    _, slow, slowdown = place
     words, used = [], []
-    for start, draw in windows(len(launches), 2 * PAIRS):
-        drawn = differences(launches, "step", start, draw, place[2])
-        found = judgement.judge({"": Series(0.05, 0.01, drawn)})[""]
+    count = min(len(launches) for launches in cells.values())
+    for start, draw in windows(count, 2 * PAIRS):
+        found = judgement.judge(series(cells, start, draw, slow, slowdown))[f"{slow} step"]
         words.append(found.word)
-        used.append(2 * (found.pairs + (SCREEN if found.pairs > SCREEN else 0)))
+        pairs = found.pairs + (SCREEN if found.pairs > SCREEN else 0)
+        used.append(LAUNCHES * pairs)
     mean = float(numpy.mean(used))
     return {
         Key(f"stele gate: {word}", *place): Rate(words.count(word), len(words), mean)
         for word in ("REGRESSED", "PASS", "INCONCLUSIVE")
+    }
+
+
+def series(cells: Pool, start: int, draw, slow: str, slowdown: float) -> dict[str, Series]:
+    return {
+        f"{cell} {metric.name}": Series(
+            metric.margin,
+            metric.relevance,
+            differences(
+                launches, metric.name, start, draw, slowdown if (cell, metric.name) == (slow, "step") else 0.0
+            ),
+        )
+        for cell, launches in cells.items()
+        for metric in METRICS
+        if metric.name in launches[0].values
     }
 
 
@@ -79,15 +97,8 @@ def whole(cells: Pool, condition: str) -> dict[Key, Rate]:
     alarms = 0
     count = min(len(launches) for launches in cells.values())
     for start, draw in windows(count, 2 * PAIRS, seed=1):
-        series = {
-            f"{cell} {metric.name}": Series(
-                metric.margin, metric.relevance, differences(launches, metric.name, start, draw, 0.0)
-            )
-            for cell, launches in cells.items()
-            for metric in METRICS
-            if metric.name in launches[0].values
-        }
-        alarms += any(found.word == "REGRESSED" for found in judgement.judge(series).values())
+        found = judgement.judge(series(cells, start, draw, "", 0.0))
+        alarms += any(one.word == "REGRESSED" for one in found.values())
     return {Key("stele gate: whole", condition, "all", 0.0): Rate(alarms, WINDOWS, 0.0)}
 
 

@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         chosen = parser().parse_args(arguments)
         status: int = chosen.command(chosen)
-    except SteleError as error:
+    except (SteleError, OSError) as error:  # a full disk is no verdict
         print(f"stele: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

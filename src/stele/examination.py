@@ -20,12 +20,14 @@ Variant = Callable[
 LENIENCE, GAIN = 10, 3
 
 
-def climb(row: Environment, task: str, settings: Settings) -> list[Finding]:
+def climb(
+    row: Environment, task: str, settings: Settings, *, patience: float = worker.PATIENCE
+) -> list[Finding]:
     """Climb rungs 1 to 9 in workers of their own, with deterministic kernels. A worker that fails breaks at rung 1."""
     settings = replace(settings, deterministic=True)
     having = phases(row, task, settings)
     try:
-        with worker.live(row, settings) as live:
+        with worker.live(row, settings, patience=patience) as live:
             measure.configure(live, settings)
             findings = examine(live, task, settings, having)
         return [*findings, repetition(row, task, settings)] if "train" in having else findings

@@ -97,6 +97,8 @@ def measure(worker: Worker, plan: Plan, settings: Settings, *, progress: Progres
 
 
 def configure(worker: Worker, settings: Settings) -> dict[str, Any]:
-    """Import the framework and set it; return its import time, versions and the flags in force."""
+    """Import the framework and set it; return its import time, versions and the flags in force, its Python's too."""
     asked = {**settings.message(), "tuned": worker.environment.tuned}
-    return worker.ask("configure", framework=worker.environment.framework, settings=asked)
+    host = worker.ask("hello")
+    found = worker.ask("configure", framework=worker.environment.framework, settings=asked)
+    return {**found, "flags": {**found["flags"], "python": host.get("python"), "numpy": host.get("numpy")}}

@@ -10,7 +10,9 @@ def add(commands: Any) -> None:
     command = commands.add_parser("baseline", help="what this machine measured before")
     verbs = command.add_subparsers(required=True, metavar="VERB")
     verb = verbs.add_parser("promote", help="hold later runs against what --save-baseline wrote")
-    verb.add_argument("names", nargs="*", metavar="NAME", help="such as torch-cnn-train; default: all")
+    verb.add_argument(
+        "names", nargs="*", metavar="NAME", help="such as torch-cnn-train-cpu-fp32; default: all"
+    )
     verb.set_defaults(command=promote)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy
 
-from stele import files, machine
-from stele.commands.gate import chosen, ready, say, seconds
+from stele import environments, files, machine
+from stele.commands.gate import chosen, make, say, seconds
 from stele.errors import SteleError
 from stele.gate import calibration, metrics, record, trial
 from stele.gate.advice import advice
@@ -58,7 +58,8 @@ def calibrate(arguments: argparse.Namespace) -> int:
 
 
 def asked(arguments: argparse.Namespace) -> Trial:
-    row = ready(arguments.framework)
+    row = environments.load(arguments.framework)
+    make(row)
     where = {"device": arguments.device, "precision": arguments.precision}
     settings = Settings(**where, threads=arguments.threads, malloc=arguments.malloc)
     named = chosen("task", arguments.task, tasks.NAMES)

@@ -1,6 +1,8 @@
 """``stele gate OLD NEW``: is it safe to upgrade?"""
 
 import argparse
+import glob
+import os
 import re
 import sys
 from datetime import datetime
@@ -15,12 +17,13 @@ from stele.gate.metrics import METRICS, Metric
 from stele.gate.record import Record
 from stele.gate.trial import Cell, Trial
 from stele.gate.verdict import Verdict
-from stele.settings import DEVICES, MALLOC, PRECISIONS, Settings
+from stele.settings import DEVICES, MALLOC, PRECISIONS, Settings, default_threads
 from stele_worker import tasks
 
 FOLDER = Path(".stele/gates")
 STATUS = {"PASS": 0, "REGRESSED": 1, "BROKEN": 1, "MISSING": 1, "INCONCLUSIVE": 3}
 CORRECTNESS = ("parity", "accuracy")
+BEFORE_ACCURACY = 0.6  # share of the budget
 SCALES = ("gate", "study", "quick", "paper")  # about fifty steps a launch, the same of a small batch, or all
 NAMES = (*CORRECTNESS, *(metric.name for metric in METRICS))
 UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -72,21 +75,26 @@ def add(commands: Any) -> None:
 def gate(arguments: argparse.Namespace) -> int:
     """Returns what the epilog says."""
     subject = asked(arguments)
+    writable(arguments)
+    make(subject.old)
+    unusable = broken(subject.new)
     kept = opened(arguments, subject)
     say(f"the record: {kept.path}")
-    verdicts = judged(subject, kept)
+    verdicts = unusable or judged(subject, kept)
     print("\n".join(pages.lines(subject, verdicts)))
     write(arguments, subject, kept, verdicts)
     return STATUS[pages.word(verdicts)]
 
 
 def judged(subject: Trial, kept: Record) -> list[Verdict]:
-    """Correctness first: a recipe that is broken is not timed."""
+    """Parity first: a recipe that is broken is not timed. Then some time, accuracy, and what is left for time."""
     verdicts = list(correctness.absent(subject))
     if subject.parity:
         verdicts += correctness.agreement(subject, kept, say)
     broken = {verdict.task for verdict in verdicts if verdict.metric == "parity" and verdict.word != "PASS"}
     cells = [cell for cell in subject.present() if cell.task not in broken]
+    if subject.accuracy and subject.metrics:
+        timing.timing(subject, kept, cells, say, share=BEFORE_ACCURACY)
     if subject.accuracy:
         verdicts += correctness.learning(subject, kept, cells, say)
     return [*verdicts, *(timing.timing(subject, kept, cells, say) if subject.metrics else [])]
@@ -103,9 +111,15 @@ def asked(arguments: argparse.Namespace) -> Trial:
         threads=arguments.threads,
         malloc=arguments.malloc,
     )
+    if arguments.threads > max(default_threads() - 1, 1):
+        raise SteleError(
+            f"--threads {arguments.threads}: leave a processor of {default_threads()} to everything else."
+        )
+    if phases == ["infer"] and wanted == ["accuracy"]:
+        raise SteleError("Accuracy is of training: --phase infer leaves nothing to judge.")
     return Trial(
-        old=ready(arguments.old),
-        new=ready(arguments.new),
+        old=environments.load(arguments.old),
+        new=environments.load(arguments.new),
         cells=tuple(Cell(task, phase) for task in named for phase in phases),
         metrics=tuple(metric for metric in metrics(arguments.margin) if metric.name in wanted),
         settings=settings,
@@ -150,16 +164,30 @@ def seconds(text: str) -> float:
     return float(found[1]) * UNITS[found[2]]
 
 
-def ready(name: str) -> Environment:
-    """An arm, built if it was not. Raises SteleError if it cannot be."""
-    row = environments.load(name)
+def make(row: Environment) -> None:
+    """Build an arm, if it was not. Raises SteleError if it cannot be."""
     state = environments.state(row)
     if state.word != "ready" and row.lock is not None:
-        say(f"building {name} …")
+        say(f"building {row.name} …")
         builds.make(row)
     elif state.word != "ready":
         raise SteleError(f"'{row.name}' is {state.word}: {state.reason}")
-    return row
+
+
+def broken(row: Environment) -> list[Verdict]:
+    """A verdict if NEW can be installed, but not imported; else none, and it is there."""
+    try:
+        make(row)
+    except builds.DoesNotImport as error:
+        return [Verdict("all", "all", "import", "BROKEN", f"NEW: {error}")]
+    return []
+
+
+def writable(arguments: argparse.Namespace) -> None:
+    """Raises SteleError now, rather than after an hour, if a report cannot be written."""
+    for path in (arguments.json, arguments.markdown, arguments.junit):
+        if path is not None and not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
+            raise SteleError(f"{path} cannot be written: {path.parent} is no folder that you may write to.")
 
 
 def opened(arguments: argparse.Namespace, subject: Trial) -> Record:
@@ -169,7 +197,7 @@ def opened(arguments: argparse.Namespace, subject: Trial) -> Record:
         return record.new(FOLDER / f"{datetime.now():%Y%m%d-%H%M%S}-{names}.jsonl", trial.header(subject))
     path = arguments.resume
     if path == Path():
-        path = max(FOLDER.glob(f"*-{names}.jsonl"), default=None)
+        path = max(FOLDER.glob(f"{'[0-9]' * 8}-{'[0-9]' * 6}-{glob.escape(names)}.jsonl"), default=None)
         if path is None:
             raise SteleError(
                 f"Nothing to resume: no record of {subject.old.name} and {subject.new.name} in {FOLDER}."

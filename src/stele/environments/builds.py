@@ -116,6 +116,10 @@ def fill(environment: Environment, building: Path, base: Path, found: dict[str, 
     see_imports(environment, building)
 
 
+class DoesNotImport(SteleError):
+    """Installed, and of no use: the framework's own fault."""
+
+
 def see_imports(environment: Environment, building: Path) -> None:
     """Import the framework once, as its worker would. Raises SteleError with what it says if it cannot."""
     code = "import " + ", ".join(environment.imports or ("sys",))
@@ -129,7 +133,7 @@ def see_imports(environment: Environment, building: Path) -> None:
         ) from None
     if done.returncode:
         last = "\n    ".join(done.stderr.strip().splitlines()[-installer.LINES :])
-        raise SteleError(f"'{environment.name}' was installed, but does not import:\n    {last}")
+        raise DoesNotImport(f"'{environment.name}' was installed, but does not import:\n    {last}")
 
 
 def resolve(environment: Environment, base: Path) -> None:

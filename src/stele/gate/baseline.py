@@ -1,7 +1,7 @@
 """Baselines: what a machine of one's own measured before, and whether it is slower now.
 
-    baselines/<machine>/<framework>-<task>-<phase>.json                what later runs are held against
-    baselines/<machine>/candidates/<framework>-<task>-<phase>.json     what was saved, to be promoted
+    baselines/<machine>/<framework>-<task>-<phase>-<device>-<precision>.json    what later runs are held against
+    baselines/<machine>/candidates/...json                                      what was saved, to be promoted
 
 A file holds the facts under which it was measured and a line for each launch, so that a diff can be read. Two sessions
 are no pair: their launches are compared by Mann and Whitney's test, and what was measured on another day has to be
@@ -36,7 +36,8 @@ UNKNOWN = "UNKNOWN"
 def place(run: Run) -> Path:
     """The file of a Run's test, below the folder of its machine."""
     name = "".join(letter if letter.isalnum() or letter in "-_.=" else "_" for letter in run.environment)
-    return Path(f"{name}-{run.task}-{run.phase}.json")
+    how = "-".join(str(run.settings.get(field)) for field in ("device", "precision"))
+    return Path(f"{name}-{run.task}-{run.phase}-{how}.json")
 
 
 def machine_name(facts: dict[str, Any]) -> str:
@@ -47,9 +48,8 @@ def machine_name(facts: dict[str, Any]) -> str:
 
 
 def facts(runs: Sequence[Run]) -> dict[str, Any]:
-    """All that two measurements must have in common, but for the release of the framework itself."""
+    """All that two measurements must have in common, but for the releases of the framework and of what it brings."""
     run = runs[0]
-    framework, *others = run.versions
     return {
         "machine": machine.fingerprint(run.machine),
         "settings": run.settings,
@@ -57,8 +57,8 @@ def facts(runs: Sequence[Run]) -> dict[str, Any]:
         "plan": run.plan,
         "data": run.data,
         "weights": run.weights,
-        "versions": {name: run.versions[name] for name in others},
-        "framework": f"{framework} {run.versions[framework]}",
+        "flags": run.flags,
+        "versions": run.versions,
     }
 
 
@@ -100,7 +100,7 @@ def compare(runs: Sequence[Run], margins: dict[str, float], folder: Path = FOLDE
         return [unknown(run, absence(run, folder))]
     known = read(path)
     for fact, here in facts(runs).items():
-        if fact != "framework" and known.get(fact) != json.loads(json.dumps(here)):
+        if fact != "versions" and known.get(fact) != json.loads(json.dumps(here)):
             return [unknown(run, difference(fact, known.get(fact), here))]
     for side, count in (("the baseline", len(known["launches"])), ("this session", len(runs))):
         if count < FEWEST:

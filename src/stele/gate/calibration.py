@@ -18,6 +18,7 @@ from stele.gate.judgement import LOOKS, SCREEN, Judgement, Series
 SLOWDOWNS = (0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5)
 POWER = 0.9
 TRIALS = 200
+LAUNCHES = 3  # of a pair, the control among them
 
 
 class Sight(NamedTuple):
@@ -36,7 +37,7 @@ def sight(
 ) -> Sight:
     """From the p10 of each launch, in the order of time, and how long one takes."""
     found = differences(values)
-    pairs = min(int(60 * minutes / (2 * seconds)), SCREEN + LOOKS[-1])
+    pairs = min(int(60 * minutes / (LAUNCHES * seconds)), SCREEN + LOOKS[-1])
     draw = numpy.random.RandomState(0)
 
     def rate(slowdown: float, count: int) -> float:
@@ -74,14 +75,16 @@ def sentences(cell: str, found: Sight, *, minutes: float) -> list[str]:
         f"{cell}: launches differ by {found.spread:.1%}, steps within a launch by {found.within:.1%} "
         f"({found.launches} launches of {found.seconds:.1f} s)."
     ]
-    if found.smallest is None and 60 * minutes / (2 * found.seconds) < SCREEN + LOOKS[0]:
-        needed = (SCREEN + LOOKS[0]) * 2 * found.seconds / 60
+    if found.smallest is None and 60 * minutes / (LAUNCHES * found.seconds) < SCREEN + LOOKS[0]:
+        needed = (SCREEN + LOOKS[0]) * LAUNCHES * found.seconds / 60
         said.append(f"A slow-down takes {needed:.0f} minutes to confirm here: give the gate that much.")
     elif found.smallest is None:
         said.append(
             f"No slow-down up to {SLOWDOWNS[-1]:.0%} is found with {POWER:.0%} power in {minutes:g} minutes."
         )
     else:
-        said.append(f"In {minutes:g} minutes a slow-down of {found.smallest:.1%} is found nine times in ten.")
+        said.append(
+            f"In {minutes:g} minutes a slow-down of {found.smallest:.1%} is found nine times in ten, judged alone."
+        )
     said.append(f"Of {TRIALS} gates from the release to itself, {found.alarms:.1%} raise a false alarm.")
     return said

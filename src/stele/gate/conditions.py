@@ -3,22 +3,26 @@
 import os
 import resource
 import subprocess
+import threading
 from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
 
+from stele.settings import Settings
+
 MOST_STEAL = 0.05  # of the time of a launch
+SECOND = 1.0  # between two looks at a GPU
 SHORTEST = 1.0  # seconds of which a share means something: the kernel counts in hundredths
 THROTTLED = 0x8 | 0x20 | 0x40 | 0x80  # hardware slow-down, software and hardware thermal, power brake (NVML)
 GPU_QUERY = "clocks.sm,temperature.gpu,power.draw,clocks_throttle_reasons.active"
 
 
 class Conditions(NamedTuple):
-    """Under what a launch ran. Shares are of all processors' time; unknown is None."""
+    """Under what a launch ran. Shares are of processors' time; unknown is None."""
 
     seconds: float
-    steal: float | None  # what the hypervisor gave to others
-    foreign: float | None  # what other processes here took
+    steal: float | None  # of the worker's own processors, what the hypervisor gave to others
+    foreign: float | None  # of all, what other processes here took
     gpu: dict[str, str] | None
 
     @property
@@ -38,37 +42,60 @@ def reasons(gpu: dict[str, str]) -> int:
 
 
 class Watch:
-    """Started before a launch; ``conditions()`` after its process has ended, ``gpu`` looked at while it lives."""
+    """Started before a launch; ``conditions()`` after its process has ended. A GPU is looked at once a second."""
 
-    def __init__(self, device: str) -> None:
-        self.device = device
-        self.gpu: dict[str, str] | None = None
+    def __init__(self, settings: Settings) -> None:
+        self._pinned = pinned(settings.threads)
+        self._looks: list[dict[str, str]] = []
+        self._ended = threading.Event()
+        if settings.device == "cuda":
+            threading.Thread(target=self._look, daemon=True).start()
         self._start, self._times, self._own = perf_counter(), times(), own()
 
-    def look(self) -> None:
-        if self.device == "cuda":
-            self.gpu = gpu()
+    def _look(self) -> None:
+        while not self._ended.wait(SECOND):
+            self._looks += [seen for seen in [gpu()] if seen is not None]
 
     def conditions(self) -> Conditions:
+        self._ended.set()
         seconds, now = perf_counter() - self._start, times()
-        if now is None or self._times is None:
-            return Conditions(seconds, None, None, self.gpu)
-        passed = {kind: now[kind] - self._times[kind] for kind in now}
-        total = max(sum(passed.values()), 1e-9)
-        busy = total - passed["idle"] - passed["steal"] - (own() - self._own)
-        return Conditions(seconds, passed["steal"] / total, max(busy / total, 0.0), self.gpu)
+        worst = max(self._looks, key=lambda look: reasons(look) & THROTTLED, default=None)
+        if not now or not self._times:
+            return Conditions(seconds, None, None, worst)
+        passed = {name: [b - a for a, b in zip(self._times[name], now[name], strict=True)] for name in now}
+        busy, idle, steal = passed["cpu"]
+        own_share = (own() - self._own) / max(busy + idle + steal, 1e-9)
+        foreign = busy / max(busy + idle + steal, 1e-9) - own_share
+        stolen, total = (
+            sum(passed[name][2] for name in self._pinned),
+            sum(sum(passed[name]) for name in self._pinned),
+        )
+        return Conditions(seconds, stolen / max(total, 1e-9), max(foreign, 0.0), worst)
 
 
-def times() -> dict[str, float] | None:
-    """Seconds that all processors together have spent: busy, idle, and stolen by the hypervisor (proc(5))."""
+def pinned(threads: int) -> list[str]:
+    """The processors that a worker keeps itself to, as /proc/stat calls them."""
+    allowed = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    return [f"cpu{number}" for number in allowed[:threads]]
+
+
+def times() -> dict[str, tuple[float, float, float]]:
+    """Seconds that each processor, and all as "cpu", has been busy, idle, and given to others (proc(5))."""
     try:
-        fields = [int(value) for value in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
-    except (OSError, ValueError):
-        return None
-    user, nice, system, idle, waiting, hard, soft, steal = (
-        value / os.sysconf("SC_CLK_TCK") for value in fields
-    )
-    return {"busy": user + nice + system + hard + soft, "idle": idle + waiting, "steal": steal}
+        lines = [
+            line.split() for line in Path("/proc/stat").read_text().splitlines() if line.startswith("cpu")
+        ]
+    except OSError:
+        return {}
+    return {
+        name: spent([int(field) / os.sysconf("SC_CLK_TCK") for field in fields[:8]])
+        for name, *fields in lines
+    }
+
+
+def spent(fields: list[float]) -> tuple[float, float, float]:
+    user, nice, system, idle, waiting, hard, soft, steal = fields
+    return user + nice + system + hard + soft, idle + waiting, steal
 
 
 def own() -> float:

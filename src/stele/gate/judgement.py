@@ -49,11 +49,7 @@ class Judgement:
     pairs: int = 0
     p: float | None = None
     needed: int | None = None
-
-    @property
-    def open(self) -> bool:
-        """Whether more pairs may still decide it."""
-        return self.needed is not None
+    open: bool = False  # whether the next look may still decide it
 
 
 def judge(series: Mapping[str, Series]) -> dict[str, Judgement]:
@@ -81,14 +77,16 @@ def judge(series: Mapping[str, Series]) -> dict[str, Judgement]:
 def screened(series: Series) -> Judgement:
     """After the first pairs: passed, or open."""
     if len(series.screen) < SCREEN:
-        return Judgement("INCONCLUSIVE", pairs=len(series.screen), needed=SCREEN - len(series.screen))
+        return Judgement(
+            "INCONCLUSIVE", pairs=len(series.screen), needed=SCREEN - len(series.screen), open=True
+        )
     shift = statistics.shift(series.screen)
     relevant = math.log1p(series.relevance)
     slower = statistics.suspicion(series.screen) < SUSPICION and above(shift.high, relevant)
     faster = max(series.screen) < 0 and shift.middle < -relevant
     if not (slower or faster) and not above(shift.high, math.log1p(series.margin)):
         return Judgement("PASS", ratio(shift), SCREEN)
-    return Judgement("INCONCLUSIVE", ratio(shift), SCREEN, needed=LOOKS[0])
+    return Judgement("INCONCLUSIVE", ratio(shift), SCREEN, needed=LOOKS[0] - len(series.fresh), open=True)
 
 
 def looked(series: Series, look: int, *, worse: bool, better: bool, p: float) -> Judgement:
@@ -102,9 +100,7 @@ def looked(series: Series, look: int, *, worse: bool, better: bool, p: float) ->
         return Judgement("IMPROVED", ratio(shift), look, p)
     if not above(shift.high, math.log1p(series.margin)) and (last or shift.middle <= relevant):
         return Judgement("PASS", ratio(shift), look, p)
-    if last:
-        return Judgement("INCONCLUSIVE", ratio(shift), look, p)
-    return Judgement("INCONCLUSIVE", ratio(shift), look, p, needed=needed(fresh, series.margin))
+    return Judgement("INCONCLUSIVE", ratio(shift), look, p, needed(series, look, shift.middle), open=not last)
 
 
 def above(value: float | None, bound: float) -> bool:
@@ -118,11 +114,13 @@ def significant(p_values: Mapping[str, float]) -> dict[str, bool]:
     return dict(zip(p_values, statistics.holm(list(p_values.values()), LEVEL / len(LOOKS)), strict=True))
 
 
-def needed(differences: Sequence[float], margin: float) -> int:
-    """How many pairs it would take to show that nothing grew by the margin, as they spread now."""
-    spread = float(numpy.std(differences, ddof=1))
-    total = statistics.pairs_needed(spread, math.log1p(margin), level=LEVEL)
-    return max(total - len(differences), 1)
+def needed(series: Series, look: int, middle: float) -> int | None:
+    """About how many pairs more it takes, to the next look at least; None where it lies at its margin."""
+    spread, room = float(numpy.std(series.fresh[:look], ddof=1)), math.log1p(series.margin) - max(middle, 0.0)
+    if room <= 0:
+        return None
+    least = next((later for later in LOOKS if later > look), look + 1)
+    return max(statistics.pairs_needed(spread, room, level=LEVEL), least) - len(series.fresh)
 
 
 def ratio(shift: Estimate) -> Estimate:

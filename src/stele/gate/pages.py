@@ -82,7 +82,7 @@ def escaped(text: str) -> str:
     """Shown as it stands, whatever a release or an error is called."""
     for sign in "\\|*_`<>[]":
         text = text.replace(sign, f"\\{sign}")
-    return text if text != "\\-\\-\\-" else "---"
+    return text
 
 
 def as_json(trial: Trial, record: Record, verdicts: Sequence[Verdict]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from stele import files
 from stele.errors import SteleError
 
 FORMAT = 1
@@ -37,6 +38,12 @@ class Record:
         of_arm = (entry for key, entry in self._entries.items() if key[-1] == arm)
         return next((entry["run"]["versions"] for entry in of_arm if entry.get("run")), {})
 
+    def refuse_another_release(self, arm: str, versions: dict[str, str | None]) -> None:
+        """Raises SteleError if an arm became another while it was measured."""
+        known = self.versions(arm)
+        if known and known != versions:
+            raise SteleError(f"{arm.upper()} was {known} in {self.path}, and is {versions} now. Begin anew.")
+
     def once(self, *key: str | int, launch: Callable[[], Entry]) -> Entry:
         """What ``launch`` gives, written down; or what it gave before."""
         if key not in self._entries:
@@ -64,13 +71,14 @@ def resume(path: Path) -> Record:
         raise SteleError(f"Nothing to resume: {error}.") from None
     if lines and not lines[-1].endswith("\n"):
         lines.pop()
-        path.write_text("".join(lines), encoding="utf-8")
+        files.write_text(path, "".join(lines))
     found = [parsed(path, number, line) for number, line in enumerate(lines, 1)]
     if not found or found[0].pop("format", None) != FORMAT:
         raise SteleError(f"{path} is no record of a gate: its first line should say format {FORMAT}.")
-    if not all("key" in entry and "took" in entry for entry in found[1:]):
+    if "machine" not in found[0] or not all("key" in entry and "took" in entry for entry in found[1:]):
         raise SteleError(f"{path} holds lines that are no launches: restore it, or begin anew.")
-    return Record(path, found[0], found[1:])
+    # what failed may have failed for want of memory or patience
+    return Record(path, found[0], [entry for entry in found[1:] if entry.get("run", ...) is not None])
 
 
 def parsed(path: Path, number: int, line: str) -> Entry:

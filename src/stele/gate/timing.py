@@ -6,10 +6,9 @@ the pass, so that a trial that was interrupted goes on as if it had not been.
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
-from stele import statistics
 from stele.gate import judgement
 from stele.gate.conditions import Conditions
 from stele.gate.judgement import Judgement, Series
@@ -19,7 +18,11 @@ from stele.gate.trial import Cell, Trial, failure, launched
 from stele.gate.verdict import Verdict, of_judgement
 from stele.run import Run
 
-MOST_SPREAD = 0.10  # of the control's differences, above which a machine tells nothing
+CHEAPEST = (("gru", "infer"), ("cnn", "infer"), ("gru", "train"))
+STEP = METRICS[0]
+MEMORY = ("host-memory", "device-memory")
+DIFFERS = "OLD differs from OLD: something here changes that is not the release"
+UNTOLD = "OLD was not seen to be as fast as OLD: the machine is too busy, or the time was too short"
 
 Say = Callable[[str], object]
 
@@ -29,30 +32,43 @@ class Pair(NamedTuple):
 
     values: dict[str, dict[str, float]]  # of each metric that has a number
     failures: dict[str, str]
+    stumbles: dict[str, str]  # first attempts that failed
     unfit: str | None  # why it does not count: a rule on conditions, never on what was measured
 
 
 Pairs = dict[Cell, list[Pair]]
 
 
-def timing(trial: Trial, record: Record, cells: list[Cell], say: Say) -> list[Verdict]:
+def timing(trial: Trial, record: Record, cells: list[Cell], say: Say, *, share: float = 1.0) -> list[Verdict]:
+    """Measure until a share of the budget is spent; what is in the record is not measured again."""
     pairs: Pairs = {cell: [] for cell in cells}
     number = 0
     while active := wanting(trial, pairs):
         draw = random.Random(f"{trial.seed} {number}")
         draw.shuffle(active)
         for cell in active:
-            if trial.over(record) and record.get("pair", str(cell), number, "new") is None:
+            if trial.over(record, share) and record.get("pair", str(cell), number, "old") is None:
                 return judged(trial, pairs, stopped=True)
-            pairs[cell].append(pair(trial, record, cell, number, draw))
+            pairs[cell].append(
+                pair(trial, record, cell, number, draw, controlled=cell == control(trial, cells))
+            )
         number += 1
         say(progress(trial, record, pairs, number))
     return judged(trial, pairs, stopped=False)
 
 
-def pair(trial: Trial, record: Record, cell: Cell, number: int, draw: random.Random) -> Pair:
+def control(trial: Trial, cells: Collection[Cell]) -> Cell | None:
+    """The cell that is measured OLD against OLD, too, in every pass: the cheapest. None for memory alone."""
+    if all(metric.name in MEMORY for metric in trial.metrics):
+        return None
+    return next((Cell(*cell) for cell in CHEAPEST if cell in cells), next(iter(cells), None))
+
+
+def pair(
+    trial: Trial, record: Record, cell: Cell, number: int, draw: random.Random, *, controlled: bool
+) -> Pair:
     """One launch of each arm, in an order drawn at random."""
-    arms = ["old", "new", *(["again"] if cell == trial.control else [])]
+    arms = ["old", "new", *(["again"] if controlled else [])]
     draw.shuffle(arms)
     entries = {}
     for arm in arms:
@@ -61,22 +77,31 @@ def pair(trial: Trial, record: Record, cell: Cell, number: int, draw: random.Ran
             return launched(trial, cell, arm, trial.settings, trial.scale)
 
         entries[arm] = record.once("pair", str(cell), number, arm, launch=launch)
-    failures = {arm: failed for arm in entries if (failed := failure(entries[arm])) is not None}
-    values = {arm: numbers(trial, entries[arm]) for arm in entries if arm not in failures}
-    reasons = [Conditions(**entry["conditions"]).unfit for entry in entries.values()]
-    return Pair(values, failures, next((reason for reason in reasons if reason), None))
+    for arm, entry in entries.items():
+        if failure(entry) is None:
+            record.refuse_another_release(arm, entry["run"]["versions"])
+    return Pair(
+        {arm: numbers(trial, entry) for arm, entry in entries.items() if failure(entry) is None},
+        {arm: failed for arm, entry in entries.items() if (failed := failure(entry)) is not None},
+        {arm: entry["failures"][0] for arm, entry in entries.items() if entry["failures"]},
+        next((why for entry in entries.values() if (why := Conditions(**entry["conditions"]).unfit)), None),
+    )
 
 
 def numbers(trial: Trial, entry: Entry) -> dict[str, float]:
     run = Run.from_dict(entry["run"])
-    found = {metric.name: metric.of(run) for metric in trial.metrics}
+    found = {metric.name: metric.of(run) for metric in (STEP, *trial.metrics)}
     return {name: float(value) for name, value in found.items() if value}
 
 
 def wanting(trial: Trial, pairs: Pairs) -> list[Cell]:
-    """The cells of which more pairs may decide something."""
+    """The cells of which more pairs may decide something; and the control's, as long as it is not told from itself."""
     found = judgement.judge(series(trial, sound(pairs)))
-    return [cell for cell in sound(pairs) if any(found[key].open for key in found if of(cell, key))]
+    cells = [cell for cell in sound(pairs) if any(found[key].open for key in found if of(cell, key))]
+    own = control(trial, pairs)
+    if own is None or own not in sound(pairs) or own in cells:
+        return cells
+    return [*cells, own] if cells or controlled(pairs[own]).open else []
 
 
 def of(cell: Cell, key: str) -> bool:
@@ -107,41 +132,47 @@ def differences(metric: Metric, pairs: list[Pair], arm: str) -> list[float]:
 
 
 def judged(trial: Trial, pairs: Pairs, *, stopped: bool) -> list[Verdict]:
-    verdicts = [failed(cell, of_cell) for cell, of_cell in pairs.items() if cell not in sound(pairs)]
+    verdicts = []
     margins = {metric.name: metric.margin for metric in trial.metrics}
     for key, found in judgement.judge(series(trial, sound(pairs))).items():
         task, phase, metric = key.split(" ")
         verdicts.append(of_judgement(Cell(task, phase), metric, found, margins[metric], stopped=stopped))
-    return [*verdicts, *control(trial, sound(pairs))]
+    if DIFFERS in [verdict.sentence for verdict in of_control(trial, pairs)]:
+        verdicts = [verdict._replace(word="INCONCLUSIVE") for verdict in verdicts]
+    broken = [verdict for cell, of_cell in pairs.items() if (verdict := failed(cell, of_cell)) is not None]
+    return [*broken, *verdicts, *of_control(trial, pairs)]
 
 
-def failed(cell: Cell, pairs: list[Pair]) -> Verdict:
-    failures = next(pair.failures for pair in pairs if pair.failures)
-    if "old" in failures or "again" in failures:
-        return Verdict(*cell, "all", "INCONCLUSIVE", f"OLD: {next(iter(failures.values()))}")
-    return Verdict(*cell, "all", "BROKEN", f"NEW: {failures['new']}")
-
-
-def control(trial: Trial, pairs: Pairs) -> list[Verdict]:
-    """OLD against OLD: nothing if that shows nothing, else a verdict on the machine."""
-    fit = [pair for pair in pairs.get(trial.control, []) if pair.unfit is None]
-    step = METRICS[0]
-    values = differences(step, fit, "again")
-    if len(values) < judgement.SCREEN:
-        return []
-    found = judgement.judge({"": Series(step.margin, step.relevance, values)})[""]
-    said = trouble(found, statistics.spread(values))
-    verdict = Verdict(*trial.control, "control", "INCONCLUSIVE", said or "", found.ratio, len(values))
-    return [verdict] if said else []
-
-
-def trouble(found: Judgement, spread: float) -> str | None:
-    """What keeps a machine from telling OLD from NEW, from how it tells OLD from OLD."""
-    if found.word in ("REGRESSED", "IMPROVED"):
-        return "OLD differs from OLD: something here changes from launch to launch that is not the release"
-    if spread > MOST_SPREAD:
-        return f"OLD differs from OLD by {spread:.0%} from launch to launch: this machine is too busy to tell"
+def failed(cell: Cell, pairs: list[Pair]) -> Verdict | None:
+    """What is to be said of launches that failed: twice running, or now and then in NEW alone."""
+    last = next((pair.failures for pair in pairs if pair.failures), {})
+    old = last.get("old") or last.get("again")
+    if old:
+        return Verdict(*cell, "all", "INCONCLUSIVE", f"OLD: {old}")
+    if last:
+        return Verdict(*cell, "all", "BROKEN", f"NEW: {last['new']}")
+    stumbles = [pair.stumbles["new"] for pair in pairs if "new" in pair.stumbles]
+    if len(stumbles) > 1 and not any("old" in pair.stumbles for pair in pairs):
+        said = f"NEW failed in {len(stumbles)} of {len(pairs)} launches at first, OLD in none: {stumbles[0]}"
+        return Verdict(*cell, "all", "BROKEN", said)
     return None
+
+
+def of_control(trial: Trial, pairs: Pairs) -> list[Verdict]:
+    """The verdict on the machine: PASS where OLD was seen to be as fast as OLD."""
+    cell = control(trial, pairs)
+    if cell is None or cell not in sound(pairs):
+        return []
+    found = controlled(pairs[cell])
+    word = "PASS" if found.word == "PASS" else "INCONCLUSIVE"
+    said = {"PASS": "OLD is as fast as OLD", "INCONCLUSIVE": UNTOLD}.get(found.word, DIFFERS)
+    return [Verdict(*cell, "control", word, said, found.ratio, found.pairs)]
+
+
+def controlled(pairs: list[Pair]) -> Judgement:
+    """What is found of OLD beside OLD."""
+    values = differences(STEP, [pair for pair in pairs if pair.unfit is None], "again")
+    return judgement.judge({"": Series(STEP.margin, STEP.relevance, values)})[""]
 
 
 def progress(trial: Trial, record: Record, pairs: Pairs, number: int) -> str:

@@ -16,7 +16,6 @@ from stele.worker import Worker, WorkerError
 
 ATTEMPTS = 2  # at a launch: what fails once may be chance, twice it is broken
 PATIENCE = 180.0  # seconds without a sign of life
-CHEAPEST = (("gru", "infer"), ("cnn", "infer"), ("gru", "train"))
 
 
 class Cell(NamedTuple):
@@ -44,17 +43,13 @@ class Trial:
     training: str = "quick"  # the scale of what is trained for its accuracy
     patience: float = PATIENCE
 
-    @property
-    def control(self) -> Cell:
-        """The cell that is measured OLD against OLD, too: the one that takes least."""
-        return next((Cell(*cell) for cell in CHEAPEST if cell in self.cells), self.cells[0])
-
     def arm(self, name: str) -> Environment:
         """The environment of "old", "new", or "again", which is OLD's."""
         return self.new if name == "new" else self.old
 
-    def over(self, record: Record) -> bool:
-        return record.spent >= self.budget
+    def over(self, record: Record, share: float = 1.0) -> bool:
+        """Whether a share of the budget has been spent."""
+        return record.spent >= share * self.budget
 
     def absences(self, cell: Cell) -> tuple[str | None, str | None]:
         """Why OLD, and why NEW, has no such cell."""
@@ -68,11 +63,11 @@ class Trial:
 
 def launched(trial: Trial, cell: Cell, arm: str, settings: Settings, scale: str) -> Entry:
     """A fresh process, measured; one that fails is tried once more."""
-    watch, run = Watch(settings.device), None
+    watch, run = Watch(settings), None
     failures: list[str] = []
     while run is None and len(failures) < ATTEMPTS:
         try:
-            run = measured(trial, cell, arm, settings, scale, watch)
+            run = measured(trial, cell, arm, settings, scale)
         except WorkerError as error:
             failures.append(str(error))
     conditions = watch.conditions()
@@ -84,15 +79,13 @@ def launched(trial: Trial, cell: Cell, arm: str, settings: Settings, scale: str)
     }
 
 
-def measured(trial: Trial, cell: Cell, arm: str, settings: Settings, scale: str, watch: Watch) -> Run:
+def measured(trial: Trial, cell: Cell, arm: str, settings: Settings, scale: str) -> Run:
     fields, _ = measure.inputs(cell.task)
     plan = measure.Plan(task=cell.task, phase=cell.phase, scale=scale, **fields)
     log = Path(".stele/logs") / f"gate-{arm}.log"
     variables = settings.variables()
     with Worker(trial.arm(arm), log=log, variables=variables, patience=trial.patience) as live:
-        run = measure.measure(live, plan, settings)
-        watch.look()
-    return run
+        return measure.measure(live, plan, settings)
 
 
 def failure(entry: Entry) -> str | None:

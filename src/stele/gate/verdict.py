@@ -40,10 +40,10 @@ def sentence(metric: str, found: Judgement, margin: float, *, stopped: bool) -> 
         return f"{changed} in {pairs}, p {found.p:.2g}"
     assert found.ratio.low is not None and found.ratio.high is not None
     if found.word == "PASS":
-        return f"{changed}, at worst {change(found.ratio.high, words)}, in {pairs}; {margin:.0%} is allowed"
+        return f"{changed}, at worst {change(found.ratio.high, words)}, in {pairs}; {100 * margin:g} % is allowed"
     said = f"between {change(found.ratio.low, words)} and {change(found.ratio.high, words)} in {pairs}"
     if found.needed is None:
-        return f"{said}: too noisy to tell whether that is below {margin:.0%}"
+        return f"{said}: too close to {100 * margin:g} % to tell"
     return f"{said}: about {found.needed} pairs more would tell" + (", raise --budget" if stopped else "")
 
 
@@ -66,8 +66,14 @@ def of_accuracy(cell: tuple[str, str], losses: list[float], *, margin: float, fe
     said = (
         f"{points[1]:+.2f} points lost on average of {len(losses)} seeds, [{points[0]:+.2f} {points[2]:+.2f}]"
     )
-    if shift.low > 0 and shift.middle > margin / 2:
+    # two tasks, two looks
+    sure = statistics.shift(losses, confidence=1 - judgement.LEVEL / 2)
+    if above_zero(sure) and shift.middle > margin / 2:
         return Verdict(*cell, "accuracy", "REGRESSED", said, None, len(losses))
     if not judgement.above(shift.high, margin):
         return Verdict(*cell, "accuracy", "PASS", f"{said}; {100 * margin:g} is allowed", None, len(losses))
     return Verdict(*cell, "accuracy", "INCONCLUSIVE", f"{said}: the seeds spread too far", None, len(losses))
+
+
+def above_zero(shift: Estimate) -> bool:
+    return shift.low is not None and shift.low > 0
