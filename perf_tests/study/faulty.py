@@ -29,7 +29,7 @@ def hoard(step, batches, wait):
     """As much memory again as the process has."""
     from stele_worker import process
 
-    held.append(bytearray(process.peak_memory()))
+    held.append(b"\1" * process.peak_memory())  # written to, so that it is there
     return STEPS(step, batches, wait)
 
 

@@ -44,7 +44,7 @@ def timing(trial: Trial, record: Record, cells: list[Cell], say: Say, *, share: 
     pairs: Pairs = {cell: [] for cell in cells}
     number = 0
     while active := wanting(trial, pairs):
-        draw = random.Random(f"{trial.seed} {number}")
+        draw, before = random.Random(f"{trial.seed} {number}"), record.launches
         draw.shuffle(active)
         for cell in active:
             if trial.over(record, share) and record.get("pair", str(cell), number, "old") is None:
@@ -53,7 +53,8 @@ def timing(trial: Trial, record: Record, cells: list[Cell], say: Say, *, share: 
                 pair(trial, record, cell, number, draw, controlled=cell == control(trial, cells))
             )
         number += 1
-        say(progress(trial, record, pairs, number))
+        if record.launches > before:  # what is remembered was told before
+            say(progress(trial, record, pairs, number))
     return judged(trial, pairs, stopped=False)
 
 
