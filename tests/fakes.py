@@ -4,6 +4,7 @@ import json
 import sys
 from pathlib import Path
 
+from stele import parity
 from stele.environments import Environment
 
 SCRIPTED = Path(__file__).with_name("scripted.py")
@@ -17,3 +18,8 @@ def scripted_environment(script, name="scripted"):
         variables={"SCRIPT": json.dumps(script)},
         command=(sys.executable, str(SCRIPTED)),
     )
+
+
+def well(task):
+    """What a worker that computes right answers to ``parity``."""
+    return {**parity.golden(task), "unequal": {}, "repeats": True, "tracked": False, "digest": "same"}

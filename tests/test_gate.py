@@ -14,9 +14,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from fakes import well
 from processes import alive, wait_until
 from stele import __main__ as door
-from stele import measure, parity
+from stele import measure
 from stele.commands import gate as command
 from stele.environments import builds
 from stele.gate import trial
@@ -85,11 +86,6 @@ def gate(row, monkeypatch):
         return door.main(["gate", "old", "new", *chosen, *options])
 
     return gate
-
-
-def well(task):
-    numbers = {**parity.golden(task), "unequal": {}, "repeats": True, "tracked": False}
-    return {**numbers, "digest": "same"}
 
 
 def entries(folder=Path(".stele/gates")):

@@ -17,7 +17,7 @@ def drawn(shift, spread, seed, count=ALL):
 
 
 def judged(differences, margin=0.05):
-    return judgement.judge({"": Series(margin, 0.01, differences)})[""]
+    return judgement.judge({"": Series(margin, differences)})[""]
 
 
 def words(shift, spread, count=50):
@@ -100,9 +100,9 @@ def test_how_many_more_pairs_it_takes_is_told():
 def test_among_many_candidates_one_must_be_clearer():
     """Holm: ten of ten pairs slower is enough for one or two candidates, not for twenty."""
     suspect = drawn(0.02, 0.012, seed=3)[: SCREEN + LOOKS[0]]
-    alone = judgement.judge({"a": Series(0.05, 0.01, suspect)})
+    alone = judgement.judge({"a": Series(0.05, suspect)})
     noisy = {str(seed): drawn(0.0, 0.2, seed)[: SCREEN + LOOKS[0]] for seed in range(20)}
-    among = judgement.judge({key: Series(0.05, 0.01, one) for key, one in {"a": suspect, **noisy}.items()})
+    among = judgement.judge({key: Series(0.05, one) for key, one in {"a": suspect, **noisy}.items()})
     assert alone["a"].word == "REGRESSED"
     assert among["a"].open
 
@@ -112,9 +112,7 @@ def test_a_whole_gate_is_seldom_wrong():
     wrong = 0
     for seed in range(60):
         spreads = numpy.random.RandomState(seed).choice([0.01, 0.05, 0.2], 10)
-        series = {
-            str(i): Series(0.05, 0.01, drawn(0, spread, 1000 * seed + i)) for i, spread in enumerate(spreads)
-        }
+        series = {str(i): Series(0.05, drawn(0, spread, 1000 * seed + i)) for i, spread in enumerate(spreads)}
         wrong += any(one.word == "REGRESSED" for one in judgement.judge(series).values())
     assert wrong <= 1
 

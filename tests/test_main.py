@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from fakes import well
 from stele import __main__ as door
 from stele import accuracy, examination, page, parity, store
 
@@ -76,8 +77,7 @@ def test_a_band_goes_on_after_the_seeds_that_were_measured(row, monkeypatch, tmp
 
 
 def test_a_recipe_climbs_the_ladder(row, tmp_path, capsys):
-    numbers = {**parity.golden("gru"), "unequal": {}, "repeats": True, "tracked": False, "digest": "same"}
-    row("steady", numbers=numbers)
+    row("steady", numbers=well("gru"))
     (tmp_path / "page.md").write_text(f"{page.BEGIN}\n{page.END}\n")
     options = [f"--json={tmp_path / 'rungs.json'}", f"--write={tmp_path / 'page.md'}"]
     assert door.main(["parity", "--framework=steady", "--task=gru", *options]) == 0
@@ -101,8 +101,7 @@ def test_a_recipe_climbs_the_ladder(row, tmp_path, capsys):
 
 
 def test_a_recipe_that_breaks_ends_with_one_and_says_where_and_why(row, capsys):
-    numbers = {**parity.golden("cnn"), "unequal": {}, "repeats": True, "tracked": False, "digest": "same"}
-    row("wrong", numbers={**numbers, "logits": [[0.0] * 10] * 16})
+    row("wrong", numbers={**well("cnn"), "logits": [[0.0] * 10] * 16})
     assert door.main(["parity", "--framework=wrong", "--task=cnn"]) == 1
     assert (
         "wrong  cnn  rung 2  broken at rung 3, logits: the error of the logits is 1"
@@ -128,8 +127,7 @@ REFERENCE = [0.48, 0.49, 0.50, 0.51, 0.52, 0.50, 0.49, 0.51, 0.50, 0.50]
 def test_accuracies_are_trained_for_until_they_tell(
     row, monkeypatch, tmp_path, capsys, reached, seeds, ending
 ):
-    numbers = {**parity.golden("gru"), "unequal": {}, "repeats": True, "tracked": False, "digest": "same"}
-    row("steady", seconds=[0.5, 0.1], accuracy=reached, numbers=numbers)
+    row("steady", seconds=[0.5, 0.1], accuracy=reached, numbers=well("gru"))
     monkeypatch.setattr(accuracy, "reference", lambda run: REFERENCE)
     options = ["--framework=steady", "--task=gru", "--seeds=5", "--scale=smoke"]
     assert door.main(["parity", *options]) == (0 if reached == 0.50 else 1)

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import pytest
 
-from fakes import SCRIPTED
+from fakes import SCRIPTED, well
 from processes import alive, wait_until
-from stele import environments, parity, store
+from stele import environments, store
 from stele.gate import baseline
 
 ROOT = Path(__file__).parents[1]
@@ -38,11 +38,6 @@ def suite(tmp_path, cache):
     return Suite(tmp_path, cache)
 
 
-def well():
-    """What a worker that computes right answers to ``parity``."""
-    return {**parity.golden("cnn"), "unequal": {}, "repeats": True, "tracked": False}
-
-
 class Done(NamedTuple):
     returncode: int
     stdout: str
@@ -54,7 +49,7 @@ class Suite:
         self.folder, self.cache = folder, cache
 
     def add(self, name, **script):
-        script = {"seconds": SECONDS, "numbers": well(), **script}
+        script = {"seconds": SECONDS, "numbers": well("cnn"), **script}
         self._describe(name, {"SCRIPT": json.dumps(script)}, command=[sys.executable, str(SCRIPTED)])
 
     def add_oracle(self):
@@ -190,7 +185,7 @@ def test_a_hanging_worker_is_one_failing_test(suite):
 
 
 def test_a_recipe_that_computes_something_else_fails_and_shows_no_speed(suite):
-    suite.add("wrong", numbers={**well(), "repeats": False})
+    suite.add("wrong", numbers={**well("cnn"), "repeats": False})
     done = suite("--framework=wrong", "--task=cnn", "-k", "inference")
     assert "1 failed" in done.stdout
     assert "wrong  cnn infer  broken at rung 8, inference: two calls on one batch differ" in done.stdout
@@ -206,7 +201,7 @@ def test_a_framework_that_is_not_installed_is_skipped_with_the_line_to_type(suit
 
 
 def test_a_cell_that_a_row_cannot_fill_is_skipped_with_its_reason(suite):
-    script = {"seconds": SECONDS, "numbers": well()}
+    script = {"seconds": SECONDS, "numbers": well("cnn")}
     command = [sys.executable, str(SCRIPTED)]
     suite._describe("narrow", {"SCRIPT": json.dumps(script)}, command=command)
     with (suite.folder / "narrow.toml").open("a") as file:

@@ -81,7 +81,6 @@ def series(cells: Pool, start: int, draw, slow: str, slowdown: float) -> dict[st
     return {
         f"{cell} {metric.name}": Series(
             metric.margin,
-            metric.relevance,
             differences(
                 launches, metric.name, start, draw, slowdown if (cell, metric.name) == (slow, "step") else 0.0
             ),

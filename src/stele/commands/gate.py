@@ -192,7 +192,7 @@ def writable(arguments: argparse.Namespace) -> None:
 
 def opened(arguments: argparse.Namespace, subject: Trial) -> Record:
     """A new record, or the one to go on with."""
-    names = re.sub(r"[^\w.=-]+", "_", f"{subject.old.slug}-{subject.new.slug}")
+    names = f"{subject.old.slug}-{subject.new.slug}"
     if arguments.resume is None:
         return record.new(FOLDER / f"{datetime.now():%Y%m%d-%H%M%S}-{names}.jsonl", trial.header(subject))
     path = arguments.resume

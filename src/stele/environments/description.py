@@ -72,7 +72,11 @@ class Environment:
     @property
     def slug(self) -> str:
         """The name as a file may be called."""
-        return "".join(letter if letter.isalnum() or letter in "-_.=" else "_" for letter in self.name)
+        return slug(self.name)
+
+
+def slug(name: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-_.=" else "_" for letter in name)
 
 
 # plain NumPy in float64, in the host's own interpreter: it makes the golden numbers and serves the tests

@@ -19,6 +19,7 @@ from typing import Any
 import numpy
 
 from stele import files, machine, statistics
+from stele.environments.description import slug
 from stele.errors import SteleError
 from stele.gate import judgement
 from stele.gate.judgement import Judgement
@@ -35,9 +36,8 @@ UNKNOWN = "UNKNOWN"
 
 def place(run: Run) -> Path:
     """The file of a Run's test, below the folder of its machine."""
-    name = "".join(letter if letter.isalnum() or letter in "-_.=" else "_" for letter in run.environment)
     how = "-".join(str(run.settings.get(field)) for field in ("device", "precision"))
-    return Path(f"{name}-{run.task}-{run.phase}-{how}.json")
+    return Path(f"{slug(run.environment)}-{run.task}-{run.phase}-{how}.json")
 
 
 def machine_name(facts: dict[str, Any]) -> str:
@@ -154,7 +154,7 @@ def logarithms(values: Sequence[float]) -> list[float]:
 
 def judged(run: Run, metric: Metric, old: list[float], new: list[float]) -> Verdict:
     shift, p = statistics.between(logarithms(old), logarithms(new)), statistics.higher(new, old)
-    allowed = float(math.log1p(metric.margin))
+    allowed = math.log1p(metric.margin)
     word = "INCONCLUSIVE"
     if p < judgement.LEVEL and shift.middle > allowed:
         word = "REGRESSED"

@@ -66,7 +66,7 @@ def told(
 ) -> Judgement:
     """What the gate says of so many pairs drawn from these, in an order drawn at random, NEW being so much slower."""
     drawn = draw.choice(found, count) * draw.choice([-1, 1], count) + math.log1p(slowdown)
-    return judgement.judge({"": Series(margin, max(0.01, margin / 5), list(drawn))})[""]
+    return judgement.judge({"": Series(margin, list(drawn))})[""]
 
 
 def sentences(cell: str, found: Sight, *, minutes: float) -> list[str]:

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from stele import examination, ladder, statistics
-from stele.gate import judgement
+from stele import examination, ladder
 from stele.gate.conditions import Watch
 from stele.gate.metrics import ACCURACY_MARGIN
 from stele.gate.record import Entry, Record
@@ -67,7 +66,8 @@ def accuracy(trial: Trial, record: Record, cell: Cell, say: Say) -> Verdict:
     lost: list[float] = []
     for seed in range(SEEDS[-1]):
         known = record.get("accuracy", cell.task, seed, "new") is not None
-        if (seed in SEEDS and told(lost)) or (trial.over(record) and not known):
+        decided = seed in SEEDS and told(cell, lost).word != "INCONCLUSIVE"
+        if decided or (trial.over(record) and not known):
             break
         reached = []
         for arm in ("old", "new"):
@@ -78,13 +78,11 @@ def accuracy(trial: Trial, record: Record, cell: Cell, say: Say) -> Verdict:
                 return Verdict(*cell, "accuracy", word, f"{arm.upper()}: {failed}")
             reached.append(Run.from_dict(entry["run"]).accuracy or 0.0)
         lost.append(reached[0] - reached[1])
+    return told(cell, lost)
+
+
+def told(cell: Cell, lost: list[float]) -> Verdict:
     return of_accuracy(cell, lost, margin=ACCURACY_MARGIN, fewest=SEEDS[0])
-
-
-def told(lost: list[float]) -> bool:
-    """Whether the seeds so far say that nothing, or something, was lost."""
-    shift = statistics.shift(lost)
-    return not judgement.above(shift.high, ACCURACY_MARGIN) or (shift.low is not None and shift.low > 0)
 
 
 def trained(trial: Trial, record: Record, cell: Cell, arm: str, seed: int, say: Say) -> Entry:

@@ -8,7 +8,7 @@ candidates, Bonferroni's over the looks.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy
 
@@ -27,9 +27,13 @@ WORDS = ("BROKEN", "MISSING", "REGRESSED", "INCONCLUSIVE", "IMPROVED", "PASS")  
 class Series:
     """The differences of one metric, in the order in which the pairs were measured."""
 
-    margin: float
-    relevance: float
-    differences: Sequence[float] = field(default_factory=list)
+    margin: float  # by how much of itself the metric may grow unpunished
+    differences: Sequence[float]
+
+    @property
+    def relevance(self) -> float:
+        """What may be significant and still nobody's concern: 1 %, of a wide margin more."""
+        return max(0.01, self.margin / 5)
 
     @property
     def screen(self) -> Sequence[float]:
@@ -109,8 +113,6 @@ def above(value: float | None, bound: float) -> bool:
 
 def significant(p_values: Mapping[str, float]) -> dict[str, bool]:
     """Which candidates differ, all of them and all looks together being wrong with a chance of LEVEL."""
-    if not p_values:
-        return {}
     return dict(zip(p_values, statistics.holm(list(p_values.values()), LEVEL / len(LOOKS)), strict=True))
 
 

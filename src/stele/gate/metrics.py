@@ -18,11 +18,6 @@ class Metric(NamedTuple):
     margin: float
     of: Callable[[Run], Value]
 
-    @property
-    def relevance(self) -> float:
-        """What may be significant and still nobody's concern: 1 %, of a wide margin more."""
-        return max(0.01, self.margin / 5)
-
 
 def step(run: Run) -> float:
     """The tenth percentile of the counted steps, in seconds.

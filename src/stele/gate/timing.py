@@ -122,7 +122,7 @@ def series(trial: Trial, pairs: Pairs) -> dict[str, Series]:
         for metric in trial.metrics:
             values = differences(metric, fit, "new")
             if values or not fit:
-                found[f"{cell} {metric.name}"] = Series(metric.margin, metric.relevance, values)
+                found[f"{cell} {metric.name}"] = Series(metric.margin, values)
     return found
 
 
@@ -138,10 +138,11 @@ def judged(trial: Trial, pairs: Pairs, *, stopped: bool) -> list[Verdict]:
     for key, found in judgement.judge(series(trial, sound(pairs))).items():
         task, phase, metric = key.split(" ")
         verdicts.append(of_judgement(Cell(task, phase), metric, found, margins[metric], stopped=stopped))
-    if DIFFERS in [verdict.sentence for verdict in of_control(trial, pairs)]:
+    machine = of_control(trial, pairs)
+    if DIFFERS in [verdict.sentence for verdict in machine]:
         verdicts = [verdict._replace(word="INCONCLUSIVE") for verdict in verdicts]
     broken = [verdict for cell, of_cell in pairs.items() if (verdict := failed(cell, of_cell)) is not None]
-    return [*broken, *verdicts, *of_control(trial, pairs)]
+    return [*broken, *verdicts, *machine]
 
 
 def failed(cell: Cell, pairs: list[Pair]) -> Verdict | None:
@@ -173,7 +174,7 @@ def of_control(trial: Trial, pairs: Pairs) -> list[Verdict]:
 def controlled(pairs: list[Pair]) -> Judgement:
     """What is found of OLD beside OLD."""
     values = differences(STEP, [pair for pair in pairs if pair.unfit is None], "again")
-    return judgement.judge({"": Series(STEP.margin, STEP.relevance, values)})[""]
+    return judgement.judge({"": Series(STEP.margin, values)})[""]
 
 
 def progress(trial: Trial, record: Record, pairs: Pairs, number: int) -> str:
