@@ -21,25 +21,25 @@ def fewer_trials(monkeypatch):
 
 
 def sight(spread, seconds=3.0, count=60):
-    values = numpy.exp(spread * numpy.random.RandomState(0).standard_normal(count))
-    return calibration.sight(list(values), [0.02] * count, seconds=seconds, minutes=5)
+    differences = spread * numpy.random.RandomState(0).standard_normal(count)
+    return calibration.sight(list(differences), [0.02] * count, seconds=seconds, minutes=5)
 
 
 def test_a_quiet_machine_sees_two_per_cent():
-    found = sight(0.007)
+    found = sight(0.01)
     assert found.spread == pytest.approx(0.01, rel=0.3)
     assert found.smallest <= 0.02
     assert found.alarms <= 0.01
 
 
 def test_a_noisy_machine_sees_no_such_thing():
-    found = sight(0.2)
+    found = sight(0.3)
     assert found.smallest is None or found.smallest >= 0.2
     assert found.alarms <= 0.02
 
 
 def test_launches_too_long_for_the_time_are_said_so():
-    found = sight(0.007, seconds=20)
+    found = sight(0.01, seconds=40)
     assert found.smallest is None
     assert "takes 16 minutes to confirm" in calibration.sentences("cnn train", found, minutes=5)[1]
 
@@ -89,6 +89,6 @@ def test_a_release_is_launched_and_the_machine_described(row, monkeypatch, tmp_p
     options = ["--framework=steady", "--task=gru", "--budget=0s", f"--json={tmp_path / 'seen.json'}"]
     assert door.main(["calibrate", *options]) == 0
     out = capsys.readouterr().out
-    assert "gru train: launches differ by 0.0%, steps within a launch by 0.0% (12 launches" in out
+    assert "gru train: the two of a pair differ by 0.0%, steps within a launch by 0.0% (6 pairs" in out
     assert "In 5 minutes a slow-down of 1.5% is found nine times in ten, judged alone." in out
     assert (tmp_path / "seen.json").exists()

@@ -1,5 +1,6 @@
 """How to measure, and one measurement: ask a Worker, return the Run. Knows no file and no judgement."""
 
+from collections.abc import Generator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 from stele import data, machine
 from stele.run import Run
 from stele.settings import Settings
-from stele.worker import Progress, Worker
+from stele.worker import Progress, Worker, finished
 from stele_worker import tasks
 
 # warm-up by scale: a smoke run has too few steps for wide windows
@@ -64,9 +65,38 @@ def inputs(task: str) -> tuple[dict[str, Any], str | None]:
 
 def measure(worker: Worker, plan: Plan, settings: Settings, *, progress: Progress | None = None) -> Run:
     """Measure one recipe in a fresh worker. Raises WorkerError if it fails."""
+    return finished(measuring(worker, plan, settings, progress=progress))
+
+
+def in_turns(workers: Sequence[Worker], plan: Plan, settings: Settings, *, turn: int) -> list[Run]:
+    """Measure the same in fresh workers that take turns of ``turn`` steps, so that all see the same machine.
+
+    They start one after the other; only one of them works at any time. Raises WorkerError if one fails.
+    """
+    going = dict(enumerate(measuring(worker, plan, settings, turn=turn) for worker in workers))
+    runs: dict[int, Run] = {}
+    while going:
+        for number, one in list(going.items()):
+            try:
+                next(one)
+            except StopIteration as end:
+                runs[number] = end.value
+                del going[number]
+    return [runs[number] for number in sorted(runs)]
+
+
+def measuring(
+    worker: Worker,
+    plan: Plan,
+    settings: Settings,
+    *,
+    turn: int | None = None,
+    progress: Progress | None = None,
+) -> Generator[int, None, Run]:
+    """One measurement, step by step: yields where the worker pauses, which is every ``turn`` steps, or never."""
     facts, form = machine.facts(), worker.environment.forms.get(plan.task)
     framework = configure(worker, settings)
-    outcome = worker.ask(
+    outcome = yield from worker.answering(
         plan.phase,
         progress=progress,
         task=plan.task,
@@ -76,6 +106,7 @@ def measure(worker: Worker, plan: Plan, settings: Settings, *, progress: Progres
         data=plan.data,
         weights=plan.weights,
         warmup=plan.warmup,
+        turn=turn,
     )
     return Run.from_dict(
         {
@@ -86,7 +117,7 @@ def measure(worker: Worker, plan: Plan, settings: Settings, *, progress: Progres
             "phase": plan.phase,
             "scale": plan.scale,
             "settings": asdict(settings),
-            "plan": {"warmup": plan.warmup, "form": form, "tuned": worker.environment.tuned},
+            "plan": {"warmup": plan.warmup, "form": form, "tuned": worker.environment.tuned, "turn": turn},
             "machine": facts,
             "data": plan.data_origin,
             "weights": plan.weights_origin,

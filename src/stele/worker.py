@@ -7,15 +7,17 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import stele_worker
 from stele.environments import Environment, builds, libraries
 from stele.errors import SteleError
 from stele.settings import Settings
 from stele_worker import protocol
+
+Answer = TypeVar("Answer")
 
 PATIENCE = 600.0  # seconds without a sign of life; compiling a large network for a GPU takes minutes
 FAREWELL = 5.0  # seconds to end after a goodbye
@@ -26,20 +28,39 @@ CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH", "NUM
 NO_CACHE = {"JAX_ENABLE_COMPILATION_CACHE": "false"}
 
 Progress = Callable[[dict[str, Any]], None]
+Answering = Generator[int, None, dict[str, Any]]  # yields at every pause, returns the result
+KINDS = {"progress", "pause", "error", "result"}
 
 
 class WorkerError(SteleError):
     """A worker that failed, with the end of its log; ``kind`` and ``said`` are its own error's, if it answered one."""
 
-    def __init__(self, sentence: str, *, kind: str | None = None, said: str | None = None) -> None:
+    def __init__(
+        self,
+        sentence: str,
+        *,
+        worker: "Worker | None" = None,
+        kind: str | None = None,
+        said: str | None = None,
+    ) -> None:
         super().__init__(sentence)
-        self.kind, self.said = kind, said
+        self.worker, self.kind, self.said = worker, kind, said
 
 
 def live(environment: Environment, settings: Settings, *, patience: float = PATIENCE) -> "Worker":
     """A fresh Worker, its log under ``.stele/logs`` here."""
     log = Path(".stele/logs") / f"{environment.slug}.log"
     return Worker(environment, log=log, variables=settings.variables(), patience=patience)
+
+
+def finished(answering: Generator[int, None, Answer]) -> Answer:
+    """What it returns, its pauses gone over."""
+    try:
+        while True:
+            next(answering)
+    except StopIteration as end:
+        answer: Answer = end.value
+        return answer
 
 
 class Worker:
@@ -74,6 +95,10 @@ class Worker:
 
     def ask(self, verb: str, *, progress: Progress | None = None, **fields: Any) -> dict[str, Any]:
         """Send a request and return its result. Raises WorkerError on an error, a crash, a hang or garbage."""
+        return finished(self.answering(verb, progress=progress, **fields))
+
+    def answering(self, verb: str, *, progress: Progress | None = None, **fields: Any) -> Answering:
+        """As ``ask``, step by step: yields where the worker pauses, which then waits until it is gone on with."""
         self._requests += 1
         self._send(protocol.encode({"id": self._requests, "verb": verb, **fields}), verb)
         while True:
@@ -81,6 +106,9 @@ class Worker:
             if "progress" in answer:
                 if progress is not None:
                     progress(answer["progress"])
+            elif "pause" in answer:
+                yield answer["pause"]["done"]
+                self._send(protocol.encode({"id": self._requests, "go": True}), verb)
             elif "error" in answer:
                 error = answer["error"]
                 what = f"failed during '{verb}': {error['type']}: {error['message']}"
@@ -148,7 +176,7 @@ class Worker:
             raise self._failure(f"crashed during '{verb}': {self._ending()}")
         try:
             message = protocol.decode(line.decode())
-            if message.get("id") != self._requests or not {"progress", "error", "result"} & set(message):
+            if message.get("id") != self._requests or not KINDS & set(message):
                 raise ValueError("not an answer to this request")
         except ValueError:
             self.close(patiently=False)
@@ -172,4 +200,4 @@ class Worker:
         lines = self.log.read_text(errors="replace").splitlines()[-TAIL:] if self.log.exists() else []
         tail = "".join(f"\n    {line}" for line in lines)
         sentence = f"Worker '{self.environment.name}' {what}.\n  Log {self.log}:{tail or ' empty'}"
-        return WorkerError(sentence, kind=kind, said=said)
+        return WorkerError(sentence, worker=self, kind=kind, said=said)

@@ -13,7 +13,7 @@ def main():
     from stele_worker import verbs  # not before: NumPy may print, too
 
     for line in requests:
-        answer(verbs.do, line, answers)
+        answer(verbs.do, line, requests, answers)
 
 
 def claim_streams():
@@ -27,22 +27,41 @@ def claim_streams():
     return requests, answers
 
 
-def answer(do, line, answers):
+class Host:
+    """The host, as a request's verb sees it. A number is that of the request."""
+
+    def __init__(self, requests, answers):
+        self.requests, self.answers, self.number = requests, answers, None
+
+    def send(self, kind, value):
+        self.answers.write(protocol.encode({"id": self.number, kind: value}) + "\n")
+        self.answers.flush()
+
+    def tell(self, **fields):
+        """Report progress."""
+        self.send("progress", fields)
+
+    def pause(self, done):
+        """Wait after so many steps, while another worker has its turn, until the host says to go on."""
+        self.send("pause", {"done": done})
+        line = self.requests.readline()
+        if not line:
+            raise BrokenPipeError("the host is gone")
+        if protocol.decode(line) != {"id": self.number, "go": True}:
+            raise ValueError("in a pause only 'go' can be asked for, not {:.80}".format(line))
+
+
+def answer(do, line, requests, answers):
     """One request: its progress, then its result or its error."""
-    number = None
-
-    def send(kind, value):
-        answers.write(protocol.encode({"id": number, kind: value}) + "\n")
-        answers.flush()
-
+    host = Host(requests, answers)
     try:
         request = protocol.decode(line)
-        number = request.pop("id", None)
-        send("result", do(request, lambda **fields: send("progress", fields)))
+        host.number = request.pop("id", None)
+        host.send("result", do(request, host))
     except BrokenPipeError:
         raise  # the host is gone
     except BaseException as error:  # an interrupt and a library's sys.exit are answers, too
-        send("error", described(error))
+        host.send("error", described(error))
 
 
 def described(error):

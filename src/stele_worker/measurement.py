@@ -22,7 +22,7 @@ from stele_worker import clock, frameworks, process, recipes, tasks
 PROGRESS_SECONDS = 1.0  # between two progress messages: rare enough not to disturb the steps
 
 
-def train(framework, task, tell, data, weights, warmup):
+def train(framework, task, host, data, weights, warmup, turn=None):
     """Train for the Task's epochs, timing every step, then evaluate."""
     recipe = recipes.load(task.name, frameworks.name(framework))
     x, y = [framework.put(array) for array in samples(task, data, "train", recipe.LAYOUT)]
@@ -30,8 +30,8 @@ def train(framework, task, tell, data, weights, warmup):
     net = recipe.load(recipe.network(task), initial(task, weights))
     step = recipe.training_step(net, task)
     rows = [rows for epoch in range(task.epochs) for rows in tasks.batch_order(task, epoch)]
-    batches = ((framework.take(x, row), framework.take(y, row)) for row in rows)
-    report = reporter(tell, "train", len(rows))
+    batches = ((framework.take(x, row), framework.take(y, row)) for row in in_turns(rows, turn, host))
+    report = reporter(host, "train", len(rows))
     seconds, losses = [], []
     for duration, loss in clock.steps(step, batches, framework.wait):
         seconds.append(duration)
@@ -41,11 +41,11 @@ def train(framework, task, tell, data, weights, warmup):
     unsteady = min(warmup["most"], len(seconds) // 2)
     outcome = summary(framework, task, seconds, unsteady if steady is None else steady, steady is not None)
     outcome["losses"] = [float(framework.fetch(loss)) for loss in losses]
-    outcome.update(evaluation(framework, recipe, net, task, data, tell))
+    outcome.update(evaluation(framework, recipe, net, task, data, host))
     return outcome
 
 
-def infer(framework, task, tell, data, weights, warmup):
+def infer(framework, task, host, data, weights, warmup, turn=None):
     """Warm up until steps stop trending, then time the Task's test batches."""
     recipe = recipes.load(task.name, frameworks.name(framework))
     x = framework.put(samples(task, data, "test", recipe.LAYOUT)[0])
@@ -64,8 +64,8 @@ def infer(framework, task, tell, data, weights, warmup):
         for row in counted:
             yield row
 
-    report = reporter(tell, "infer", len(counted))
-    batches = ((framework.take(x, row),) for row in rows())
+    report = reporter(host, "infer", len(counted))
+    batches = ((framework.take(x, row),) for row in in_turns(rows(), turn, host))
     for duration, _ in clock.steps(step, batches, framework.wait):
         seconds.append(duration)
         report(len(seconds) - warm[0] if warm else 0)
@@ -85,13 +85,13 @@ def summary(framework, task, seconds, warmup, steady):
     }
 
 
-def evaluation(framework, recipe, net, task, data, tell):
+def evaluation(framework, recipe, net, task, data, host):
     """Accuracy on the Task's test samples."""
     if task.data is None:
         return {"accuracy": None, "evaluated": 0}
     x, y = samples(task, data, "test", recipe.LAYOUT)
     x, step, right, rows = framework.put(x), recipe.inference_step(net, task), 0, whole_batches(task)
-    report = reporter(tell, "evaluate", len(rows))
+    report = reporter(host, "evaluate", len(rows))
     for done, row in enumerate(rows, 1):
         right += int((framework.fetch(step(framework.take(x, row))).argmax(1) == y[row]).sum())
         report(done)
@@ -131,13 +131,21 @@ def whole_batches(task):
     return numpy.arange(count * task.batch).reshape(count, task.batch)
 
 
-def reporter(tell, phase, of):
+def in_turns(rows, turn, host):
+    """``rows``, one by one; before the first and after each ``turn`` of them another worker may have its turn."""
+    for done, row in enumerate(rows):
+        if turn and done % turn == 0:
+            host.pause(done)
+        yield row
+
+
+def reporter(host, phase, of):
     """report(done) tells the host how far it is, but seldom."""
     last = [perf_counter()]
 
     def report(done):
         if perf_counter() - last[0] >= PROGRESS_SECONDS:
-            tell(phase=phase, done=done, of=of)
+            host.tell(phase=phase, done=done, of=of)
             last[0] = perf_counter()
 
     return report

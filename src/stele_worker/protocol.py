@@ -6,11 +6,13 @@ request    {"id": 1, "verb": "train", ...fields of the verb}
 answers    {"id": 1, "progress": {"phase": "train", "done": 3, "of": 150}}     any number of these, then one of
            {"id": 1, "result": {...}}
            {"id": 1, "error": {"type": "ValueError", "message": "...", "traceback": "..."}}
+in turns   {"id": 1, "pause": {"done": 3}}    another worker has its turn, until the host says
+           {"id": 1, "go": true}
 
 verb        fields                                        result
 hello                                                     protocol, python, numpy, pid
 configure   framework, settings                           import_seconds, versions, flags
-train       task, scale, seed, form, data, weights, warmup    an outcome: see stele_worker.measurement
+train       task, scale, seed, form, data, weights, warmup, turn    an outcome: see stele_worker.measurement
 infer       the same                                      an outcome
 capability  name                                          numbers: see stele_worker.capabilities
 defaults    framework                                     table, versions: see stele_worker.defaults
@@ -23,6 +25,7 @@ form        another form of the Task than its own, such as "one-bias", or null
 cause       one of stele_worker.causes to plant into the oracle's recipe; of other workers it is never asked
 data        paths of .npy files: {"train_x": ..., "train_y": ..., "test_x": ..., "test_y": ...}, or null
 weights     path of an .npz file of named arrays, or null for the Task's seeded ones
+turn        how many steps lie between two pauses, of which one comes before the first; or null for none
 warmup      {"window": 5, "tolerance": 0.05, "most": 30}: see stele_worker.clock
 
 A number that is not finite, and a fact that is not known, are null. The end of standard input ends the worker.
@@ -31,7 +34,7 @@ A number that is not finite, and a fact that is not known, are null. The end of 
 import json
 import math
 
-VERSION = 2
+VERSION = 3
 
 
 def encode(message):

@@ -21,15 +21,15 @@ from stele_worker import (
 configured = {}  # the framework in force, as a module, and the dtype of its arithmetic
 
 
-def do(request, tell):
-    """Carry out a request {"verb": ..., fields}; ``tell(**fields)`` reports progress."""
+def do(request, host):
+    """Carry out a request {"verb": ..., fields}. ``host`` is told of progress, and asked to go on."""
     verb = request.pop("verb", None)
     if verb not in VERBS:
         raise ValueError("unknown verb {!r}; this worker knows {}".format(verb, ", ".join(sorted(VERBS))))
-    return VERBS[verb](tell, **request)
+    return VERBS[verb](host, **request)
 
 
-def hello(tell):
+def hello(host):
     return {
         "protocol": protocol.VERSION,
         "python": platform.python_version(),
@@ -38,7 +38,7 @@ def hello(tell):
     }
 
 
-def configure(tell, framework, settings):
+def configure(host, framework, settings):
     process.keep_to(settings["threads"])
     start = perf_counter()
     module = frameworks.load(framework)
@@ -53,17 +53,17 @@ def configure(tell, framework, settings):
     }
 
 
-def train(tell, task, scale, seed, form=None, **fields):
+def train(host, task, scale, seed, form=None, **fields):
     framework, task = subject(task, scale, seed, form)
-    return measurement.train(framework, task, tell, **fields)
+    return measurement.train(framework, task, host, **fields)
 
 
-def infer(tell, task, scale, seed, form=None, **fields):
+def infer(host, task, scale, seed, form=None, **fields):
     framework, task = subject(task, scale, seed, form)
-    return measurement.infer(framework, task, tell, **fields)
+    return measurement.infer(framework, task, host, **fields)
 
 
-def parity(tell, task, phase, seed, form=None, cause=None):
+def parity(host, task, phase, seed, form=None, cause=None):
     framework, task = subject(task, "paper", seed, form)
     if cause is None:
         return agreement.check(framework, task, phase)
@@ -73,13 +73,13 @@ def parity(tell, task, phase, seed, form=None, cause=None):
         return agreement.check(framework, task, phase)
 
 
-def capability(tell, name):
+def capability(host, name):
     if not configured:
         raise RuntimeError("no framework yet: send 'configure' first")
     return {"numbers": capabilities.show(frameworks.name(configured["framework"]), name)}
 
 
-def defaults_of(tell, framework):
+def defaults_of(host, framework):
     if configured:
         raise RuntimeError(
             "'configure' has set what 'defaults' is about: ask a worker that was not configured"

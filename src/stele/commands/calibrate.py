@@ -16,13 +16,15 @@ from stele.gate.advice import advice
 from stele.gate.calibration import Sight
 from stele.gate.conditions import Conditions
 from stele.gate.record import Record
+from stele.gate.timing import STEP
 from stele.gate.trial import Cell, Trial
 from stele.run import Run
 from stele.settings import DEVICES, MALLOC, PRECISIONS, Settings
 from stele_worker import tasks
 
 FOLDER = Path(".stele/calibrations")
-FEWEST = 12  # launches of a cell
+FEWEST = 6  # pairs of a cell
+ARMS = ("old", "again")
 MINUTES = 5.0  # in which a slow-down is to be found
 
 
@@ -78,22 +80,25 @@ def measured(subject: Trial, kept: Record) -> dict[Cell, list[record.Entry]]:
         for cell, entries in found.items():
 
             def launch(cell: Cell = cell) -> record.Entry:
-                return trial.launched(subject, cell, "old", subject.settings, subject.scale)
+                return trial.launched(subject, cell, ARMS, subject.settings, subject.scale)
 
-            entry = kept.once("launch", str(cell), number, "old", launch=launch)
-            if trial.failure(entry):
-                raise SteleError(f"{cell}: {trial.failure(entry)}")
+            entry = kept.once("pair", str(cell), number, launch=launch)
+            for said in trial.failed(entry).values():
+                raise SteleError(f"{cell}: {said}")
             entries.append(entry)
         number += 1
-        say(f"launch {number} of each; {kept.spent / 60:.1f} of {subject.budget / 60:.0f} minutes")
+        say(f"pair {number} of each; {kept.spent / 60:.1f} of {subject.budget / 60:.0f} minutes")
     return found
 
 
 def seen(entries: list[record.Entry]) -> Sight:
-    runs = [Run.from_dict(entry["run"]) for entry in entries]
-    within = [float(numpy.std(run.counted) / numpy.mean(run.counted)) for run in runs]
+    pairs = [[Run.from_dict(entry["runs"][arm]) for arm in ARMS] for entry in entries]
+    within = [float(numpy.std(run.counted) / numpy.mean(run.counted)) for pair in pairs for run in pair]
     took = float(numpy.median([entry["took"] for entry in entries]))
-    return calibration.sight([metrics.step(run) for run in runs], within, seconds=took, minutes=MINUTES)
+    found = [STEP.difference(*pair) for pair in pairs]
+    return calibration.sight(
+        [one for one in found if one is not None], within, seconds=took, minutes=MINUTES
+    )
 
 
 def write(path: Path, kept: Record, found: dict[str, Sight], told: list[str]) -> None:

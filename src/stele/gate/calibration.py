@@ -1,7 +1,7 @@
 """What this machine can see: from launches of one and the same release, noise, false alarms and power. Pure.
 
-Neighbours in time make pairs. That the two of a pair are equal is known, so the signs of their differences mean
-nothing: drawn anew, and with a slow-down added, they show what the gate would have said.
+That the two of a pair are equal is known, so the signs of their differences mean nothing: drawn anew, and with a
+slow-down added, they show what the gate would have said.
 """
 
 import bisect
@@ -18,26 +18,25 @@ from stele.gate.judgement import LOOKS, SCREEN, Judgement, Series
 SLOWDOWNS = (0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5)
 POWER = 0.9
 TRIALS = 200
-LAUNCHES = 3  # of a pair, the control among them
+CONTROLLED = 1.5  # of a pair's time, with the control
 
 
 class Sight(NamedTuple):
     """Of one cell. Shares are fractions; ``smallest`` is None where not even the largest is found in time."""
 
-    launches: int
-    spread: float  # the standard deviation of the differences of neighbours
+    pairs: int
+    spread: float  # the standard deviation of their differences
     within: float  # the median coefficient of variation of the steps of a launch
-    seconds: float  # that a launch takes
+    seconds: float  # that a pair takes
     alarms: float  # how often equals are told apart
     smallest: float | None  # slow-down that is found with POWER
 
 
 def sight(
-    values: Sequence[float], within: Sequence[float], *, seconds: float, minutes: float, margin: float = 0.05
+    found: Sequence[float], within: Sequence[float], *, seconds: float, minutes: float, margin: float = 0.05
 ) -> Sight:
-    """From the p10 of each launch, in the order of time, and how long one takes."""
-    found = differences(values)
-    pairs = min(int(60 * minutes / (LAUNCHES * seconds)), SCREEN + LOOKS[-1])
+    """From the differences of pairs, log(second) - log(first), and how long one takes."""
+    pairs = min(int(60 * minutes / (CONTROLLED * seconds)), SCREEN + LOOKS[-1])
     draw = numpy.random.RandomState(0)
 
     def rate(slowdown: float, count: int) -> float:
@@ -47,18 +46,13 @@ def sight(
     enough = pairs >= SCREEN + LOOKS[0]
     place = bisect.bisect_left(SLOWDOWNS, True, key=lambda slowdown: rate(slowdown, pairs) >= POWER)
     return Sight(
-        launches=len(values),
+        pairs=len(found),
         spread=statistics.spread([*found, *(-value for value in found)]),
         within=float(numpy.median(within)),
         seconds=seconds,
         alarms=rate(0.0, SCREEN + LOOKS[-1]),
         smallest=SLOWDOWNS[place] if enough and place < len(SLOWDOWNS) else None,
     )
-
-
-def differences(values: Sequence[float]) -> list[float]:
-    """log(second) - log(first) of neighbours."""
-    return [math.log(b / a) for a, b in zip(values[::2], values[1::2], strict=False)]
 
 
 def told(
@@ -72,11 +66,11 @@ def told(
 def sentences(cell: str, found: Sight, *, minutes: float) -> list[str]:
     """What it means, for people."""
     said = [
-        f"{cell}: launches differ by {found.spread:.1%}, steps within a launch by {found.within:.1%} "
-        f"({found.launches} launches of {found.seconds:.1f} s)."
+        f"{cell}: the two of a pair differ by {found.spread:.1%}, steps within a launch by {found.within:.1%} "
+        f"({found.pairs} pairs of {found.seconds:.1f} s)."
     ]
-    if found.smallest is None and 60 * minutes / (LAUNCHES * found.seconds) < SCREEN + LOOKS[0]:
-        needed = (SCREEN + LOOKS[0]) * LAUNCHES * found.seconds / 60
+    if found.smallest is None and 60 * minutes / (CONTROLLED * found.seconds) < SCREEN + LOOKS[0]:
+        needed = (SCREEN + LOOKS[0]) * CONTROLLED * found.seconds / 60
         said.append(f"A slow-down takes {needed:.0f} minutes to confirm here: give the gate that much.")
     elif found.smallest is None:
         said.append(

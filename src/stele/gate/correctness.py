@@ -7,7 +7,7 @@ from stele import examination, ladder
 from stele.gate.conditions import Watch
 from stele.gate.metrics import ACCURACY_MARGIN
 from stele.gate.record import Entry, Record
-from stele.gate.trial import Cell, Trial, failure, launched
+from stele.gate.trial import Cell, Trial, failed, launched
 from stele.gate.verdict import Verdict, of_accuracy
 from stele.ladder import Finding
 from stele.run import Run
@@ -72,11 +72,10 @@ def accuracy(trial: Trial, record: Record, cell: Cell, say: Say) -> Verdict:
         reached = []
         for arm in ("old", "new"):
             entry = trained(trial, record, cell, arm, seed, say)
-            failed = failure(entry)
-            if failed is not None:
+            for said in failed(entry).values():
                 word = "BROKEN" if arm == "new" else "INCONCLUSIVE"
-                return Verdict(*cell, "accuracy", word, f"{arm.upper()}: {failed}")
-            reached.append(Run.from_dict(entry["run"]).accuracy or 0.0)
+                return Verdict(*cell, "accuracy", word, f"{arm.upper()}: {said}")
+            reached.append(Run.from_dict(entry["runs"][arm]).accuracy or 0.0)
         lost.append(reached[0] - reached[1])
     return told(cell, lost)
 
@@ -88,6 +87,6 @@ def told(cell: Cell, lost: list[float]) -> Verdict:
 def trained(trial: Trial, record: Record, cell: Cell, arm: str, seed: int, say: Say) -> Entry:
     def launch() -> Entry:
         say(f"accuracy of {cell.task}, seed {seed}, {arm}")
-        return launched(trial, cell, arm, replace(trial.settings, seed=seed), trial.training)
+        return launched(trial, cell, [arm], replace(trial.settings, seed=seed), trial.training)
 
     return record.once("accuracy", cell.task, seed, arm, launch=launch)

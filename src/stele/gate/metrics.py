@@ -1,5 +1,6 @@
 """What of a Run is judged, and by how much it may grow."""
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -17,6 +18,14 @@ class Metric(NamedTuple):
     name: str
     margin: float
     of: Callable[[Run], Value]
+    in_turns: Callable[[Run, Run], float] | None = None  # how two Runs differ that took turns, if not by ``of``
+
+    def difference(self, old: Run, new: Run) -> float | None:
+        """log(new) - log(old); None where one of them has no number."""
+        if self.in_turns is not None and old.plan.get("turn") and new.plan.get("turn"):
+            return self.in_turns(old, new)
+        before, after = self.of(old), self.of(new)
+        return math.log(after / before) if before and after else None
 
 
 def step(run: Run) -> float:
@@ -29,8 +38,19 @@ def step(run: Run) -> float:
     return float(numpy.percentile(counted, 10))
 
 
+def neighbours(old: Run, new: Run) -> float:
+    """The median of log(new) - log(old) over steps that followed one another.
+
+    Whatever slows the machine down for longer than a step slows both. Of the last thirty, as above.
+    """
+    count = min(len(old.seconds), len(new.seconds))
+    first = max(min(max(old.warmup, new.warmup), count - FEWEST), 0)
+    before, after = numpy.log(old.seconds[first:count]), numpy.log(new.seconds[first:count])
+    return float(numpy.median(after - before))
+
+
 METRICS = (
-    Metric("step", 0.05, step),
+    Metric("step", 0.05, step, neighbours),
     Metric("first-step", 0.25, lambda run: run.first_step),
     Metric("import", 0.25, lambda run: run.import_seconds),
     Metric("host-memory", 0.03, lambda run: run.host_memory),

@@ -11,7 +11,7 @@ from typing import Any
 from stele import files
 from stele.errors import SteleError
 
-FORMAT = 1
+FORMAT = 2
 Entry = dict[str, Any]
 
 
@@ -28,15 +28,16 @@ class Record:
 
     @property
     def launches(self) -> int:
-        return len(self._entries)
+        """How many gave a Run."""
+        return sum(len(entry.get("runs") or {}) for entry in self._entries.values())
 
     def get(self, *key: str | int) -> Entry | None:
         return self._entries.get(key)
 
     def versions(self, arm: str) -> dict[str, str | None]:
         """Of what an arm consisted, by its first launch that gave a Run."""
-        of_arm = (entry for key, entry in self._entries.items() if key[-1] == arm)
-        return next((entry["run"]["versions"] for entry in of_arm if entry.get("run")), {})
+        runs = ((entry.get("runs") or {}).get(arm) for entry in self._entries.values())
+        return next((run["versions"] for run in runs if run), {})
 
     def refuse_another_release(self, arm: str, versions: dict[str, str | None]) -> None:
         """Raises SteleError if an arm became another while it was measured."""
@@ -78,7 +79,7 @@ def resume(path: Path) -> Record:
     if "machine" not in found[0] or not all("key" in entry and "took" in entry for entry in found[1:]):
         raise SteleError(f"{path} holds lines that are no launches: restore it, or begin anew.")
     # what failed may have failed for want of memory or patience
-    return Record(path, found[0], [entry for entry in found[1:] if entry.get("run", ...) is not None])
+    return Record(path, found[0], [entry for entry in found[1:] if entry.get("runs", ...) is not None])
 
 
 def parsed(path: Path, number: int, line: str) -> Entry:

@@ -4,7 +4,6 @@ The order of the cells within a pass, and of the arms within a pair, is drawn fr
 the pass, so that a trial that was interrupted goes on as if it had not been.
 """
 
-import math
 import random
 from collections.abc import Callable, Collection
 from typing import NamedTuple
@@ -14,7 +13,7 @@ from stele.gate.conditions import Conditions
 from stele.gate.judgement import Judgement, Series
 from stele.gate.metrics import METRICS, Metric
 from stele.gate.record import Entry, Record
-from stele.gate.trial import Cell, Trial, failure, launched
+from stele.gate.trial import Cell, Trial, failed, last, launched
 from stele.gate.verdict import Verdict, of_judgement
 from stele.run import Run
 
@@ -30,9 +29,9 @@ Say = Callable[[str], object]
 class Pair(NamedTuple):
     """The launches of one cell in one pass, each by arm: "old", "new", and of the control "again"."""
 
-    values: dict[str, dict[str, float]]  # of each metric that has a number
+    runs: dict[str, Run]
     failures: dict[str, str]
-    stumbles: dict[str, str]  # first attempts that failed
+    stumbles: dict[str, str]  # attempts that failed
     unfit: str | None  # why it does not count: a rule on conditions, never on what was measured
 
 
@@ -47,7 +46,7 @@ def timing(trial: Trial, record: Record, cells: list[Cell], say: Say, *, share: 
         draw, before = random.Random(f"{trial.seed} {number}"), record.launches
         draw.shuffle(active)
         for cell in active:
-            if trial.over(record, share) and record.get("pair", str(cell), number, "old") is None:
+            if trial.over(record, share) and record.get("pair", str(cell), number) is None:
                 return judged(trial, pairs, stopped=True)
             pairs[cell].append(
                 pair(trial, record, cell, number, draw, controlled=cell == control(trial, cells))
@@ -71,28 +70,15 @@ def pair(
     """One launch of each arm, in an order drawn at random."""
     arms = ["old", "new", *(["again"] if controlled else [])]
     draw.shuffle(arms)
-    entries = {}
-    for arm in arms:
 
-        def launch(arm: str = arm) -> Entry:
-            return launched(trial, cell, arm, trial.settings, trial.scale)
+    def launch() -> Entry:
+        return launched(trial, cell, arms, trial.settings, trial.scale)
 
-        entries[arm] = record.once("pair", str(cell), number, arm, launch=launch)
-    for arm, entry in entries.items():
-        if failure(entry) is None:
-            record.refuse_another_release(arm, entry["run"]["versions"])
-    return Pair(
-        {arm: numbers(trial, entry) for arm, entry in entries.items() if failure(entry) is None},
-        {arm: failed for arm, entry in entries.items() if (failed := failure(entry)) is not None},
-        {arm: entry["failures"][0] for arm, entry in entries.items() if entry["failures"]},
-        next((why for entry in entries.values() if (why := Conditions(**entry["conditions"]).unfit)), None),
-    )
-
-
-def numbers(trial: Trial, entry: Entry) -> dict[str, float]:
-    run = Run.from_dict(entry["run"])
-    found = {metric.name: metric.of(run) for metric in (STEP, *trial.metrics)}
-    return {name: float(value) for name, value in found.items() if value}
+    entry = record.once("pair", str(cell), number, launch=launch)
+    runs = {arm: Run.from_dict(run) for arm, run in (entry["runs"] or {}).items()}
+    for arm, run in runs.items():
+        record.refuse_another_release(arm, run.versions)
+    return Pair(runs, failed(entry), last(entry), Conditions(**entry["conditions"]).unfit)
 
 
 def wanting(trial: Trial, pairs: Pairs) -> list[Cell]:
@@ -128,8 +114,8 @@ def series(trial: Trial, pairs: Pairs) -> dict[str, Series]:
 
 def differences(metric: Metric, pairs: list[Pair], arm: str) -> list[float]:
     """log(arm) - log(old) of each pair that has both numbers."""
-    both = [(pair.values["old"].get(metric.name), pair.values[arm].get(metric.name)) for pair in pairs]
-    return [math.log(new / old) for old, new in both if old is not None and new is not None]
+    found = (metric.difference(pair.runs["old"], pair.runs[arm]) for pair in pairs)
+    return [difference for difference in found if difference is not None]
 
 
 def judged(trial: Trial, pairs: Pairs, *, stopped: bool) -> list[Verdict]:
@@ -141,22 +127,22 @@ def judged(trial: Trial, pairs: Pairs, *, stopped: bool) -> list[Verdict]:
     machine = of_control(trial, pairs)
     if DIFFERS in [verdict.sentence for verdict in machine]:
         verdicts = [verdict._replace(word="INCONCLUSIVE") for verdict in verdicts]
-    broken = [verdict for cell, of_cell in pairs.items() if (verdict := failed(cell, of_cell)) is not None]
+    broken = [verdict for cell, of_cell in pairs.items() if (verdict := of_failures(cell, of_cell)) is not None]
     return [*broken, *verdicts, *machine]
 
 
-def failed(cell: Cell, pairs: list[Pair]) -> Verdict | None:
+def of_failures(cell: Cell, pairs: list[Pair]) -> Verdict | None:
     """What is to be said of launches that failed: twice running, or now and then in NEW alone."""
-    last = next((pair.failures for pair in pairs if pair.failures), {})
-    old = last.get("old") or last.get("again")
+    said = next((pair.failures for pair in pairs if pair.failures), {})
+    old = said.get("old") or said.get("again")
     if old:
         return Verdict(*cell, "all", "INCONCLUSIVE", f"OLD: {old}")
-    if last:
-        return Verdict(*cell, "all", "BROKEN", f"NEW: {last['new']}")
+    if said:
+        return Verdict(*cell, "all", "BROKEN", f"NEW: {said['new']}")
     stumbles = [pair.stumbles["new"] for pair in pairs if "new" in pair.stumbles]
     if len(stumbles) > 1 and not any("old" in pair.stumbles for pair in pairs):
-        said = f"NEW failed in {len(stumbles)} of {len(pairs)} launches at first, OLD in none: {stumbles[0]}"
-        return Verdict(*cell, "all", "BROKEN", said)
+        told = f"NEW failed in {len(stumbles)} of {len(pairs)} launches at first, OLD in none: {stumbles[0]}"
+        return Verdict(*cell, "all", "BROKEN", told)
     return None
 
 

@@ -1,5 +1,7 @@
 """A trial: what is compared with what, and how; and one launch of it."""
 
+import contextlib
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +17,7 @@ from stele.settings import Settings
 from stele.worker import Worker, WorkerError
 
 ATTEMPTS = 2  # at a launch: what fails once may be chance, twice it is broken
+TURN = 1  # steps
 PATIENCE = 180.0  # seconds without a sign of life
 
 
@@ -61,36 +64,75 @@ class Trial:
         return [cell for cell in self.cells if self.absences(cell) == (None, None)]
 
 
-def launched(trial: Trial, cell: Cell, arm: str, settings: Settings, scale: str) -> Entry:
-    """A fresh process, measured; one that fails is tried once more."""
-    watch, run = Watch(settings), None
-    failures: list[str] = []
-    while run is None and len(failures) < ATTEMPTS:
+class ArmFailed(Exception):
+    """The worker of ``arm`` failed."""
+
+    def __init__(self, arm: str, error: WorkerError) -> None:
+        super().__init__(str(error))
+        self.arm = arm
+
+
+def launched(trial: Trial, cell: Cell, arms: Sequence[str], settings: Settings, scale: str) -> Entry:
+    """A fresh process for each arm, measured in this order; where one fails, all are tried once more."""
+    watch, runs = Watch(settings), None
+    failures: dict[str, list[str]] = {arm: [] for arm in arms}
+    while runs is None and max(map(len, failures.values())) < ATTEMPTS:
         try:
-            run = measured(trial, cell, arm, settings, scale)
-        except WorkerError as error:
-            failures.append(str(error))
+            runs = measured(trial, cell, arms, settings, scale)
+        except ArmFailed as error:
+            failures[error.arm].append(str(error))
+    if runs is None and len(arms) > 1:  # whose fault it is: does each work alone?
+        for arm in arms:
+            if not failures[arm]:
+                failures[arm] = launched(trial, cell, [arm], settings, scale)["failures"][arm]
     conditions = watch.conditions()
     return {
-        "run": None if run is None else run.to_dict(),
+        "runs": None if runs is None else {arm: run.to_dict() for arm, run in runs.items()},
         "failures": failures,
         "conditions": conditions._asdict(),
         "took": conditions.seconds,
     }
 
 
-def measured(trial: Trial, cell: Cell, arm: str, settings: Settings, scale: str) -> Run:
+def measured(
+    trial: Trial, cell: Cell, arms: Sequence[str], settings: Settings, scale: str
+) -> dict[str, Run]:
+    """On a CPU in turns, step by step, so that all arms see the same machine; on a GPU one after the other.
+
+    A neighbour on the other thread of a core halves its speed, for a moment: between two launches of the same that
+    makes a tenth, between two steps next to nothing.
+    """
+    if len(arms) > 1 and settings.device != "cpu":
+        return {arm: measured(trial, cell, [arm], settings, scale)[arm] for arm in arms}
     fields, _ = measure.inputs(cell.task)
     plan = measure.Plan(task=cell.task, phase=cell.phase, scale=scale, **fields)
+    workers: dict[str, Worker] = {}
+    with contextlib.ExitStack() as stack:
+        try:
+            for arm in arms:
+                workers[arm] = stack.enter_context(worker(trial, arm, settings))
+            if len(arms) == 1:
+                return {arms[0]: measure.measure(workers[arms[0]], plan, settings)}
+            runs = measure.in_turns(list(workers.values()), plan, settings, turn=TURN)
+        except WorkerError as error:
+            failing = next((name for name, one in workers.items() if one is error.worker), arm)
+            raise ArmFailed(failing, error) from None
+    return dict(zip(arms, runs, strict=True))
+
+
+def worker(trial: Trial, arm: str, settings: Settings) -> Worker:
     log = Path(".stele/logs") / f"gate-{arm}.log"
-    variables = settings.variables()
-    with Worker(trial.arm(arm), log=log, variables=variables, patience=trial.patience) as live:
-        return measure.measure(live, plan, settings)
+    return Worker(trial.arm(arm), log=log, variables=settings.variables(), patience=trial.patience)
 
 
-def failure(entry: Entry) -> str | None:
-    """Why a launch has no Run; None if it has one."""
-    return entry["failures"][-1] if entry["run"] is None else None
+def failed(entry: Entry) -> dict[str, str]:
+    """Of a launch without Runs, why each arm that failed did."""
+    return {} if entry["runs"] is not None else last(entry)
+
+
+def last(entry: Entry) -> dict[str, str]:
+    """The last failure of each arm that failed at all."""
+    return {arm: said[-1] for arm, said in entry["failures"].items() if said}
 
 
 def header(trial: Trial) -> dict[str, Any]:

@@ -33,15 +33,16 @@ function steady_from(seconds, window, tolerance)
 end
 
 """Train for the Task's epochs, timing every step, then evaluate."""
-function train(framework, recipe, task, tell; data, weights, warmup)
+function train(framework, recipe, task, host; data, weights, warmup, turn)
     x, y = map(framework.put, samples(recipe, task, data, "train"))
     ThisProcess.forget_peak_memory()
     net = recipe.load(recipe.network(task), Dict(Tasks.initial(task, weights)))
     step = recipe.training_step(net, task)
     rows = [rows for epoch in 0:task.epochs-1 for rows in Tasks.batch_order(task, epoch)]
-    report = reporter(tell, "train", length(rows))
+    report = reporter(host, "train", length(rows))
     seconds, losses = Float64[], Any[]
-    batches = ((framework.take(x, row), framework.take(y, row)) for row in rows)
+    ready = in_turns(turn, host)
+    batches = ((ready(done); (framework.take(x, row), framework.take(y, row))) for (done, row) in enumerate(rows))
     GC.gc()
     steps(step, batches, framework.wait) do duration, loss
         push!(seconds, duration)
@@ -52,27 +53,29 @@ function train(framework, recipe, task, tell; data, weights, warmup)
     unsteady = min(warmup["most"], length(seconds) ÷ 2)
     outcome = common(framework, task, seconds, something(steady, unsteady), steady !== nothing)
     losses = [Float64(framework.fetch(loss)) for loss in losses]
-    return merge(outcome, (losses = losses,), evaluation(framework, recipe, net, task, data, tell))
+    return merge(outcome, (losses = losses,), evaluation(framework, recipe, net, task, data, host))
 end
 
 """Warm up until steps stop trending, then time the Task's test batches."""
-function infer(framework, recipe, task, tell; data, weights, warmup)
+function infer(framework, recipe, task, host; data, weights, warmup, turn)
     x = framework.put(first(samples(recipe, task, data, "test")))
     ThisProcess.forget_peak_memory()
     net = recipe.load(recipe.network(task), Dict(Tasks.initial(task, weights)))
     step = recipe.inference_step(net, task)
     counted = Tasks.whole_batches(task)
-    report = reporter(tell, "infer", length(counted))
+    report = reporter(host, "infer", length(counted))
     seconds = Float64[]
     warm(seconds) = steady_from(seconds, warmup["window"], warmup["tolerance"])
     GC.gc()
+    ready = in_turns(turn, host)
     keep(duration, _) = (push!(seconds, duration); report(0))
     while warm(seconds) === nothing && length(seconds) < warmup["most"]
         row = counted[mod1(length(seconds) + 1, length(counted))]
+        ready(length(seconds) + 1)
         steps(keep, step, ((framework.take(x, row),),), framework.wait)
     end
     steady, unsteady = warm(seconds) !== nothing, length(seconds)
-    batches = ((framework.take(x, row),) for row in counted)
+    batches = ((ready(unsteady + done); (framework.take(x, row),)) for (done, row) in enumerate(counted))
     steps(step, batches, framework.wait) do duration, _
         push!(seconds, duration)
         report(length(seconds) - unsteady)
@@ -99,11 +102,11 @@ function common(framework, task, seconds, warmup, steady)
 end
 
 """Accuracy on the Task's test samples."""
-function evaluation(framework, recipe, net, task, data, tell)
+function evaluation(framework, recipe, net, task, data, host)
     task.data === nothing && return (accuracy = nothing, evaluated = 0)
     x, y = samples(recipe, task, data, "test")
     x, step, right, rows = framework.put(x), recipe.inference_step(net, task), 0, Tasks.whole_batches(task)
-    report = reporter(tell, "evaluate", length(rows))
+    report = reporter(host, "evaluate", length(rows))
     for (done, row) in enumerate(rows)
         logits = framework.fetch(step(framework.take(x, row)))  # (classes, batch)
         right += count(argmax(logits[:, i]) == y[row[i]] + 1 for i in eachindex(row))
@@ -113,12 +116,15 @@ function evaluation(framework, recipe, net, task, data, tell)
     return (accuracy = right / evaluated, evaluated = evaluated)
 end
 
+"""ready(step) waits before the first step and after each turn of them: another worker may have its turn."""
+in_turns(turn, host) = step -> turn !== nothing && (step - 1) % turn == 0 && host.pause(step - 1)
+
 """report(done) tells the host how far it is, but seldom."""
-function reporter(tell, phase, of)
+function reporter(host, phase, of)
     last = Ref(time_ns())
     return function (done)
         if (time_ns() - last[]) / 1e9 >= PROGRESS_SECONDS
-            tell((phase = phase, done = done, of = of))
+            host.tell((phase = phase, done = done, of = of))
             last[] = time_ns()
         end
     end

@@ -8,25 +8,25 @@ include("agreement.jl")
 
 ThisProcess.die_with_parent()
 
-const PROTOCOL = 2
+const PROTOCOL = 3
 const configured = Dict{String,Module}()  # the framework in force
 const recipes = Dict{String,Module}()
 
-"""Carry out a request, a Dict of verb and fields; tell(fields) reports progress."""
-function carry_out(request, tell)
+"""Carry out a request, a Dict of verb and fields. host is told of progress, and asked to go on."""
+function carry_out(request, host)
     verb = pop!(request, "verb", nothing)
     if !haskey(VERBS, verb)
         throw(ArgumentError("unknown verb $(repr(verb)); this worker knows " * join(sort(collect(keys(VERBS))), ", ")))
     end
     # what a request includes is younger than the loop that reads them
-    return Base.invokelatest(VERBS[verb], tell; (Symbol(key) => value for (key, value) in request)...)
+    return Base.invokelatest(VERBS[verb], host; (Symbol(key) => value for (key, value) in request)...)
 end
 
-function hello(tell)
+function hello(host)
     return (protocol = PROTOCOL, python = nothing, numpy = nothing, julia = string(VERSION), pid = getpid())
 end
 
-function configure(tell; framework, settings)
+function configure(host; framework, settings)
     ThisProcess.keep_to(settings["threads"])
     start = time_ns()
     name = string(framework)
@@ -43,16 +43,16 @@ function set(framework, settings, import_seconds)
     return (import_seconds = import_seconds, versions = framework.versions(), flags = flags)
 end
 
-train(tell; fields...) = measured(Measurement.train, tell; fields...)
-infer(tell; fields...) = measured(Measurement.infer, tell; fields...)
+train(host; fields...) = measured(Measurement.train, host; fields...)
+infer(host; fields...) = measured(Measurement.infer, host; fields...)
 
-function measured(measure, tell; task, scale, seed, form = nothing, data, weights, warmup)
+function measured(measure, host; task, scale, seed, form = nothing, data, weights, warmup, turn = nothing)
     framework, recipe = subject(task)
     task = Tasks.make(task, scale, seed, form)
-    return Base.invokelatest(measure, framework, recipe, task, tell; data, weights, warmup)
+    return Base.invokelatest(measure, framework, recipe, task, host; data, weights, warmup, turn)
 end
 
-function parity(tell; task, phase, seed, form = nothing)
+function parity(host; task, phase, seed, form = nothing)
     framework, recipe = subject(task)
     return Base.invokelatest(Agreement.check, framework, recipe, Tasks.make(task, "paper", seed, form), phase)
 end

@@ -4,16 +4,24 @@
 Base.exit_on_sigint(false)  # an interrupt is an exception, and so an answer
 
 """The answer to one request: its progress, then its result or its error."""
-function answer(line, answers)
+function answer(line, requests, answers)
     number = nothing
     function send(kind, value)
         println(answers, JSON.json(plain(Dict("id" => number, kind => value))))
         flush(answers)
     end
+    """Wait, while another worker has its turn, until the host says to go on."""
+    function pause(done)
+        send("pause", (done = done,))
+        eof(requests) && exit(1)  # the host is gone
+        said = readline(requests)
+        get(decode(said), "go", false) === true || error("in a pause only 'go' can be asked for, not " * first(said, 80))
+    end
+    host = (tell = fields -> send("progress", fields), pause = pause)
     try
         request = decode(line)
         number = pop!(request, "id", nothing)
-        send("result", carry_out(request, fields -> send("progress", fields)))
+        send("result", carry_out(request, host))
     catch error
         send("error", described(error, catch_backtrace()))
     end
@@ -62,7 +70,7 @@ function main(requests, answers)
             flush(answers)
             continue
         end
-        Base.invokelatest(answer, line, answers)  # whose packages are younger than this loop
+        Base.invokelatest(answer, line, requests, answers)  # whose packages are younger than this loop
     end
 end
 

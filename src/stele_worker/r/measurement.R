@@ -9,7 +9,7 @@ python <- import("stele_worker.measurement", convert = FALSE) # its arrays stay 
 PROGRESS_SECONDS <- 1.0 # between two progress messages: rare enough not to disturb the steps
 
 # Train for the Task's epochs, timing every step, then evaluate.
-train <- function(framework, task, tell, data, weights, warmup) {
+train <- function(framework, task, host, data, weights, warmup, turn) {
   recipe <- recipe_of(task, framework)
   xy <- lapply(samples(task, data, "train", recipe$LAYOUT), framework$put)
   process$forget_peak_memory()
@@ -17,7 +17,7 @@ train <- function(framework, task, tell, data, weights, warmup) {
   step <- recipe$training_step(net, task)
   epochs <- seq_len(task$epochs) - 1L
   rows <- unlist(lapply(epochs, function(epoch) iterate(tasks$batch_order(task, epoch))), recursive = FALSE)
-  report <- reporter(tell, "train", length(rows))
+  report <- reporter(host, "train", length(rows))
   seconds <- numeric()
   losses <- list()
   next_batch <- function() {
@@ -25,7 +25,7 @@ train <- function(framework, task, tell, data, weights, warmup) {
       lapply(xy, framework$take, rows[[length(seconds) + 1L]])
     }
   }
-  clock$run(step, next_batch, framework$wait, function(duration, loss) {
+  clock$run(step, in_turns(next_batch, function() length(seconds), turn, host), framework$wait, function(duration, loss) {
     seconds[length(seconds) + 1L] <<- duration
     losses[[length(seconds)]] <<- loss
     report(length(seconds))
@@ -34,17 +34,17 @@ train <- function(framework, task, tell, data, weights, warmup) {
   unsteady <- min(warmup$most, length(seconds) %/% 2L)
   outcome <- summary(framework, task, seconds, if (is.null(steady)) unsteady else steady, !is.null(steady))
   outcome$losses <- I(vapply(losses, framework$fetch, 0))
-  c(outcome, evaluation(framework, recipe, net, task, data, tell))
+  c(outcome, evaluation(framework, recipe, net, task, data, host))
 }
 
 # Warm up until steps stop trending, then time the Task's test batches.
-infer <- function(framework, task, tell, data, weights, warmup) {
+infer <- function(framework, task, host, data, weights, warmup, turn) {
   recipe <- recipe_of(task, framework)
   x <- framework$put(samples(task, data, "test", recipe$LAYOUT)[[1L]])
   process$forget_peak_memory()
   step <- recipe$inference_step(recipe$load(recipe$network(task), initial(task, weights)), task)
   counted <- iterate(python$whole_batches(task))
-  report <- reporter(tell, "infer", length(counted))
+  report <- reporter(host, "infer", length(counted))
   seconds <- numeric()
   warm <- NULL # how many steps the warm-up took, once it is over
   trending <- function() is.null(steady_from(as.list(seconds), warmup$window, warmup$tolerance))
@@ -58,7 +58,7 @@ infer <- function(framework, task, tell, data, weights, warmup) {
       list(framework$take(x, counted[[length(seconds) - warm + 1L]]))
     }
   }
-  clock$run(step, next_batch, framework$wait, function(duration, result) {
+  clock$run(step, in_turns(next_batch, function() length(seconds), turn, host), framework$wait, function(duration, result) {
     seconds[length(seconds) + 1L] <<- duration
     report(if (is.null(warm)) 0L else length(seconds) - warm)
   })
@@ -79,7 +79,7 @@ summary <- function(framework, task, seconds, warmup, steady) {
 }
 
 # Accuracy on the Task's test samples.
-evaluation <- function(framework, recipe, net, task, data, tell) {
+evaluation <- function(framework, recipe, net, task, data, host) {
   if (is.null(task$data)) {
     return(list(accuracy = NULL, evaluated = 0L))
   }
@@ -88,7 +88,7 @@ evaluation <- function(framework, recipe, net, task, data, tell) {
   y <- py_to_r(xy[[2L]])
   step <- recipe$inference_step(net, task)
   rows <- iterate(python$whole_batches(task))
-  report <- reporter(tell, "evaluate", length(rows))
+  report <- reporter(host, "evaluate", length(rows))
   right <- 0L
   for (done in seq_along(rows)) {
     logits <- framework$fetch(step(framework$take(x, rows[[done]])))
@@ -112,12 +112,26 @@ real <- function(number) {
   if (!is.null(py_to_r(number))) import_builtins()$float(number)
 }
 
+# next_batch(), after a pause before the first step and after each turn of them: another worker may have its turn.
+in_turns <- function(next_batch, done, turn, host) {
+  if (is.null(turn)) {
+    return(next_batch)
+  }
+  function() {
+    batch <- next_batch()
+    if (!is.null(batch) && done() %% turn == 0L) {
+      host$pause(done())
+    }
+    batch
+  }
+}
+
 # report(done) tells the host how far it is, but seldom.
-reporter <- function(tell, phase, of) {
+reporter <- function(host, phase, of) {
   last <- clock$now()
   function(done) {
     if (clock$now() - last >= PROGRESS_SECONDS) {
-      tell(phase = phase, done = done, of = of)
+      host$tell(phase = phase, done = done, of = of)
       last <<- clock$now()
     }
   }

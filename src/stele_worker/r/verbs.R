@@ -10,21 +10,21 @@ clock <- module("r/clock.R")
 measurement <- module("r/measurement.R")
 agreement <- module("r/agreement.R")
 
-PROTOCOL <- 2L
+PROTOCOL <- 3L
 
 configured <- new.env() # the framework in force, as a module, and the dtype of its arithmetic
 
-# Carry out a request, a list of verb and fields; tell(...) reports progress.
-do <- function(request, tell) {
+# Carry out a request, a list of verb and fields. host is told of progress, and asked to go on.
+do <- function(request, host) {
   verb <- request[["verb"]]
   request[["verb"]] <- NULL
   if (!is.character(verb) || !verb %in% names(VERBS)) {
     stop("unknown verb '", format(verb), "'; this worker knows ", paste(sort(names(VERBS)), collapse = ", "))
   }
-  do.call(VERBS[[verb]], c(list(tell), request))
+  do.call(VERBS[[verb]], c(list(host), request))
 }
 
-hello <- function(tell) {
+hello <- function(host) {
   list(
     protocol = PROTOCOL,
     python = import("platform")$python_version(),
@@ -34,7 +34,7 @@ hello <- function(tell) {
   )
 }
 
-configure <- function(tell, framework, settings) {
+configure <- function(host, framework, settings) {
   process$keep_to(as.integer(settings$threads))
   settings$seed <- whole(settings$seed)
   start <- clock$now()
@@ -50,15 +50,15 @@ configure <- function(tell, framework, settings) {
   )
 }
 
-train <- function(tell, task, scale, seed, form = NULL, data, weights, warmup) {
-  measurement$train(framework(), subject(task, scale, seed, form), tell, data, weights, warmup)
+train <- function(host, task, scale, seed, form = NULL, data, weights, warmup, turn = NULL) {
+  measurement$train(framework(), subject(task, scale, seed, form), host, data, weights, warmup, turn)
 }
 
-infer <- function(tell, task, scale, seed, form = NULL, data, weights, warmup) {
-  measurement$infer(framework(), subject(task, scale, seed, form), tell, data, weights, warmup)
+infer <- function(host, task, scale, seed, form = NULL, data, weights, warmup, turn = NULL) {
+  measurement$infer(framework(), subject(task, scale, seed, form), host, data, weights, warmup, turn)
 }
 
-parity <- function(tell, task, phase, seed, form = NULL) {
+parity <- function(host, task, phase, seed, form = NULL) {
   agreement$check(framework(), subject(task, "paper", seed, form), phase)
 }
 

@@ -18,12 +18,12 @@ main <- function() {
   requests <- file("/dev/fd/3", "r", raw = TRUE)  # raw: a pipe, to be read as it comes
   answers <- file("/dev/fd/4", "a", raw = TRUE)
   while (length(line <- readLines(requests, n = 1L, warn = FALSE, encoding = "UTF-8"))) {
-    answer(line, answers)
+    answer(line, requests, answers)
   }
 }
 
 # One request: its progress, then its result or its error.
-answer <- function(line, answers) {
+answer <- function(line, requests, answers) {
   missing <- lacking(c("jsonlite", "reticulate"))
   if (length(missing)) {
     return(say(refusal(line, missing), answers))
@@ -34,6 +34,19 @@ answer <- function(line, answers) {
     message <- c(list(id = number), stats::setNames(list(value), kind))
     say(jsonlite::toJSON(message, auto_unbox = TRUE, digits = NA, null = "null", na = "null"), answers)
   }
+  host <- list(
+    tell = function(...) send("progress", list(...)), # report progress
+    pause = function(done) { # wait, while another worker has its turn, until the host says to go on
+      send("pause", list(done = done))
+      said <- readLines(requests, n = 1L, warn = FALSE, encoding = "UTF-8")
+      if (!length(said)) {
+        quit(status = 1L) # the host is gone
+      }
+      if (!isTRUE(decode(said)[["go"]])) {
+        stop("in a pause only 'go' can be asked for, not ", substr(said, 1L, 80L))
+      }
+    }
+  )
   fail <- function(condition) send("error", described(condition, calls))
   carry_out <- function() {
     depth <<- sys.nframe()
@@ -41,7 +54,7 @@ answer <- function(line, answers) {
     number <<- request[["id"]]
     request[["id"]] <- NULL
     verbs <- module("r/verbs.R") # not before: Python may print, or not be there
-    send("result", verbs$do(request, function(...) send("progress", list(...))))
+    send("result", verbs$do(request, host))
   }
   noting <- function(condition) calls <<- utils::head(sys.calls(), -1L)[-seq_len(depth)]
   tryCatch(
