@@ -106,7 +106,9 @@ def test_equals_pass_in_six_pairs(gate, capsys):
     assert out.endswith("PASS: old to new. Nothing that was judged got worse by more than its margin.\n")
     _, launches = entries()
     assert [one["key"] for one in launches] == [["pair", "gru infer", n] for n in range(6)]
-    assert all(set(one["runs"]) == {"old", "new", "again"} for one in launches)  # the control is OLD once more
+    assert all(
+        set(one["runs"]) == {"old", "new", "again"} for one in launches
+    )  # the control is OLD once more
 
 
 def test_a_slower_step_is_a_regression(gate, capsys):
@@ -212,7 +214,18 @@ def test_a_lost_accuracy_is_a_regression(gate, capsys):
 def test_an_equal_accuracy_passes(gate, capsys):
     told = {"old": {"accuracy": 0.80}, "new": {"accuracy": 0.80}}
     assert gate(metric="accuracy", phase="train", **told) == 0
-    assert [run["settings"]["seed"] for one in entries()[1] for run in one["runs"].values()] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+    assert [run["settings"]["seed"] for one in entries()[1] for run in one["runs"].values()] == [
+        0,
+        0,
+        1,
+        1,
+        2,
+        2,
+        3,
+        3,
+        4,
+        4,
+    ]
 
 
 def test_where_the_budget_ends_nothing_passes(gate, capsys):

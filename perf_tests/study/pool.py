@@ -1,4 +1,4 @@
-"""Launches of one release, recorded once: four cells, in the quiet and beside a busy foreign process."""
+"""Pairs of launches of one release, recorded once: four cells, in the quiet and beside a busy foreign process."""
 
 import contextlib
 import subprocess
@@ -16,38 +16,38 @@ from stele.settings import Settings
 
 FOLDER = Path(".stele/study")
 CONDITIONS = ("quiet", "busy")
-# launches that take a second or three, so that a thousand of them are done in half an hour
-CELLS = (("onnxruntime", "gru"), ("onnxruntime", "cnn"), ("openvino", "gru"), ("torch", "gru"))
+# launches that take a second or two, so that a thousand of them are done in half an hour
+CELLS = (("onnxruntime", "gru"), ("onnxruntime", "cnn"), ("openvino", "gru"), ("jax", "gru"))
+ARMS = ("old", "again")
 SCALE = "study"
 BUSY = "while True: pass"
 
 
-class Launch(NamedTuple):
-    """Its counted steps, and what else is judged, in seconds and bytes."""
+class Pair(NamedTuple):
+    """The two Runs of a pair, in the order in which they took turns, and the seconds that it took."""
 
-    steps: tuple[float, ...]
-    values: dict[str, float]
+    runs: tuple[Run, Run]
     took: float
 
 
-Pool = dict[str, list[Launch]]  # by cell, in the order of time
+Pool = dict[str, list[Pair]]  # by cell, in the order of time
 
 
 def recorded(condition: str, count: int, *, only_read: bool) -> Pool:
-    """Passes over the cells, until each has so many launches. Goes on where an earlier study stopped."""
+    """Passes over the cells, until each has so many pairs. Goes on where an earlier study stopped."""
     path = FOLDER / f"{condition}.jsonl"
     cells = {f"{name} {task}": subject(name, task) for name, task in CELLS}
-    kept = (
-        record.resume(path) if path.exists() else record.new(path, trial.header(next(iter(cells.values()))))
-    )
-    trial.refuse_another(kept, next(iter(cells.values())))
+    first = next(iter(cells.values()))
+    kept = record.resume(path) if path.exists() else record.new(path, trial.header(first))
+    trial.refuse_another(kept, first)
     found: Pool = {cell: [] for cell in cells}
-    with neighbour(condition, needed=not only_read and kept.launches < count * len(cells)):
+    whole = kept.launches >= 2 * count * len(cells)
+    with neighbour(condition, needed=not only_read and not whole):
         for number in range(count):
             for cell, one in cells.items():
                 if only_read and kept.get(cell, number) is None:
                     continue
-                found[cell].append(launch(kept, cell, number, one))
+                found[cell].append(pair(kept, cell, number, one))
             if number % 10 == 9:
                 print(f"{condition}: {number + 1} of {count}, {kept.spent / 60:.1f} min", flush=True)
     return found
@@ -61,16 +61,15 @@ def subject(name: str, task: str) -> Trial:
     return Trial(row, row, (Cell(task, "infer"),), METRICS, settings, seed=0, budget=0.0, scale=SCALE)
 
 
-def launch(kept: record.Record, cell: str, number: int, one: Trial) -> Launch:
-    def measure() -> record.Entry:
-        return trial.launched(one, one.cells[0], "old", one.settings, one.scale)
+def pair(kept: record.Record, cell: str, number: int, one: Trial) -> Pair:
+    def launch() -> record.Entry:
+        return trial.launched(one, one.cells[0], ARMS, one.settings, one.scale)
 
-    entry = kept.once(cell, number, launch=measure)
-    if trial.failure(entry):
-        raise SystemExit(f"{cell}: {trial.failure(entry)}")
-    run = Run.from_dict(entry["run"])
-    values = {metric.name: value for metric in METRICS if (value := metric.of(run))}
-    return Launch(run.counted, values, entry["took"])
+    entry = kept.once(cell, number, launch=launch)
+    for said in trial.failed(entry).values():
+        raise SystemExit(f"{cell}: {said}")
+    first, second = [Run.from_dict(entry["runs"][arm]) for arm in ARMS]
+    return Pair((first, second), entry["took"])
 
 
 @contextlib.contextmanager

@@ -1,8 +1,9 @@
 """The study as Markdown: rates with Wilson's intervals, what was planted and what came out."""
 
+import numpy
 from live import FAULTS
 from pool import Pool
-from replay import SLOWDOWNS, Key, Rate
+from replay import GATE, SECONDS, SLOWDOWNS, Key, Rate, differences
 from scipy.stats import binomtest
 
 from stele import machine
@@ -15,11 +16,13 @@ def markdown(pools: dict[str, Pool], rates: dict[Key, Rate], faults: dict[str, d
 
 def under_what(pools: dict[str, Pool]) -> str:
     facts = machine.facts()
-    counts = {len(launches) for cells in pools.values() for launches in cells.values()}
-    took = sum(launch.took for cells in pools.values() for launches in cells.values() for launch in launches)
+    counts = {len(pairs) for cells in pools.values() for pairs in cells.values()}
+    took = sum(pair.took for cells in pools.values() for pairs in cells.values() for pair in pairs)
+    last = max(run.when for cells in pools.values() for pairs in cells.values() for run in pairs[-1].runs)
     return (
-        f"{min(counts)} launches of each cell in each condition, {took / 60:.0f} minutes, on {facts['processor']}, "
-        f"{facts['processors']} processors, {facts['system']}; one thread, the steady allocator."
+        f"{2 * min(counts)} launches of each cell in each condition, in pairs, {took / 60:.0f} minutes, on "
+        f"{facts['processor']}, {facts['processors']} processors, {facts['system']}, {last[:10]}; one thread, the "
+        f"steady allocator. The gate has {SECONDS / 60:.0f} minutes for a cell, its control included."
     )
 
 
@@ -35,16 +38,16 @@ def conditioned(condition: str, cells: Pool, rates: dict[Key, Rate]) -> str:
 
 
 def each(condition: str, cells: Pool, rates: dict[Key, Rate]) -> list[str]:
-    """The gate cell by cell, with how long it takes."""
-    head = ["cell", "minutes a verdict", *(f"REGRESSED at +{slowdown:.0%}" for slowdown in SLOWDOWNS)]
+    """The gate cell by cell: by how much the two of a pair differ, how long a verdict takes, how often it is red."""
+    slowdowns = (f"REGRESSED at +{slowdown:.0%}" for slowdown in SLOWDOWNS)
+    head = ["cell", "spread of pairs", "minutes a verdict", *slowdowns]
     rows = [head, ["---"] * len(head)]
-    for cell, launches in cells.items():
-        found = [rates[Key("stele gate: REGRESSED", condition, cell, slowdown)] for slowdown in SLOWDOWNS]
-        one = sum(launch.took for launch in launches) / len(launches)
-        minutes = (
-            f"{found[0].launches * one / 60:.1f} to {max(rate.launches for rate in found) * one / 60:.1f}"
-        )
-        rows.append([cell, minutes, *map(shown, found)])
+    for cell, pairs in cells.items():
+        found = [rates[Key(f"{GATE}: REGRESSED", condition, cell, slowdown)] for slowdown in SLOWDOWNS]
+        launch = sum(pair.took for pair in pairs) / len(pairs) / 2
+        minutes = [rate.launches * launch / 60 for rate in found]
+        spread = float(numpy.std(differences(pairs)["step"], ddof=1))
+        rows.append([cell, f"{spread:.1%}", f"{min(minutes):.1f} to {max(minutes):.1f}", *map(shown, found)])
     return lines(rows)
 
 
@@ -55,9 +58,7 @@ def pooled(rates: dict[Key, Rate], tool: str, condition: str, slowdown: float) -
 
 
 def whole(rates: dict[Key, Rate]) -> str:
-    said = [
-        f"{key.condition} {shown(rate)}" for key, rate in rates.items() if key.tool == "stele gate: whole"
-    ]
+    said = [f"{key.condition} {shown(rate)}" for key, rate in rates.items() if key.tool == f"{GATE}: whole"]
     return (
         "A whole gate, all cells and all metrics, from a release to itself raises a false alarm: "
         + ", ".join(said)

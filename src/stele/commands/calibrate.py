@@ -96,9 +96,7 @@ def seen(entries: list[record.Entry]) -> Sight:
     within = [float(numpy.std(run.counted) / numpy.mean(run.counted)) for pair in pairs for run in pair]
     took = float(numpy.median([entry["took"] for entry in entries]))
     found = [STEP.difference(*pair) for pair in pairs]
-    return calibration.sight(
-        [one for one in found if one is not None], within, seconds=took, minutes=MINUTES
-    )
+    return calibration.sight([one for one in found if one is not None], within, seconds=took, minutes=MINUTES)
 
 
 def write(path: Path, kept: Record, found: dict[str, Sight], told: list[str]) -> None:

@@ -18,7 +18,9 @@ class Metric(NamedTuple):
     name: str
     margin: float
     of: Callable[[Run], Value]
-    in_turns: Callable[[Run, Run], float] | None = None  # how two Runs differ that took turns, if not by ``of``
+    in_turns: Callable[[Run, Run], float] | None = (
+        None  # how two Runs differ that took turns, if not by ``of``
+    )
 
     def difference(self, old: Run, new: Run) -> float | None:
         """log(new) - log(old); None where one of them has no number."""

@@ -127,7 +127,9 @@ def judged(trial: Trial, pairs: Pairs, *, stopped: bool) -> list[Verdict]:
     machine = of_control(trial, pairs)
     if DIFFERS in [verdict.sentence for verdict in machine]:
         verdicts = [verdict._replace(word="INCONCLUSIVE") for verdict in verdicts]
-    broken = [verdict for cell, of_cell in pairs.items() if (verdict := of_failures(cell, of_cell)) is not None]
+    broken = [
+        verdict for cell, of_cell in pairs.items() if (verdict := of_failures(cell, of_cell)) is not None
+    ]
     return [*broken, *verdicts, *machine]
 
 

@@ -94,9 +94,7 @@ def launched(trial: Trial, cell: Cell, arms: Sequence[str], settings: Settings, 
     }
 
 
-def measured(
-    trial: Trial, cell: Cell, arms: Sequence[str], settings: Settings, scale: str
-) -> dict[str, Run]:
+def measured(trial: Trial, cell: Cell, arms: Sequence[str], settings: Settings, scale: str) -> dict[str, Run]:
     """On a CPU in turns, step by step, so that all arms see the same machine; on a GPU one after the other.
 
     A neighbour on the other thread of a core halves its speed, for a moment: between two launches of the same that
