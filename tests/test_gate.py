@@ -162,7 +162,7 @@ def test_a_new_release_that_fails_now_and_then_is_broken(gate, capsys, monkeypat
 
     def flaky(*given):
         if next(asked) % 2 == 0:
-            raise trial.ArmFailed("new", WorkerError("Worker 'new' crashed now and then."))
+            raise measure.SideFailed("new", WorkerError("Worker 'new' crashed now and then."))
         return measured(*given)
 
     monkeypatch.setattr(trial, "measured", flaky)

@@ -98,7 +98,7 @@ def test_a_candidate_is_no_baseline_until_it_is_promoted(run, tmp_path):
 
 def test_a_file_has_a_line_for_each_launch(run, kept):
     [path] = kept.glob("*/*.json")
-    assert path.parent.name == baseline.machine_name(MACHINE)
+    assert path.parent.name == machine.title(MACHINE)
     assert path.parent.name.startswith("abacus-3000-")
     lines = [line for line in path.read_text().splitlines() if '"step"' in line]
     assert len(lines) == 8
@@ -126,5 +126,5 @@ def test_the_command_promotes_and_names_what_is_not_there(run, tmp_path, monkeyp
 
 def test_what_changes_by_the_minute_is_no_part_of_a_machine():
     facts = machine.facts()
-    assert baseline.machine_name({**facts, "load": 9.0}) == baseline.machine_name(facts)
-    assert baseline.machine_name({**facts, "memory": 1}) != baseline.machine_name(facts)
+    assert machine.title({**facts, "load": 9.0}) == machine.title(facts)
+    assert machine.title({**facts, "memory": 1}) != machine.title(facts)

@@ -1,5 +1,6 @@
 """The ledger of releases: what the index says becomes commits, the same everywhere, and only ever more of them."""
 
+import dataclasses
 import json
 import os
 import threading
@@ -52,6 +53,7 @@ def served(monkeypatch):
 @pytest.fixture
 def row(monkeypatch, tmp_path):
     monkeypatch.setenv("STELE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
     return environments.Environment(
         name="abacus",
         label="Abacus",
@@ -152,6 +154,7 @@ def test_two_frameworks_have_a_branch_each(row):
 
 def test_the_command_says_what_is_new_and_lives_without_a_network(served, monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("STELE_CACHE", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
     served({"releases": {"0.9.1": [file()], "0.9.2": [file("2024-02-01T12:00:00Z")]}})
     assert door.main(["releases", "sync", "jax"]) == 0
     assert capsys.readouterr().out == "jax: 2 releases, 2 new, the last 0.9.2\n"
@@ -167,3 +170,63 @@ def test_the_command_says_what_is_new_and_lives_without_a_network(served, monkey
 def test_an_unknown_framework_shows_the_nearest(capsys):
     assert door.main(["releases", "sync", "jaxx"]) == 2
     assert "Unknown framework 'jaxx'. Did you mean 'jax'?" in capsys.readouterr().err
+
+
+def test_what_else_is_required_is_pinned_as_it_was_on_that_day(row):
+    beads = [
+        Release("beads", version, f"2024-0{month}-15T00:00:00+00:00")
+        for month, version in ((1, "2"), (2, "3"))
+    ]
+    loose = dataclasses.replace(
+        row, requirements={"abacus>=1": "the framework", "beads>=2": "what it counts with"}
+    )
+    ledger.add("abacus", loose, ABACUS, beads)
+    contents = [ledger.content(tag) for tag in ledger.tags("abacus")]
+    assert contents == ["abacus==1.0\nbeads>=2\n", "abacus==1.1\nbeads==2\n", "abacus==1.0.1\nbeads==3\n"]
+
+
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        ("abacus", ["abacus-1.0", "abacus-1.1", "abacus-1.0.1"]),
+        ("abacus-1.1", ["abacus-1.1"]),
+        ("abacus-1.0..abacus-1.0.1", ["abacus-1.1", "abacus-1.0.1"]),
+    ],
+)
+def test_a_range_is_gits(row, text, found):
+    ledger.add("abacus", row, ABACUS)
+    assert ledger.span(text) == found
+
+
+@pytest.mark.parametrize(
+    "text, sentence",
+    [
+        ("abacus-1.2", "Unknown release 'abacus-1.2'. Did you mean abacus-1.1 or abacus-1.0"),
+        ("abacus-1.0..abacus-9", "Unknown release 'abacus-9'"),
+        ("abacus-1.1..abacus-1.0", "spans no releases: say OLDER..NEWER"),
+        ("abacus-1.0..sums-1.0", "spans no releases"),
+    ],
+)
+def test_a_range_of_nothing_is_a_sentence(row, text, sentence):
+    ledger.add("abacus", row, ABACUS)
+    ledger.add("sums", row, ABACUS[:1])
+    with pytest.raises(SteleError, match=sentence):
+        ledger.span(text)
+
+
+def test_an_empty_ledger_says_what_to_type(row):
+    with pytest.raises(SteleError, match="stele releases sync"):
+        ledger.span("abacus-1.0")
+
+
+def test_a_framework_without_releases_has_a_branch_that_its_first_replaces(row):
+    ledger.begin(["abacus", "sums"])
+    assert ledger.branches() == ["abacus", "sums"] and ledger.tags("abacus") == []
+    ledger.add("abacus", row, ABACUS[:1])
+    ledger.add("abacus", row, ABACUS)
+    assert ledger.git("log", "--format=%s", "abacus").split() == ["abacus-1.0.1", "abacus-1.1", "abacus-1.0"]
+
+
+def test_the_ledger_is_linked_for_asv(row):
+    ledger.add("abacus", row, ABACUS)
+    assert ledger.LINK.resolve() == ledger.folder().resolve()

@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from stele.commands import (
     band,
     baseline,
+    bisect,
     calibrate,
     capabilities,
     defaults,
     env,
     gate,
+    nightly,
     parity,
     releases,
     table,
@@ -42,7 +44,20 @@ def parser() -> argparse.ArgumentParser:
     about = "The same model in every deep-learning framework: tables, environments, golden numbers."
     top = argparse.ArgumentParser(prog="stele", description=about)
     commands = top.add_subparsers(required=True, metavar="COMMAND")
-    for module in (gate, calibrate, baseline, table, env, parity, band, defaults, capabilities, releases):
+    for module in (
+        gate,
+        bisect,
+        releases,
+        nightly,
+        calibrate,
+        baseline,
+        table,
+        env,
+        parity,
+        band,
+        defaults,
+        capabilities,
+    ):
         module.add(commands)
     return top
 

@@ -1,7 +1,10 @@
 """Facts of this machine that a number depends on. What is unknown is None."""
 
+import hashlib
+import json
 import os
 import platform
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -61,6 +64,13 @@ def text(path: str) -> str | None:
         return Path(path).read_text().strip()
     except OSError:
         return None
+
+
+def title(known: dict[str, Any]) -> str:
+    """What a machine is called: its processor, and a hash of all that must be equal."""
+    same = fingerprint(known)
+    words = re.sub(r"[^a-z0-9]+", "-", str(same["processor"] or "machine").lower()).strip("-")
+    return f"{words}-{hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()[:8]}"
 
 
 def fingerprint(known: dict[str, Any]) -> dict[str, Any]:

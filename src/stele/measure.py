@@ -1,16 +1,22 @@
 """How to measure, and one measurement: ask a Worker, return the Run. Knows no file and no judgement."""
 
-from collections.abc import Generator, Sequence
+import contextlib
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 from stele import data, machine
+from stele.environments import Environment
+from stele.environments.description import slug
 from stele.run import Run
 from stele.settings import Settings
-from stele.worker import Progress, Worker, finished
+from stele.worker import PATIENCE, Progress, Worker, WorkerError, finished
 from stele_worker import tasks
 
+TURN = 1  # steps
+LOGS = Path(".stele/logs")
 # warm-up by scale: a smoke run has too few steps for wide windows
 WARMUP = {
     "smoke": {"window": 1, "tolerance": 0.5, "most": 3},
@@ -66,6 +72,46 @@ def inputs(task: str) -> tuple[dict[str, Any], str | None]:
 def measure(worker: Worker, plan: Plan, settings: Settings, *, progress: Progress | None = None) -> Run:
     """Measure one recipe in a fresh worker. Raises WorkerError if it fails."""
     return finished(measuring(worker, plan, settings, progress=progress))
+
+
+class SideFailed(Exception):
+    """The worker of one side failed."""
+
+    def __init__(self, side: str, error: WorkerError) -> None:
+        super().__init__(str(error))
+        self.side = side
+
+
+def side_by_side(
+    sides: Mapping[str, Environment], plan: Plan, settings: Settings, *, patience: float = PATIENCE
+) -> dict[str, Run]:
+    """Measure the same in a fresh worker of each, in this order: on a CPU in turns, on a GPU one after the other.
+
+    A neighbour on the other thread of a core halves its speed, for moments: between two launches of the same that
+    makes a tenth, between two steps next to nothing. Raises SideFailed.
+    """
+    if len(sides) > 1 and settings.device != "cpu":
+        return {
+            side: side_by_side({side: row}, plan, settings, patience=patience)[side]
+            for side, row in sides.items()
+        }
+    workers: dict[str, Worker] = {}
+    with contextlib.ExitStack() as stack:
+        try:
+            for side, row in sides.items():
+                started = Worker(row, log=log(side), variables=settings.variables(), patience=patience)
+                workers[side] = stack.enter_context(started)
+            if len(sides) == 1:
+                return {side: measure(workers[side], plan, settings)}
+            runs = in_turns(list(workers.values()), plan, settings, turn=TURN)
+        except WorkerError as error:
+            failing = next((name for name, one in workers.items() if one is error.worker), side)
+            raise SideFailed(failing, error) from None
+    return dict(zip(sides, runs, strict=True))
+
+
+def log(side: str) -> Path:
+    return LOGS / f"side-{slug(side)}.log"
 
 
 def in_turns(workers: Sequence[Worker], plan: Plan, settings: Settings, *, turn: int) -> list[Run]:

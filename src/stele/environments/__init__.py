@@ -41,6 +41,13 @@ def place(row: Environment) -> tuple[bool, bool, str]:
     return not living, row.framework == "keras", row.name
 
 
+def own() -> list[str]:
+    """The rows that the user described, in the folder that STELE_ENVIRONMENTS names."""
+    return [
+        row.name for path in folders()[1:] for row in rows().values() if (path / f"{row.name}.toml").exists()
+    ]
+
+
 def names() -> tuple[str, ...]:
     """The described environments, in the order in which tables show them."""
     return tuple(rows())

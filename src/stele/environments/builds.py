@@ -39,7 +39,8 @@ def folder(environment: Environment) -> Path | None:
 def command(environment: Environment) -> tuple[str, ...]:
     """What starts its worker."""
     if environment.command is not None:
-        return environment.command
+        own = str(python(environment)) if environment.lock is not None else sys.executable
+        return tuple(part.replace("{python}", own) for part in environment.command)
     return (sys.executable if environment.python is None else str(python(environment)), *MODULE)
 
 

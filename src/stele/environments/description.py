@@ -4,7 +4,7 @@
     framework       the module of ``stele_worker.frameworks`` and ``stele_worker.recipes.<task>``
     imports         top-level modules that must import
     variables       environment variables of its worker; {folder} is where the environment was built
-    command         what starts its worker, if not ``python -m stele_worker``
+    command         what starts its worker, if not ``python -m stele_worker``; {python} is the built interpreter
     python          interpreters to build it with, such as ==3.8.*; without it, the row lives in the host's own
     devices         cpu, cuda: what it can compute on; without it, all
     precisions      fp32, tf32, bf16: what it can compute in; without it, all

@@ -8,10 +8,8 @@ are no pair: their launches are compared by Mann and Whitney's test, and what wa
 slower by the whole margin to be called so.
 """
 
-import hashlib
 import json
 import math
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -40,13 +38,6 @@ def place(run: Run) -> Path:
     return Path(f"{slug(run.environment)}-{run.task}-{run.phase}-{how}.json")
 
 
-def machine_name(facts: dict[str, Any]) -> str:
-    """What a machine is called: its processor, and a hash of all that must be equal."""
-    known = machine.fingerprint(facts)
-    words = re.sub(r"[^a-z0-9]+", "-", str(known["processor"] or "machine").lower()).strip("-")
-    return f"{words}-{hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:8]}"
-
-
 def facts(runs: Sequence[Run]) -> dict[str, Any]:
     """All that two measurements must have in common, but for the releases of the framework and of what it brings."""
     run = runs[0]
@@ -71,7 +62,7 @@ def launch(run: Run) -> dict[str, Any]:
 
 def save(runs: Sequence[Run], folder: Path = FOLDER) -> Path:
     """Write launches of one test as a candidate, a line for each."""
-    path = folder / machine_name(runs[0].machine) / CANDIDATES / place(runs[0])
+    path = folder / machine.title(runs[0].machine) / CANDIDATES / place(runs[0])
     lines = ",\n".join(f"  {json.dumps(launch(run))}" for run in runs)
     head = json.dumps({"format": FORMAT, **facts(runs)}, indent=1)[:-2]
     files.write_text(path, f'{head},\n "launches": [\n{lines}\n ]\n}}\n')
@@ -95,7 +86,7 @@ def promote(names: Sequence[str], folder: Path = FOLDER) -> list[Path]:
 def compare(runs: Sequence[Run], margins: dict[str, float], folder: Path = FOLDER) -> list[Verdict]:
     """A Verdict for each metric; one of UNKNOWN, which names the fact, where there is nothing to compare with."""
     run = runs[0]
-    path = folder / machine_name(run.machine) / place(run)
+    path = folder / machine.title(run.machine) / place(run)
     if not path.exists():
         return [unknown(run, absence(run, folder))]
     known = read(path)

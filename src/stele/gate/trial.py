@@ -1,9 +1,7 @@
 """A trial: what is compared with what, and how; and one launch of it."""
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from stele import machine, measure
@@ -12,12 +10,11 @@ from stele.errors import SteleError
 from stele.gate.conditions import Watch
 from stele.gate.metrics import Metric
 from stele.gate.record import Entry, Record
+from stele.measure import SideFailed, side_by_side
 from stele.run import Run
 from stele.settings import Settings
-from stele.worker import Worker, WorkerError
 
 ATTEMPTS = 2  # at a launch: what fails once may be chance, twice it is broken
-TURN = 1  # steps
 PATIENCE = 180.0  # seconds without a sign of life
 
 
@@ -64,14 +61,6 @@ class Trial:
         return [cell for cell in self.cells if self.absences(cell) == (None, None)]
 
 
-class ArmFailed(Exception):
-    """The worker of ``arm`` failed."""
-
-    def __init__(self, arm: str, error: WorkerError) -> None:
-        super().__init__(str(error))
-        self.arm = arm
-
-
 def launched(trial: Trial, cell: Cell, arms: Sequence[str], settings: Settings, scale: str) -> Entry:
     """A fresh process for each arm, measured in this order; where one fails, all are tried once more."""
     watch, runs = Watch(settings), None
@@ -79,8 +68,8 @@ def launched(trial: Trial, cell: Cell, arms: Sequence[str], settings: Settings, 
     while runs is None and max(map(len, failures.values())) < ATTEMPTS:
         try:
             runs = measured(trial, cell, arms, settings, scale)
-        except ArmFailed as error:
-            failures[error.arm].append(str(error))
+        except SideFailed as error:
+            failures[error.side].append(str(error))
     if runs is None and len(arms) > 1:  # whose fault it is: does each work alone?
         for arm in arms:
             if not failures[arm]:
@@ -95,32 +84,9 @@ def launched(trial: Trial, cell: Cell, arms: Sequence[str], settings: Settings, 
 
 
 def measured(trial: Trial, cell: Cell, arms: Sequence[str], settings: Settings, scale: str) -> dict[str, Run]:
-    """On a CPU in turns, step by step, so that all arms see the same machine; on a GPU one after the other.
-
-    A neighbour on the other thread of a core halves its speed, for a moment: between two launches of the same that
-    makes a tenth, between two steps next to nothing.
-    """
-    if len(arms) > 1 and settings.device != "cpu":
-        return {arm: measured(trial, cell, [arm], settings, scale)[arm] for arm in arms}
     fields, _ = measure.inputs(cell.task)
     plan = measure.Plan(task=cell.task, phase=cell.phase, scale=scale, **fields)
-    workers: dict[str, Worker] = {}
-    with contextlib.ExitStack() as stack:
-        try:
-            for arm in arms:
-                workers[arm] = stack.enter_context(worker(trial, arm, settings))
-            if len(arms) == 1:
-                return {arms[0]: measure.measure(workers[arms[0]], plan, settings)}
-            runs = measure.in_turns(list(workers.values()), plan, settings, turn=TURN)
-        except WorkerError as error:
-            failing = next((name for name, one in workers.items() if one is error.worker), arm)
-            raise ArmFailed(failing, error) from None
-    return dict(zip(arms, runs, strict=True))
-
-
-def worker(trial: Trial, arm: str, settings: Settings) -> Worker:
-    log = Path(".stele/logs") / f"gate-{arm}.log"
-    return Worker(trial.arm(arm), log=log, variables=settings.variables(), patience=trial.patience)
+    return side_by_side({arm: trial.arm(arm) for arm in arms}, plan, settings, patience=trial.patience)
 
 
 def failed(entry: Entry) -> dict[str, str]:

@@ -1,0 +1,64 @@
+"""The frameworks whose releases are followed, each with the row that a release of it is measured in."""
+
+import dataclasses
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from stele import environments
+from stele.environments import Environment, pins
+from stele.errors import SteleError
+
+# by branch of the ledger; a row of the user's own is followed under its name
+ROWS = {
+    "torch": "torch",
+    "jax": "jax",
+    "tensorflow-cpu": "tensorflow",
+    "keras": "keras-tensorflow",
+    "paddlepaddle": "paddle",
+    "mxnet": "mxnet-gluon",
+}
+
+
+def tracked() -> dict[str, str]:
+    return {**ROWS, **{name: name for name in environments.own() if environments.load(name).requirements}}
+
+
+def row(framework: str) -> Environment:
+    """Raises SteleError, with the nearest name, if it is not followed."""
+    if framework in tracked():
+        return environments.load(tracked()[framework])
+    raise SteleError(environments.unknown("framework", framework, tracked()))
+
+
+def package(row: Environment) -> str:
+    """The package that makes the row: its first requirement."""
+    return Requirement(next(iter(row.requirements))).name
+
+
+def packages(row: Environment) -> list[str]:
+    return [Requirement(text).name for text in row.requirements]
+
+
+def of_tag(tag: str) -> str:
+    """The framework of a tag such as ``tensorflow-cpu-2.21.0``. Raises SteleError if there is none."""
+    known = [framework for framework in tracked() if tag.startswith(f"{framework}-")]
+    if not known:
+        raise SteleError(environments.unknown("framework", tag.rpartition("-")[0], tracked()))
+    return max(known, key=len)
+
+
+def environment(tag: str, requirements: str) -> Environment:
+    """What to measure a release in: its framework's row with what the ledger requires, and an interpreter."""
+    base = row(of_tag(tag))
+    text = f"{base.name}@{' '.join(requirements.split())}"
+    found = pins.environment(text, list(environments.rows().values()))
+    assert found is not None  # a row that is named
+    return dataclasses.replace(found, name=tag, label=tag)
+
+
+def built_by_asv(tag: str, interpreter: Path) -> Environment:
+    """The same in an interpreter that has the release already."""
+    base = row(of_tag(tag))
+    command = (str(interpreter), "-m", "stele_worker")
+    return dataclasses.replace(base, name=tag, label=tag, python=None, lock=None, command=command)

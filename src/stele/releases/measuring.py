@@ -1,0 +1,118 @@
+"""Releases of one framework measured side by side: they take turns, so that one line shows them and not the hours.
+
+Steps are told apart within a launch, where releases follow one another step by step. What a release takes is what the
+anchor takes, times that ratio; the anchor is a release that is known on this machine already, and keeps its number, so
+that a line goes on tomorrow where it is today. All else is the median of the launches.
+"""
+
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from stele import measure, store
+from stele.environments import Environment
+from stele.gate.metrics import METRICS, neighbours, step
+from stele.gate.trial import Cell
+from stele.measure import SideFailed
+from stele.run import Run
+from stele.settings import Settings
+
+RUNS = Path(".stele/releases")  # the raw outcome of every launch
+MOST = 8  # releases side by side: as many processes
+ATTEMPTS = 2
+
+Say = Callable[[str], object]
+Numbers = dict[str, float]  # by metric, as asv_benchmarks calls them
+
+
+class Outcome(NamedTuple):
+    """What came of a release's launches of one cell: its numbers, or why it has none."""
+
+    numbers: Numbers
+    complaint: str | None = None
+
+
+def groups(releases: Sequence[Environment]) -> Iterator[list[Environment]]:
+    """As many at a time as fit beside the anchor, of about the same size."""
+    count = math.ceil(len(releases) / (MOST - 1))
+    for number in range(count):
+        yield list(releases[number::count])
+
+
+def compared(
+    releases: Sequence[Environment],
+    anchor: tuple[Environment, float] | None,
+    cell: Cell,
+    settings: Settings,
+    *,
+    scale: str,
+    launches: int,
+    say: Say,
+) -> dict[str, Outcome]:
+    """Each release's numbers of one cell, by name. ``anchor`` is a release that takes so many seconds a step."""
+    rows = [*releases, *([anchor[0]] if anchor else [])]
+    found, failed = rotations(rows, cell, settings, scale=scale, launches=launches, say=say)
+    names = [row.name for row in releases if found.get(row.name)]
+    reference = anchor[0].name if anchor and found.get(anchor[0].name) else next(iter(names), "")
+    known = anchor[1] if anchor and reference == anchor[0].name else None
+    outcomes = {name: Outcome(numbers(found, name, reference, known)) for name in names}
+    return {**{name: Outcome({}, why) for name, why in failed.items()}, **outcomes}
+
+
+def rotations(
+    rows: Sequence[Environment], cell: Cell, settings: Settings, *, scale: str, launches: int, say: Say
+) -> tuple[dict[str, list[Run]], dict[str, str]]:
+    """The Runs of each release, launch by launch, and why some have none. One that fails twice is left out."""
+    fields, _ = measure.inputs(cell.task)
+    plan = measure.Plan(task=cell.task, phase=cell.phase, scale=scale, **fields)
+    found: dict[str, list[Run]] = {row.name: [] for row in rows}
+    failures: dict[str, list[str]] = {row.name: [] for row in rows}
+    number = 0
+    while number < launches and (working := [row for row in rows if len(failures[row.name]) < ATTEMPTS]):
+        random.Random(f"{cell} {number}").shuffle(working)
+        try:
+            runs = measure.side_by_side({row.name: row for row in working}, plan, settings)
+        except SideFailed as error:
+            failures[error.side].append(str(error))
+            continue
+        for name, run in runs.items():
+            store.save(run, RUNS)
+            found[name].append(run)
+        number += 1
+        say(f"{cell}: launch {number} of {launches}, {len(runs)} releases side by side")
+    given_up = {name: said[-1] for name, said in failures.items() if len(said) >= ATTEMPTS}
+    return {name: runs for name, runs in found.items() if name not in given_up}, given_up
+
+
+def numbers(found: dict[str, list[Run]], name: str, reference: str, known: float | None) -> Numbers:
+    """The metrics of one release; the step by way of the reference, whose seconds are ``known`` or measured now."""
+    runs = found[name]
+    values = {
+        metric.name.replace("-", "_"): median(told)
+        for metric in METRICS
+        if metric.name != "step"
+        and (told := [value for run in runs if (value := metric.of(run)) is not None])
+    }
+    anchor = median(step(run) for run in found[reference]) if known is None else known
+    return {"step": anchor * math.exp(ratio(found[reference], runs)), **values}
+
+
+def ratio(old: Sequence[Run], new: Sequence[Run]) -> float:
+    """The median of log(new) - log(old), of launches that took turns; else of all."""
+    pairs = list(zip(old, new, strict=True))
+    if all(run.plan.get("turn") for pair in pairs for run in pair):
+        return median(neighbours(*pair) for pair in pairs)
+    return math.log(median(map(step, new)) / median(map(step, old)))
+
+
+def error(row: Environment, cell: Cell, settings: Settings, *, scale: str) -> float | None:
+    """The error, a fraction, after training from seed 0; None where labels mean nothing."""
+    fields, _ = measure.inputs(cell.task)
+    plan = measure.Plan(task=cell.task, phase="train", scale=scale, **fields)
+    run = measure.side_by_side({row.name: row}, plan, replace(settings, seed=0))[row.name]
+    store.save(run, RUNS)
+    return None if run.accuracy is None else 1 - run.accuracy

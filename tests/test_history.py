@@ -1,0 +1,207 @@
+"""Numbers of releases: measured side by side, written as asv writes them, and read by asv itself."""
+
+import dataclasses
+import json
+import math
+import re
+import time
+
+import pytest
+
+from stele import environments, measure
+from stele.gate.trial import Cell
+from stele.measure import SideFailed
+from stele.releases import campaign, frameworks, history, ledger, measuring, trend
+from stele.releases.campaign import Wanted
+from stele.releases.index import Release
+from stele.settings import Settings
+from stele.worker import WorkerError
+
+FOUR = [f"1.{number}" for number in range(1, 5)]
+TAGS = [f"abacus-{name}" for name in FOUR]
+CELL = "gru infer tuned"
+
+
+@pytest.fixture
+def abacus(row, monkeypatch, tmp_path):
+    """A ledger of four releases of abacus, and a home without an asv."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    row("abacus", absent={"gru train": "it only infers", "cnn": "no images"})
+    path = environments.folders()[1] / "abacus.toml"
+    path.write_text('python = ">=3.10"\n' + path.read_text() + '[requirements]\n"abacus" = "the framework"\n')
+    environments.rows.cache_clear()
+    releases = [
+        Release("abacus", name, f"2024-01-0{number}T00:00:00+00:00") for number, name in enumerate(FOUR, 1)
+    ]
+    ledger.add("abacus", frameworks.row("abacus"), releases)
+
+
+@pytest.fixture
+def machine(abacus, run, monkeypatch):
+    """machine(factors) -> a list of what was measured together; a release is slower by its factor, others fail."""
+    measured = []
+    monkeypatch.setattr(measure, "inputs", lambda task: ({"data": None, "data_origin": {}}, None))
+    monkeypatch.setattr(campaign.builds, "make", lambda row: True)
+
+    def machine(factors, speed=1.0):
+        def side_by_side(sides, plan, settings, **_):
+            measured.append(sorted(sides))
+            for side in sides:
+                if side not in factors:
+                    raise SideFailed(side, WorkerError(f"'{side}' crashed"))
+            return {side: slowed(run, side, speed * factors[side], plan) for side in sides}
+
+        monkeypatch.setattr(measure, "side_by_side", side_by_side)
+        return measured
+
+    return machine
+
+
+def slowed(run, side, factor, plan):
+    return dataclasses.replace(
+        run,
+        when=f"2026-01-01T00:00:00.{time.monotonic_ns() % 10**6:06}",
+        environment=side,
+        task=plan.task,
+        phase=plan.phase,
+        plan={"turn": 1},
+        seconds=tuple(factor * second for second in run.seconds),
+    )
+
+
+def wanted(**fields):
+    known = {
+        "cells": (Cell("gru", "train"), Cell("gru", "infer")),
+        "settings": Settings(device="cpu", threads=1),
+        "launches": 3,
+        "scale": "gate",
+        "error": None,
+        "deadline": time.monotonic() + 60,
+        "say": lambda line: None,
+    }
+    return Wanted(**{**known, **fields})
+
+
+def steps():
+    return {tag: (history.numbers(tag, history.here()) or {}).get("step", {}).get(CELL) for tag in TAGS}
+
+
+def test_releases_are_measured_together_and_once(machine):
+    measured = machine(dict(zip(TAGS, [1.0, 1.0, 1.1, 1.1], strict=True)))
+    assert campaign.measured(TAGS, wanted())
+    assert measured == [TAGS] * 3
+    assert steps() == pytest.approx(dict(zip(TAGS, [0.01, 0.01, 0.011, 0.011], strict=True)), rel=1e-6)
+    assert campaign.measured(TAGS, wanted())
+    assert len(measured) == 3
+
+
+def test_a_line_goes_on_where_it_was_though_the_machine_became_slower(machine):
+    machine(dict.fromkeys(TAGS, 1.0))
+    campaign.measured(TAGS[:2], wanted())
+    measured = machine({**dict.fromkeys(TAGS, 1.0), TAGS[3]: 1.05}, speed=1.5)
+    del measured[:]
+    campaign.measured(TAGS, wanted())
+    assert measured == [[TAGS[0], *TAGS[2:]]] * 3  # the oldest is the anchor
+    assert steps() == pytest.approx(dict(zip(TAGS, [0.01, 0.01, 0.01, 0.0105], strict=True)), rel=1e-6)
+
+
+def test_a_release_that_fails_costs_only_itself(machine):
+    measured = machine(dict.fromkeys(TAGS[:1] + TAGS[2:], 1.0))
+    campaign.measured(TAGS, wanted())
+    assert [tag for tag, value in steps().items() if value is None] == [TAGS[1]]
+    count = len(measured)
+    campaign.measured(TAGS, wanted())
+    assert len(measured) == count  # and is not tried again
+
+
+def test_a_release_that_cannot_be_built_is_on_record(machine, monkeypatch):
+    def make(row):
+        if row.name == TAGS[0]:
+            raise campaign.SteleError("no solution")
+        return True
+
+    machine(dict.fromkeys(TAGS, 1.0))
+    monkeypatch.setattr(campaign.builds, "make", make)
+    assert campaign.measured(TAGS, wanted())
+    metrics = history.numbers(TAGS[1], history.here())
+    assert history.numbers(TAGS[0], history.here()) == {metric: {} for metric in metrics}
+
+
+def test_when_the_time_is_up_the_rest_waits(machine):
+    measured = machine(dict.fromkeys(TAGS, 1.0))
+    assert not campaign.measured(TAGS, wanted(deadline=0.0))
+    assert measured == []
+
+
+def test_more_than_eight_are_measured_in_groups_beside_the_anchor():
+    rows = list(range(20))
+    groups = list(measuring.groups(rows))
+    assert [len(group) for group in groups] == [7, 7, 6]
+    assert sorted(row for group in groups for row in group) == rows
+
+
+def test_a_damaged_file_is_named_and_set_aside(machine, capsys):
+    machine(dict.fromkeys(TAGS, 1.0))
+    campaign.measured(TAGS, wanted())
+    path = history.file(TAGS[0], history.here())
+    path.write_text('{"results": [')
+    assert history.numbers(TAGS[0], history.here()) is None
+    assert re.search(r"is damaged .* set aside as \w+-virtualenv-py[\d.]+\.damaged", capsys.readouterr().err)
+    assert not path.exists() and path.with_suffix(".damaged").exists()
+
+
+def test_another_machine_is_another_line(machine, monkeypatch):
+    machine(dict.fromkeys(TAGS, 1.0))
+    campaign.measured(TAGS, wanted())
+    monkeypatch.setattr("stele.machine.processor", lambda: "Abacus 3000")
+    assert set(steps().values()) == {None}
+
+
+def test_asv_tracks_what_stele_measures():
+    found = {benchmark["name"]: benchmark for benchmark in history.benchmarks()}
+    assert set(found) == {
+        f"recipes.track_{name}"
+        for name in ("step", "first_step", "import", "host_memory", "device_memory", "error")
+    }
+    step = found["recipes.track_step"]
+    assert (step["unit"], step["version"], step["type"]) == ("seconds", "1", "track")
+    assert step["param_names"] == ["task", "phase", "mode"]
+    assert history.named(step)[:3] == ["cnn train tuned", "cnn train as-shipped", "cnn infer tuned"]
+
+
+def test_asv_publishes_a_line_over_releases_and_its_step(machine, tmp_path, monkeypatch):
+    ledger.add(
+        "abacus",
+        frameworks.row("abacus"),
+        [Release("abacus", f"1.{number}", f"2024-02-0{number}T00:00:00+00:00") for number in range(5, 9)],
+    )
+    tags = ledger.tags("abacus")
+    machine({tag: 1.0 if number < 4 else 1.2 for number, tag in enumerate(tags)})
+    campaign.measured(tags, wanted())
+    site = tmp_path / "site"
+    history.publish(site)
+    lines = dict(trend.lines(site))
+    line = lines["track_step gru infer tuned, abacus"]
+    assert line.releases == tags
+    assert line.values == pytest.approx([0.01] * 4 + [0.012] * 4, rel=1e-6)
+    monkeypatch.setattr(trend, "seconded", lambda found: [[4] for _ in found])
+    risen = [rise for rise in trend.rises(site) if rise.line == "track_step gru infer tuned, abacus"]
+    assert [rise.sentence for rise in risen] == [
+        "track_step gru infer tuned, abacus: +20.0 % at abacus-1.5, from 0.01 to 0.012; Otava agrees"
+    ]
+    report = trend.markdown(risen, ["abacus-1.5"])
+    assert report.startswith("# 1 steps in 1 releases\n") and "## New\n- track_step" in report
+    assert "## Known" in trend.markdown(risen, [])
+
+
+def test_what_asv_writes_and_what_stele_writes_have_one_name(machine):
+    machine(dict.fromkeys(TAGS, 1.0))
+    campaign.measured(TAGS[:1], wanted())
+    [path] = [path for path in history.RESULTS.glob("*/*.json") if path.name != "machine.json"]
+    content = json.loads(path.read_text())
+    assert content["env_name"] == history.here().environment
+    assert content["params"]["machine"] == path.parent.name
+    assert set(content["params"]) == {"machine", "os", "arch", "cpu", "num_cpu", "ram", "python"}
+    value = content["results"]["recipes.track_error"][0]
+    assert value is None or all(math.isnan(number) for number in value)
