@@ -6,7 +6,7 @@ import queue
 import signal
 import time
 
-KINDS = {"progress", "result", "error"}
+KINDS = {"progress", "pause", "result", "error"}
 
 
 class Conversation:
@@ -49,6 +49,9 @@ class Conversation:
                 yield kind, value
                 return
             yield time.monotonic(), value
+
+    def go(self, number):
+        self.say(json.dumps({"id": number, "go": True}))
 
     def ask(self, verb, **fields):
         """The result of a request."""

@@ -197,6 +197,29 @@ def test_inference_answers_with_its_durations_and_nothing_else(configured, row, 
     assert outcome["warmup"] <= WARMUP["most"]
 
 
+@pytest.mark.parametrize("phase", ["train", "infer"])
+def test_a_worker_in_turns_waits_before_each_of_its_own(configured, row, data, phase):
+    computes(row, "gru", phase)
+    number, pauses = configured.request(phase, **measurement(row, "gru", data, WARMUP), turn=2), []
+    while (heard := configured.hear())[1] != "result":
+        if heard[1] == "pause":
+            pauses.append(heard)
+            configured.go(number)
+    steps = len(heard[2]["seconds"])
+    assert pauses == [(number, "pause", {"done": done}) for done in range(0, steps, 2)]
+
+
+def test_in_a_pause_nothing_else_can_be_asked(configured, row, data):
+    computes(row, "gru", "infer")
+    number = configured.request("infer", **measurement(row, "gru", data, WARMUP), turn=1)
+    assert configured.hear() == (number, "pause", {"done": 0})
+    configured.say('{"id": 9, "verb": "hello"}')
+    _, kind, error = configured.hear()
+    assert kind == "error"
+    assert "hello" in whole(error)["message"]
+    assert configured.ask("hello")["protocol"] == protocol.VERSION
+
+
 @pytest.mark.parametrize("name", TASKS)
 def test_training_answers_with_a_loss_for_every_step(configured, row, data, name):
     computes(row, name, "train")

@@ -4,14 +4,16 @@ import argparse
 import json
 import sys
 import time
+from datetime import date
 from pathlib import Path
 from typing import Any
 
+from stele import machine, page
 from stele.commands.gate import chosen, say, seconds
 from stele.environments import Environment
 from stele.errors import SteleError
 from stele.gate.trial import Cell
-from stele.releases import campaign, frameworks, history, index, ledger, measuring
+from stele.releases import campaign, frameworks, history, index, ledger, measuring, trend
 from stele.releases.campaign import Wanted
 from stele.releases.index import IndexUnavailable, Release
 from stele.settings import MALLOC, Settings
@@ -39,6 +41,10 @@ def add(commands: Any) -> None:
     verb.add_argument("--again", action="store_true", help="what is known already, too")
     how(verb)
     verb.set_defaults(command=run)
+    verb = verbs.add_parser("report", help="publish the site, and list its lines and their steps")
+    verb.add_argument("--site", type=Path, default=".stele/asv/html", metavar="FOLDER", help="%(default)s")
+    verb.add_argument("--write", type=Path, metavar="PAGE", help="put the table between the page's markers")
+    verb.set_defaults(command=report)
     verb = verbs.add_parser(
         "measure", help="measure a release that is installed already, as asv_benchmarks does"
     )
@@ -137,6 +143,18 @@ def run(arguments: argparse.Namespace) -> int:
     for text in found:
         done &= campaign.measured(ledger.span(text)[-arguments.last :], what, again=arguments.again)
     return 0 if done else 3
+
+
+def report(arguments: argparse.Namespace) -> int:
+    """Print the table, or write it. Returns 0."""
+    history.publish(arguments.site)
+    facts, found = machine.facts(), trend.overview(arguments.site)
+    where = f"On {facts['processor']}, {facts['processors']} processors, {facts['system']}; {date.today()}."
+    if arguments.write:
+        page.fill(arguments.write, f"{where} One thread, the steady allocator.\n\n{found}")
+    else:
+        print(found)
+    return 0
 
 
 def installed(arguments: argparse.Namespace) -> int:

@@ -23,6 +23,7 @@ for series in json.load(sys.stdin):
 print(json.dumps(found))
 """
 REQUIREMENT = "apache-otava"
+LEAST = 0.03  # of a step that is told
 
 
 class Rise(NamedTuple):
@@ -37,8 +38,8 @@ class Rise(NamedTuple):
     @property
     def sentence(self) -> str:
         other = {None: "", True: "; Otava agrees", False: "; Otava sees none"}[self.seconded]
-        change = f"{100 * (self.after / self.before - 1):+.1f} %"
-        return f"{self.line}: {change} at {self.release}, from {self.before:.4g} to {self.after:.4g}{other}"
+        change = f"{percent(self.before, self.after)} at {self.release}"
+        return f"{self.line}: {change}, from {self.before:.4g} to {self.after:.4g}{other}"
 
 
 class Line(NamedTuple):
@@ -105,6 +106,49 @@ def lines(site: Path) -> Iterator[tuple[str, Line]]:
             line = of_graph(path, place, tags)
             if line.values:
                 yield f"{title(benchmark, place)}, {branch(str(path))}", line
+
+
+class Step(NamedTuple):
+    """From one release to the next a line changed its level, up or down."""
+
+    release: str
+    before: float
+    after: float
+
+
+def steps(line: Line) -> list[Step]:
+    """Where asv's detection sees a level end and another begin; what is smaller than LEAST is none."""
+    from asv.step_detect import detect_steps
+
+    levels = detect_steps(line.values)
+    pairs = [(after[0], before[2], after[2]) for before, after in itertools.pairwise(levels)]
+    found = [Step(line.releases[place], before, after) for place, before, after in pairs]
+    return [step for step in found if abs(step.after / step.before - 1) > LEAST]
+
+
+def overview(site: Path) -> str:
+    """A table: each line's ends, and its steps."""
+    head = ["line", "releases", "first", "last", "change", "steps"]
+    rows = [head, ["---"] * len(head)]
+    for name, line in lines(site):
+        first, last = line.values[0], line.values[-1]
+        told = "; ".join(f"{one.release} {percent(one.before, one.after)}" for one in steps(line))
+        ends = f"{line.releases[0]} to {line.releases[-1]}"
+        rows.append(
+            [
+                name,
+                f"{len(line.values)}, {ends}",
+                f"{first:.4g}",
+                f"{last:.4g}",
+                percent(first, last),
+                told or "none",
+            ]
+        )
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def percent(before: float, after: float) -> str:
+    return f"{100 * (after / before - 1):+.1f} %" if before else "from 0"
 
 
 def seconded(found: Sequence[Line]) -> list[list[int]] | None:
