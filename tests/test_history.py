@@ -4,10 +4,14 @@ import dataclasses
 import json
 import math
 import re
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
+from stele import __main__ as door
 from stele import environments, measure
 from stele.gate.trial import Cell
 from stele.measure import SideFailed
@@ -118,7 +122,7 @@ def test_a_release_that_fails_costs_only_itself(machine):
 def test_a_release_that_cannot_be_built_is_on_record(machine, monkeypatch):
     def make(row):
         if row.name == TAGS[0]:
-            raise campaign.SteleError("no solution")
+            raise campaign.Unsolvable("no solution")
         return True
 
     machine(dict.fromkeys(TAGS, 1.0))
@@ -126,6 +130,18 @@ def test_a_release_that_cannot_be_built_is_on_record(machine, monkeypatch):
     assert campaign.measured(TAGS, wanted())
     metrics = history.numbers(TAGS[1], history.here())
     assert history.numbers(TAGS[0], history.here()) == {metric: {} for metric in metrics}
+
+
+def test_a_release_that_could_not_be_built_today_is_tried_again(machine, monkeypatch):
+    def make(row):
+        raise campaign.SteleError("the package index did not answer")
+
+    measured = machine(dict.fromkeys(TAGS, 1.0))
+    with monkeypatch.context() as patch:
+        patch.setattr(campaign.builds, "make", make)
+        campaign.measured(TAGS, wanted())
+    campaign.measured(TAGS, wanted())
+    assert measured == [TAGS] * 3
 
 
 def test_when_the_time_is_up_the_rest_waits(machine):
@@ -193,6 +209,94 @@ def test_asv_publishes_a_line_over_releases_and_its_step(machine, tmp_path, monk
     report = trend.markdown(risen, ["abacus-1.5"])
     assert report.startswith("# 1 steps in 1 releases\n") and "## New\n- track_step" in report
     assert "## Known" in trend.markdown(risen, [])
+
+
+def test_steps_are_told_up_and_down():
+    values = [1.0, 1.01, 1.0, 1.2, 1.2, 1.21, 0.9, 0.9, 0.9]
+    found = trend.steps(trend.Line([f"abacus-1.{number}" for number in range(9)], values))
+    assert [(step.release, round(step.after / step.before, 2)) for step in found] == [
+        ("abacus-1.3", 1.2),
+        ("abacus-1.6", 0.75),
+    ]
+
+
+def test_otava_is_asked_and_may_be_missing(monkeypatch):
+    line = trend.Line(TAGS, [1.0, 1.0, 2.0, 2.0])
+    asked = []
+
+    def start(*arguments, text):
+        asked.append(json.loads(text))
+        return subprocess.CompletedProcess(arguments, 0, stdout="[[2]]")
+
+    monkeypatch.setattr(trend, "start", start)
+    assert trend.seconded([line]) == [[2]] and asked == [[line.values]]
+    assert trend.agrees(line, TAGS[2], [2]) and not trend.agrees(line, TAGS[0], [2])
+    monkeypatch.setattr(trend, "start", lambda *_, text: subprocess.CompletedProcess([], 1, stdout=""))
+    assert trend.seconded([line]) is None
+    assert trend.seconded([]) == []
+
+
+# the commands
+
+
+OPTIONS = ["--task=gru", "--phase=infer", "--launches=2"]
+
+
+def test_the_command_measures_and_lists(machine, capsys):
+    measured = machine(dict.fromkeys(TAGS, 1.0))
+    assert door.main(["releases", "run", "abacus-1.1..abacus-1.4", *OPTIONS]) == 0
+    assert measured == [TAGS[1:]] * 2
+    assert door.main(["releases", "list", "abacus"]) == 0
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first.split()[:2] == ["abacus-1.1", "2024-01-01"] and "numbers" not in first
+    assert second.endswith("4 numbers")
+
+
+def test_the_command_says_when_the_time_was_too_short(machine):
+    machine(dict.fromkeys(TAGS, 1.0))
+    assert door.main(["releases", "run", "abacus", *OPTIONS, "--budget=0s"]) == 3
+
+
+def test_an_unknown_release_shows_the_nearest(machine, capsys):
+    machine({})
+    assert door.main(["releases", "run", "abacus-1.9", *OPTIONS]) == 2
+    assert "Unknown release 'abacus-1.9'. Did you mean abacus-1." in capsys.readouterr().err
+
+
+def test_what_asv_installed_is_measured_and_printed(machine, capsys):
+    machine(dict.fromkeys(TAGS, 1.1))
+    commit, _ = ledger.commit(TAGS[0])
+    assert door.main(["releases", "measure", commit, "--python", sys.executable, *OPTIONS]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["step"] == {CELL: pytest.approx(0.011, rel=1e-6)}
+    assert door.main(["releases", "measure", "abacus-9", "--python", sys.executable, *OPTIONS]) == 2
+
+
+def test_a_night_measures_what_is_new_and_says_what_rose(machine, capsys, monkeypatch, tmp_path):
+    known = [
+        Release("abacus", name, f"2024-01-0{number}T00:00:00+00:00") for number, name in enumerate(FOUR, 1)
+    ]
+    monkeypatch.setattr("stele.commands.releases.index.releases", lambda package, prereleases=False: known)
+    monkeypatch.setattr(trend, "seconded", lambda found: None)
+    machine(dict(zip(TAGS, [1.0, 1.0, 1.2, 1.2], strict=True)))
+    night = ["nightly", "abacus", *OPTIONS, f"--site={tmp_path / 'site'}"]
+    assert door.main(night) == 1
+    out = capsys.readouterr().out
+    assert "track_step gru infer tuned, abacus: +20.0 % at abacus-1.3" in out
+    assert "4 releases measured, 1 steps." in out
+    assert (tmp_path / "site" / "index.html").exists() and Path(".stele/nightly.md").exists()
+    assert door.main(night) == 0  # what is known does not alarm again
+    assert "0 releases measured, 0 steps." in capsys.readouterr().out
+
+
+def test_the_history_is_a_page(machine, tmp_path, capsys):
+    machine(dict(zip(TAGS, [1.0, 1.0, 0.8, 0.8], strict=True)))
+    door.main(["releases", "run", "abacus", *OPTIONS])
+    page = tmp_path / "page.md"
+    page.write_text("# History\n<!-- generated by: stele -->\n<!-- end of what is generated -->\n")
+    assert door.main(["releases", "report", f"--site={tmp_path / 'site'}", f"--write={page}"]) == 0
+    [line] = [line for line in page.read_text().splitlines() if "track_step" in line]
+    assert "| 4, abacus-1.1 to abacus-1.4 | 0.01 | 0.008 | -20.0 % | abacus-1.3 -20.0 % |" in line
 
 
 def test_what_asv_writes_and_what_stele_writes_have_one_name(machine):

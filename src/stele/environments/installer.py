@@ -9,6 +9,7 @@ from pathlib import Path
 
 from stele.errors import SteleError
 
+UNSOLVABLE = "No solution found"
 # what uv prints, and what to do about it
 FAILURES = (
     (
@@ -16,7 +17,7 @@ FAILURES = (
         "the disk is full. Free some space, or have STELE_CACHE name a folder elsewhere",
     ),
     ("Hash mismatch", "a package is not the one that the lock names. The index may have been tampered with"),
-    ("No solution found", "the requirements cannot be met together"),
+    (UNSOLVABLE, "the requirements cannot be met together"),
     ("not found in the package registry", "the index does not have it"),
     ("error sending request", "the package index did not answer. Is there a network?"),
     ("Failed to fetch", "the package index did not answer. Is there a network?"),
@@ -30,11 +31,17 @@ FAILURES = (
 LINES = 12  # of uv's own words
 
 
+class Unsolvable(SteleError):
+    """Requirements that cannot be met together: not today, and not tomorrow."""
+
+
 def uv(*arguments: str | Path, purpose: str, text: str | None = None) -> str:
     """Run uv and return what it prints. Raises SteleError: ``purpose``, the sentence, and uv's own words."""
     done = start(*arguments, text=text)
     if done.returncode:
-        raise SteleError(f"{purpose}: {sentence(done.stderr)}")
+        offline = "network" in done.stderr.lower()  # then there is no solution today
+        kind = Unsolvable if UNSOLVABLE in done.stderr and not offline else SteleError
+        raise kind(f"{purpose}: {sentence(done.stderr)}")
     return done.stdout
 
 

@@ -57,6 +57,10 @@ def link(environment: Environment, places: dict[str, Path], folder: Path) -> Non
 
 
 def clean(variables: dict[str, str]) -> dict[str, str]:
-    """This process's variables, but for what would lead a foreign interpreter into this one's packages."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
-    return {**kept, **variables}
+    """This process's variables, but for what would lead a foreign interpreter into this one's packages.
+
+    Or would keep it from writing its bytecode: each launch would compile its framework's sources anew, which makes most
+    of an import.
+    """
+    foreign = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
+    return {**{name: value for name, value in os.environ.items() if name not in foreign}, **variables}

@@ -1,11 +1,15 @@
 """Time and memory: pairs of launches, pass by pass, until every metric is decided or the time is up.
 
+Time and memory have launches of their own. What keeps launches alike in time, an allocator that keeps what it has
+freed, makes their memory differ by a third; as the C library comes, it differs by one in a hundred.
+
 The order of the cells within a pass, and of the arms within a pair, is drawn from the trial's seed and the number of
 the pass, so that a trial that was interrupted goes on as if it had not been.
 """
 
 import random
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from stele.gate import judgement
@@ -19,6 +23,7 @@ from stele.run import Run
 
 CHEAPEST = (("gru", "infer"), ("cnn", "infer"), ("gru", "train"))
 STEP = METRICS[0]
+SHORT = "smoke"  # the scale of launches for memory
 MEMORY = ("host-memory", "device-memory")
 DIFFERS = "OLD differs from OLD: something here changes that is not the release"
 UNTOLD = "OLD was not seen to be as fast as OLD: the machine is too busy, or the time was too short"
@@ -35,80 +40,114 @@ class Pair(NamedTuple):
     unfit: str | None  # why it does not count: a rule on conditions, never on what was measured
 
 
-Pairs = dict[Cell, list[Pair]]
+class Probe(NamedTuple):
+    """What a pair is launched for: the "time" of a cell, or its "memory"."""
+
+    cell: Cell
+    kind: str
+
+    def metrics(self, trial: Trial) -> list[Metric]:
+        return [one for one in trial.metrics if (one.name in MEMORY) == (self.kind == "memory")]
+
+    @property
+    def first_key(self) -> str:
+        """Of its entries in a record."""
+        return {"time": "pair", "memory": "memory"}[self.kind]
+
+    def launched(self, trial: Trial, arms: Sequence[str]) -> Entry:
+        """For memory a few steps do, and the allocator is the C library's own."""
+        if self.kind == "memory":
+            return launched(trial, self.cell, arms, replace(trial.settings, malloc="plain"), SHORT)
+        return launched(trial, self.cell, arms, trial.settings, trial.scale)
+
+
+Pairs = dict[Probe, list[Pair]]
 
 
 def timing(trial: Trial, record: Record, cells: list[Cell], say: Say, *, share: float = 1.0) -> list[Verdict]:
     """Measure until a share of the budget is spent; what is in the record is not measured again."""
-    pairs: Pairs = {cell: [] for cell in cells}
-    number = 0
+    pairs: Pairs = {probe: [] for probe in probes(trial, cells)}
+    number, own = 0, control(pairs)
     while active := wanting(trial, pairs):
         draw, before = random.Random(f"{trial.seed} {number}"), record.launches
         draw.shuffle(active)
-        for cell in active:
-            if trial.over(record, share) and record.get("pair", str(cell), number) is None:
+        for probe in active:
+            key = probe.first_key, str(probe.cell), number
+            if trial.over(record, share) and record.get(*key) is None:
                 return judged(trial, pairs, stopped=True)
-            pairs[cell].append(
-                pair(trial, record, cell, number, draw, controlled=cell == control(trial, cells))
-            )
+            pairs[probe].append(pair(trial, record, probe, key, draw, controlled=probe == own))
         number += 1
         if record.launches > before:  # what is remembered was told before
             say(progress(trial, record, pairs, number))
     return judged(trial, pairs, stopped=False)
 
 
-def control(trial: Trial, cells: Collection[Cell]) -> Cell | None:
-    """The cell that is measured OLD against OLD, too, in every pass: the cheapest. None for memory alone."""
-    if all(metric.name in MEMORY for metric in trial.metrics):
-        return None
-    return next((Cell(*cell) for cell in CHEAPEST if cell in cells), next(iter(cells), None))
+def probes(trial: Trial, cells: Iterable[Cell]) -> Iterator[Probe]:
+    """What has to be launched for the metrics that are judged."""
+    both = [Probe(cell, kind) for cell in cells for kind in ("time", "memory")]
+    return (probe for probe in both if probe.metrics(trial))
+
+
+def control(pairs: Collection[Probe]) -> Probe | None:
+    """What is measured OLD against OLD, too, in every pass: the cheapest. None for memory alone."""
+    timed = [probe for probe in pairs if probe.kind == "time"]
+    cheap = (Probe(Cell(*cell), "time") for cell in CHEAPEST)
+    return next((probe for probe in cheap if probe in timed), next(iter(timed), None))
 
 
 def pair(
-    trial: Trial, record: Record, cell: Cell, number: int, draw: random.Random, *, controlled: bool
+    trial: Trial,
+    record: Record,
+    probe: Probe,
+    key: tuple[str | int, ...],
+    draw: random.Random,
+    *,
+    controlled: bool,
 ) -> Pair:
     """One launch of each arm, in an order drawn at random."""
     arms = ["old", "new", *(["again"] if controlled else [])]
     draw.shuffle(arms)
 
     def launch() -> Entry:
-        return launched(trial, cell, arms, trial.settings, trial.scale)
+        return probe.launched(trial, arms)
 
-    entry = record.once("pair", str(cell), number, launch=launch)
+    entry = record.once(*key, launch=launch)
     runs = {arm: Run.from_dict(run) for arm, run in (entry["runs"] or {}).items()}
     for arm, run in runs.items():
         record.refuse_another_release(arm, run.versions)
     return Pair(runs, failed(entry), last(entry), Conditions(**entry["conditions"]).unfit)
 
 
-def wanting(trial: Trial, pairs: Pairs) -> list[Cell]:
-    """The cells of which more pairs may decide something; and the control's, as long as it is not told from itself."""
+def wanting(trial: Trial, pairs: Pairs) -> list[Probe]:
+    """Of what more pairs may decide something; and the control, as long as it is not told from itself."""
     found = judgement.judge(series(trial, sound(pairs)))
-    cells = [cell for cell in sound(pairs) if any(found[key].open for key in found if of(cell, key))]
-    own = control(trial, pairs)
-    if own is None or own not in sound(pairs) or own in cells:
-        return cells
-    return [*cells, own] if cells or controlled(pairs[own]).open else []
 
+    def undecided(probe: Probe) -> bool:
+        keys = [f"{probe.cell} {metric.name}" for metric in probe.metrics(trial)]
+        return any(found[key].open for key in keys if key in found)
 
-def of(cell: Cell, key: str) -> bool:
-    return key.startswith(f"{cell} ")
+    wanted = [probe for probe in sound(pairs) if undecided(probe)]
+    own = control(pairs)
+    if own is None or own not in sound(pairs) or own in wanted:
+        return wanted
+    return [*wanted, own] if wanted or controlled(pairs[own]).open else []
 
 
 def sound(pairs: Pairs) -> Pairs:
     """The cells in which every launch gave a Run, if at a second attempt."""
-    return {cell: of_cell for cell, of_cell in pairs.items() if not any(pair.failures for pair in of_cell)}
+    broken = {probe.cell for probe, found in pairs.items() if any(pair.failures for pair in found)}
+    return {probe: found for probe, found in pairs.items() if probe.cell not in broken}
 
 
 def series(trial: Trial, pairs: Pairs) -> dict[str, Series]:
     """Of each cell and metric, ``cnn train step``, the differences of the pairs that count."""
     found = {}
-    for cell, of_cell in pairs.items():
-        fit = [pair for pair in of_cell if pair.unfit is None]
-        for metric in trial.metrics:
+    for probe, launches in pairs.items():
+        fit = [pair for pair in launches if pair.unfit is None]
+        for metric in probe.metrics(trial):
             values = differences(metric, fit, "new")
             if values or not fit:
-                found[f"{cell} {metric.name}"] = Series(metric.margin, values)
+                found[f"{probe.cell} {metric.name}"] = Series(metric.margin, values)
     return found
 
 
@@ -127,8 +166,11 @@ def judged(trial: Trial, pairs: Pairs, *, stopped: bool) -> list[Verdict]:
     machine = of_control(trial, pairs)
     if DIFFERS in [verdict.sentence for verdict in machine]:
         verdicts = [verdict._replace(word="INCONCLUSIVE") for verdict in verdicts]
+    launches: dict[Cell, list[Pair]] = {}
+    for probe, of_probe in pairs.items():
+        launches.setdefault(probe.cell, []).extend(of_probe)
     broken = [
-        verdict for cell, of_cell in pairs.items() if (verdict := of_failures(cell, of_cell)) is not None
+        verdict for cell, all_of in launches.items() if (verdict := of_failures(cell, all_of)) is not None
     ]
     return [*broken, *verdicts, *machine]
 
@@ -150,13 +192,13 @@ def of_failures(cell: Cell, pairs: list[Pair]) -> Verdict | None:
 
 def of_control(trial: Trial, pairs: Pairs) -> list[Verdict]:
     """The verdict on the machine: PASS where OLD was seen to be as fast as OLD."""
-    cell = control(trial, pairs)
-    if cell is None or cell not in sound(pairs):
+    own = control(pairs)
+    if own is None or own not in sound(pairs):
         return []
-    found = controlled(pairs[cell])
+    found = controlled(pairs[own])
     word = "PASS" if found.word == "PASS" else "INCONCLUSIVE"
     said = {"PASS": "OLD is as fast as OLD", "INCONCLUSIVE": UNTOLD}.get(found.word, DIFFERS)
-    return [Verdict(*cell, "control", word, said, found.ratio, found.pairs)]
+    return [Verdict(*own.cell, "control", word, said, found.ratio, found.pairs)]
 
 
 def controlled(pairs: list[Pair]) -> Judgement:

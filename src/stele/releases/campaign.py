@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from stele import environments
 from stele.environments import Environment, builds
+from stele.environments.installer import Unsolvable
 from stele.errors import SteleError
 from stele.gate.trial import Cell
 from stele.releases import frameworks, history, ledger, measuring
@@ -66,15 +67,18 @@ def absence(row: Environment, cell: Cell, settings: Settings) -> str | None:
 
 
 def built(tag: str, place: Place, what: Wanted) -> Environment | None:
-    """The release's environment, built; None, and that on record, where it cannot be."""
+    """The release's environment, built; None where it cannot be, and on record where it never will."""
     row = frameworks.environment(tag, ledger.content(tag))
     try:
         if environments.state(row).word != "ready":
             what.say(f"building {tag} …")
             builds.make(row)
-    except SteleError as error:
+    except (builds.DoesNotImport, Unsolvable) as error:
         what.say(f"{tag} cannot be measured: {error}")
         history.save(tag, place, {}, complaint=str(error))
+        return None
+    except SteleError as error:
+        what.say(f"{tag} cannot be measured now: {error}")
         return None
     return row
 

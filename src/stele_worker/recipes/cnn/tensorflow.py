@@ -2,6 +2,8 @@
 
 import tensorflow as tf
 
+from stele_worker.layers import outputs
+
 LAYOUT = "NHWC"
 
 
@@ -102,3 +104,7 @@ def neutral(name, array):
     if name == "dense1.weight":
         return array.T.reshape(512, 8, 8, 100).transpose(0, 3, 1, 2).reshape(512, 6400)
     return array.transpose(3, 2, 0, 1) if array.ndim == 4 else array.T
+
+
+def activations(net, task):
+    return outputs(globals(), ("convolution", "dense"), lambda x: forward(net, task, x))

@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from stele_worker.layers import outputs
 from stele_worker.tasks.resnet50 import blocks
 
 LAYOUT = "NHWC"
@@ -128,3 +129,7 @@ def stored(net):
 
 def neutral(name, array):
     return array.transpose(3, 2, 0, 1) if array.ndim == 4 else array.T
+
+
+def activations(net, task):
+    return outputs(globals(), ("bottleneck",), lambda x: features(net, task, x))
