@@ -14,13 +14,6 @@ from stele.settings import Settings
 from stele.worker import Worker
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_cmdline_main(config):
-    """On all processors, unless something else is asked for. (Of these tests alone: timings want a quiet machine.)"""
-    free = not config.option.usepdb and getattr(config.option, "numprocesses", 0) is None
-    config.option.numprocesses = "auto" if free else getattr(config.option, "numprocesses", None)
-
-
 def pytest_collection_modifyitems(items):
     """A test that hangs ends, and says where it hung."""
     for item in items:

@@ -197,7 +197,7 @@ def test_inference_answers_with_its_durations_and_nothing_else(configured, row, 
     assert outcome["warmup"] <= WARMUP["most"]
 
 
-@pytest.mark.parametrize("phase", ["train", "infer"])
+@pytest.mark.parametrize("phase", ["train", "infer"] if NAMED else ["infer"])
 def test_a_worker_in_turns_waits_before_each_of_its_own(configured, row, data, phase):
     computes(row, "gru", phase)
     number, pauses = configured.request(phase, **measurement(row, "gru", data, WARMUP), turn=2), []

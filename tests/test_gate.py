@@ -105,7 +105,7 @@ def test_equals_pass_in_six_pairs(gate, capsys):
     )
     assert out.endswith("PASS: old to new. Nothing that was judged got worse by more than its margin.\n")
     _, launches = entries()
-    assert [one["key"] for one in launches] == [["pair", "gru infer", n] for n in range(6)]
+    assert [one["key"] for one in launches] == [["long", "gru infer", n] for n in range(6)]
     assert all(
         set(one["runs"]) == {"old", "new", "again"} for one in launches
     )  # the control is OLD once more
@@ -128,6 +128,21 @@ def test_memory_that_doubles_is_a_regression(gate, capsys):
     assert "REGRESSED  gru infer  host-memory  [2.000 2.000 2.000]  100.0 % more in 10 pairs" in printed(
         capsys
     )
+
+
+def test_all_but_the_step_is_judged_by_short_launches_and_the_import_once(gate, capsys):
+    assert gate(metric="step,first-step,import,host-memory", phase=None) == 0
+    out = printed(capsys)
+    assert "gru infer  import" in out and "gru train  import" not in out
+    kinds = {
+        one["key"][0]: [run["settings"]["malloc"] for run in one["runs"].values()] for one in entries()[1]
+    }
+    assert set(kinds["long"]) == {"steady"} and set(kinds["short"]) == {"plain"}
+
+
+def test_what_is_not_the_step_has_its_control_too(gate):
+    assert gate(metric="import") == 0
+    assert all(set(one["runs"]) == {"old", "new", "again"} for one in entries()[1])
 
 
 def test_device_memory_is_not_judged_where_there_is_none(gate, capsys):

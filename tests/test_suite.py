@@ -79,7 +79,6 @@ class Suite:
         with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
             for name, value in self.variables().items():
                 patch.setenv(name, value)
-            patch.delenv("PYTEST_XDIST_WORKER", raising=False)  # which would switch pytest-benchmark off
             patch.chdir(ROOT)
             environments.rows.cache_clear()
             # two modules here and there have one name

@@ -1,7 +1,9 @@
 """Time and memory: pairs of launches, pass by pass, until every metric is decided or the time is up.
 
-Time and memory have launches of their own. What keeps launches alike in time, an allocator that keeps what it has
-freed, makes their memory differ by a third; as the C library comes, it differs by one in a hundred.
+Steps are timed in long launches, that take turns; all else takes short ones, cheap and therefore many, with the
+allocator as the C library brings it. What keeps steps alike, an allocator that keeps what it has freed, makes memory
+differ by a third from launch to launch; without it, by one in a hundred. The import is the same in every cell, and is
+judged in the cheapest.
 
 The order of the cells within a pass, and of the arms within a pair, is drawn from the trial's seed and the number of
 the pass, so that a trial that was interrupted goes on as if it had not been.
@@ -41,22 +43,14 @@ class Pair(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """What a pair is launched for: the "time" of a cell, or its "memory"."""
+    """Launches of a cell, "long" or "short", and what is judged by them."""
 
     cell: Cell
     kind: str
-
-    def metrics(self, trial: Trial) -> list[Metric]:
-        return [one for one in trial.metrics if (one.name in MEMORY) == (self.kind == "memory")]
-
-    @property
-    def first_key(self) -> str:
-        """Of its entries in a record."""
-        return {"time": "pair", "memory": "memory"}[self.kind]
+    metrics: tuple[Metric, ...]
 
     def launched(self, trial: Trial, arms: Sequence[str]) -> Entry:
-        """For memory a few steps do, and the allocator is the C library's own."""
-        if self.kind == "memory":
+        if self.kind == "short":
             return launched(trial, self.cell, arms, replace(trial.settings, malloc="plain"), SHORT)
         return launched(trial, self.cell, arms, trial.settings, trial.scale)
 
@@ -68,11 +62,11 @@ def timing(trial: Trial, record: Record, cells: list[Cell], say: Say, *, share: 
     """Measure until a share of the budget is spent; what is in the record is not measured again."""
     pairs: Pairs = {probe: [] for probe in probes(trial, cells)}
     number, own = 0, control(pairs)
-    while active := wanting(trial, pairs):
+    while active := wanting(pairs):
         draw, before = random.Random(f"{trial.seed} {number}"), record.launches
         draw.shuffle(active)
         for probe in active:
-            key = probe.first_key, str(probe.cell), number
+            key = probe.kind, str(probe.cell), number
             if trial.over(record, share) and record.get(*key) is None:
                 return judged(trial, pairs, stopped=True)
             pairs[probe].append(pair(trial, record, probe, key, draw, controlled=probe == own))
@@ -84,15 +78,23 @@ def timing(trial: Trial, record: Record, cells: list[Cell], say: Say, *, share: 
 
 def probes(trial: Trial, cells: Iterable[Cell]) -> Iterator[Probe]:
     """What has to be launched for the metrics that are judged."""
-    both = [Probe(cell, kind) for cell in cells for kind in ("time", "memory")]
-    return (probe for probe in both if probe.metrics(trial))
+    cells = sorted(cells, key=cost)
+    for number, cell in enumerate(cells):
+        there = [one for one in trial.metrics if one.name != "import" or number == 0]
+        for kind, steps in (("long", True), ("short", False)):
+            metrics = tuple(one for one in there if (one.name == STEP.name) is steps)
+            if metrics:
+                yield Probe(cell, kind, metrics)
+
+
+def cost(cell: Cell) -> int:
+    return CHEAPEST.index(cell) if cell in CHEAPEST else len(CHEAPEST)
 
 
 def control(pairs: Collection[Probe]) -> Probe | None:
-    """What is measured OLD against OLD, too, in every pass: the cheapest. None for memory alone."""
-    timed = [probe for probe in pairs if probe.kind == "time"]
-    cheap = (Probe(Cell(*cell), "time") for cell in CHEAPEST)
-    return next((probe for probe in cheap if probe in timed), next(iter(timed), None))
+    """What is measured OLD against OLD, too, in every pass: the cheapest that is timed. None for memory alone."""
+    timed = [probe for probe in pairs if any(one.name not in MEMORY for one in probe.metrics)]
+    return min(timed, key=lambda probe: (probe.kind, cost(probe.cell)), default=None)
 
 
 def pair(
@@ -118,12 +120,12 @@ def pair(
     return Pair(runs, failed(entry), last(entry), Conditions(**entry["conditions"]).unfit)
 
 
-def wanting(trial: Trial, pairs: Pairs) -> list[Probe]:
+def wanting(pairs: Pairs) -> list[Probe]:
     """Of what more pairs may decide something; and the control, as long as it is not told from itself."""
-    found = judgement.judge(series(trial, sound(pairs)))
+    found = judgement.judge(series(sound(pairs)))
 
     def undecided(probe: Probe) -> bool:
-        keys = [f"{probe.cell} {metric.name}" for metric in probe.metrics(trial)]
+        keys = [f"{probe.cell} {metric.name}" for metric in probe.metrics]
         return any(found[key].open for key in keys if key in found)
 
     wanted = [probe for probe in sound(pairs) if undecided(probe)]
@@ -139,12 +141,12 @@ def sound(pairs: Pairs) -> Pairs:
     return {probe: found for probe, found in pairs.items() if probe.cell not in broken}
 
 
-def series(trial: Trial, pairs: Pairs) -> dict[str, Series]:
+def series(pairs: Pairs) -> dict[str, Series]:
     """Of each cell and metric, ``cnn train step``, the differences of the pairs that count."""
     found = {}
     for probe, launches in pairs.items():
         fit = [pair for pair in launches if pair.unfit is None]
-        for metric in probe.metrics(trial):
+        for metric in probe.metrics:
             values = differences(metric, fit, "new")
             if values or not fit:
                 found[f"{probe.cell} {metric.name}"] = Series(metric.margin, values)
@@ -160,7 +162,7 @@ def differences(metric: Metric, pairs: list[Pair], arm: str) -> list[float]:
 def judged(trial: Trial, pairs: Pairs, *, stopped: bool) -> list[Verdict]:
     verdicts = []
     margins = {metric.name: metric.margin for metric in trial.metrics}
-    for key, found in judgement.judge(series(trial, sound(pairs))).items():
+    for key, found in judgement.judge(series(sound(pairs))).items():
         task, phase, metric = key.split(" ")
         verdicts.append(of_judgement(Cell(task, phase), metric, found, margins[metric], stopped=stopped))
     machine = of_control(trial, pairs)
@@ -209,7 +211,7 @@ def controlled(pairs: list[Pair]) -> Judgement:
 
 def progress(trial: Trial, record: Record, pairs: Pairs, number: int) -> str:
     """``pass 6: 12 of 20 decided, 11 PASS, 1 REGRESSED; 3.0 min gone, at most 17.0 left``"""
-    found = judgement.judge(series(trial, sound(pairs))).values()
+    found = judgement.judge(series(sound(pairs))).values()
     words = [one.word for one in found if not one.open]
     told = "".join(f", {words.count(word)} {word}" for word in judgement.WORDS if word in words)
     left = max(trial.budget - record.spent, 0)

@@ -40,10 +40,10 @@ def sentence(metric: str, found: Judgement, margin: float, *, stopped: bool) -> 
         return f"{changed} in {pairs}, p {found.p:.2g}"
     assert found.ratio.low is not None and found.ratio.high is not None
     if found.word == "PASS":
-        return f"{changed}, at worst {change(found.ratio.high, words)}, in {pairs}; {100 * margin:g} % is allowed"
+        return f"{changed}, at worst {change(found.ratio.high, words)}, in {pairs}; {100 * margin:.3g} % is allowed"
     said = f"between {change(found.ratio.low, words)} and {change(found.ratio.high, words)} in {pairs}"
     if found.needed is None:
-        return f"{said}: too close to {100 * margin:g} % to tell"
+        return f"{said}: too close to {100 * margin:.3g} % to tell"
     return f"{said}: about {found.needed} pairs more would tell" + (", raise --budget" if stopped else "")
 
 
