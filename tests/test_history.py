@@ -226,7 +226,7 @@ def test_otava_is_asked_and_may_be_missing(monkeypatch):
 
     def start(*arguments, text):
         asked.append(json.loads(text))
-        return subprocess.CompletedProcess(arguments, 0, stdout="[[2]]")
+        return subprocess.CompletedProcess(arguments, 0, stdout="[[[2, 1.0, 2.0]]]")
 
     monkeypatch.setattr(trend, "start", start)
     assert trend.seconded([line]) == [[2]] and asked == [[line.values]]

@@ -10,6 +10,7 @@ import tools
 from pool import Pair, Pool
 
 from stele.gate import judgement
+from stele.gate.calibration import CONTROLLED
 from stele.gate.judgement import LOOKS, SCREEN, Series
 from stele.gate.metrics import METRICS, Metric
 
@@ -17,7 +18,6 @@ SLOWDOWNS = (0.0, 0.02, 0.03, 0.05, 0.10)
 WINDOWS = 200
 FEWER = 100  # for tools that take longer
 PAIRS = SCREEN + LOOKS[-1]
-CONTROLLED = 1.5  # of a pair's time, with the control
 SECONDS = 180.0  # that a verdict on one cell may take
 GATE = "stele gate"
 UNMATCHED = "pairs in turns, but tenth percentiles compared"

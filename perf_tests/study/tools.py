@@ -9,6 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from stele.releases import trend
+
 ROOT = Path(__file__).parents[2]
 SUITE = """
 import json
@@ -28,15 +30,6 @@ import json
 def pytest_unconfigure(config):
     found = [name for name, _ in config._benchmarksession.performance_regressions]
     open("found.json", "w").write(json.dumps(found))
-"""
-OTAVA = """
-import json, sys
-from otava.analysis import compute_change_points
-found = []
-for series in json.load(sys.stdin):
-    points, _ = compute_change_points(series, max_pvalue=0.001)
-    found.append([[int(one.index), float(one.stats.mean_1), float(one.stats.mean_2)] for one in points])
-print(json.dumps(found))
 """
 
 
@@ -95,21 +88,9 @@ def pyperf(old: list[list[float]], new: list[list[float]]) -> bool:
 
 def otava(series: list[list[float]], change: int) -> list[bool]:
     """Whether Otava finds a change point, upwards and within two of where NEW begins; in its own environment."""
-    asked = [
-        "uv",
-        "run",
-        "--isolated",
-        "--no-project",
-        "--python",
-        "3.11",
-        "--with",
-        "apache-otava",
-        "python",
-        "-c",
-        OTAVA,
-    ]
-    done = subprocess.run(asked, input=json.dumps(series), capture_output=True, text=True, check=True)
+    told = trend.otava(series)
+    if told is None:
+        raise SystemExit("Otava cannot be had: is there a network?")
     return [
-        any(abs(index - change) <= 2 and after > before for index, before, after in points)
-        for points in json.loads(done.stdout)
+        any(abs(index - change) <= 2 and after > before for index, before, after in points) for points in told
     ]

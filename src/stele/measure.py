@@ -1,22 +1,19 @@
 """How to measure, and one measurement: ask a Worker, return the Run. Knows no file and no judgement."""
 
 import contextlib
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
 from stele import data, machine
 from stele.environments import Environment
-from stele.environments.description import slug
 from stele.run import Run
 from stele.settings import Settings
-from stele.worker import PATIENCE, Progress, Worker, WorkerError, finished
+from stele.worker import PATIENCE, Progress, Worker, WorkerError, finished, live
 from stele_worker import tasks
 
 TURN = 1  # steps
-LOGS = Path(".stele/logs")
 # warm-up by scale: a smoke run has too few steps for wide windows
 WARMUP = {
     "smoke": {"window": 1, "tolerance": 0.5, "most": 3},
@@ -99,36 +96,30 @@ def side_by_side(
     with contextlib.ExitStack() as stack:
         try:
             for side, row in sides.items():
-                started = Worker(row, log=log(side), variables=settings.variables(), patience=patience)
+                started = live(row, settings, name=f"side-{side}", patience=patience)
                 workers[side] = stack.enter_context(started)
-            if len(sides) == 1:
-                return {side: measure(workers[side], plan, settings)}
-            runs = in_turns(list(workers.values()), plan, settings, turn=TURN)
+            return in_turns(workers, plan, settings, turn=TURN if len(sides) > 1 else None)
         except WorkerError as error:
             failing = next((name for name, one in workers.items() if one is error.worker), side)
             raise SideFailed(failing, error) from None
-    return dict(zip(sides, runs, strict=True))
 
 
-def log(side: str) -> Path:
-    return LOGS / f"side-{slug(side)}.log"
-
-
-def in_turns(workers: Sequence[Worker], plan: Plan, settings: Settings, *, turn: int) -> list[Run]:
+def in_turns(
+    workers: Mapping[str, Worker], plan: Plan, settings: Settings, *, turn: int | None
+) -> dict[str, Run]:
     """Measure the same in fresh workers that take turns of ``turn`` steps, so that all see the same machine.
 
     They start one after the other; only one of them works at any time. Raises WorkerError if one fails.
     """
-    going = dict(enumerate(measuring(worker, plan, settings, turn=turn) for worker in workers))
-    runs: dict[int, Run] = {}
-    while going:
-        for number, one in list(going.items()):
+    going = {side: measuring(worker, plan, settings, turn=turn) for side, worker in workers.items()}
+    runs: dict[str, Run] = {}
+    while len(runs) < len(going):
+        for side in [side for side in going if side not in runs]:
             try:
-                next(one)
+                next(going[side])
             except StopIteration as end:
-                runs[number] = end.value
-                del going[number]
-    return [runs[number] for number in sorted(runs)]
+                runs[side] = end.value
+    return {side: runs[side] for side in workers}
 
 
 def measuring(

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import stele_worker
 from stele.environments import Environment, builds, libraries
+from stele.environments.description import slug
 from stele.errors import SteleError
 from stele.settings import Settings
 from stele_worker import protocol
@@ -47,9 +48,11 @@ class WorkerError(SteleError):
         self.worker, self.kind, self.said = worker, kind, said
 
 
-def live(environment: Environment, settings: Settings, *, patience: float = PATIENCE) -> "Worker":
-    """A fresh Worker, its log under ``.stele/logs`` here."""
-    log = Path(".stele/logs") / f"{environment.slug}.log"
+def live(
+    environment: Environment, settings: Settings, *, name: str | None = None, patience: float = PATIENCE
+) -> "Worker":
+    """A fresh Worker, its log under ``.stele/logs`` here, called as it is or as it should be."""
+    log = Path(".stele/logs") / f"{slug(name) if name else environment.slug}.log"
     return Worker(environment, log=log, variables=settings.variables(), patience=patience)
 
 

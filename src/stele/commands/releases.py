@@ -124,10 +124,11 @@ def required(row: Environment) -> list[Release]:
 
 def show(arguments: argparse.Namespace) -> int:
     """A line a release: its date, its commit, and how many numbers of it there are here."""
+    place = history.here()
     for text in arguments.range:
         for tag in ledger.span(text):
             commit, date = ledger.commit(tag)
-            known = history.numbers(tag, history.here())
+            known = history.numbers(tag, place)
             told = "" if known is None else f"  {sum(map(len, known.values()))} numbers"
             print(f"{tag:28} {time.strftime('%Y-%m-%d', time.gmtime(date))}  {commit[:8]}{told}")
     return 0

@@ -140,6 +140,9 @@ def interpreter(text: str, path: Path, rows: list[Environment]) -> Environment:
         )
         raise SteleError(f"{path} has {what}" + (": say which of them is meant." if found else "."))
     (row,) = found
-    return dataclasses.replace(
-        row, name=text, label=f"{row.label}, {path}", python=None, lock=None, command=(str(path), *MODULE)
-    )
+    return dataclasses.replace(inside(row, path), name=text, label=f"{row.label}, {path}")
+
+
+def inside(row: Environment, interpreter: Path) -> Environment:
+    """The row in an interpreter that has its framework already."""
+    return dataclasses.replace(row, python=None, lock=None, command=(str(interpreter), *MODULE))

@@ -25,7 +25,7 @@ from stele.run import Run
 
 CHEAPEST = (("gru", "infer"), ("cnn", "infer"), ("gru", "train"))
 STEP = METRICS[0]
-SHORT = "smoke"  # the scale of launches for memory
+SHORT = "smoke"  # the scale of short launches
 MEMORY = ("host-memory", "device-memory")
 DIFFERS = "OLD differs from OLD: something here changes that is not the release"
 UNTOLD = "OLD was not seen to be as fast as OLD: the machine is too busy, or the time was too short"
@@ -165,7 +165,7 @@ def judged(trial: Trial, pairs: Pairs, *, stopped: bool) -> list[Verdict]:
     for key, found in judgement.judge(series(sound(pairs))).items():
         task, phase, metric = key.split(" ")
         verdicts.append(of_judgement(Cell(task, phase), metric, found, margins[metric], stopped=stopped))
-    machine = of_control(trial, pairs)
+    machine = of_control(pairs)
     if DIFFERS in [verdict.sentence for verdict in machine]:
         verdicts = [verdict._replace(word="INCONCLUSIVE") for verdict in verdicts]
     launches: dict[Cell, list[Pair]] = {}
@@ -192,7 +192,7 @@ def of_failures(cell: Cell, pairs: list[Pair]) -> Verdict | None:
     return None
 
 
-def of_control(trial: Trial, pairs: Pairs) -> list[Verdict]:
+def of_control(pairs: Pairs) -> list[Verdict]:
     """The verdict on the machine: PASS where OLD was seen to be as fast as OLD."""
     own = control(pairs)
     if own is None or own not in sound(pairs):

@@ -50,15 +50,10 @@ def of_tag(tag: str) -> str:
 
 def environment(tag: str, requirements: str) -> Environment:
     """What to measure a release in: its framework's row with what the ledger requires, and an interpreter."""
-    base = row(of_tag(tag))
-    text = f"{base.name}@{' '.join(requirements.split())}"
-    found = pins.environment(text, list(environments.rows().values()))
-    assert found is not None  # a row that is named
+    found = environments.load(f"{row(of_tag(tag)).name}@{' '.join(requirements.split())}")
     return dataclasses.replace(found, name=tag, label=tag)
 
 
 def built_by_asv(tag: str, interpreter: Path) -> Environment:
     """The same in an interpreter that has the release already."""
-    base = row(of_tag(tag))
-    command = (str(interpreter), "-m", "stele_worker")
-    return dataclasses.replace(base, name=tag, label=tag, python=None, lock=None, command=command)
+    return dataclasses.replace(pins.inside(row(of_tag(tag)), interpreter), name=tag, label=tag)

@@ -48,10 +48,9 @@ class Place(NamedTuple):
         return f"virtualenv-py{self.python}"
 
 
-def here(python: str | None = None) -> Place:
-    """This machine, and this interpreter's version if no other is given."""
-    own = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return Place(machine.title(machine.facts()), ".".join(python.split(".")[:2]) if python else own)
+def here() -> Place:
+    """This machine, and this interpreter's version."""
+    return Place(machine.title(machine.facts()), f"{sys.version_info.major}.{sys.version_info.minor}")
 
 
 @functools.cache

@@ -5,6 +5,7 @@ is requirements.txt. What is in the ledger stays, so that results keep their com
 """
 
 import difflib
+import functools
 import os
 import subprocess
 from collections.abc import Iterable, Sequence
@@ -100,6 +101,12 @@ def known() -> bool:
 
 def commit(name: str) -> tuple[str, int]:
     """The hash of a release's commit, and its date in seconds."""
+    return immutable(folder(), name)
+
+
+@functools.cache
+def immutable(place: Path, name: str) -> tuple[str, int]:
+    """The same of the ledger in a folder: no commit of it ever changes, and each number on record asks for one."""
     found, date = git("log", "-1", "--format=%H %at", name).split()
     return found, int(date)
 

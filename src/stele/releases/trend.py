@@ -19,7 +19,7 @@ from otava.analysis import compute_change_points
 found = []
 for series in json.load(sys.stdin):
     points, _ = compute_change_points(series, max_pvalue=0.001)
-    found.append([int(point.index) for point in points])
+    found.append([[int(one.index), float(one.stats.mean_1), float(one.stats.mean_2)] for one in points])
 print(json.dumps(found))
 """
 REQUIREMENT = "apache-otava"
@@ -153,12 +153,15 @@ def percent(before: float, after: float) -> str:
 
 def seconded(found: Sequence[Line]) -> list[list[int]] | None:
     """Where Otava sees changes in each line; None where it cannot be had."""
-    if not found:
-        return []
-    text = json.dumps([line.values for line in found])
+    told = otava([line.values for line in found]) if found else []
+    return None if told is None else [[index for index, _, _ in changes] for changes in told]
+
+
+def otava(series: Sequence[Sequence[float]]) -> list[list[tuple[int, float, float]]] | None:
+    """Otava's change points of each series, and the means before and after; None where it cannot be had."""
     tool = ["run", "--isolated", "--no-project", "--python", "3.11", "--with", REQUIREMENT]
     try:
-        done = start(*tool, "python", "-c", OTAVA, text=text)
+        done = start(*tool, "python", "-c", OTAVA, text=json.dumps(series))
         return None if done.returncode else json.loads(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
