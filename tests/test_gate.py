@@ -19,6 +19,7 @@ from processes import alive, wait_until
 from stele import __main__ as door
 from stele import measure
 from stele.commands import gate as command
+from stele.commands import options
 from stele.environments import builds
 from stele.gate import trial
 from stele.run import Run
@@ -463,4 +464,4 @@ def test_margins_are_read():
 
 @pytest.mark.parametrize("text, value", [("90s", 90), ("20m", 1200), ("1.5h", 5400)])
 def test_times_are_read(text, value):
-    assert command.seconds(text) == value
+    assert options.seconds(text) == value

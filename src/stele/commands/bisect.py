@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 from packaging.requirements import Requirement
 
 from stele import environments, files
-from stele.commands.gate import make, say, seconds
+from stele.commands import options
+from stele.commands.gate import make
+from stele.commands.options import say
 from stele.environments import Environment, builds
 from stele.errors import SteleError
 from stele.gate import record, timing, trial
@@ -22,7 +24,7 @@ from stele.gate.trial import Cell, Trial
 from stele.gate.verdict import Verdict
 from stele.releases import frameworks, ledger
 from stele.releases.bisection import BAD, GOOD, SKIP, Search
-from stele.settings import MALLOC, Settings
+from stele.settings import Settings
 from stele_worker import tasks
 
 FOLDER = Path(".stele/bisections")
@@ -48,10 +50,8 @@ def add(commands: Any) -> None:
     command.add_argument("--phase", choices=("train", "infer"), default="infer", help="default: %(default)s")
     names = [metric.name for metric in METRICS]
     command.add_argument("--metric", choices=names, default="step", help="default: %(default)s")
-    command.add_argument("--budget", type=seconds, default="1h", metavar="TIME", help="default: %(default)s")
+    options.steady(command, budget="1h")
     command.add_argument("--pins", action="store_true", help="bisect over every package that differs")
-    command.add_argument("--threads", type=int, default=1, help="default: %(default)s")
-    command.add_argument("--malloc", choices=MALLOC, default="steady", help="default: %(default)s")
     command.add_argument("--scale", choices=("gate", "study"), default="gate", help="default: %(default)s")
     command.add_argument("--seed", type=int, default=0, help="of the orders; default: %(default)s")
     command.add_argument("--patience", type=float, default=trial.PATIENCE, help="default: %(default)s s")

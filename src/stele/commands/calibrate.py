@@ -9,7 +9,9 @@ from typing import Any
 import numpy
 
 from stele import environments, files, machine
-from stele.commands.gate import chosen, make, say, seconds
+from stele.commands import options
+from stele.commands.gate import make
+from stele.commands.options import say
 from stele.errors import SteleError
 from stele.gate import calibration, metrics, record, trial
 from stele.gate.advice import advice
@@ -19,8 +21,7 @@ from stele.gate.record import Record
 from stele.gate.timing import STEP
 from stele.gate.trial import Cell, Trial
 from stele.run import Run
-from stele.settings import DEVICES, MALLOC, PRECISIONS, Settings
-from stele_worker import tasks
+from stele.settings import DEVICES, PRECISIONS, Settings
 
 FOLDER = Path(".stele/calibrations")
 FEWEST = 6  # pairs of a cell
@@ -33,11 +34,9 @@ def add(commands: Any) -> None:
     command = commands.add_parser("calibrate", help="what can this machine see?", description=about)
     command.add_argument("--framework", metavar="ID", default="torch", help="default: %(default)s")
     command.add_argument("--task", metavar="ID,…", default="cnn,gru", help="default: %(default)s")
-    command.add_argument("--budget", type=seconds, default="10m", metavar="TIME", help="default: %(default)s")
+    options.steady(command, budget="10m")
     command.add_argument("--device", choices=DEVICES, default="cpu", help="default: %(default)s")
     command.add_argument("--precision", choices=PRECISIONS, default="fp32", help="default: %(default)s")
-    command.add_argument("--threads", type=int, default=1, help="default: %(default)s")
-    command.add_argument("--malloc", choices=MALLOC, default="steady", help="default: %(default)s")
     command.add_argument("--json", type=Path, metavar="FILE")
     command.set_defaults(command=calibrate)
 
@@ -64,8 +63,7 @@ def asked(arguments: argparse.Namespace) -> Trial:
     make(row)
     where = {"device": arguments.device, "precision": arguments.precision}
     settings = Settings(**where, threads=arguments.threads, malloc=arguments.malloc)
-    named = chosen("task", arguments.task, tasks.NAMES)
-    cells = tuple(Cell(task, phase) for task in named for phase in ("train", "infer"))
+    cells = options.cells(arguments.task, None)
     subject = Trial(row, row, cells, metrics.METRICS, settings, seed=0, budget=arguments.budget)
     if not subject.present():
         raise SteleError(f"{row.label} has none of {', '.join(map(str, cells))}.")

@@ -4,20 +4,21 @@ import argparse
 import glob
 import os
 import re
-import sys
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from stele import environments, files
+from stele.commands import options
+from stele.commands.options import chosen, say
 from stele.environments import Environment, builds
 from stele.errors import SteleError
 from stele.gate import correctness, pages, record, timing, trial
 from stele.gate.metrics import METRICS, Metric
 from stele.gate.record import Record
-from stele.gate.trial import Cell, Trial
+from stele.gate.trial import Trial
 from stele.gate.verdict import Verdict
-from stele.settings import DEVICES, MALLOC, PRECISIONS, Settings, default_threads
+from stele.settings import DEVICES, PRECISIONS, Settings, default_threads
 from stele_worker import tasks
 
 FOLDER = Path(".stele/gates")
@@ -26,7 +27,6 @@ CORRECTNESS = ("parity", "accuracy")
 BEFORE_ACCURACY = 0.6  # share of the budget
 SCALES = ("gate", "study", "quick", "paper")  # about fifty steps a launch, the same of a small batch, or all
 NAMES = (*CORRECTNESS, *(metric.name for metric in METRICS))
-UNITS = {"s": 1, "m": 60, "h": 3600}
 STATUSES = "Exit: 0 pass; 1 regressed, broken, or missing in NEW; 2 usage or environment; 3 inconclusive."
 
 
@@ -36,10 +36,9 @@ def add(commands: Any) -> None:
     what = "a requirement such as keras==3.14.1, a row, or an interpreter"
     command.add_argument("old", metavar="OLD", help=what)
     command.add_argument("new", metavar="NEW", help=what)
-    command.add_argument("--task", metavar="ID,…", default="cnn,gru", help="default: %(default)s")
-    command.add_argument("--phase", choices=("train", "infer"), help="default: both")
+    options.of_cells(command)
     command.add_argument("--metric", metavar="ID,…", help=f"default: {','.join(NAMES)}")
-    command.add_argument("--budget", type=seconds, default="30m", metavar="TIME", help="default: %(default)s")
+    options.steady(command, budget="30m")
     command.add_argument(
         "--margin",
         action="append",
@@ -50,8 +49,6 @@ def add(commands: Any) -> None:
     )
     command.add_argument("--device", choices=DEVICES, default="cpu", help="default: %(default)s")
     command.add_argument("--precision", choices=PRECISIONS, default="fp32", help="default: %(default)s")
-    command.add_argument("--threads", type=int, default=1, help="default: %(default)s, the steadiest")
-    command.add_argument("--malloc", choices=MALLOC, default="steady", help="default: %(default)s")
     command.add_argument("--scale", choices=SCALES, default="gate", help="of what is timed: %(default)s")
     command.add_argument(
         "--accuracy-scale", choices=tasks.SCALES, default="quick", help="of what is trained: %(default)s"
@@ -103,8 +100,7 @@ def judged(subject: Trial, kept: Record) -> list[Verdict]:
 def asked(arguments: argparse.Namespace) -> Trial:
     """What the command line says. Raises SteleError, quoting it, where it says nothing that can be done."""
     wanted = chosen("metric", arguments.metric or ",".join(NAMES), NAMES)
-    phases = [arguments.phase] if arguments.phase else ["train", "infer"]
-    named = chosen("task", arguments.task, tasks.NAMES)
+    cells = options.cells(arguments.task, arguments.phase)
     settings = Settings(
         device=arguments.device,
         precision=arguments.precision,
@@ -115,12 +111,12 @@ def asked(arguments: argparse.Namespace) -> Trial:
         raise SteleError(
             f"--threads {arguments.threads}: leave a processor of {default_threads()} to everything else."
         )
-    if phases == ["infer"] and wanted == ["accuracy"]:
+    if arguments.phase == "infer" and wanted == ["accuracy"]:
         raise SteleError("Accuracy is of training: --phase infer leaves nothing to judge.")
     return Trial(
         old=environments.load(arguments.old),
         new=environments.load(arguments.new),
-        cells=tuple(Cell(task, phase) for task in named for phase in phases),
+        cells=cells,
         metrics=tuple(metric for metric in metrics(arguments.margin) if metric.name in wanted),
         settings=settings,
         seed=arguments.seed,
@@ -131,16 +127,6 @@ def asked(arguments: argparse.Namespace) -> Trial:
         training=arguments.accuracy_scale,
         patience=arguments.patience,
     )
-
-
-def chosen(kind: str, text: str, known: tuple[str, ...]) -> list[str]:
-    names = [name for name in text.split(",") if name]
-    for name in names:
-        if name not in known:
-            raise SteleError(environments.unknown(kind, name, known))
-    if not names:
-        raise SteleError(f"--{kind} {text!r} names none of {', '.join(known)}.")
-    return names
 
 
 def metrics(texts: list[str]) -> list[Metric]:
@@ -154,14 +140,6 @@ def metrics(texts: list[str]) -> list[Metric]:
             raise SteleError(f"--margin {text}: say 5%, or METRIC=5% with one of {known}.")
         margins[name] = float(found[2]) / 100
     return [metric._replace(margin=margins.get(metric.name, metric.margin)) for metric in METRICS]
-
-
-def seconds(text: str) -> float:
-    """``90s``, ``20m``, ``1.5h``"""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 90s, 20m or 1.5h")
-    return float(found[1]) * UNITS[found[2]]
 
 
 def make(row: Environment) -> None:
@@ -214,7 +192,3 @@ def write(arguments: argparse.Namespace, subject: Trial, kept: Record, verdicts:
         files.write_text(arguments.markdown, pages.markdown(subject, kept, verdicts))
     if arguments.junit:
         files.write_text(arguments.junit, pages.junit(subject, verdicts))
-
-
-def say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

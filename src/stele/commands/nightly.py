@@ -6,7 +6,7 @@ from typing import Any
 
 from stele import files
 from stele.commands import releases
-from stele.commands.gate import say
+from stele.commands.options import say
 from stele.releases import campaign, frameworks, history, ledger, trend
 
 STATUSES = (

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from stele import machine, page
-from stele.commands.gate import chosen, say, seconds
+from stele.commands import options
+from stele.commands.options import say
 from stele.environments import Environment
 from stele.errors import SteleError
-from stele.gate.trial import Cell
 from stele.releases import campaign, frameworks, history, index, ledger, measuring, trend
 from stele.releases.campaign import Wanted
 from stele.releases.index import IndexUnavailable, Release
-from stele.settings import MALLOC, Settings
+from stele.settings import Settings
 from stele_worker import tasks
 
 
@@ -58,8 +58,7 @@ def add(commands: Any) -> None:
 
 def how(verb: argparse.ArgumentParser) -> None:
     """Options of every command that measures releases."""
-    verb.add_argument("--task", metavar="ID,…", default="cnn,gru", help="default: %(default)s")
-    verb.add_argument("--phase", choices=("train", "infer"), help="default: both")
+    options.of_cells(verb)
     verb.add_argument("--launches", type=int, default=5, help="of each cell; default: %(default)s")
     verb.add_argument(
         "--scale", choices=tasks.SCALES, default="gate", help="of a launch; default: %(default)s"
@@ -70,16 +69,12 @@ def how(verb: argparse.ArgumentParser) -> None:
         metavar="SCALE",
         help="train once at this scale for the error as well, such as quick",
     )
-    verb.add_argument("--budget", type=seconds, default="24h", metavar="TIME", help="default: %(default)s")
-    verb.add_argument("--threads", type=int, default=1, help="default: %(default)s")
-    verb.add_argument("--malloc", choices=MALLOC, default="steady", help="default: %(default)s")
+    options.steady(verb, budget="24h")
 
 
 def wanted(arguments: argparse.Namespace) -> Wanted:
-    phases = [arguments.phase] if arguments.phase else ["train", "infer"]
-    named = chosen("task", arguments.task, tasks.NAMES)
     return Wanted(
-        tuple(Cell(task, phase) for task in named for phase in phases),
+        options.cells(arguments.task, arguments.phase),
         Settings(device="cpu", threads=arguments.threads, malloc=arguments.malloc),
         arguments.launches,
         arguments.scale,
