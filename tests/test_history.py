@@ -252,6 +252,13 @@ def test_the_command_measures_and_lists(machine, capsys):
     assert second.endswith("4 numbers")
 
 
+def test_releases_of_a_framework_are_measured_together_however_they_are_named(machine):
+    measured = machine(dict.fromkeys(TAGS, 1.0))
+    named = [TAGS[3], TAGS[0], f"{TAGS[0]}..{TAGS[1]}"]
+    assert door.main(["releases", "run", *named, *OPTIONS]) == 0
+    assert measured == [[TAGS[0], TAGS[1], TAGS[3]]] * 2
+
+
 def test_the_command_says_when_the_time_was_too_short(machine):
     machine(dict.fromkeys(TAGS, 1.0))
     assert door.main(["releases", "run", "abacus", *OPTIONS, "--budget=0s"]) == 3

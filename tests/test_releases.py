@@ -3,15 +3,17 @@
 import dataclasses
 import json
 import os
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from types import SimpleNamespace
 
 import pytest
 
 from stele import __main__ as door
 from stele import environments
 from stele.errors import SteleError
-from stele.releases import index, ledger
+from stele.releases import frameworks, index, ledger
 from stele.releases.index import IndexUnavailable, Release
 
 ABACUS = [
@@ -103,6 +105,11 @@ def test_an_index_that_fails_is_a_sentence(served, answer, status, kind, sentenc
         index.releases("abacus")
 
 
+def test_which_python_a_release_is_for_is_known(served):
+    served({"releases": {"1.0": [{**file(), "requires_python": ">=3.12"}], "1.1": [file()]}})
+    assert [release.python for release in index.releases("abacus")] == [">=3.12", ""]
+
+
 def test_a_folder_of_wheels_is_an_index(monkeypatch, tmp_path):
     for number, name in enumerate(["abacus-1.0", "abacus-1.1", "beads-9.0"]):
         wheel = tmp_path / f"{name}-py3-none-any.whl"
@@ -110,7 +117,7 @@ def test_a_folder_of_wheels_is_an_index(monkeypatch, tmp_path):
         os.utime(wheel, (1704067200 + number * 86400,) * 2)
     (tmp_path / "notes.whl").touch()
     monkeypatch.setenv("STELE_INDEX", str(tmp_path))
-    assert [tuple(release)[1:] for release in index.releases("abacus")] == [
+    assert [tuple(release)[1:3] for release in index.releases("abacus")] == [
         ("1.0", "2024-01-01T00:00:00+00:00"),
         ("1.1", "2024-01-02T00:00:00+00:00"),
     ]
@@ -183,6 +190,29 @@ def test_what_else_is_required_is_pinned_as_it_was_on_that_day(row):
     ledger.add("abacus", loose, ABACUS, beads)
     contents = [ledger.content(tag) for tag in ledger.tags("abacus")]
     assert contents == ["abacus==1.0\nbeads>=2\n", "abacus==1.1\nbeads==2\n", "abacus==1.0.1\nbeads==3\n"]
+
+
+@pytest.mark.parametrize(
+    "needs, minor, pinned",
+    [
+        (">=3.9", 11, []),
+        (">=3.12", 11, ["python==3.12.*"]),
+        (">=3.8,<3.11", 13, ["python==3.10.*"]),
+        ("<3", 11, []),
+        (">=3.5.*", 11, []),
+    ],
+)
+def test_a_release_is_built_with_the_nearest_python_that_it_is_for(monkeypatch, needs, minor, pinned):
+    monkeypatch.setattr(sys, "version_info", SimpleNamespace(major=3, minor=minor))
+    assert frameworks.interpreter(needs) == pinned
+    found = frameworks.environment("jax-0.11.0", f"# Requires-Python: {needs}\njax==0.11.0\n")
+    assert found.python == (pinned[0].removeprefix("python") if pinned else f"==3.{minor}.*")
+    assert list(found.requirements) == ["jax==0.11.0"]
+
+
+def test_the_ledger_says_which_python_a_release_is_for(row):
+    ledger.add("abacus", row, [ABACUS[0]._replace(python=">=3.12")])
+    assert ledger.content("abacus-1.0") == "# Requires-Python: >=3.12\nabacus==1.0\nbeads==2\n"
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ def add(commands: Any) -> None:
         "range", nargs="*", metavar="RANGE", help="as in list; default: the last of each framework"
     )
     verb.add_argument(
-        "--last", type=int, default=8, metavar="N", help="of a framework's; default: %(default)s"
+        "--last", type=int, default=8, metavar="N", help="of a whole framework; default: %(default)s"
     )
     verb.add_argument("--again", action="store_true", help="what is known already, too")
     how(verb)
@@ -61,7 +62,7 @@ def how(verb: argparse.ArgumentParser) -> None:
     options.of_cells(verb)
     verb.add_argument("--launches", type=int, default=5, help="of each cell; default: %(default)s")
     verb.add_argument(
-        "--scale", choices=tasks.SCALES, default="gate", help="of a launch; default: %(default)s"
+        "--scale", choices=("gate", *tasks.SCALES), default="gate", help="of a launch; default: %(default)s"
     )
     verb.add_argument(
         "--error",
@@ -135,10 +136,18 @@ def run(arguments: argparse.Namespace) -> int:
     found = arguments.range or [name for name in ledger.branches() if ledger.tags(name)]
     if not found:
         raise SteleError("The ledger is empty. Type: stele releases sync")
-    done = True
-    for text in found:
-        done &= campaign.measured(ledger.span(text)[-arguments.last :], what, again=arguments.again)
-    return 0 if done else 3
+    sides = together(found, arguments.last)
+    done = [campaign.measured(tags, what, again=arguments.again) for tags in sides]
+    return 0 if all(done) else 3
+
+
+def together(texts: Sequence[str], last: int) -> list[list[str]]:
+    """The releases that are named, those of a framework in one list; of a whole framework the last."""
+    found: dict[str, set[str]] = {}
+    for text in texts:
+        named = ledger.span(text)[-last if text in ledger.branches() else 0 :]
+        found.setdefault(frameworks.of_tag(named[0]), set()).update(named)
+    return [[tag for tag in ledger.tags(name) if tag in tags] for name, tags in found.items()]
 
 
 def report(arguments: argparse.Namespace) -> int:

@@ -1,14 +1,18 @@
 """The frameworks whose releases are followed, each with the row that a release of it is measured in."""
 
 import dataclasses
+import sys
 from pathlib import Path
 
 from packaging.requirements import Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from stele import environments
 from stele.environments import Environment, pins
 from stele.errors import SteleError
+from stele.releases import ledger
 
+MINORS = range(10, 14)  # of Python 3: what the living rows are written for
 # by branch of the ledger; a row of the user's own is followed under its name
 ROWS = {
     "torch": "torch",
@@ -50,8 +54,25 @@ def of_tag(tag: str) -> str:
 
 def environment(tag: str, requirements: str) -> Environment:
     """What to measure a release in: its framework's row with what the ledger requires, and an interpreter."""
-    found = environments.load(f"{row(of_tag(tag)).name}@{' '.join(requirements.split())}")
+    known = row(of_tag(tag))
+    lines = requirements.splitlines()
+    needs = [line.removeprefix(ledger.PYTHON) for line in lines if line.startswith(ledger.PYTHON)]
+    pins = [line for line in lines if not line.startswith("#")]
+    pins += interpreter(*needs) if needs and known.python is None else []
+    found = environments.load(f"{known.name}@{' '.join(pins)}")
     return dataclasses.replace(found, name=tag, label=tag)
+
+
+def interpreter(needs: str) -> list[str]:
+    """The pin of the Python nearest to this one that a release is for; nothing where this one is, or none."""
+    own = sys.version_info.minor
+    try:
+        wanted = SpecifierSet(needs)
+    except InvalidSpecifier:  # of a release from before there were rules
+        return []
+    fitting = [minor for minor in (own, *MINORS) if wanted.contains(f"3.{minor}.99")]
+    nearest = min(fitting, key=lambda minor: abs(minor - own), default=own)
+    return [] if nearest == own else [f"python==3.{nearest}.*"]
 
 
 def built_by_asv(tag: str, interpreter: Path) -> Environment:

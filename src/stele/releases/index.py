@@ -28,11 +28,12 @@ class IndexUnavailable(SteleError):
 
 
 class Release(NamedTuple):
-    """``date`` is when its first file was uploaded: ISO 8601, UTC."""
+    """``date`` is when its first file was uploaded: ISO 8601, UTC. ``python`` are the versions that it is for."""
 
     package: str
     version: str
     date: str
+    python: str = ""
 
 
 def releases(package: str, *, prereleases: bool = False) -> list[Release]:
@@ -96,7 +97,7 @@ def parsed(package: str, releases: Iterable[tuple[str, list[dict[str, Any]]]]) -
         except InvalidVersion:
             continue
         if wheels:
-            date = datetime.fromisoformat(
-                min(file["upload_time_iso_8601"] for file in wheels).replace("Z", "+00:00")
-            )
-            yield Release(package, name, date.astimezone(timezone.utc).isoformat(timespec="seconds"))
+            first = min(file["upload_time_iso_8601"] for file in wheels)
+            date = datetime.fromisoformat(first.replace("Z", "+00:00")).astimezone(timezone.utc)
+            python = wheels[0].get("requires_python") or ""
+            yield Release(package, name, date.isoformat(timespec="seconds"), python)

@@ -22,6 +22,9 @@ from stele.errors import SteleError
 from stele.releases.index import Release
 
 NAME = "Stele", "stele@localhost"
+PYTHON = (
+    "# Requires-Python: "  # a comment to pip, which looks at it in the wheel; here nothing is downloaded yet
+)
 EMPTY = "nothing yet"  # the commit of a branch without releases: asv wants all branches of its configuration
 LINK = Path(".stele/ledger")  # as asv.conf.json calls it
 SYNCED = "synced"  # a file, of the time when the index was last read
@@ -182,7 +185,8 @@ def requirements(row: Environment, release: Release, others: Sequence[Release]) 
     wanted = [Requirement(text) for text in row.requirements]
     rest = [one for one in wanted if canonicalize_name(one.name) != canonicalize_name(release.package)]
     lines = [f"{release.package}=={release.version}", *(of_day(one, release.date, others) for one in rest)]
-    return "".join(f"{line}\n" for line in lines)
+    needs = [f"{PYTHON}{release.python}"] if release.python else []
+    return "".join(f"{line}\n" for line in [*needs, *lines])
 
 
 def of_day(wanted: Requirement, date: str, releases: Sequence[Release]) -> str:
