@@ -37,6 +37,13 @@ def test_three_per_cent_faster_are_an_improvement():
     assert words(-0.03, 0.008)["IMPROVED"] >= 30
 
 
+def test_what_is_faster_has_passed_before_it_is_an_improvement():
+    found = judged(drawn(-0.3, 0.01, seed=0, count=SCREEN))
+    assert (found.word, found.open) == ("PASS", True)
+    found = judged(drawn(-0.3, 0.01, seed=0, count=SCREEN + LOOKS[0]))
+    assert (found.word, found.open) == ("IMPROVED", False)
+
+
 def test_hardly_anything_is_told_where_launches_spread_by_a_third():
     found = words(0.0, 0.3)
     assert found["INCONCLUSIVE"] >= 40 and found.get("REGRESSED", 0) <= 2

@@ -43,7 +43,8 @@ def served(monkeypatch):
                 pass
 
         servers.append(HTTPServer(("127.0.0.1", 0), Handler))
-        threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
+        server = threading.Thread(target=servers[-1].serve_forever, args=[0.01], daemon=True)
+        server.start()
         monkeypatch.setenv("STELE_INDEX", f"http://127.0.0.1:{servers[-1].server_port}")
 
     yield served

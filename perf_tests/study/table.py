@@ -6,7 +6,7 @@ from pool import Pool
 from replay import GATE, SECONDS, SLOWDOWNS, Key, Rate, differences
 from scipy.stats import binomtest
 
-from stele import machine
+from stele import machine, page
 
 
 def markdown(pools: dict[str, Pool], rates: dict[Key, Rate], faults: dict[str, dict]) -> str:
@@ -30,25 +30,25 @@ def conditioned(condition: str, cells: Pool, rates: dict[Key, Rate]) -> str:
     """A table for each condition: rates over all cells, by tool and slow-down."""
     tools = list(dict.fromkeys(key.tool for key in rates if key.condition == condition and key.cell != "all"))
     head = ["tool", "launches", *(f"+{slowdown:.0%}" if slowdown else "no change" for slowdown in SLOWDOWNS)]
-    rows = [head, ["---"] * len(head)]
+    rows = []
     for tool in tools:
         found = [pooled(rates, tool, condition, slowdown) for slowdown in SLOWDOWNS]
         rows.append([tool, f"{found[0].launches:.0f}", *map(shown, found)])
-    return "\n".join([f"**{condition}**", "", *lines(rows), "", *each(condition, cells, rates)])
+    return "\n\n".join([f"**{condition}**", page.table(head, rows), each(condition, cells, rates)])
 
 
-def each(condition: str, cells: Pool, rates: dict[Key, Rate]) -> list[str]:
+def each(condition: str, cells: Pool, rates: dict[Key, Rate]) -> str:
     """The gate cell by cell: by how much the two of a pair differ, how long a verdict takes, how often it is red."""
     slowdowns = (f"REGRESSED at +{slowdown:.0%}" for slowdown in SLOWDOWNS)
     head = ["cell", "spread of pairs", "minutes a verdict", *slowdowns]
-    rows = [head, ["---"] * len(head)]
+    rows = []
     for cell, pairs in cells.items():
         found = [rates[Key(f"{GATE}: REGRESSED", condition, cell, slowdown)] for slowdown in SLOWDOWNS]
         launch = sum(pair.took for pair in pairs) / len(pairs) / 2
         minutes = [rate.launches * launch / 60 for rate in found]
         spread = float(numpy.std(differences(pairs)["step"], ddof=1))
         rows.append([cell, f"{spread:.1%}", f"{min(minutes):.1f} to {max(minutes):.1f}", *map(shown, found)])
-    return lines(rows)
+    return page.table(head, rows)
 
 
 def pooled(rates: dict[Key, Rate], tool: str, condition: str, slowdown: float) -> Rate:
@@ -73,12 +73,8 @@ def shown(rate: Rate) -> str:
 
 
 def planted(faults: dict[str, dict]) -> str:
-    rows = [["planted", "expected", "verdict", "in words", "seconds"], ["---"] * 5]
+    head, rows = ["planted", "expected", "verdict", "in words", "seconds"], []
     for fault, found in faults.items():
         what, _, expected = FAULTS[fault]
         rows.append([what, expected, found["word"], found["sentence"], str(found["seconds"])])
-    return "\n".join(["**Planted into PyTorch, live**", "", *lines(rows)])
-
-
-def lines(rows: list[list[str]]) -> list[str]:
-    return ["| " + " | ".join(row) + " |" for row in rows]
+    return f"**Planted into PyTorch, live**\n\n{page.table(head, rows)}"

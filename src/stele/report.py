@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from stele import ladder
+from stele import ladder, page
 from stele.capabilities import EXPECTED, Answer
 from stele.defaults import Change
 from stele.environments import Environment, names
@@ -124,12 +124,12 @@ def ladders(found: dict[tuple[Environment, str], list[Finding]], settings: Setti
     rungs = range(1, 1 + max(finding.rung for findings in found.values() for finding in findings))
     parts = []
     for task in dict.fromkeys(task for _, task in found):
-        rows: list[Sequence[str]] = [["framework", *ladder.TITLES[: len(rungs)]], ["---"] * (1 + len(rungs))]
+        head, rows = ["framework", *ladder.TITLES[: len(rungs)]], []
         for (row, of), findings in found.items():
             cells = {finding.rung: rung_cell(finding, epsilon) for finding in findings}
             if of == task:
                 rows.append([row.label, *(cells.get(rung, "none") for rung in rungs)])
-        parts.append(titled(f"**{task}**, {settings.sentence()}", rows))
+        parts.append(f"**{task}**, {settings.sentence()}\n\n{page.table(head, rows)}")
     return "\n\n".join(parts)
 
 
@@ -155,16 +155,15 @@ def answers(environment: str, found: dict[str, Answer]) -> list[str]:
 
 def capabilities(found: dict[Environment, dict[str, Answer]]) -> str:
     """Who can do what, as Markdown, with the reasons below."""
-    rows: list[Sequence[str]] = [["framework", *(title for title, _ in EXPECTED.values())]]
-    rows.append(["---"] * len(rows[0]))
-    rows += [[row.label, *(MARKS[of[name].word] for name in EXPECTED)] for row, of in found.items()]
+    head = ["framework", *(title for title, _ in EXPECTED.values())]
+    rows = [[row.label, *(MARKS[of[name].word] for name in EXPECTED)] for row, of in found.items()]
     reasons = [
-        f"- {row.label}, {EXPECTED[name][0]}: {escaped(answer.reason)}"
+        f"- {row.label}, {EXPECTED[name][0]}: {page.escaped(answer.reason)}"
         for row, of in found.items()
         for name, answer in of.items()
         if answer.reason
     ]
-    return titled("**Capabilities**", rows) + "\n\n" + "\n".join(reasons)
+    return "\n\n".join(["**Capabilities**", page.table(head, rows), "\n".join(reasons)])
 
 
 def facts(table: dict[str, Any]) -> list[str]:
@@ -224,13 +223,8 @@ def task_table(task: str, runs: list[Run]) -> str:
     for name in sorted({run.environment for run in runs}, key=place):
         phases = {run.phase: run for run in runs if run.environment == name}
         rows.append(row(phases.get("train"), phases.get("infer")))
-    lines = [header, ["---", "---", *["---:"] * (len(header) - 2)], *rows]
-    return titled(f"**{task}**, batch {runs[0].batch}, scale {runs[0].scale}", lines)
-
-
-def titled(title: str, lines: Iterable[Sequence[str]]) -> str:
-    """A Markdown table below its title."""
-    return f"{title}\n\n" + "\n".join("| " + " | ".join(map(escaped, line)) + " |" for line in lines)
+    table = page.table(header, rows, right=slice(2, None))
+    return f"**{task}**, batch {runs[0].batch}, scale {runs[0].scale}\n\n{table}"
 
 
 def row(train: Run | None, infer: Run | None) -> list[str]:
@@ -253,10 +247,6 @@ def row(train: Run | None, infer: Run | None) -> list[str]:
 def version(run: Run) -> str:
     """The releases that compute: the framework's, and its backend's after it."""
     return ", ".join(f"{name} {number}" for name, number in run.versions.items() if number)
-
-
-def escaped(cell: str) -> str:
-    return cell.replace("|", "\\|").replace("<", "&lt;")
 
 
 def provenance(runs: list[Run]) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from stele import environments, report
+from stele import environments, page, report
 from stele.run import Run
 from stele.statistics import median
 from stele_worker import tasks
@@ -50,11 +50,11 @@ def table(task: str, then: dict[str, Any], newest: dict[tuple[str, str, str], Ru
     shown = [name for name in names if name in then or name not in NEVER_WRITTEN]
     # the original's rows first, in its order
     shown.sort(key=lambda name: list(then).index(name) if name in then else len(then))
-    rows = [HEADER, ("---", *["---:"] * (len(HEADER) - 2), "---")]
+    rows = []
     for name in shown:
         phases = {phase: newest.get((task, phase, name)) for phase in report.PHASES}
         rows.append(row(task, name, then.get(name), phases["train"], phases["infer"]))
-    return report.titled(f"**{TITLES[task]}**", rows)
+    return f"**{TITLES[task]}**\n\n{page.table(HEADER, rows, right=slice(1, -1))}"
 
 
 def row(

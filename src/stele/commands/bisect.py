@@ -8,9 +8,7 @@ import time
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from packaging.requirements import Requirement
+from typing import Any
 
 from stele import environments, files
 from stele.commands import options
@@ -21,23 +19,13 @@ from stele.errors import SteleError
 from stele.gate import record, timing, trial
 from stele.gate.metrics import METRICS
 from stele.gate.trial import Cell, Trial
-from stele.gate.verdict import Verdict
-from stele.releases import frameworks, ledger
-from stele.releases.bisection import BAD, GOOD, SKIP, Search
+from stele.releases import candidates
+from stele.releases.bisection import BAD, SKIP, Answer, Search, judged
 from stele.settings import Settings
 from stele_worker import tasks
 
 FOLDER = Path(".stele/bisections")
 STATUSES = "Exit: 0 found; 2 usage or environment; 3 it cannot be told which, or whether BAD is worse at all."
-
-
-class Answer(NamedTuple):
-    """What was found of one candidate, and why."""
-
-    name: str
-    word: str
-    sentence: str
-    ratio: float | None = None
 
 
 def add(commands: Any) -> None:
@@ -61,7 +49,8 @@ def add(commands: Any) -> None:
 
 def bisect(arguments: argparse.Namespace) -> int:
     """Print every step with its evidence, and the name. Returns what the epilog says."""
-    rows = pinned(arguments) if arguments.pins else released(arguments)
+    choose = candidates.pinned if arguments.pins else candidates.released
+    rows = choose(arguments.framework, arguments.good, arguments.bad)
     search, began = Search(list(rows)), time.monotonic()
     steps = 1 + math.ceil(math.log2(max(len(rows) - 1, 1)))
     print(
@@ -106,52 +95,6 @@ def finished(arguments: argparse.Namespace, told: Sequence[Answer], suspects: Se
     return 0 if len(suspects) == 1 else 3
 
 
-def released(arguments: argparse.Namespace) -> dict[str, Environment]:
-    """The releases from GOOD to BAD, by tag."""
-    frameworks.row(arguments.framework)
-    ends = [
-        end if end.startswith(f"{arguments.framework}-") else ledger.tag(arguments.framework, end)
-        for end in (arguments.good, arguments.bad)
-    ]
-    tags = [ends[0], *ledger.span("..".join(ends))]
-    return {tag: frameworks.environment(tag, ledger.content(tag)) for tag in tags}
-
-
-def pinned(arguments: argparse.Namespace) -> dict[str, Environment]:
-    """From GOOD's lock to BAD's, one more package of BAD's at a time."""
-    row = frameworks.row(arguments.framework)
-    locks = [locked(row, text, arguments.framework) for text in (arguments.good, arguments.bad)]
-    differing = [name for name in {**locks[0], **locks[1]} if locks[0].get(name) != locks[1].get(name)]
-    if not differing:
-        raise SteleError(f"{arguments.good} and {arguments.bad} resolve to the same packages.")
-    # what others depend on comes before them: the framework itself is the last
-    order = sorted(differing, key=lambda name: (name == frameworks.package(row), name))
-    packages, rows = dict(locks[0]), {}
-    rows["all as in GOOD"] = exactly(row, packages)
-    for name in order:
-        packages = {**packages, name: locks[1].get(name)}
-        rows[f"{name} {locks[0].get(name) or 'none'} to {locks[1].get(name) or 'none'}"] = exactly(
-            row, packages
-        )
-    return rows
-
-
-def locked(row: Environment, text: str, framework: str) -> dict[str, str | None]:
-    """Every package that requirements resolve to, with its version."""
-    if not any(sign in text for sign in "=<>"):
-        text = f"{frameworks.package(row)}=={text.removeprefix(framework + '-')}"
-    found = environments.load(f"{row.name}@{text}")
-    builds.resolve(found, builds.interpreter_of(found))
-    assert found.lock is not None
-    lines = [line.split(" ")[0] for line in found.lock.read_text().splitlines() if "==" in line.split(" ")[0]]
-    return {Requirement(line).name: line.partition("==")[2].rstrip("\\") for line in lines}
-
-
-def exactly(row: Environment, packages: dict[str, str | None]) -> Environment:
-    text = " ".join(f"{name}=={version}" for name, version in packages.items() if version is not None)
-    return environments.load(f"{row.name}@{text}")
-
-
 def build(rows: Sequence[Environment]) -> None:
     """Ahead of time, beside the measurement; what fails here fails again, and aloud, when it is asked for."""
     for row in rows:
@@ -169,11 +112,7 @@ def ask(
     margin: float | None,
     budget: float,
 ) -> Answer:
-    """The gate's word on one candidate beside the good one.
-
-    ``margin`` is half of what the bad one is worse by: what lies surely below it is good, what is surely worse, and by
-    more than it, is bad.
-    """
+    """The gate's word on one candidate beside the good one; ``margin`` as in ``judged``."""
     good = rows[next(iter(rows))]
     try:
         make(good)
@@ -208,19 +147,3 @@ def asked(
         scale=arguments.scale,
         patience=arguments.patience,
     )
-
-
-def judged(name: str, verdicts: Sequence[Verdict], margin: float | None) -> Answer:
-    found = next((one for one in verdicts if one.metric != "control"), None)
-    control = next((one for one in verdicts if one.metric == "control"), None)
-    if found is None or found.ratio is None:
-        return Answer(name, SKIP, found.sentence.splitlines()[0] if found else "nothing was measured")
-    ratio = found.ratio.middle
-    if control is not None and control.word != "PASS":
-        return Answer(name, SKIP, f"{found.sentence}; {control.sentence}", ratio)
-    if found.word == "REGRESSED" and (margin is None or found.ratio.middle > 1 + margin):
-        return Answer(name, BAD, found.sentence, ratio)
-    surely_less = margin is not None and found.ratio.high is not None and found.ratio.high < 1 + margin
-    if found.word in ("PASS", "IMPROVED") or surely_less:
-        return Answer(name, GOOD, found.sentence, ratio)
-    return Answer(name, SKIP, found.sentence, ratio)

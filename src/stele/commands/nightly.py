@@ -8,6 +8,7 @@ from stele import files
 from stele.commands import releases
 from stele.commands.options import say
 from stele.releases import campaign, frameworks, history, ledger, trend
+from stele_worker import tasks
 
 STATUSES = (
     "Exit: 0 nothing rose; 1 something did, at a release that was measured now; 3 the budget ended first."
@@ -27,7 +28,7 @@ def add(commands: Any) -> None:
         "--report", type=Path, default=".stele/nightly.md", metavar="FILE", help="%(default)s"
     )
     releases.how(command)
-    command.set_defaults(command=nightly)
+    command.set_defaults(command=nightly, task=",".join(tasks.NAMES))
 
 
 def nightly(arguments: argparse.Namespace) -> int:

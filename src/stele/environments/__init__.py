@@ -13,10 +13,10 @@ from pathlib import Path
 
 from stele.environments import description, pins
 from stele.environments.description import ORACLE, Environment
-from stele.environments.state import State, state
+from stele.environments.state import State, locked, state
 from stele.errors import SteleError
 
-__all__ = ["ORACLE", "Environment", "State", "load", "names", "ready", "rows", "state", "unknown"]
+__all__ = ["ORACLE", "Environment", "State", "load", "locked", "names", "ready", "rows", "state", "unknown"]
 
 FOLDER = Path(__file__).parents[3] / "environments"
 

@@ -6,6 +6,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
+from packaging.utils import canonicalize_name
+
 from stele.environments import builds, installer, libraries
 from stele.environments.description import Environment
 
@@ -64,10 +66,16 @@ def version(environment: Environment) -> str | None:
     if not distributions:
         return None
     if environment.lock is not None:
-        pins = environment.lock.read_text() if environment.lock.exists() else ""
-        pin = re.search(rf"^{distributions[0]}==([^\s;\\]+)", pins, re.M | re.I)
-        return pin and pin[1]
+        return locked(environment).get(canonicalize_name(distributions[0]))
     try:
         return metadata.version(distributions[0])
     except metadata.PackageNotFoundError:
         return None
+
+
+def locked(environment: Environment) -> dict[str, str]:
+    """Every package of its lock with its version, under the names that indexes use; nothing where there is none."""
+    if environment.lock is None or not environment.lock.exists():
+        return {}
+    pins = re.findall(r"^([\w.-]+)==([^\s;\\]+)", environment.lock.read_text(), re.M)
+    return {canonicalize_name(name): version for name, version in pins}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from xml.etree import ElementTree
 
-from stele import report
+from stele import page, report
 from stele.gate import judgement
 from stele.gate.record import Record
 from stele.gate.trial import Trial
@@ -52,7 +52,7 @@ def markdown(trial: Trial, record: Record, verdicts: Sequence[Verdict]) -> str:
         [one.word, f"{one.task} {one.phase}", one.metric, ratio(one), one.sentence.splitlines()[0]]
         for one in ordered(verdicts)
     ]
-    table = [["verdict", "cell", "metric", "new / old", "in words"], ["---"] * 5, *cells]
+    head = ["verdict", "cell", "metric", "new / old", "in words"]
     return "\n".join(
         [
             f"# {word(verdicts)}: {escaped(trial.old.name)} to {escaped(trial.new.name)}",
@@ -61,7 +61,7 @@ def markdown(trial: Trial, record: Record, verdicts: Sequence[Verdict]) -> str:
             f"{facts['processor']}, {facts['processors']} processors, {facts['system']}; "
             f"{trial.settings.sentence()}, allocator profile {trial.settings.malloc}.",
             "",
-            *("| " + " | ".join(escaped(cell) for cell in row) + " |" for row in table),
+            page.table(head, cells, safe=escaped),
             "",
             *versions(record),
             "",

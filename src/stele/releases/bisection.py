@@ -6,6 +6,9 @@ where nothing else is left between the last good and the first bad, the answer n
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from stele.gate.verdict import Verdict
 
 GOOD, BAD, SKIP = "good", "bad", "skip"
 
@@ -54,3 +57,33 @@ class Search:
     def suspects(self) -> list[str]:
         """One of these did it: a single one where all could be told."""
         return list(self.candidates[self.good + 1 : self.bad + 1])
+
+
+class Answer(NamedTuple):
+    """What was found of one candidate, and why."""
+
+    name: str
+    word: str
+    sentence: str
+    ratio: float | None = None
+
+
+def judged(name: str, verdicts: Sequence[Verdict], margin: float | None) -> Answer:
+    """A gate's verdicts of a candidate as an answer.
+
+    ``margin`` is half of what the bad end is worse by, a fraction: what lies surely below it is good, and bad what is
+    surely worse, and by more than it. Without one it is the bad end itself that was judged.
+    """
+    found = next((one for one in verdicts if one.metric != "control"), None)
+    control = next((one for one in verdicts if one.metric == "control"), None)
+    if found is None or found.ratio is None:
+        return Answer(name, SKIP, found.sentence.splitlines()[0] if found else "nothing was measured")
+    ratio = found.ratio.middle
+    if control is not None and control.word != "PASS":
+        return Answer(name, SKIP, f"{found.sentence}; {control.sentence}", ratio)
+    if found.word == "REGRESSED" and (margin is None or found.ratio.middle > 1 + margin):
+        return Answer(name, BAD, found.sentence, ratio)
+    surely_less = margin is not None and found.ratio.high is not None and found.ratio.high < 1 + margin
+    if found.word in ("PASS", "IMPROVED") or surely_less:
+        return Answer(name, GOOD, found.sentence, ratio)
+    return Answer(name, SKIP, found.sentence, ratio)

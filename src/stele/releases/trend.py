@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from stele import page
 from stele.environments.installer import start
 
 OTAVA = """
@@ -129,7 +130,7 @@ def steps(line: Line) -> list[Step]:
 def overview(site: Path) -> str:
     """A table: each line's ends, and its steps."""
     head = ["line", "releases", "first", "last", "change", "steps"]
-    rows = [head, ["---"] * len(head)]
+    rows = []
     for name, line in lines(site):
         first, last = line.values[0], line.values[-1]
         told = "; ".join(f"{one.release} {percent(one.before, one.after)}" for one in steps(line))
@@ -144,7 +145,7 @@ def overview(site: Path) -> str:
                 told or "none",
             ]
         )
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    return page.table(head, rows)
 
 
 def percent(before: float, after: float) -> str:
