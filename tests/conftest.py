@@ -1,10 +1,12 @@
 """Two fakes: ``oracle``, true arithmetic in a real worker, and ``scripted``, answers written in advance."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
 import pytest
+from threadpoolctl import threadpool_limits
 
 from fakes import SCRIPTED, scripted_environment
 from stele import environments
@@ -12,6 +14,10 @@ from stele.environments import ORACLE
 from stele.run import Run
 from stele.settings import Settings
 from stele.worker import Worker
+
+# the oracle's many small products take several times as long where two threads wait for each other in each
+threadpool_limits(1)
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 
 def pytest_collection_modifyitems(items):

@@ -79,7 +79,7 @@ def history(row, monkeypatch):
             if row.name.rpartition("-")[2] in missing:
                 raise SteleError(f"'{row.name}' was never built here")
 
-        def measured(subject, cell, arms, settings, scale):
+        def measured(subject, cell, arms, settings, scale, **_):
             return {
                 arm: dataclasses.replace(
                     run,

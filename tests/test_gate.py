@@ -41,11 +41,11 @@ def slower(by):
 launched = trial.measured
 
 
-def measured(subject, cell, arms, settings, scale):
+def measured(subject, cell, arms, settings, scale, **how):
     """The Runs that scripted workers would give; they are started only where one is to fail."""
     scripts = {arm: json.loads(subject.arm(arm).variables["SCRIPT"]) for arm in arms}
     if any({"configure", cell.phase} & set(script) for script in scripts.values()):
-        return launched(subject, cell, arms, settings, scale)
+        return launched(subject, cell, arms, settings, scale, **how)
     return {arm: told(subject.arm(arm), script, cell, settings, scale) for arm, script in scripts.items()}
 
 
@@ -176,10 +176,10 @@ def test_a_new_release_that_fails_now_and_then_is_broken(gate, capsys, monkeypat
     """Each launch of NEW succeeds at its second attempt, and OLD at its first."""
     asked = itertools.count()
 
-    def flaky(*given):
+    def flaky(*given, **how):
         if next(asked) % 2 == 0:
             raise measure.SideFailed("new", WorkerError("Worker 'new' crashed now and then."))
-        return measured(*given)
+        return measured(*given, **how)
 
     monkeypatch.setattr(trial, "measured", flaky)
     assert gate() == 1

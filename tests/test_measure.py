@@ -1,6 +1,11 @@
+import os
+
 import pytest
 
+from fakes import scripted_environment
 from stele import measure
+from stele.environments import ORACLE
+from stele.measure import SideFailed
 from stele.settings import Settings
 
 SETTINGS = Settings(device="cpu", threads=1)
@@ -39,3 +44,39 @@ def test_a_task_without_data_makes_its_own():
     assert fields["data"] is None
     assert fields["data_origin"]["origin"] == "seeded noise"
     assert notice is None
+
+
+def sides(run, **asked):
+    """What became of two oracles, or of an oracle beside a worker that does something else."""
+    fields, _ = measure.inputs("gru")
+    plan = measure.Plan(task="gru", phase="infer", scale="smoke", **fields)
+    return measure.side_by_side({"a": ORACLE, "b": run}, plan, SETTINGS, **asked)
+
+
+def test_what_is_timed_takes_turns_on_one_processor():
+    runs = sides(ORACLE)
+    assert [run.plan["turn"] for run in runs.values()] == [1, 1]
+    assert runs["a"].flags["processors"] == runs["b"].flags["processors"]
+
+
+@pytest.mark.skipif(not measure.room(2, 1), reason="one processor")
+def test_what_is_not_timed_has_processors_of_its_own():
+    before = os.sched_getaffinity(0)
+    runs = sides(ORACLE, timed=False)
+    assert [run.plan["turn"] for run in runs.values()] == [None, None]
+    assert not set(runs["a"].flags["processors"]) & set(runs["b"].flags["processors"])
+    assert os.sched_getaffinity(0) == before
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_the_side_that_failed_is_named(timed):
+    with pytest.raises(SideFailed) as failure:
+        sides(scripted_environment({"infer": "segfault"}), timed=timed)
+    assert failure.value.side == "b"
+
+
+def test_where_processors_are_few_what_is_not_timed_comes_one_after_the_other(monkeypatch):
+    monkeypatch.setattr(measure, "room", lambda sides, threads: False)
+    runs = sides(ORACLE, timed=False)
+    assert list(runs) == ["a", "b"]
+    assert runs["a"].when < runs["b"].when

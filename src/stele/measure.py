@@ -1,7 +1,8 @@
 """How to measure, and one measurement: ask a Worker, return the Run. Knows no file and no judgement."""
 
 import contextlib
-from collections.abc import Generator, Mapping
+import os
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -80,14 +81,21 @@ class SideFailed(Exception):
 
 
 def side_by_side(
-    sides: Mapping[str, Environment], plan: Plan, settings: Settings, *, patience: float = PATIENCE
+    sides: Mapping[str, Environment],
+    plan: Plan,
+    settings: Settings,
+    *,
+    patience: float = PATIENCE,
+    timed: bool = True,
 ) -> dict[str, Run]:
     """Measure the same in a fresh worker of each, in this order: on a CPU in turns, on a GPU one after the other.
 
     A neighbour on the other thread of a core halves its speed, for moments: between two launches of the same that
-    makes a tenth, between two steps next to nothing. Raises SideFailed.
+    makes a tenth, between two steps next to nothing. What is not ``timed`` needs no turns: all work at once, if each
+    can have processors of its own. Raises SideFailed.
     """
-    if len(sides) > 1 and settings.device != "cpu":
+    together = settings.device == "cpu" and (timed or room(len(sides), settings.threads))
+    if len(sides) > 1 and not together:
         return {
             side: side_by_side({side: row}, plan, settings, patience=patience)[side]
             for side, row in sides.items()
@@ -95,13 +103,30 @@ def side_by_side(
     workers: dict[str, Worker] = {}
     with contextlib.ExitStack() as stack:
         try:
-            for side, row in sides.items():
-                started = live(row, settings, name=f"side-{side}", patience=patience)
+            for number, (side, row) in enumerate(sides.items()):
+                with contextlib.nullcontext() if timed else apart(number, settings.threads):
+                    started = live(row, settings, name=f"side-{side}", patience=patience)
                 workers[side] = stack.enter_context(started)
-            return in_turns(workers, plan, settings, turn=TURN if len(sides) > 1 else None)
+            return in_turns(workers, plan, settings, turn=TURN if timed and len(sides) > 1 else None)
         except WorkerError as error:
             failing = next((name for name, one in workers.items() if one is error.worker), side)
             raise SideFailed(failing, error) from None
+
+
+def room(sides: int, threads: int) -> bool:
+    """Whether each side can have processors of its own."""
+    return hasattr(os, "sched_getaffinity") and len(os.sched_getaffinity(0)) >= sides * threads
+
+
+@contextlib.contextmanager
+def apart(number: int, threads: int) -> Iterator[None]:
+    """What is started in it has other processors than what is started under another number."""
+    everywhere = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(everywhere)[number * threads : (number + 1) * threads])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, everywhere)
 
 
 def in_turns(
@@ -109,7 +134,8 @@ def in_turns(
 ) -> dict[str, Run]:
     """Measure the same in fresh workers that take turns of ``turn`` steps, so that all see the same machine.
 
-    They start one after the other; only one of them works at any time. Raises WorkerError if one fails.
+    They start one after the other; only one of them works at any time, or without turns all. Raises WorkerError if one
+    fails.
     """
     going = {side: measuring(worker, plan, settings, turn=turn) for side, worker in workers.items()}
     runs: dict[str, Run] = {}
@@ -130,7 +156,8 @@ def measuring(
     turn: int | None = None,
     progress: Progress | None = None,
 ) -> Generator[int, None, Run]:
-    """One measurement, step by step: yields where the worker pauses, which is every ``turn`` steps, or never."""
+    """One measurement, step by step: yields where the worker pauses, which is every ``turn`` steps; else once, when it
+    was asked."""
     facts, form = machine.facts(), worker.environment.forms.get(plan.task)
     framework = configure(worker, settings)
     outcome = yield from worker.answering(
@@ -144,6 +171,7 @@ def measuring(
         weights=plan.weights,
         warmup=plan.warmup,
         turn=turn,
+        early=turn is None,
     )
     return Run.from_dict(
         {

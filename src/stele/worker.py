@@ -100,10 +100,15 @@ class Worker:
         """Send a request and return its result. Raises WorkerError on an error, a crash, a hang or garbage."""
         return finished(self.answering(verb, progress=progress, **fields))
 
-    def answering(self, verb: str, *, progress: Progress | None = None, **fields: Any) -> Answering:
-        """As ``ask``, step by step: yields where the worker pauses, which then waits until it is gone on with."""
+    def answering(
+        self, verb: str, *, progress: Progress | None = None, early: bool = False, **fields: Any
+    ) -> Answering:
+        """As ``ask``, step by step: yields where the worker pauses, which then waits until it is gone on with; and if
+        ``early``, as soon as it was asked."""
         self._requests += 1
         self._send(protocol.encode({"id": self._requests, "verb": verb, **fields}), verb)
+        if early:
+            yield 0
         while True:
             answer = self._answer(verb)
             if "progress" in answer:

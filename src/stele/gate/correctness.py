@@ -13,6 +13,7 @@ from stele.ladder import Finding
 from stele.run import Run
 from stele_worker import tasks
 
+ARMS = ("old", "new")
 SEEDS = (5, 10)  # so many, and if they do not tell, so many
 
 Say = Callable[[str], object]
@@ -65,18 +66,16 @@ def learning(trial: Trial, record: Record, cells: list[Cell], say: Say) -> Itera
 def accuracy(trial: Trial, record: Record, cell: Cell, say: Say) -> Verdict:
     lost: list[float] = []
     for seed in range(SEEDS[-1]):
-        known = record.get("accuracy", cell.task, seed, "new") is not None
+        known = record.get("accuracy", cell.task, seed) is not None
         decided = seed in SEEDS and told(cell, lost).word != "INCONCLUSIVE"
         if decided or (trial.over(record) and not known):
             break
-        reached = []
-        for arm in ("old", "new"):
-            entry = trained(trial, record, cell, arm, seed, say)
-            for said in failed(entry).values():
-                word = "BROKEN" if arm == "new" else "INCONCLUSIVE"
-                return Verdict(*cell, "accuracy", word, f"{arm.upper()}: {said}")
-            reached.append(Run.from_dict(entry["runs"][arm]).accuracy or 0.0)
-        lost.append(reached[0] - reached[1])
+        entry = trained(trial, record, cell, seed, say)
+        for arm, said in failed(entry).items():
+            word = "BROKEN" if arm == "new" else "INCONCLUSIVE"
+            return Verdict(*cell, "accuracy", word, f"{arm.upper()}: {said}")
+        old, new = (Run.from_dict(entry["runs"][arm]).accuracy or 0.0 for arm in ARMS)
+        lost.append(old - new)
     return told(cell, lost)
 
 
@@ -84,9 +83,10 @@ def told(cell: Cell, lost: list[float]) -> Verdict:
     return of_accuracy(cell, lost, margin=ACCURACY_MARGIN, fewest=SEEDS[0])
 
 
-def trained(trial: Trial, record: Record, cell: Cell, arm: str, seed: int, say: Say) -> Entry:
+def trained(trial: Trial, record: Record, cell: Cell, seed: int, say: Say) -> Entry:
     def launch() -> Entry:
-        say(f"accuracy of {cell.task}, seed {seed}, {arm}")
-        return launched(trial, cell, [arm], replace(trial.settings, seed=seed), trial.training)
+        say(f"accuracy of {cell.task}, seed {seed}")
+        settings = replace(trial.settings, seed=seed)
+        return launched(trial, cell, ARMS, settings, trial.training, timed=False)
 
-    return record.once("accuracy", cell.task, seed, arm, launch=launch)
+    return record.once("accuracy", cell.task, seed, launch=launch)

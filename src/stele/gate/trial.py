@@ -61,19 +61,22 @@ class Trial:
         return [cell for cell in self.cells if self.absences(cell) == (None, None)]
 
 
-def launched(trial: Trial, cell: Cell, arms: Sequence[str], settings: Settings, scale: str) -> Entry:
+def launched(
+    trial: Trial, cell: Cell, arms: Sequence[str], settings: Settings, scale: str, *, timed: bool = True
+) -> Entry:
     """A fresh process for each arm, measured in this order; where one fails, all are tried once more."""
     watch, runs = Watch(settings), None
     failures: dict[str, list[str]] = {arm: [] for arm in arms}
     while runs is None and max(map(len, failures.values())) < ATTEMPTS:
         try:
-            runs = measured(trial, cell, arms, settings, scale)
+            runs = measured(trial, cell, arms, settings, scale, timed=timed)
         except SideFailed as error:
             failures[error.side].append(str(error))
     if runs is None and len(arms) > 1:  # whose fault it is: does each work alone?
         for arm in arms:
             if not failures[arm]:
-                failures[arm] = launched(trial, cell, [arm], settings, scale)["failures"][arm]
+                alone = launched(trial, cell, [arm], settings, scale, timed=timed)
+                failures[arm] = alone["failures"][arm]
     conditions = watch.conditions()
     return {
         "runs": None if runs is None else {arm: run.to_dict() for arm, run in runs.items()},
@@ -83,10 +86,13 @@ def launched(trial: Trial, cell: Cell, arms: Sequence[str], settings: Settings, 
     }
 
 
-def measured(trial: Trial, cell: Cell, arms: Sequence[str], settings: Settings, scale: str) -> dict[str, Run]:
+def measured(
+    trial: Trial, cell: Cell, arms: Sequence[str], settings: Settings, scale: str, *, timed: bool
+) -> dict[str, Run]:
     fields, _ = measure.inputs(cell.task)
     plan = measure.Plan(task=cell.task, phase=cell.phase, scale=scale, **fields)
-    return side_by_side({arm: trial.arm(arm) for arm in arms}, plan, settings, patience=trial.patience)
+    sides = {arm: trial.arm(arm) for arm in arms}
+    return side_by_side(sides, plan, settings, patience=trial.patience, timed=timed)
 
 
 def failed(entry: Entry) -> dict[str, str]:
