@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from stele.gate import judgement
 from stele.gate.conditions import Conditions
-from stele.gate.judgement import Judgement, Series
+from stele.gate.judgement import LOOKS, SCREEN, Judgement, Series
 from stele.gate.metrics import METRICS, Metric
 from stele.gate.record import Entry, Record
 from stele.gate.trial import Cell, Trial, failed, last, launched
@@ -61,7 +61,7 @@ Pairs = dict[Probe, list[Pair]]
 def timing(trial: Trial, record: Record, cells: list[Cell], say: Say, *, share: float = 1.0) -> list[Verdict]:
     """Measure until a share of the budget is spent; what is in the record is not measured again."""
     pairs: Pairs = {probe: [] for probe in probes(trial, cells)}
-    number, own = 0, control(pairs)
+    number, own, began = 0, control(pairs), record.spent
     while active := wanting(pairs):
         draw, before = random.Random(f"{trial.seed} {number}"), record.launches
         draw.shuffle(active)
@@ -73,7 +73,18 @@ def timing(trial: Trial, record: Record, cells: list[Cell], say: Say, *, share: 
         number += 1
         if record.launches > before:  # what is remembered was told before
             say(progress(trial, record, pairs, number))
+        if number == 1 and began + SCREEN * (record.spent - began) > share * trial.budget:
+            say(too_short(trial, record.spent - began))
     return judged(trial, pairs, stopped=False)
+
+
+def too_short(trial: Trial, one_pass: float) -> str:
+    """Said at once, rather than when the time is up."""
+    least, most = (passes * one_pass / 60 for passes in (SCREEN, SCREEN + LOOKS[0]))
+    return (
+        f"a pass takes {one_pass / 60:.1f} min here, {SCREEN} decide little and {SCREEN + LOOKS[0]} most: "
+        f"{least:.0f} to {most:.0f} min beside parity and accuracy. Stop, and raise --budget: --resume keeps what is there"
+    )
 
 
 def probes(trial: Trial, cells: Iterable[Cell]) -> Iterator[Probe]:

@@ -6,12 +6,14 @@ import paddle
 from paddle import nn
 
 from stele_worker.defaults import drawn
+from stele_worker.frameworks.paddle import ONEDNN
 
 
 def table():
     paddle.seed(0)
     gru, norm = nn.GRU(500, 400), nn.BatchNorm2D(1)
-    flags = paddle.get_flags(["FLAGS_use_onednn", "FLAGS_paddle_num_threads"])
+    onednn, threads = "FLAGS_use_" + ONEDNN, "FLAGS_paddle_num_threads"
+    flags = paddle.get_flags([onednn, threads])
     return {
         "dense weight": drawn(nn.Linear(1000, 1000).weight.numpy(), 1000),
         "dense bias": drawn(nn.Linear(10, 500000).bias.numpy(), 10),
@@ -27,8 +29,8 @@ def table():
         "cross-entropy": inspect.signature(nn.functional.cross_entropy).parameters["reduction"].default,
         "default dtype": paddle.get_default_dtype(),
         "int32 + float32": promoted("int32", "float32"),
-        "oneDNN": flags["FLAGS_use_onednn"],
-        "threads": flags["FLAGS_paddle_num_threads"],
+        "oneDNN": flags[onednn],
+        "threads": flags[threads],
         "compiler CINN": paddle.is_compiled_with_cinn(),
         "compile": "eager; paddle.jit.to_static with backend {}".format(
             inspect.signature(paddle.jit.to_static).parameters["backend"].default

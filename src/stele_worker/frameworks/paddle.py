@@ -6,6 +6,7 @@ import tempfile
 import paddle
 from paddle import inference
 
+ONEDNN = "onednn" if hasattr(inference.Config, "enable_onednn") else "mkldnn"  # its name until Paddle 3.1
 device = "cpu"
 threads = 1
 tuned = True
@@ -39,7 +40,7 @@ def versions():
 
 
 def flags():
-    names = ["FLAGS_paddle_num_threads", "FLAGS_use_onednn"]  # of the second, eager knows nothing
+    names = ["FLAGS_paddle_num_threads", "FLAGS_use_" + ONEDNN]  # of the second, eager knows nothing
     if device == "cuda":
         names += ["FLAGS_cudnn_exhaustive_search", "FLAGS_cudnn_deterministic"]
     read = {name[len("FLAGS_") :]: value for name, value in paddle.get_flags(names).items()}
@@ -97,7 +98,7 @@ def predictor(net, x):
         if device == "cuda":
             config.enable_use_gpu(100, 0)  # MB to begin with, and which GPU
         else:
-            config.enable_onednn()
+            getattr(config, "enable_" + ONEDNN)()
         return inference.create_predictor(config)
 
 
