@@ -247,7 +247,7 @@ def test_an_equal_accuracy_passes(gate, capsys):
 def test_a_budget_that_cannot_do_is_told_after_one_pass(gate, capsys):
     assert gate("--budget=0.001s") == 3
     said = capsys.readouterr().err
-    assert "6 decide little and 16 most" in said and said.count("raise --budget: --resume keeps") == 1
+    assert "6 decide little and 16 most" in said and said.count("raise --budget: --resume keeps it all") == 1
 
 
 def test_where_the_budget_ends_nothing_passes(gate, capsys):

@@ -83,7 +83,7 @@ def too_short(trial: Trial, one_pass: float) -> str:
     least, most = (passes * one_pass / 60 for passes in (SCREEN, SCREEN + LOOKS[0]))
     return (
         f"a pass takes {one_pass / 60:.1f} min here, {SCREEN} decide little and {SCREEN + LOOKS[0]} most: "
-        f"{least:.0f} to {most:.0f} min beside parity and accuracy. Stop, and raise --budget: --resume keeps what is there"
+        f"{least:.0f} to {most:.0f} min beside parity and accuracy. Stop, and raise --budget: --resume keeps it all"
     )
 
 

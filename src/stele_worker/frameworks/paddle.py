@@ -52,7 +52,7 @@ def inferred(net):
     """step(x) -> net(x) without gradients: as Paddle recommends for it, or eagerly where left as shipped."""
     net.eval()
     if not tuned:
-        return paddle.no_grad()(net)
+        return paddle.no_grad()(net.__call__)
     predictors = []  # made at the first step, for its kind of batch
 
     def step(x):
@@ -75,7 +75,7 @@ def outputs(net, names):
 
         hooks = [layers[name].register_forward_post_hook(recorded(name)) for name in names]
         net.eval()
-        paddle.no_grad()(net)(x)
+        paddle.no_grad()(net.__call__)(x)
         for hook in hooks:
             hook.remove()
         return seen
