@@ -104,6 +104,16 @@ def test_how_many_more_pairs_it_takes_is_told():
     assert 20 < judged(differences).needed < 60
 
 
+def test_what_lies_beyond_its_margin_waits_for_the_next_look():
+    """Among seven candidates ten of ten are no proof yet, however much it is."""
+    count = SCREEN + LOOKS[0]
+    series = {str(seed): Series(0.03, drawn(0.17, 0.01, seed)[:count]) for seed in range(7)}
+    found = judgement.judge(series)["0"]
+    assert (found.word, found.needed) == ("INCONCLUSIVE", LOOKS[1] - LOOKS[0])
+    series = {key: Series(0.03, drawn(0.17, 0.01, int(key))[: SCREEN + LOOKS[1]]) for key in series}
+    assert judgement.judge(series)["0"].word == "REGRESSED"
+
+
 def test_among_many_candidates_one_must_be_clearer():
     """Holm: ten of ten pairs slower is enough for one or two candidates, not for twenty."""
     suspect = drawn(0.02, 0.012, seed=3)[: SCREEN + LOOKS[0]]

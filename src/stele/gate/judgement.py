@@ -19,6 +19,7 @@ SCREEN = 6
 LOOKS = (10, 15, 20, 28)
 LEVEL = 0.01  # the chance that a gate calls anything slower, or anything faster, that is not
 SUSPICION = 0.2
+MANY = 1000  # pairs that nobody measures
 
 WORDS = ("BROKEN", "MISSING", "REGRESSED", "INCONCLUSIVE", "IMPROVED", "PASS")  # the worst first
 
@@ -118,12 +119,13 @@ def significant(p_values: Mapping[str, float]) -> dict[str, bool]:
 
 
 def needed(series: Series, look: int, middle: float) -> int | None:
-    """About how many pairs more it takes, to the next look at least; None where it lies at its margin."""
-    spread, room = float(numpy.std(series.fresh[:look], ddof=1)), math.log1p(series.margin) - max(middle, 0.0)
-    if room <= 0:
-        return None
+    """About how many pairs more it takes, to the next look at least, to be seen below its margin; or where it lies
+    above it, to be seen at all. None where it lies at its margin."""
+    spread, margin = float(numpy.std(series.fresh[:look], ddof=1)), math.log1p(series.margin)
+    room = margin - max(middle, 0.0) if middle < margin else middle
     least = next((later for later in LOOKS if later > look), look + 1)
-    return max(statistics.pairs_needed(spread, room, level=LEVEL), least) - len(series.fresh)
+    wanted = max(statistics.pairs_needed(spread, room, level=LEVEL), least)
+    return wanted - len(series.fresh) if wanted < MANY else None
 
 
 def ratio(shift: Estimate) -> Estimate:
