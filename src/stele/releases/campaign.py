@@ -116,11 +116,14 @@ def number(tag: str, cell: Cell, mode: str, place: Place) -> float | None:
     return (history.numbers(tag, place) or {}).get("step", {}).get(f"{cell} {mode}")
 
 
-def anchor(tags: Sequence[str], cell: Cell, mode: str, place: Place) -> tuple[Environment, float] | None:
-    """The oldest release of this framework whose number of the cell is on record, and that number."""
+def anchor(
+    tags: Sequence[str], cell: Cell, mode: str, place: Place
+) -> tuple[Environment, dict[str, float]] | None:
+    """The oldest release of this framework whose numbers of the cell are on record, and those."""
     for tag in ledger.tags(frameworks.of_tag(tags[0])):
-        known = None if tag in tags else number(tag, cell, mode, place)
-        if known is not None:
+        found, where = history.numbers(tag, place) or {}, f"{cell} {mode}"
+        known = {metric: cells[where] for metric, cells in found.items() if where in cells}
+        if tag not in tags and "step" in known:
             row = frameworks.environment(tag, ledger.content(tag))
             with contextlib.suppress(SteleError):  # it can be had no more: the next oldest
                 builds.make(row)

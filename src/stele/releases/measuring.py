@@ -1,8 +1,8 @@
 """Releases of one framework measured side by side: they take turns, so that one line shows them and not the hours.
 
-Steps are told apart within a launch, where releases follow one another step by step. What a release takes is what the
-anchor takes, times that ratio; the anchor is a release that is known on this machine already, and keeps its number, so
-that a line goes on tomorrow where it is today. All else is the median of the launches.
+Steps are told apart within a launch, where releases follow one another step by step; all else by the medians of the
+launches. What a release takes is what the anchor takes, times that ratio; the anchor is a release that is known on this
+machine already, and keeps its numbers, so that a line goes on tomorrow where it is today.
 """
 
 import math
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from stele import measure, store
 from stele.environments import Environment
-from stele.gate.metrics import METRICS, neighbours, step
+from stele.gate.metrics import METRICS, Metric
 from stele.gate.trial import Cell
 from stele.measure import SideFailed
 from stele.run import Run
@@ -45,7 +45,7 @@ def groups(releases: Sequence[Environment]) -> Iterator[list[Environment]]:
 
 def compared(
     releases: Sequence[Environment],
-    anchor: tuple[Environment, float] | None,
+    anchor: tuple[Environment, Numbers] | None,
     cell: Cell,
     settings: Settings,
     *,
@@ -53,12 +53,12 @@ def compared(
     launches: int,
     say: Say,
 ) -> dict[str, Outcome]:
-    """Each release's numbers of one cell, by name. ``anchor`` is a release that takes so many seconds a step."""
+    """Each release's numbers of one cell, by name. ``anchor`` is a release with known ones."""
     rows = [*releases, *([anchor[0]] if anchor else [])]
     found, failed = rotations(rows, cell, settings, scale=scale, launches=launches, say=say)
     names = [row.name for row in releases if found.get(row.name)]
     reference = anchor[0].name if anchor and found.get(anchor[0].name) else next(iter(names), "")
-    known = anchor[1] if anchor and reference == anchor[0].name else None
+    known = anchor[1] if anchor and reference == anchor[0].name else {}
     outcomes = {name: Outcome(numbers(found, name, reference, known)) for name in names}
     return {**{name: Outcome({}, why) for name, why in failed.items()}, **outcomes}
 
@@ -88,25 +88,25 @@ def rotations(
     return {name: runs for name, runs in found.items() if name not in given_up}, given_up
 
 
-def numbers(found: dict[str, list[Run]], name: str, reference: str, known: float | None) -> Numbers:
-    """The metrics of one release; the step by way of the reference, whose seconds are ``known`` or measured now."""
-    runs = found[name]
-    values = {
-        metric.name.replace("-", "_"): median(told)
-        for metric in METRICS
-        if metric.name != "step"
-        and (told := [value for run in runs if (value := metric.of(run)) is not None])
-    }
-    anchor = median(step(run) for run in found[reference]) if known is None else known
-    return {"step": anchor * math.exp(ratio(found[reference], runs)), **values}
+def numbers(found: dict[str, list[Run]], name: str, reference: str, known: Numbers) -> Numbers:
+    """The metrics of one release, by way of the reference, whose numbers are ``known``, or measured now."""
+    values = {}
+    for metric in METRICS:
+        key, base = metric.name.replace("-", "_"), told(metric, found[reference])
+        pairs = zip(found[reference], found[name], strict=True)
+        changes = [change for pair in pairs if (change := metric.difference(*pair)) is not None]
+        own = told(metric, found[name])
+        if changes and base is not None:
+            values[key] = math.exp(median(changes)) * known.get(key, base)
+        elif own is not None:
+            values[key] = own
+    return values
 
 
-def ratio(old: Sequence[Run], new: Sequence[Run]) -> float:
-    """The median of log(new) - log(old), of launches that took turns; else of all."""
-    pairs = list(zip(old, new, strict=True))
-    if all(run.plan.get("turn") for pair in pairs for run in pair):
-        return median(neighbours(*pair) for pair in pairs)
-    return math.log(median(map(step, new)) / median(map(step, old)))
+def told(metric: Metric, runs: Sequence[Run]) -> float | None:
+    """The median of the launches that have a number."""
+    found = [value for run in runs if (value := metric.of(run)) is not None]
+    return median(found) if found else None
 
 
 def error(row: Environment, cell: Cell, settings: Settings, *, scale: str) -> float | None:

@@ -116,6 +116,11 @@ class Step(NamedTuple):
     before: float
     after: float
 
+    @property
+    def height(self) -> float:
+        """Of the larger of both levels, a fraction."""
+        return abs(self.after - self.before) / max(abs(self.after), abs(self.before), 1e-300)
+
 
 def steps(line: Line) -> list[Step]:
     """Where asv's detection sees a level end and another begin; what is smaller than LEAST is none."""
@@ -124,14 +129,15 @@ def steps(line: Line) -> list[Step]:
     levels = detect_steps(line.values)
     pairs = [(after[0], before[2], after[2]) for before, after in itertools.pairwise(levels)]
     found = [Step(line.releases[place], before, after) for place, before, after in pairs]
-    return [step for step in found if abs(step.after / step.before - 1) > LEAST]
+    return [step for step in found if step.height > LEAST]
 
 
 def overview(site: Path) -> str:
-    """A table: each line's ends, and its steps."""
+    """The steps, the largest first, and a table: each line's ends, and its steps."""
     head = ["line", "releases", "first", "last", "change", "steps"]
-    rows = []
+    rows, found = [], []
     for name, line in lines(site):
+        found += [(name, step) for step in steps(line)]
         first, last = line.values[0], line.values[-1]
         told = "; ".join(f"{one.release} {percent(one.before, one.after)}" for one in steps(line))
         ends = f"{line.releases[0]} to {line.releases[-1]}"
@@ -145,7 +151,9 @@ def overview(site: Path) -> str:
                 told or "none",
             ]
         )
-    return page.table(head, rows)
+    found.sort(key=lambda one: one[1].height, reverse=True)
+    said = [f"- {step.release}: {name}, {percent(step.before, step.after)}" for name, step in found]
+    return "\n".join([*said, "", page.table(head, rows)])
 
 
 def percent(before: float, after: float) -> str:
