@@ -1,6 +1,7 @@
 """The serve loop: read a request, do it, answer. The only place that catches everything."""
 
 import os
+import signal
 import sys
 import traceback
 
@@ -9,6 +10,7 @@ from stele_worker import process, protocol
 
 def main():
     process.die_with_parent()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # the child of a shell's background job ignores it
     requests, answers = claim_streams()
     from stele_worker import verbs  # not before: NumPy may print, too
 
