@@ -10,7 +10,9 @@ from stele_worker import process, protocol
 
 def main():
     process.die_with_parent()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # the child of a shell's background job ignores it
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # the child of a shell's background job ignores it
     requests, answers = claim_streams()
     from stele_worker import verbs  # not before: NumPy may print, too
 
