@@ -10,9 +10,8 @@ from stele_worker import process, protocol
 
 def main():
     process.die_with_parent()
-    signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # the child of a shell's background job ignores it
+    # a shell's background jobs ignore it, and so do their children
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     requests, answers = claim_streams()
     from stele_worker import verbs  # not before: NumPy may print, too
 
