@@ -305,6 +305,15 @@ def test_a_night_measures_what_is_new_and_says_what_rose(machine, capsys, monkey
     assert "0 releases measured, 0 steps." in capsys.readouterr().out
 
 
+def test_a_step_is_a_share_of_the_level_before_it():
+    assert (
+        trend.Step("abacus-1.1", 1.0, 1.0305).height
+        > trend.LEAST
+        > trend.Step("abacus-1.1", 1.0, 0.9705).height
+    )
+    assert trend.Step("abacus-1.1", 0.0, 0.1).height == math.inf
+
+
 def test_the_history_is_a_page(machine, tmp_path, capsys):
     machine(dict(zip(TAGS, [1.0, 1.0, 0.8, 0.8], strict=True)))
     door.main(["releases", "run", "abacus", *OPTIONS])

@@ -10,7 +10,7 @@ from typing import Any
 from stele import data, machine
 from stele.environments import Environment
 from stele.run import Run
-from stele.settings import Settings
+from stele.settings import Settings, default_threads
 from stele.worker import PATIENCE, Progress, Worker, WorkerError, finished, live
 from stele_worker import tasks
 
@@ -115,7 +115,7 @@ def side_by_side(
 
 def room(sides: int, threads: int) -> bool:
     """Whether each side can have processors of its own."""
-    return hasattr(os, "sched_getaffinity") and len(os.sched_getaffinity(0)) >= sides * threads
+    return hasattr(os, "sched_setaffinity") and default_threads() >= sides * threads
 
 
 @contextlib.contextmanager

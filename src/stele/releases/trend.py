@@ -6,6 +6,7 @@ environment of its own, whether it sees a change there at p 0.001.
 
 import itertools
 import json
+import math
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -118,8 +119,8 @@ class Step(NamedTuple):
 
     @property
     def height(self) -> float:
-        """Of the larger of both levels, a fraction."""
-        return abs(self.after - self.before) / max(abs(self.after), abs(self.before), 1e-300)
+        """By what share of itself the level changed, up or down."""
+        return abs(self.after / self.before - 1) if self.before else math.inf
 
 
 def steps(line: Line) -> list[Step]:
@@ -137,9 +138,9 @@ def overview(site: Path) -> str:
     head = ["line", "releases", "first", "last", "change", "steps"]
     rows, found = [], []
     for name, line in lines(site):
-        found += [(name, step) for step in steps(line)]
-        first, last = line.values[0], line.values[-1]
-        told = "; ".join(f"{one.release} {percent(one.before, one.after)}" for one in steps(line))
+        changes, first, last = steps(line), line.values[0], line.values[-1]
+        found += [(name, step) for step in changes]
+        told = "; ".join(f"{one.release} {percent(one.before, one.after)}" for one in changes)
         ends = f"{line.releases[0]} to {line.releases[-1]}"
         rows.append(
             [
