@@ -18,6 +18,17 @@ from stele.worker import Worker
 # the oracle's many small products take several times as long where two threads wait for each other in each
 threadpool_limits(1)
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
+# a suite that a test starts is a process of its own, with benchmarks: they go where this is set
+os.environ.pop("PYTEST_XDIST_WORKER", None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config):
+    """A process for each processor where these tests are run alone; what the suite times is never shared."""
+    here = Path(__file__).parent
+    alone = all(Path(argument.partition("::")[0]).resolve().is_relative_to(here) for argument in config.args)
+    if alone and config.option.numprocesses is None and not hasattr(config, "workerinput"):
+        config.option.numprocesses = os.cpu_count()
 
 
 def pytest_collection_modifyitems(items):

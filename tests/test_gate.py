@@ -22,6 +22,8 @@ from stele.commands import gate as command
 from stele.commands import options
 from stele.environments import builds
 from stele.gate import trial
+from stele.gate.correctness import SEEDS
+from stele.gate.verdict import of_accuracy
 from stele.run import Run
 from stele.worker import WorkerError
 
@@ -230,18 +232,28 @@ def test_a_lost_accuracy_is_a_regression(gate, capsys):
 def test_an_equal_accuracy_passes(gate, capsys):
     told = {"old": {"accuracy": 0.80}, "new": {"accuracy": 0.80}}
     assert gate(metric="accuracy", phase="train", **told) == 0
-    assert [run["settings"]["seed"] for one in entries()[1] for run in one["runs"].values()] == [
-        0,
-        0,
-        1,
-        1,
-        2,
-        2,
-        3,
-        3,
-        4,
-        4,
-    ]
+    seeds = [run["settings"]["seed"] for one in entries()[1] for run in one["runs"].values()]
+    assert seeds == [seed for seed in range(5) for _ in ("old", "new")]
+
+
+@pytest.mark.parametrize(
+    ("count", "word", "why"),
+    [
+        (4, "INCONCLUSIVE", "4 of 5 seeds"),
+        (8, "INCONCLUSIVE", "more would tell, raise --budget"),
+        (20, "PASS", "1 is"),
+    ],
+)
+def test_accuracies_that_spread_take_more_seeds(count, word, why):
+    lost = [0.003 * (5, -5, 3, -3, 1, -1)[seed % 6] for seed in range(count)]
+    found = of_accuracy(("gru", "train"), lost, margin=0.01, looks=SEEDS)
+    assert (found.word, why in found.sentence) == (word, True)
+
+
+def test_accuracies_that_spread_too_far_are_told_so_in_the_end():
+    lost = [0.05 * (-1) ** seed for seed in range(20)]
+    found = of_accuracy(("gru", "train"), lost, margin=0.01, looks=SEEDS)
+    assert found.word == "INCONCLUSIVE" and "the seeds spread too far" in found.sentence
 
 
 def test_a_budget_that_cannot_do_is_told_after_one_pass(gate, capsys):

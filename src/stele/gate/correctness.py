@@ -14,7 +14,7 @@ from stele.run import Run
 from stele_worker import tasks
 
 ARMS = ("old", "new")
-SEEDS = (5, 10)  # so many, and if they do not tell, so many
+SEEDS = (5, 10, 20)  # so many, and if they do not tell, so many
 
 Say = Callable[[str], object]
 
@@ -80,7 +80,7 @@ def accuracy(trial: Trial, record: Record, cell: Cell, say: Say) -> Verdict:
 
 
 def told(cell: Cell, lost: list[float]) -> Verdict:
-    return of_accuracy(cell, lost, margin=ACCURACY_MARGIN, fewest=SEEDS[0])
+    return of_accuracy(cell, lost, margin=ACCURACY_MARGIN, looks=SEEDS)
 
 
 def trained(trial: Trial, record: Record, cell: Cell, seed: int, say: Say) -> Entry:

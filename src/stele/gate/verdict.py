@@ -1,5 +1,6 @@
 """A verdict: one word for one metric of one cell, with its evidence and a sentence."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy
@@ -55,10 +56,12 @@ def change(ratio: float, words: tuple[str, str]) -> str:
     return f"{abs(percent):.1f} % {words[0] if percent > 0 else words[1]}"
 
 
-def of_accuracy(cell: tuple[str, str], losses: list[float], *, margin: float, fewest: int) -> Verdict:
-    """From what each seed lost, as fractions: not inferior by more than ``margin``, or inferior."""
-    if len(losses) < fewest:
-        said = f"{len(losses)} of {fewest} seeds: the time was up, raise --budget"
+def of_accuracy(
+    cell: tuple[str, str], losses: list[float], *, margin: float, looks: Sequence[int]
+) -> Verdict:
+    """From what each seed lost, as fractions: not inferior by more than ``margin``, or inferior; told after so many."""
+    if len(losses) < looks[0]:
+        said = f"{len(losses)} of {looks[0]} seeds: the time was up, raise --budget"
         return Verdict(*cell, "accuracy", "INCONCLUSIVE", said, None, len(losses))
     shift = statistics.shift(losses)
     assert shift.low is not None and shift.high is not None
@@ -66,13 +69,14 @@ def of_accuracy(cell: tuple[str, str], losses: list[float], *, margin: float, fe
     said = (
         f"{points[1]:+.2f} points lost on average of {len(losses)} seeds, [{points[0]:+.2f} {points[2]:+.2f}]"
     )
-    # two tasks, two looks
-    sure = statistics.shift(losses, confidence=1 - judgement.LEVEL / 2)
+    # one side of it, for two tasks that may be trained, and each of the looks
+    sure = statistics.shift(losses, confidence=1 - judgement.LEVEL / len(looks))
     if above_zero(sure) and shift.middle > margin / 2:
         return Verdict(*cell, "accuracy", "REGRESSED", said, None, len(losses))
     if not judgement.above(shift.high, margin):
         return Verdict(*cell, "accuracy", "PASS", f"{said}; {100 * margin:g} is allowed", None, len(losses))
-    return Verdict(*cell, "accuracy", "INCONCLUSIVE", f"{said}: the seeds spread too far", None, len(losses))
+    why = "the seeds spread too far" if len(losses) >= looks[-1] else "more would tell, raise --budget"
+    return Verdict(*cell, "accuracy", "INCONCLUSIVE", f"{said}: {why}", None, len(losses))
 
 
 def above_zero(shift: Estimate) -> bool:
