@@ -1,5 +1,6 @@
 import os
 
+import numpy
 import pytest
 
 from fakes import scripted_environment
@@ -7,6 +8,7 @@ from stele import measure
 from stele.environments import ORACLE
 from stele.measure import SideFailed
 from stele.settings import Settings
+from stele_worker import tasks
 
 SETTINGS = Settings(device="cpu", threads=1)
 
@@ -46,21 +48,30 @@ def test_a_task_without_data_makes_its_own():
     assert notice is None
 
 
-def sides(run, **asked):
-    """What became of two oracles, or of an oracle beside a worker that does something else."""
-    fields, _ = measure.inputs("gru")
-    plan = measure.Plan(task="gru", phase="infer", scale="smoke", **fields)
-    return measure.side_by_side({"a": ORACLE, "b": run}, plan, SETTINGS, **asked)
+@pytest.fixture
+def sides(tmp_path):
+    """What became of two oracles, or of an oracle beside a worker that does something else, on short sentences."""
+    size = tasks.make("gru", "smoke").test
+    arrays = {"test_x": numpy.full((size, 5), 7, numpy.int32), "test_y": numpy.zeros(size, numpy.int32)}
+    paths = {key: str(tmp_path / f"{key}.npy") for key in arrays}
+    for key, array in arrays.items():
+        numpy.save(paths[key], array)
+    plan = measure.Plan(task="gru", phase="infer", scale="smoke", data=paths, data_origin={"origin": "x"})
+
+    def sides(other, **asked):
+        return measure.side_by_side({"a": ORACLE, "b": other}, plan, SETTINGS, **asked)
+
+    return sides
 
 
-def test_what_is_timed_takes_turns_on_one_processor():
+def test_what_is_timed_takes_turns_on_one_processor(sides):
     runs = sides(ORACLE)
     assert [run.plan["turn"] for run in runs.values()] == [1, 1]
     assert runs["a"].flags["processors"] == runs["b"].flags["processors"]
 
 
 @pytest.mark.skipif(not measure.room(2, 1), reason="one processor")
-def test_what_is_not_timed_has_processors_of_its_own():
+def test_what_is_not_timed_has_processors_of_its_own(sides):
     before = os.sched_getaffinity(0)
     runs = sides(ORACLE, timed=False)
     assert [run.plan["turn"] for run in runs.values()] == [None, None]
@@ -69,13 +80,13 @@ def test_what_is_not_timed_has_processors_of_its_own():
 
 
 @pytest.mark.parametrize("timed", [True, False])
-def test_the_side_that_failed_is_named(timed):
+def test_the_side_that_failed_is_named(sides, timed):
     with pytest.raises(SideFailed) as failure:
         sides(scripted_environment({"infer": "segfault"}), timed=timed)
     assert failure.value.side == "b"
 
 
-def test_where_processors_are_few_what_is_not_timed_comes_one_after_the_other(monkeypatch):
+def test_where_processors_are_few_what_is_not_timed_comes_one_after_the_other(sides, monkeypatch):
     monkeypatch.setattr(measure, "room", lambda sides, threads: False)
     runs = sides(ORACLE, timed=False)
     assert list(runs) == ["a", "b"]
