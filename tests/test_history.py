@@ -43,18 +43,19 @@ def abacus(row, monkeypatch, tmp_path):
 
 @pytest.fixture
 def machine(abacus, run, monkeypatch):
-    """machine(factors) -> a list of what was measured together; a release is slower by its factor, others fail."""
+    """machine(factors) -> a list of what was timed together; a release is slower by its factor, others fail."""
     measured = []
     monkeypatch.setattr(measure, "inputs", lambda task: ({"data": None, "data_origin": {}}, None))
     monkeypatch.setattr(campaign.builds, "make", lambda row: True)
 
     def machine(factors, speed=1.0):
         def side_by_side(sides, plan, settings, **_):
-            measured.append(sorted(sides))
+            if plan.scale == "gate":
+                measured.append(sorted(sides))
             for side in sides:
                 if side not in factors:
                     raise SideFailed(side, WorkerError(f"'{side}' crashed"))
-            return {side: slowed(run, side, speed * factors[side], plan) for side in sides}
+            return {side: slowed(run, side, speed * factors[side], plan, settings) for side in sides}
 
         monkeypatch.setattr(measure, "side_by_side", side_by_side)
         return measured
@@ -62,7 +63,7 @@ def machine(abacus, run, monkeypatch):
     return machine
 
 
-def slowed(run, side, factor, plan):
+def slowed(run, side, factor, plan, settings):
     return dataclasses.replace(
         run,
         when=f"2026-01-01T00:00:00.{time.monotonic_ns() % 10**6:06}",
@@ -70,6 +71,7 @@ def slowed(run, side, factor, plan):
         task=plan.task,
         phase=plan.phase,
         plan={"turn": 1},
+        host_memory=run.host_memory if settings.malloc == "plain" else 2 * run.host_memory,
         seconds=tuple(factor * second for second in run.seconds),
     )
 
@@ -98,6 +100,13 @@ def test_releases_are_measured_together_and_once(machine):
     assert steps() == pytest.approx(dict(zip(TAGS, [0.01, 0.01, 0.011, 0.011], strict=True)), rel=1e-6)
     assert campaign.measured(TAGS, wanted())
     assert len(measured) == 3
+
+
+def test_memory_is_that_of_the_allocator_as_it_comes(machine, run):
+    machine(dict.fromkeys(TAGS, 1.0))
+    campaign.measured(TAGS, wanted(settings=Settings(device="cpu", threads=1, malloc="steady")))
+    known = history.numbers(TAGS[0], history.here())
+    assert known["host_memory"][CELL] == run.host_memory
 
 
 def test_a_line_goes_on_where_it_was_though_the_machine_became_slower(machine):

@@ -1,15 +1,23 @@
-"""What of a Run is judged, and by how much it may grow."""
+"""What of a Run is judged, by how much it may grow, and what kind of launch shows it.
+
+Steps are timed in long launches; all else takes short ones, cheap and therefore many, with the allocator as the C
+library brings it. What keeps steps alike, an allocator that keeps what it has freed, makes memory differ by a third
+from launch to launch; without it, by one in a hundred.
+"""
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy
 
 from stele.run import Run
+from stele.settings import Settings
 
 Value = float | int | None
 FEWEST = 30  # steps
+SHORT = "smoke"  # the scale of short launches
 
 
 class Metric(NamedTuple):
@@ -21,6 +29,11 @@ class Metric(NamedTuple):
     in_turns: Callable[[Run, Run], float] | None = (
         None  # how two Runs differ that took turns, if not by ``of``
     )
+
+    @property
+    def kind(self) -> str:
+        """Of the launch that shows it: "long" or "short"."""
+        return "long" if self.in_turns is not None else "short"
 
     def difference(self, old: Run, new: Run) -> float | None:
         """log(new) - log(old); None where one of them has no number."""
@@ -59,3 +72,8 @@ METRICS = (
     Metric("device-memory", 0.03, lambda run: run.device_memory),
 )
 ACCURACY_MARGIN = 0.01  # a point
+
+
+def conditions(kind: str, scale: str, settings: Settings) -> tuple[str, Settings]:
+    """The scale and the settings of a launch; given are those of a long one."""
+    return (scale, settings) if kind == "long" else (SHORT, replace(settings, malloc="plain"))

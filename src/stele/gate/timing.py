@@ -1,9 +1,6 @@
 """Time and memory: pairs of launches, pass by pass, until every metric is decided or the time is up.
 
-Steps are timed in long launches, that take turns; all else takes short ones, cheap and therefore many, with the
-allocator as the C library brings it. What keeps steps alike, an allocator that keeps what it has freed, makes memory
-differ by a third from launch to launch; without it, by one in a hundred. The import is the same in every cell, and is
-judged in the cheapest.
+The launches of a pair take turns. The import is the same in every cell, and is judged in the cheapest.
 
 The order of the cells within a pass, and of the arms within a pair, is drawn from the trial's seed and the number of
 the pass, so that a trial that was interrupted goes on as if it had not been.
@@ -11,13 +8,12 @@ the pass, so that a trial that was interrupted goes on as if it had not been.
 
 import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from stele.gate import judgement
 from stele.gate.conditions import Conditions
 from stele.gate.judgement import LOOKS, SCREEN, Judgement, Series
-from stele.gate.metrics import METRICS, Metric
+from stele.gate.metrics import METRICS, Metric, conditions
 from stele.gate.record import Entry, Record
 from stele.gate.trial import Cell, Trial, failed, last, launched
 from stele.gate.verdict import Verdict, of_judgement
@@ -25,7 +21,6 @@ from stele.run import Run
 
 CHEAPEST = (("gru", "infer"), ("cnn", "infer"), ("gru", "train"))
 STEP = METRICS[0]
-SHORT = "smoke"  # the scale of short launches
 MEMORY = ("host-memory", "device-memory")
 DIFFERS = "OLD differs from OLD: something here changes that is not the release"
 UNTOLD = "OLD was not seen to be as fast as OLD: the machine is too busy, or the time was too short"
@@ -50,9 +45,8 @@ class Probe(NamedTuple):
     metrics: tuple[Metric, ...]
 
     def launched(self, trial: Trial, arms: Sequence[str]) -> Entry:
-        if self.kind == "short":
-            return launched(trial, self.cell, arms, replace(trial.settings, malloc="plain"), SHORT)
-        return launched(trial, self.cell, arms, trial.settings, trial.scale)
+        scale, settings = conditions(self.kind, trial.scale, trial.settings)
+        return launched(trial, self.cell, arms, settings, scale)
 
 
 Pairs = dict[Probe, list[Pair]]
@@ -92,8 +86,8 @@ def probes(trial: Trial, cells: Iterable[Cell]) -> Iterator[Probe]:
     cells = sorted(cells, key=cost)
     for number, cell in enumerate(cells):
         there = [one for one in trial.metrics if one.name != "import" or number == 0]
-        for kind, steps in (("long", True), ("short", False)):
-            metrics = tuple(one for one in there if (one.name == STEP.name) is steps)
+        for kind in ("long", "short"):
+            metrics = tuple(one for one in there if one.kind == kind)
             if metrics:
                 yield Probe(cell, kind, metrics)
 

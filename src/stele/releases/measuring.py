@@ -1,8 +1,9 @@
 """Releases of one framework measured side by side: they take turns, so that one line shows them and not the hours.
 
-Steps are told apart within a launch, where releases follow one another step by step; all else by the medians of the
-launches. What a release takes is what the anchor takes, times that ratio; the anchor is a release that is known on this
-machine already, and keeps its numbers, so that a line goes on tomorrow where it is today.
+Steps are told apart within a launch, where releases follow one another step by step; all else by the medians of
+launches of a few steps, of which there are more (``stele.gate.metrics``). What a release takes is what the anchor
+takes, times that ratio; the anchor is a release that is known on this machine already, and keeps its numbers, so that a
+line goes on tomorrow where it is today.
 """
 
 import math
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 from stele import measure, store
 from stele.environments import Environment
-from stele.gate.metrics import METRICS, Metric
+from stele.gate.metrics import METRICS, Metric, conditions
 from stele.gate.trial import Cell
 from stele.measure import SideFailed
 from stele.run import Run
@@ -24,9 +25,11 @@ from stele.settings import Settings
 RUNS = Path(".stele/releases")  # the raw outcome of every launch
 MOST = 8  # releases side by side: as many processes
 ATTEMPTS = 2
+LAUNCHES = {"long": 1, "short": 3}  # of each kind, for one that is asked for
 
 Say = Callable[[str], object]
 Numbers = dict[str, float]  # by metric, as asv_benchmarks calls them
+Runs = dict[str, list[Run]]  # by release, launch by launch
 
 
 class Outcome(NamedTuple):
@@ -55,25 +58,41 @@ def compared(
 ) -> dict[str, Outcome]:
     """Each release's numbers of one cell, by name. ``anchor`` is a release with known ones."""
     rows = [*releases, *([anchor[0]] if anchor else [])]
-    found, failed = rotations(rows, cell, settings, scale=scale, launches=launches, say=say)
-    names = [row.name for row in releases if found.get(row.name)]
-    reference = anchor[0].name if anchor and found.get(anchor[0].name) else next(iter(names), "")
+    found: dict[str, Runs] = {}
+    failed: dict[str, str] = {}
+    for kind, share in LAUNCHES.items():
+        working = [row for row in rows if row.name not in failed]
+        found[kind], broken = rotations(
+            working, cell, kind, settings, scale=scale, launches=share * launches, say=say
+        )
+        failed.update(broken)
+    able = [row.name for row in rows if row.name not in failed]
+    names = [row.name for row in releases if row.name in able]
+    reference = anchor[0].name if anchor and anchor[0].name in able else next(iter(names), "")
     known = anchor[1] if anchor and reference == anchor[0].name else {}
     outcomes = {name: Outcome(numbers(found, name, reference, known)) for name in names}
     return {**{name: Outcome({}, why) for name, why in failed.items()}, **outcomes}
 
 
 def rotations(
-    rows: Sequence[Environment], cell: Cell, settings: Settings, *, scale: str, launches: int, say: Say
-) -> tuple[dict[str, list[Run]], dict[str, str]]:
-    """The Runs of each release, launch by launch, and why some have none. One that fails twice is left out."""
+    rows: Sequence[Environment],
+    cell: Cell,
+    kind: str,
+    settings: Settings,
+    *,
+    scale: str,
+    launches: int,
+    say: Say,
+) -> tuple[Runs, dict[str, str]]:
+    """The Runs of each release, and why some have none. One that fails twice is left out."""
     fields, _ = measure.inputs(cell.task)
+    scale, settings = conditions(kind, scale, settings)
     plan = measure.Plan(task=cell.task, phase=cell.phase, scale=scale, **fields)
-    found: dict[str, list[Run]] = {row.name: [] for row in rows}
+    found: Runs = {row.name: [] for row in rows}
     failures: dict[str, list[str]] = {row.name: [] for row in rows}
     number = 0
     while number < launches and (working := [row for row in rows if len(failures[row.name]) < ATTEMPTS]):
-        random.Random(f"{cell} {number}").shuffle(working)
+        random.Random(f"{cell} {kind} {number}").shuffle(working)
         try:
             runs = measure.side_by_side({row.name: row for row in working}, plan, settings)
         except SideFailed as error:
@@ -83,19 +102,19 @@ def rotations(
             store.save(run, RUNS)
             found[name].append(run)
         number += 1
-        say(f"{cell}: launch {number} of {launches}, {len(runs)} releases side by side")
+        say(f"{cell}: {kind} launch {number} of {launches}, {len(runs)} releases side by side")
     given_up = {name: said[-1] for name, said in failures.items() if len(said) >= ATTEMPTS}
     return {name: runs for name, runs in found.items() if name not in given_up}, given_up
 
 
-def numbers(found: dict[str, list[Run]], name: str, reference: str, known: Numbers) -> Numbers:
+def numbers(found: dict[str, Runs], name: str, reference: str, known: Numbers) -> Numbers:
     """The metrics of one release, by way of the reference, whose numbers are ``known``, or measured now."""
     values = {}
     for metric in METRICS:
-        key, base = metric.name.replace("-", "_"), told(metric, found[reference])
-        pairs = zip(found[reference], found[name], strict=True)
+        of_kind, key = found[metric.kind], metric.name.replace("-", "_")
+        base, own = told(metric, of_kind[reference]), told(metric, of_kind[name])
+        pairs = zip(of_kind[reference], of_kind[name], strict=True)
         changes = [change for pair in pairs if (change := metric.difference(*pair)) is not None]
-        own = told(metric, found[name])
         if changes and base is not None:
             values[key] = math.exp(median(changes)) * known.get(key, base)
         elif own is not None:
