@@ -132,9 +132,38 @@ def test_a_release_that_fails_costs_only_itself(machine):
     measured = machine(dict.fromkeys(TAGS[:1] + TAGS[2:], 1.0))
     campaign.measured(TAGS, wanted())
     assert [tag for tag, value in steps().items() if value is None] == [TAGS[1]]
+    assert history.recorded(TAGS[1], history.here(), "step") == {CELL}
     count = len(measured)
     campaign.measured(TAGS, wanted())
     assert len(measured) == count  # and is not tried again
+
+
+def test_a_cell_that_fails_is_on_record_beside_those_that_do_not(machine):
+    measured = machine(dict.fromkeys(TAGS, 1.0))
+    campaign.measured(TAGS, wanted())
+    history.save(TAGS[0], history.here(), {"step": {"gru train tuned": None}})
+    history.save(TAGS[0], history.here(), {"step": {"cnn infer tuned": 0.1}})
+    assert history.recorded(TAGS[0], history.here(), "step") == {CELL, "gru train tuned", "cnn infer tuned"}
+    assert history.numbers(TAGS[0], history.here())["step"] == {
+        CELL: pytest.approx(0.01),
+        "cnn infer tuned": 0.1,
+    }
+    campaign.measured(TAGS, wanted())
+    assert len(measured) == 3
+
+
+def test_a_training_that_fails_is_on_record(machine, monkeypatch):
+    def crashed(row, cell, settings, scale):
+        tried.append(row.name)
+        raise SideFailed(row.name, WorkerError("it crashed"))
+
+    tried = []
+    monkeypatch.setattr(campaign, "has", lambda *_: True)
+    monkeypatch.setattr(measuring, "error", crashed)
+    row = frameworks.environment(TAGS[0], ledger.content(TAGS[0]))
+    for _ in range(2):
+        assert campaign.errors([row], wanted(error="quick"), history.here())
+    assert tried == [TAGS[0]]
 
 
 def test_a_release_that_cannot_be_built_is_on_record(machine, monkeypatch):

@@ -5,7 +5,7 @@ What was cut off goes on where it stopped, for what is on record is not measured
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from stele.environments import Environment, builds
 from stele.environments.installer import Unsolvable
 from stele.errors import SteleError
 from stele.gate.trial import Cell
+from stele.measure import SideFailed
 from stele.releases import frameworks, history, ledger, measuring
 from stele.releases.history import Place
 from stele.releases.measuring import Outcome
@@ -53,12 +54,12 @@ def measured(tags: Sequence[str], what: Wanted, *, again: bool = False) -> bool:
 
 
 def whole(known: dict[str, dict[str, float]], tag: str, what: Wanted) -> bool:
-    """Whether a release has a number for each cell that it can have, or is known to have none."""
-    row = frameworks.row(frameworks.of_tag(tag))
-    steps = known.get("step", {})
+    """Whether a release has a number for each cell that it can have, or is known to fail in it."""
+    row, place = frameworks.row(frameworks.of_tag(tag)), history.here()
+    steps, trained = history.recorded(tag, place, "step"), history.recorded(tag, place, "error")
     there = [cell for cell in what.cells if absence(row, cell, what.settings) is None]
     errors = {f"{cell.task} train tuned" for cell in there if what.error and cell.phase == "train"}
-    told = all(f"{cell} tuned" in steps for cell in there) and errors <= set(known.get("error", {}))
+    told = all(f"{cell} tuned" in steps for cell in there) and errors <= trained
     return told or not any(known.values())
 
 
@@ -88,7 +89,9 @@ def filled(
 ) -> bool:
     """Measure one cell of these releases, and write the numbers down. False where the time is up."""
     having = [variant(row, mode) for row in rows if has(row, cell, mode, what.settings)]
-    missing = [row for row in having if again or number(row.name, cell, mode, place) is None]
+    missing = [
+        row for row in having if again or f"{cell} {mode}" not in history.recorded(row.name, place, "step")
+    ]
     for group in measuring.groups(missing):
         if time.monotonic() > what.deadline:
             return False
@@ -111,11 +114,6 @@ def variant(row: Environment, mode: str) -> Environment:
     return replace(row, tuned=MODES[mode])
 
 
-def number(tag: str, cell: Cell, mode: str, place: Place) -> float | None:
-    """The seconds of a step that are on record."""
-    return (history.numbers(tag, place) or {}).get("step", {}).get(f"{cell} {mode}")
-
-
 def anchor(
     tags: Sequence[str], cell: Cell, mode: str, place: Place
 ) -> tuple[Environment, dict[str, float]] | None:
@@ -132,10 +130,11 @@ def anchor(
 
 
 def note(tag: str, place: Place, cell: Cell, mode: str, outcome: Outcome, what: Wanted) -> None:
+    found: Mapping[str, float | None] = outcome.numbers
     if outcome.complaint is not None:
         what.say(f"{tag}, {cell}: {outcome.complaint}")
-    values = {metric: {f"{cell} {mode}": value} for metric, value in outcome.numbers.items()}
-    history.save(tag, place, values)
+        found = {"step": None, "error": None}
+    history.save(tag, place, {metric: {f"{cell} {mode}": value} for metric, value in found.items()})
 
 
 def errors(rows: Sequence[Environment], what: Wanted, place: Place) -> bool:
@@ -144,7 +143,7 @@ def errors(rows: Sequence[Environment], what: Wanted, place: Place) -> bool:
         return True
     for row in rows:
         for cell in what.cells:
-            known = (history.numbers(row.name, place) or {}).get("error", {})
+            known = history.recorded(row.name, place, "error")
             if cell.phase != "train" or not has(row, cell, "tuned", what.settings):
                 continue
             if f"{cell} tuned" in known or tasks.make(cell.task, "paper").data is None:
@@ -152,7 +151,10 @@ def errors(rows: Sequence[Environment], what: Wanted, place: Place) -> bool:
             if time.monotonic() > what.deadline:
                 return False
             what.say(f"error of {row.name}, {cell.task}")
-            value = measuring.error(row, cell, what.settings, scale=what.error)
-            if value is not None:
-                history.save(row.name, place, {"error": {f"{cell} tuned": value}})
+            try:
+                value = measuring.error(row, cell, what.settings, scale=what.error)
+            except SideFailed as failure:
+                what.say(f"{row.name}, {cell}: {failure}")
+                value = None
+            history.save(row.name, place, {"error": {f"{cell} tuned": value}})
     return True

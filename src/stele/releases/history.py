@@ -31,9 +31,8 @@ from asv_runner.discovery import list_benchmarks
 list_benchmarks(sys.argv[1], sys.stdout)
 """
 
-Values = Mapping[
-    str, Mapping[str, float]
-]  # by metric and cell, "gru train tuned"; what has no number is not there
+# by metric and cell, "gru train tuned"; None is a failure, and what has no number is not there
+Values = Mapping[str, Mapping[str, float | None]]
 
 
 class Place(NamedTuple):
@@ -130,15 +129,12 @@ def named(benchmark: Mapping[str, Any]) -> list[str]:
     return [f"{task} {phase} {mode}" for task in tasks for phase in phases for mode in modes]
 
 
-def cells(benchmark: Mapping[str, Any], content: Mapping[str, Any] | None) -> dict[str, float]:
-    """The numbers of a benchmark that a file holds."""
+def cells(benchmark: Mapping[str, Any], content: Mapping[str, Any] | None) -> dict[str, float | None]:
+    """What a file holds of a benchmark: numbers, and None where it failed."""
     result = (content or {}).get("results", {}).get(benchmark["name"])
     row = (result[0] if result else None) or []
-    return {
-        cell: value
-        for cell, value in zip(named(benchmark), row, strict=False)
-        if value is not None and not math.isnan(value)
-    }
+    found = zip(named(benchmark), row, strict=False)
+    return {cell: value for cell, value in found if value is None or not math.isnan(value)}
 
 
 def numbers(tag: str, place: Place) -> dict[str, dict[str, float]] | None:
@@ -146,7 +142,18 @@ def numbers(tag: str, place: Place) -> dict[str, dict[str, float]] | None:
     content = loaded(file(tag, place))
     if content is None:
         return None
-    return {one["name"].partition("track_")[2]: cells(one, content) for one in benchmarks()}
+    found = {one["name"].partition("track_")[2]: cells(one, content) for one in benchmarks()}
+    return {
+        metric: {cell: value for cell, value in of_metric.items() if value is not None}
+        for metric, of_metric in found.items()
+    }
+
+
+def recorded(tag: str, place: Place, metric: str) -> set[str]:
+    """The cells of which a release has a number, or in which it was seen to fail."""
+    content = loaded(file(tag, place))
+    benchmark = next(one for one in benchmarks() if one["name"].endswith(f"track_{metric}"))
+    return set(cells(benchmark, content))
 
 
 def loaded(path: Path) -> dict[str, Any] | None:
