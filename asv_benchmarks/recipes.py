@@ -6,11 +6,13 @@ in environments that asv builds, so they need nothing but Python.
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+OPTIONS = "STELE_ASV"  # a variable: options of `stele releases measure`, such as "--task gru --launches 2"
 HOST = ROOT / ".stele" / "host"  # the interpreter that has stele: `stele releases sync` writes it
 PARAMS = (["cnn", "resnet50", "gru"], ["train", "infer"], ["tuned", "as-shipped"])
 UNITS = {
@@ -28,6 +30,7 @@ def setup_cache():
     if not HOST.exists():
         raise RuntimeError(f"{HOST} does not say which interpreter has stele. Type: stele releases sync")
     asked = ["-m", "stele", "releases", "measure", os.environ["ASV_COMMIT"], "--python", sys.executable]
+    asked += shlex.split(os.environ.get(OPTIONS, ""))
     done = subprocess.run([HOST.read_text().strip(), *asked], cwd=ROOT, stdout=subprocess.PIPE, check=True)
     return json.loads(done.stdout)
 
