@@ -12,7 +12,7 @@ from fakes import SCRIPTED, scripted_environment
 from stele import environments
 from stele.environments import ORACLE
 from stele.run import Run
-from stele.settings import Settings
+from stele.settings import Settings, default_threads
 from stele.worker import Worker
 
 # the oracle's many small products take several times as long where two threads wait for each other in each
@@ -28,7 +28,7 @@ def pytest_cmdline_main(config):
     here = Path(__file__).parent
     alone = all(Path(argument.partition("::")[0]).resolve().is_relative_to(here) for argument in config.args)
     if alone and config.option.numprocesses is None and not hasattr(config, "workerinput"):
-        config.option.numprocesses = os.cpu_count()
+        config.option.numprocesses = default_threads()
 
 
 def pytest_collection_modifyitems(items):

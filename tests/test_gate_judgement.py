@@ -134,6 +134,16 @@ def test_a_whole_gate_is_seldom_wrong():
     assert wrong <= 1
 
 
+def test_what_has_passed_goes_on_while_it_seems_faster():
+    """Ten of ten pairs are too few to be sure of one among many."""
+    series = {str(i): Series(0.05, drawn(-0.1, 0.01, i)) for i in range(8)}
+    told = {}
+    for pairs in (6, 16, 21):
+        found = judgement.judge({key: Series(0.05, one.differences[:pairs]) for key, one in series.items()})
+        told[pairs] = {(one.word, one.open) for one in found.values()}
+    assert told == {6: {("PASS", True)}, 16: {("PASS", True)}, 21: {("IMPROVED", False)}}
+
+
 def test_the_worst_word_stands_for_all():
     assert judgement.whole(["PASS", "IMPROVED", "PASS"]) == "PASS"
     assert judgement.whole(["PASS", "INCONCLUSIVE"]) == "INCONCLUSIVE"

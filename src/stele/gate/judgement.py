@@ -8,7 +8,7 @@ candidates, Bonferroni's over the looks.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy
 
@@ -76,7 +76,11 @@ def judge(series: Mapping[str, Series]) -> dict[str, Judgement]:
         worse, better = significant(slower), significant(faster)
         for key in due:
             p = min(slower[key], faster[key])
-            found[key] = looked(series[key], look, worse=worse[key], better=better[key], p=p)
+            now = looked(series[key], look, worse=worse[key], better=better[key], p=p)
+            passed = found[key].word == "PASS" and now.word not in ("PASS", "IMPROVED")
+            found[key] = (
+                replace(found[key], open=False) if passed else now
+            )  # what has passed stands, or improved
     return found
 
 
@@ -89,9 +93,8 @@ def screened(series: Series) -> Judgement:
     shift = statistics.shift(series.screen)
     relevant = math.log1p(series.relevance)
     slower = statistics.suspicion(series.screen) < SUSPICION and above(shift.high, relevant)
-    faster = max(series.screen) < 0 and shift.middle < -relevant
     if not slower and not above(shift.high, math.log1p(series.margin)):
-        return Judgement("PASS", ratio(shift), SCREEN, open=faster)
+        return Judgement("PASS", ratio(shift), SCREEN, open=seems_faster(series.screen, relevant))
     return Judgement("INCONCLUSIVE", ratio(shift), SCREEN, needed=LOOKS[0] - len(series.fresh), open=True)
 
 
@@ -105,8 +108,14 @@ def looked(series: Series, look: int, *, worse: bool, better: bool, p: float) ->
     if better and shift.middle < -relevant:
         return Judgement("IMPROVED", ratio(shift), look, p)
     if not above(shift.high, math.log1p(series.margin)) and (last or shift.middle <= relevant):
-        return Judgement("PASS", ratio(shift), look, p)
+        more = not last and seems_faster(fresh, relevant)
+        return Judgement("PASS", ratio(shift), look, p, open=more)
     return Judgement("INCONCLUSIVE", ratio(shift), look, p, needed(series, look, shift.middle), open=not last)
+
+
+def seems_faster(differences: Sequence[float], relevant: float) -> bool:
+    """Whether more pairs may well show it: each of these does."""
+    return max(differences) < 0 and float(numpy.median(differences)) < -relevant
 
 
 def above(value: float | None, bound: float) -> bool:

@@ -65,8 +65,9 @@ def timing(trial: Trial, record: Record, cells: list[Cell], say: Say, *, share: 
                 return judged(trial, pairs, stopped=True)
             pairs[probe].append(pair(trial, record, probe, key, draw, controlled=probe == own))
         number += 1
-        if record.launches > before:  # what is remembered was told before
-            say(progress(trial, record, pairs, number))
+        if record.launches == before:  # what is remembered was told before
+            continue
+        say(progress(trial, record, pairs, number))
         if number == 1 and began + SCREEN * (record.spent - began) > share * trial.budget:
             say(too_short(trial, record.spent - began))
     return judged(trial, pairs, stopped=False)
