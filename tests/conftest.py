@@ -28,7 +28,7 @@ def pytest_cmdline_main(config):
     here = Path(__file__).parent
     alone = all(Path(argument.partition("::")[0]).resolve().is_relative_to(here) for argument in config.args)
     if alone and config.option.numprocesses is None and not hasattr(config, "workerinput"):
-        config.option.numprocesses = default_threads()
+        config.option.numprocesses, config.option.dist = default_threads(), "worksteal"
 
 
 def pytest_collection_modifyitems(items):

@@ -28,7 +28,7 @@ SECONDS = [0.5, 0.012, 0.010, 0.011]
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory):
-    """One for all tests here: the synthetic images take two seconds to make."""
+    """One for all tests here: making the synthetic reviews takes a moment."""
     return tmp_path_factory.mktemp("cache")
 
 
@@ -49,7 +49,7 @@ class Suite:
         self.folder, self.cache = folder, cache
 
     def add(self, name, **script):
-        script = {"seconds": SECONDS, "numbers": well("cnn"), **script}
+        script = {"seconds": SECONDS, "numbers": well("gru"), **script}
         self._describe(name, {"SCRIPT": json.dumps(script)}, command=[sys.executable, str(SCRIPTED)])
 
     def add_oracle(self):
@@ -90,22 +90,22 @@ class Suite:
 def test_the_workers_durations_are_what_pytest_benchmark_stores(suite, tmp_path):
     suite.add("steady")
     results = tmp_path / "benchmark.json"
-    done = suite("--framework=steady", "--task=cnn", "-k", "training", f"--benchmark-json={results}")
+    done = suite("--framework=steady", "--task=gru", "-k", "training", f"--benchmark-json={results}")
     assert done.returncode == 0, done.stdout
     [benchmark] = json.loads(results.read_text())["benchmarks"]
     assert benchmark["stats"]["data"] == pytest.approx(SECONDS[1:])
-    assert benchmark["group"] == "cnn train"
-    assert benchmark["name"] == "test_training[cnn-steady]"
+    assert benchmark["group"] == "gru train"
+    assert benchmark["name"] == "test_training[gru-steady]"
     assert benchmark["extra_info"]["seconds"] == SECONDS
     assert benchmark["extra_info"]["derived"]["samples_per_second"] == pytest.approx(64 / 0.011)
 
 
 def test_each_run_is_written_and_shown(suite):
     suite.add("steady")
-    done = suite("--framework=steady", "--task=cnn")
+    done = suite("--framework=steady", "--task=gru")
     runs = store.load_all(suite.folder / "runs")
     assert sorted(run.phase for run in runs) == ["infer", "train"]
-    assert "steady  cnn train  [? 11.0 ?] ms  5,818 images/s  synthetic data" in done.stdout
+    assert "steady  gru train  [? 11.0 ?] ms  5,818 reviews/s  synthetic data" in done.stdout
 
 
 def test_the_oracle_infers_and_agrees(suite):
@@ -124,7 +124,7 @@ def test_pytest_benchmarks_own_storage_and_comparison_work_beside_it(suite):
     suite.add("steady")
     asked = [
         "--framework=steady",
-        "--task=cnn",
+        "--task=gru",
         "-k",
         "inference",
         f"--benchmark-storage={suite.folder / 'kept'}",
@@ -132,14 +132,14 @@ def test_pytest_benchmarks_own_storage_and_comparison_work_beside_it(suite):
     assert suite(*asked, "--benchmark-save=before").returncode == 0
     suite.add("steady", seconds=[2 * value for value in SECONDS])
     done = suite(*asked, "--benchmark-compare")
-    assert "test_inference[cnn-steady] (NOW)" in done.stdout
-    assert "test_inference[cnn-steady] (0001_before)" in done.stdout
+    assert "test_inference[gru-steady] (NOW)" in done.stdout
+    assert "test_inference[gru-steady] (0001_before)" in done.stdout
     assert done.returncode == 0
 
 
 def test_a_test_that_is_slower_than_its_baseline_fails_as_that_test(suite):
     suite.add("steady")
-    asked = ["--framework=steady", "--task=cnn", "-k", "inference", f"--baselines={suite.folder / 'kept'}"]
+    asked = ["--framework=steady", "--task=gru", "-k", "inference", f"--baselines={suite.folder / 'kept'}"]
     done = suite(*asked, "--launches=6", "--save-baseline")
     assert "1 passed" in done.stdout
     [saved] = baseline.promote([], suite.folder / "kept")
@@ -148,12 +148,12 @@ def test_a_test_that_is_slower_than_its_baseline_fails_as_that_test(suite):
 
     done = suite(*asked, "--launches=6", "--against-baseline")
     assert "1 passed" in done.stdout
-    assert "PASS  cnn infer  step" in done.stdout
+    assert "PASS  gru infer  step" in done.stdout
 
     suite.add("steady", seconds=[1.2 * value for value in SECONDS])
     done = suite(*asked, "--launches=6", "--against-baseline")
     assert "1 failed" in done.stdout
-    assert "steady cnn infer against its baseline: step 20.0 % slower in 6 launches" in done.stdout
+    assert "steady gru infer against its baseline: step 20.0 % slower in 6 launches" in done.stdout
 
     done = suite(*asked, "--against-baseline")
     assert "1 skipped" in done.stdout
@@ -170,7 +170,7 @@ def test_a_test_that_is_slower_than_its_baseline_fails_as_that_test(suite):
 def test_a_broken_worker_is_one_failing_test_and_the_suite_goes_on(suite, deed, sentence):
     suite.add("broken", train=deed)
     suite.add("steady")
-    done = suite("--framework=broken,steady", "--task=cnn", "-k", "training")
+    done = suite("--framework=broken,steady", "--task=gru", "-k", "training")
     assert done.returncode == 1
     assert sentence in done.stdout
     assert "1 failed, 1 passed" in done.stdout
@@ -179,41 +179,41 @@ def test_a_broken_worker_is_one_failing_test_and_the_suite_goes_on(suite, deed, 
 
 def test_a_hanging_worker_is_one_failing_test(suite):
     suite.add("hanging", infer="hang")
-    done = suite("--framework=hanging", "--task=cnn", "--patience=0.5", "-k", "inference")
+    done = suite("--framework=hanging", "--task=gru", "--patience=0.5", "-k", "inference")
     assert "gave no sign of life for 0.5 s during 'infer' and was stopped" in done.stdout
     assert "1 failed" in done.stdout
 
 
 def test_a_recipe_that_computes_something_else_fails_and_shows_no_speed(suite):
-    suite.add("wrong", numbers={**well("cnn"), "repeats": False})
-    done = suite("--framework=wrong", "--task=cnn", "-k", "inference")
+    suite.add("wrong", numbers={**well("gru"), "repeats": False})
+    done = suite("--framework=wrong", "--task=gru", "-k", "inference")
     assert "1 failed" in done.stdout
-    assert "wrong  cnn infer  broken at rung 8, inference: two calls on one batch differ" in done.stdout
-    assert "images/s" not in done.stdout
+    assert "wrong  gru infer  broken at rung 8, inference: two calls on one batch differ" in done.stdout
+    assert "reviews/s" not in done.stdout
 
 
 def test_a_framework_that_is_not_installed_is_skipped_with_the_line_to_type(suite):
     suite._describe("absent", {}, imports=["no_such_framework"])
-    done = suite("--framework=absent", "--task=cnn")
+    done = suite("--framework=absent", "--task=gru")
     assert done.returncode == 0
     assert "no_such_framework not installed: pip install -e '.[absent]' -c constraints.txt" in done.stdout
     assert "3 skipped" in done.stdout  # training, inference, and parity, which --benchmark-only leaves out
 
 
 def test_a_cell_that_a_row_cannot_fill_is_skipped_with_its_reason(suite):
-    script = {"seconds": SECONDS, "numbers": well("cnn")}
+    script = {"seconds": SECONDS, "numbers": well("gru")}
     command = [sys.executable, str(SCRIPTED)]
     suite._describe("narrow", {"SCRIPT": json.dumps(script)}, command=command)
     with (suite.folder / "narrow.toml").open("a") as file:
-        file.write('\n[absent]\n"cnn train" = "It only infers"\n')
-    done = suite("--framework=narrow", "--task=cnn")
+        file.write('\n[absent]\n"gru train" = "It only infers"\n')
+    done = suite("--framework=narrow", "--task=gru")
     assert "1 passed, 2 skipped" in done.stdout
     assert "It only infers" in done.stdout
 
 
 def test_an_environment_that_was_not_made_is_skipped_with_the_line_to_type(suite):
     suite.add("steady")
-    done = suite("--framework=jax==0.0.1,steady", "--task=cnn")
+    done = suite("--framework=jax==0.0.1,steady", "--task=gru")
     assert "2 passed, 4 skipped" in done.stdout
     assert "not made: stele env make 'jax==0.0.1'" in done.stdout
 
@@ -228,7 +228,7 @@ def test_an_environment_that_is_broken_fails(suite):
     lock = suite.folder / "spoilt.lock"
     lock.write_text("json==1.0\n")
     (suite.cache / "environments" / hashlib.sha256(lock.read_bytes()).hexdigest()[:16]).mkdir(parents=True)
-    done = suite("--framework=spoilt", "--task=cnn", "-k", "training")
+    done = suite("--framework=spoilt", "--task=gru", "-k", "training")
     assert "'spoilt' is broken: its interpreter is gone: stele env make spoilt" in done.stdout
     assert "1 failed" in done.stdout or "1 error" in done.stdout
 
@@ -282,4 +282,4 @@ def test_collecting_the_suite_imports_no_framework():
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert "FRAMEWORKS [] 0" in done.stdout
-    assert f"[cnn-{environments.names()[0]}]" in done.stdout
+    assert f"[gru-{environments.names()[0]}]" in done.stdout
