@@ -3,7 +3,7 @@
     python perf_tests/bare.py FRAMEWORK TASK PHASE THREADS TRAIN_X.npy TRAIN_Y.npy
 
 prints the duration of every step, in seconds, as a JSON list. It uses recipes and tasks, so that both sides compute
-the same, on as many processors as there are threads, as a worker does (JAX at one thread is 10 % faster on two); and
+the same, on as many processors as there are threads, as a worker does (JAX at one thread makes use of a second); and
 nothing of clock, protocol, worker or host.
 """
 

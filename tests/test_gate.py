@@ -211,10 +211,10 @@ def test_what_new_lacks_is_missing(gate, capsys):
 
 
 def test_another_mathematics_is_broken_and_not_timed(gate, capsys):
-    wrong = {**well("gru"), "repeats": False}
+    wrong = {**well("gru"), "logits": [[0.0, 0.0]] * 16}
     assert gate(old={"numbers": well("gru")}, new={"numbers": wrong}, metric="parity,step") == 1
     out = printed(capsys)
-    assert "BROKEN  gru all  parity  NEW is broken at rung 8, inference" in out
+    assert "BROKEN  gru all  parity  NEW is broken at rung 3, logits" in out
     assert "step" not in out
 
 
@@ -260,6 +260,8 @@ def test_a_budget_that_cannot_do_is_told_after_one_pass(gate, capsys):
     assert gate("--budget=0.001s") == 3
     said = capsys.readouterr().err
     assert "6 decide little and 16 most" in said and said.count("raise --budget: --resume keeps it all") == 1
+    assert gate("--budget=0.001s", "--resume") == 3
+    assert "keeps it all" not in capsys.readouterr().err  # of what is remembered it was said
 
 
 def test_where_the_budget_ends_nothing_passes(gate, capsys):

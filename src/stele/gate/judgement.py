@@ -77,10 +77,9 @@ def judge(series: Mapping[str, Series]) -> dict[str, Judgement]:
         for key in due:
             p = min(slower[key], faster[key])
             now = looked(series[key], look, worse=worse[key], better=better[key], p=p)
-            passed = found[key].word == "PASS" and now.word not in ("PASS", "IMPROVED")
-            found[key] = (
-                replace(found[key], open=False) if passed else now
-            )  # what has passed stands, or improved
+            if found[key].word == "PASS" and now.word not in ("PASS", "IMPROVED"):
+                now = replace(found[key], open=False)  # what has passed stands
+            found[key] = now
     return found
 
 
@@ -94,7 +93,7 @@ def screened(series: Series) -> Judgement:
     relevant = math.log1p(series.relevance)
     slower = statistics.suspicion(series.screen) < SUSPICION and above(shift.high, relevant)
     if not slower and not above(shift.high, math.log1p(series.margin)):
-        return Judgement("PASS", ratio(shift), SCREEN, open=seems_faster(series.screen, relevant))
+        return Judgement("PASS", ratio(shift), SCREEN, open=seems_faster(series.screen, shift, relevant))
     return Judgement("INCONCLUSIVE", ratio(shift), SCREEN, needed=LOOKS[0] - len(series.fresh), open=True)
 
 
@@ -108,14 +107,14 @@ def looked(series: Series, look: int, *, worse: bool, better: bool, p: float) ->
     if better and shift.middle < -relevant:
         return Judgement("IMPROVED", ratio(shift), look, p)
     if not above(shift.high, math.log1p(series.margin)) and (last or shift.middle <= relevant):
-        more = not last and seems_faster(fresh, relevant)
+        more = not last and seems_faster(fresh, shift, relevant)
         return Judgement("PASS", ratio(shift), look, p, open=more)
     return Judgement("INCONCLUSIVE", ratio(shift), look, p, needed(series, look, shift.middle), open=not last)
 
 
-def seems_faster(differences: Sequence[float], relevant: float) -> bool:
+def seems_faster(differences: Sequence[float], shift: Estimate, relevant: float) -> bool:
     """Whether more pairs may well show it: each of these does."""
-    return max(differences) < 0 and float(numpy.median(differences)) < -relevant
+    return max(differences) < 0 and shift.middle < -relevant
 
 
 def above(value: float | None, bound: float) -> bool:

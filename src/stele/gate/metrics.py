@@ -74,6 +74,6 @@ METRICS = (
 ACCURACY_MARGIN = 0.01  # a point
 
 
-def conditions(kind: str, scale: str, settings: Settings) -> tuple[str, Settings]:
+def of_launch(kind: str, scale: str, settings: Settings) -> tuple[str, Settings]:
     """The scale and the settings of a launch; given are those of a long one."""
     return (scale, settings) if kind == "long" else (SHORT, replace(settings, malloc="plain"))

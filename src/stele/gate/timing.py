@@ -13,7 +13,7 @@ from typing import NamedTuple
 from stele.gate import judgement
 from stele.gate.conditions import Conditions
 from stele.gate.judgement import LOOKS, SCREEN, Judgement, Series
-from stele.gate.metrics import METRICS, Metric, conditions
+from stele.gate.metrics import METRICS, Metric, of_launch
 from stele.gate.record import Entry, Record
 from stele.gate.trial import Cell, Trial, failed, last, launched
 from stele.gate.verdict import Verdict, of_judgement
@@ -45,7 +45,7 @@ class Probe(NamedTuple):
     metrics: tuple[Metric, ...]
 
     def launched(self, trial: Trial, arms: Sequence[str]) -> Entry:
-        scale, settings = conditions(self.kind, trial.scale, trial.settings)
+        scale, settings = of_launch(self.kind, trial.scale, trial.settings)
         return launched(trial, self.cell, arms, settings, scale)
 
 

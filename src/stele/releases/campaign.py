@@ -40,7 +40,7 @@ def measured(tags: Sequence[str], what: Wanted, *, again: bool = False) -> bool:
     """Whether all releases, of one framework, are known now."""
     place, ready = history.here(), []
     for tag in tags:
-        if not again and (known := history.numbers(tag, place)) is not None and whole(known, tag, what):
+        if not again and whole(tag, place, what):
             continue
         if time.monotonic() > what.deadline:
             return False
@@ -53,14 +53,16 @@ def measured(tags: Sequence[str], what: Wanted, *, again: bool = False) -> bool:
     return errors(ready, what, place)
 
 
-def whole(known: dict[str, dict[str, float]], tag: str, what: Wanted) -> bool:
-    """Whether a release has a number for each cell that it can have, or is known to fail in it."""
-    row, place = frameworks.row(frameworks.of_tag(tag)), history.here()
-    steps, trained = history.recorded(tag, place, "step"), history.recorded(tag, place, "error")
+def whole(tag: str, place: Place, what: Wanted) -> bool:
+    """Whether a release has a number for each cell that it can have, or is known to fail in it, or in all."""
+    known = history.record(tag, place)
+    if known is None:
+        return False
+    row = frameworks.row(frameworks.of_tag(tag))
     there = [cell for cell in what.cells if absence(row, cell, what.settings) is None]
     errors = {f"{cell.task} train tuned" for cell in there if what.error and cell.phase == "train"}
-    told = all(f"{cell} tuned" in steps for cell in there) and errors <= trained
-    return told or not any(known.values())
+    told = {f"{cell} tuned" for cell in there} <= set(known["step"]) and errors <= set(known["error"])
+    return told or all(value is None for cells in known.values() for value in cells.values())
 
 
 def absence(row: Environment, cell: Cell, settings: Settings) -> str | None:
@@ -133,7 +135,7 @@ def note(tag: str, place: Place, cell: Cell, mode: str, outcome: Outcome, what: 
     found: Mapping[str, float | None] = outcome.numbers
     if outcome.complaint is not None:
         what.say(f"{tag}, {cell}: {outcome.complaint}")
-        found = {"step": None, "error": None}
+        found = {"step": None, "error": None}  # nor is it trained for its error
     history.save(tag, place, {metric: {f"{cell} {mode}": value} for metric, value in found.items()})
 
 

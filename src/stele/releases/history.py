@@ -100,8 +100,7 @@ def save(tag: str, place: Place, values: Values, *, complaint: str | None = None
         {**parameters, "python": place.python}, {}, commit, date * 1000, place.python, place.environment, {}
     )
     for benchmark in benchmarks():
-        metric = benchmark["name"].partition("track_")[2]
-        numbers = {**cells(benchmark, old), **values.get(metric, {})}
+        numbers = {**cells(benchmark, old), **values.get(metric(benchmark), {})}
         row = [numbers.get(cell, math.nan if complaint is None else None) for cell in named(benchmark)]
         # asv's null is a failure, and its NaN what does not apply
         result = BenchmarkResult(
@@ -123,6 +122,12 @@ def file(tag: str, place: Place) -> Path:
     return RESULTS / place.machine / f"{commit[:8]}-{place.environment}.json"
 
 
+def metric(benchmark: Mapping[str, Any]) -> str:
+    """``step``, of ``recipes.track_step``."""
+    name: str = benchmark["name"]
+    return name.partition("track_")[2]
+
+
 def named(benchmark: Mapping[str, Any]) -> list[str]:
     """The cells of a benchmark, in asv's order: the last parameter changes first."""
     tasks, phases, modes = [[value.strip("'") for value in values] for values in benchmark["params"]]
@@ -137,23 +142,28 @@ def cells(benchmark: Mapping[str, Any], content: Mapping[str, Any] | None) -> di
     return {cell: value for cell, value in found if value is None or not math.isnan(value)}
 
 
-def numbers(tag: str, place: Place) -> dict[str, dict[str, float]] | None:
-    """What is known of a release, by metric and cell; None where it was never measured there."""
+def record(tag: str, place: Place) -> dict[str, dict[str, float | None]] | None:
+    """What is on record of a release, by metric and cell, failures too; None where it was never measured there."""
     content = loaded(file(tag, place))
     if content is None:
         return None
-    found = {one["name"].partition("track_")[2]: cells(one, content) for one in benchmarks()}
+    return {metric(one): cells(one, content) for one in benchmarks()}
+
+
+def numbers(tag: str, place: Place) -> dict[str, dict[str, float]] | None:
+    """What is known of a release, by metric and cell; None where it was never measured there."""
+    found = record(tag, place)
+    if found is None:
+        return None
     return {
-        metric: {cell: value for cell, value in of_metric.items() if value is not None}
-        for metric, of_metric in found.items()
+        name: {cell: value for cell, value in of_metric.items() if value is not None}
+        for name, of_metric in found.items()
     }
 
 
-def recorded(tag: str, place: Place, metric: str) -> set[str]:
-    """The cells of which a release has a number, or in which it was seen to fail."""
-    content = loaded(file(tag, place))
-    benchmark = next(one for one in benchmarks() if one["name"].endswith(f"track_{metric}"))
-    return set(cells(benchmark, content))
+def recorded(tag: str, place: Place, name: str) -> set[str]:
+    """The cells of which a release has a number of this metric, or in which it was seen to fail."""
+    return set((record(tag, place) or {}).get(name, ()))
 
 
 def loaded(path: Path) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from stele import measure, store
 from stele.environments import Environment
-from stele.gate.metrics import METRICS, Metric, conditions
+from stele.gate.metrics import METRICS, Metric, of_launch
 from stele.gate.trial import Cell
 from stele.measure import SideFailed
 from stele.run import Run
@@ -86,7 +86,7 @@ def rotations(
 ) -> tuple[Runs, dict[str, str]]:
     """The Runs of each release, and why some have none. One that fails twice is left out."""
     fields, _ = measure.inputs(cell.task)
-    scale, settings = conditions(kind, scale, settings)
+    scale, settings = of_launch(kind, scale, settings)
     plan = measure.Plan(task=cell.task, phase=cell.phase, scale=scale, **fields)
     found: Runs = {row.name: [] for row in rows}
     failures: dict[str, list[str]] = {row.name: [] for row in rows}
