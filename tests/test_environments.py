@@ -1,5 +1,6 @@
 """Rows: what is described, what a user pins, and whether either can be used."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -198,6 +199,16 @@ def test_an_interpreter_that_is_nowhere_is_named_with_the_line_to_type():
         "Install it, as with `pyenv install 2.1`, or run: stele env make old --python PATH"
         in installer.absence("old", "==2.1.*")
     )
+
+
+def test_the_shims_of_pyenv_are_not_asked(tmp_path, monkeypatch):
+    """Each is a script, which fails where pyenv has no such interpreter chosen."""
+    shims, chosen = tmp_path / "shims", tmp_path / "versions" / "3.9.1" / "bin"
+    chosen.mkdir(parents=True)
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    monkeypatch.setenv("PATH", os.pathsep.join([str(shims), "/usr/bin"]))
+    folders = installer.search_path.__wrapped__().split(os.pathsep)
+    assert folders[1:] == ["/usr/bin", str(chosen)]
 
 
 def test_this_interpreter_is_found():

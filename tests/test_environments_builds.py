@@ -19,14 +19,20 @@ from wheels import wheel
 HERE = f"=={sys.version_info.major}.{sys.version_info.minor}.*"
 
 
+@pytest.fixture(scope="module")
+def uv_cache(tmp_path_factory):
+    """One for all tests here: asking every interpreter of this machine what it is takes a moment."""
+    return tmp_path_factory.mktemp("uv")
+
+
 @pytest.fixture(autouse=True)
-def offline(monkeypatch, tmp_path):
+def offline(monkeypatch, tmp_path, uv_cache):
     """A cache, rows and an index of the test's own."""
     monkeypatch.setenv("STELE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("STELE_ENVIRONMENTS", str(tmp_path / "rows"))
     monkeypatch.setenv("UV_NO_INDEX", "1")
     monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path / "wheels"))
-    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))
+    monkeypatch.setenv("UV_CACHE_DIR", str(uv_cache))
     environments.rows.cache_clear()
     yield
     environments.rows.cache_clear()

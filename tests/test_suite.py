@@ -81,8 +81,10 @@ class Suite:
                 patch.setenv(name, value)
             patch.chdir(ROOT)
             environments.rows.cache_clear()
-            # two modules here and there have one name
-            status = pytest.main([*self.arguments(*options), "--import-mode=importlib"])
+            # two modules here and there have one name; and at its end a run would collect the garbage of all these
+            # tests, five times
+            inner = ["--import-mode=importlib", "-p", "no:unraisableexception"]
+            status = pytest.main([*self.arguments(*options), *inner])
         environments.rows.cache_clear()
         return Done(status, out.getvalue(), err.getvalue())
 

@@ -62,11 +62,13 @@ def sentence(words: str) -> str:
 
 @cache
 def search_path() -> str:
-    """PATH, with this interpreter before it and pyenv's behind it, newest first."""
-    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
-    found = sorted(pyenv.glob("*/bin"), key=release, reverse=True)
-    own = str(Path(sys.base_exec_prefix) / "bin")
-    return os.pathsep.join([own, os.environ.get("PATH", os.defpath), *map(str, found)])
+    """PATH, with this interpreter before it and pyenv's behind it, newest first; without pyenv's shims, each of which
+    is a slow script that asks which of those is meant, and fails where none is chosen."""
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    found = sorted((pyenv / "versions").glob("*/bin"), key=release, reverse=True)
+    path = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    real = [folder for folder in path if not (Path(folder).name == "shims" and Path(folder).is_relative_to(pyenv))]
+    return os.pathsep.join([str(Path(sys.base_exec_prefix) / "bin"), *real, *map(str, found)])
 
 
 def release(folder: Path) -> tuple[int, ...]:
