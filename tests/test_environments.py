@@ -203,10 +203,11 @@ def test_an_interpreter_that_is_nowhere_is_named_with_the_line_to_type():
 
 def test_the_shims_of_pyenv_are_not_asked(tmp_path, monkeypatch):
     """Each is a script, which fails where pyenv has no such interpreter chosen."""
-    shims, chosen = tmp_path / "shims", tmp_path / "versions" / "3.9.1" / "bin"
+    shims = [str(tmp_path / "shims"), str(tmp_path / "plugins" / "pyenv-virtualenv" / "shims")]
+    chosen = tmp_path / "versions" / "3.9.1" / "bin"
     chosen.mkdir(parents=True)
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
-    monkeypatch.setenv("PATH", os.pathsep.join([str(shims), "/usr/bin"]))
+    monkeypatch.setenv("PATH", os.pathsep.join([*shims, "/usr/bin"]))
     folders = installer.search_path.__wrapped__().split(os.pathsep)
     assert folders[1:] == ["/usr/bin", str(chosen)]
 

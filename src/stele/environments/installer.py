@@ -66,8 +66,9 @@ def search_path() -> str:
     is a slow script that asks which of those is meant, and fails where none is chosen."""
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     found = sorted((pyenv / "versions").glob("*/bin"), key=release, reverse=True)
+    shims = re.escape(str(pyenv)) + "/(.+/)?shims/?"  # pyenv-virtualenv has its own
     path = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    real = [folder for folder in path if not (Path(folder).name == "shims" and Path(folder).is_relative_to(pyenv))]
+    real = [folder for folder in path if not re.fullmatch(shims, folder)]
     return os.pathsep.join([str(Path(sys.base_exec_prefix) / "bin"), *real, *map(str, found)])
 
 
