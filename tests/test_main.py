@@ -4,7 +4,10 @@ import pytest
 
 from fakes import well
 from stele import __main__ as door
-from stele import accuracy, examination, page, parity, store
+from stele import accuracy, environments, examination, page, parity, store
+from stele.commands import parity as climbs
+from stele.ladder import Finding
+from stele.settings import Settings
 
 
 def test_tables_are_written_between_the_markers(run, tmp_path, capsys):
@@ -107,6 +110,26 @@ def test_a_recipe_that_breaks_ends_with_one_and_says_where_and_why(row, capsys):
         "wrong  cnn  rung 2  broken at rung 3, logits: the error of the logits is 1"
         in capsys.readouterr().out
     )
+
+
+@pytest.mark.parametrize(
+    "later, left",
+    [
+        ([Finding(9, "holds")], [(9, "holds"), (10, "holds")]),
+        ([Finding(9, "holds"), Finding(10, "breaks")], [(9, "holds"), (10, "breaks")]),
+        ([Finding(1, "breaks")], [(1, "breaks")]),
+    ],
+)
+def test_what_is_climbed_anew_keeps_its_accuracy(later, left, tmp_path):
+    """Unless it breaks, or has another."""
+    files = [tmp_path / name for name in ("earlier.json", "later.json", "merged.json")]
+    earlier = [Finding(9, "holds"), Finding(10, "holds", "5 seeds average 30.08%")]
+    for path, findings in zip(files, (earlier, later), strict=False):
+        found = {(environments.load("torch"), "gru"): findings}
+        path.write_text(json.dumps(climbs.facts(found, Settings(device="cpu"))))
+    door.main(["parity", "--merge", str(files[0]), str(files[1]), f"--json={files[2]}"])
+    [recipe] = json.loads(files[2].read_text())["recipes"]
+    assert [(rung["rung"], rung["word"]) for rung in recipe["rungs"]] == left
 
 
 def test_a_worker_that_crashes_breaks_at_the_first_rung(row, capsys):

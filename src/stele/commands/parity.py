@@ -15,6 +15,7 @@ from stele.settings import DEVICES, PRECISIONS, Settings
 from stele_worker import tasks
 
 FEWEST_SEEDS = 5
+ACCURACY = 10  # the rung
 
 Cell = tuple[Environment, str]
 
@@ -43,7 +44,7 @@ def add(commands: Any) -> None:
         type=Path,
         nargs="+",
         metavar="FILE",
-        help="climb nothing: show what --json wrote, of a recipe that is in several the last",
+        help="climb nothing: show what --json wrote, of a recipe that is in several the last; of its accuracy, too",
     )
     command.add_argument("--rebase", action="store_true", help="make the golden numbers anew with the oracle")
     command.set_defaults(command=parity_of)
@@ -89,7 +90,8 @@ def merge(arguments: argparse.Namespace) -> int:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             settings.add(Settings(**content["settings"]))
-            found.update(remembered(recipe) for recipe in content["recipes"])
+            for cell, findings in map(remembered, content["recipes"]):
+                found[cell] = renewed(found.get(cell, []), findings)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise SteleError(f"{path} is not what --json wrote: {error!r}.") from None
     if len(settings) > 1:
@@ -104,6 +106,13 @@ def remembered(recipe: dict[str, Any]) -> tuple[Cell, list[Finding]]:
     """A recipe of ``facts``."""
     rungs = [{name: rung[name] for name in Finding._fields} for rung in recipe["rungs"]]
     return (environments.load(recipe["framework"]), recipe["task"]), [Finding(**rung) for rung in rungs]
+
+
+def renewed(earlier: list[Finding], later: list[Finding]) -> list[Finding]:
+    """The later findings; and where they hold and tell nothing of accuracy, for which hours go by, the earlier one."""
+    if ladder.broken(later) or any(finding.rung == ACCURACY for finding in later):
+        return later
+    return later + [finding for finding in earlier if finding.rung == ACCURACY]
 
 
 def cells(arguments: argparse.Namespace, settings: Settings) -> Iterator[Cell]:
