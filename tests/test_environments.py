@@ -202,14 +202,15 @@ def test_an_interpreter_that_is_nowhere_is_named_with_the_line_to_type():
 
 
 def test_the_shims_of_pyenv_are_not_asked(tmp_path, monkeypatch):
-    """Each is a script, which fails where pyenv has no such interpreter chosen."""
+    """Each is a script, which fails where pyenv has no such interpreter chosen: the interpreters take their place."""
     shims = [str(tmp_path / "shims"), str(tmp_path / "plugins" / "pyenv-virtualenv" / "shims")]
-    chosen = tmp_path / "versions" / "3.9.1" / "bin"
-    chosen.mkdir(parents=True)
+    found = [tmp_path / "versions" / release / "bin" for release in ("3.10.2", "3.9.1")]
+    for folder in found:
+        folder.mkdir(parents=True)
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
-    monkeypatch.setenv("PATH", os.pathsep.join([*shims, "/usr/bin"]))
+    monkeypatch.setenv("PATH", os.pathsep.join(["/first", *shims, "/usr/bin"]))
     folders = installer.search_path.__wrapped__().split(os.pathsep)
-    assert folders[1:] == ["/usr/bin", str(chosen)]
+    assert folders[1:] == ["/first", *map(str, found), "/usr/bin"]
 
 
 def test_this_interpreter_is_found():

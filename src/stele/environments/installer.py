@@ -62,14 +62,17 @@ def sentence(words: str) -> str:
 
 @cache
 def search_path() -> str:
-    """PATH, with this interpreter before it and pyenv's behind it, newest first; without pyenv's shims, each of which
-    is a slow script that asks which of those is meant, and fails where none is chosen."""
+    """PATH, with this interpreter before it and pyenv's, newest first, in the place of its shims and behind it.
+
+    A shim is a slow script that asks which of those is meant, and fails where none is chosen.
+    """
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
-    found = sorted((pyenv / "versions").glob("*/bin"), key=release, reverse=True)
+    found = [str(folder) for folder in sorted((pyenv / "versions").glob("*/bin"), key=release, reverse=True)]
     shims = re.escape(str(pyenv)) + "/(.+/)?shims/?"  # pyenv-virtualenv has its own
-    path = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    real = [folder for folder in path if not re.fullmatch(shims, folder)]
-    return os.pathsep.join([str(Path(sys.base_exec_prefix) / "bin"), *real, *map(str, found)])
+    places = [str(Path(sys.base_exec_prefix) / "bin")]
+    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        places += found if re.fullmatch(shims, folder) else [folder]
+    return os.pathsep.join(dict.fromkeys([*places, *found]))
 
 
 def release(folder: Path) -> tuple[int, ...]:
