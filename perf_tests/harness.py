@@ -9,16 +9,15 @@ Ends with 1 if a whole interval lies above 1.01. Leave the machine alone while i
 """
 
 import argparse
-import contextlib
+import math
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
-import numpy
-
 from stele import environments, measure, statistics
+from stele.gate.metrics import neighbours
 from stele.settings import Settings
 from stele.worker import live
 
@@ -28,20 +27,18 @@ SETTINGS = Settings(device="cpu", threads=1)
 LAUNCHES = 10  # of fewer than six a median has no interval of 95 %
 
 
-@contextlib.contextmanager
-def bare(cell: str, plan: measure.Plan) -> Iterator[subprocess.Popen[str]]:
+def bare(cell: str, plan: measure.Plan) -> subprocess.Popen[str]:
     """A bare loop, which waits for its turn."""
     assert plan.data is not None
     script = Path(__file__).with_name("bare.py")
     arguments = [*cell.split("/"), str(SETTINGS.threads), plan.data["train_x"], plan.data["train_y"]]
-    with subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, script, *arguments],
         env={**os.environ, **SETTINGS.variables()},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-    ) as loop:
-        yield loop
+    )
 
 
 def step(loop: subprocess.Popen[str]) -> float:
@@ -63,8 +60,7 @@ def ratio(cell: str, plan: measure.Plan) -> float:
         except StopIteration as end:
             run = end.value
     assert len(seconds) == len(run.seconds)
-    ratios = numpy.divide(run.seconds, seconds)[run.warmup :]
-    return float(numpy.median(ratios))
+    return math.exp(neighbours(replace(run, seconds=tuple(seconds)), run))
 
 
 def ratios(cell: str, launches: int) -> list[float]:

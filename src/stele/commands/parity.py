@@ -15,7 +15,6 @@ from stele.settings import DEVICES, PRECISIONS, Settings
 from stele_worker import tasks
 
 FEWEST_SEEDS = 5
-ACCURACY = 10  # the rung
 
 Cell = tuple[Environment, str]
 
@@ -110,9 +109,9 @@ def remembered(recipe: dict[str, Any]) -> tuple[Cell, list[Finding]]:
 
 def renewed(earlier: list[Finding], later: list[Finding]) -> list[Finding]:
     """The later findings; and where they hold and tell nothing of accuracy, for which hours go by, the earlier one."""
-    if ladder.broken(later) or any(finding.rung == ACCURACY for finding in later):
+    if ladder.broken(later) or any(finding.title == "accuracy" for finding in later):
         return later
-    return later + [finding for finding in earlier if finding.rung == ACCURACY]
+    return later + [finding for finding in earlier if finding.title == "accuracy"]
 
 
 def cells(arguments: argparse.Namespace, settings: Settings) -> Iterator[Cell]:
