@@ -211,10 +211,10 @@ def test_what_new_lacks_is_missing(gate, capsys):
 
 
 def test_another_mathematics_is_broken_and_not_timed(gate, capsys):
-    wrong = {**well("gru"), "repeats": False}
+    wrong = {**well("gru"), "logits": [[0.0, 0.0]] * 16}
     assert gate(old={"numbers": well("gru")}, new={"numbers": wrong}, metric="parity,step") == 1
     out = printed(capsys)
-    assert "BROKEN  gru all  parity  NEW is broken at rung 8, inference" in out
+    assert "BROKEN  gru all  parity  NEW is broken at rung 3, logits" in out
     assert "step" not in out
 
 
