@@ -1,12 +1,13 @@
 import json
+from datetime import date
 
 import pytest
 
 from fakes import well
 from stele import __main__ as door
-from stele import accuracy, environments, examination, page, parity, store
+from stele import accuracy, environments, examination, ladder, measure, page, parity, store
 from stele.commands import parity as climbs
-from stele.ladder import Finding
+from stele.ladder import Ascent, Finding
 from stele.settings import Settings
 
 
@@ -89,7 +90,7 @@ def test_a_recipe_climbs_the_ladder(row, tmp_path, capsys):
     [recipe] = content["recipes"]
     assert [(rung["rung"], rung["word"]) for rung in recipe["rungs"]] == [(n, "holds") for n in range(1, 10)]
     shown = (tmp_path / "page.md").read_text()
-    assert "| Steady | exact |" in shown
+    assert f"| Steady | scripted 1.0 | {date.today()} | exact |" in shown
 
     (tmp_path / "page.md").write_text(f"{page.BEGIN}\n{page.END}\n")
     merged = ["parity", f"--write={tmp_path / 'page.md'}", "--merge", str(tmp_path / "rungs.json")]
@@ -113,23 +114,29 @@ def test_a_recipe_that_breaks_ends_with_one_and_says_where_and_why(row, capsys):
 
 
 @pytest.mark.parametrize(
-    "later, left",
+    "later, release, left",
     [
-        ([Finding(9, "holds")], [(9, "holds"), (10, "holds")]),
-        ([Finding(9, "holds"), Finding(10, "breaks")], [(9, "holds"), (10, "breaks")]),
-        ([Finding(1, "breaks")], [(1, "breaks")]),
+        ([Finding(9, "holds")], "2.13.0", [(9, "holds"), (10, "holds")]),
+        ([Finding(9, "holds")], "2.14.0", [(9, "holds")]),
+        ([Finding(9, "holds"), Finding(10, "breaks")], "2.13.0", [(9, "holds"), (10, "breaks")]),
+        ([Finding(1, "breaks")], "2.13.0", [(1, "breaks")]),
     ],
 )
-def test_what_is_climbed_anew_keeps_its_accuracy(later, left, tmp_path):
-    """Unless it breaks, or has another."""
+def test_what_is_climbed_anew_keeps_its_accuracy(later, release, left, tmp_path):
+    """Unless it breaks, has another, or is of another release."""
     files = [tmp_path / name for name in ("earlier.json", "later.json", "merged.json")]
     earlier = [Finding(9, "holds"), Finding(10, "holds", "5 seeds average 30.08%")]
-    for path, findings in zip(files, (earlier, later), strict=False):
-        found = {(environments.load("torch"), "gru"): findings}
+    ascents = (
+        Ascent(earlier, {"torch": "2.13.0"}, "2026-11-21"),
+        Ascent(later, {"torch": release}, "2026-11-22"),
+    )
+    for path, ascent in zip(files, ascents, strict=False):
+        found = {(environments.load("torch"), "gru"): ascent}
         path.write_text(json.dumps(climbs.facts(found, Settings(device="cpu"))))
     door.main(["parity", "--merge", str(files[0]), str(files[1]), f"--json={files[2]}"])
     [recipe] = json.loads(files[2].read_text())["recipes"]
     assert [(rung["rung"], rung["word"]) for rung in recipe["rungs"]] == left
+    assert (recipe["versions"], recipe["day"]) == ({"torch": release}, "2026-11-22")
 
 
 def test_a_worker_that_crashes_breaks_at_the_first_rung(row, capsys):
@@ -151,12 +158,43 @@ def test_accuracies_are_trained_for_until_they_tell(
     row, monkeypatch, tmp_path, capsys, reached, seeds, ending
 ):
     row("steady", seconds=[0.5, 0.1], accuracy=reached, numbers=well("gru"))
-    monkeypatch.setattr(accuracy, "reference", lambda run: REFERENCE)
+    monkeypatch.setattr(accuracy, "entry", lambda *of: {"accuracies": REFERENCE, "source": "ten seeds"})
     options = ["--framework=steady", "--task=gru", "--seeds=5", "--scale=smoke"]
     assert door.main(["parity", *options]) == (0 if reached == 0.50 else 1)
     assert ending in capsys.readouterr().out
     runs = store.load_all(tmp_path / ".stele/parity")
     assert sorted(run.settings["seed"] for run in runs) == list(range(100, 100 + seeds))
+
+
+def test_accuracies_are_looked_at_twice_and_not_in_between(row, monkeypatch):
+    """Else the test would end as soon as chance is kind."""
+    row("steady", seconds=[0.5, 0.1], accuracy=0.5, numbers=well("gru"))
+    looked = []
+    monkeypatch.setattr(accuracy, "entry", lambda *of: {"accuracies": REFERENCE, "source": "ten seeds"})
+    monkeypatch.setattr(
+        ladder, "accuracy", lambda values, _: looked.append(len(values)) or Finding(10, "breaks", "no")
+    )
+    assert door.main(["parity", "--framework=steady", "--task=gru", "--seeds=5", "--scale=smoke"]) == 1
+    assert looked == [5, 10]
+
+
+@pytest.mark.parametrize(
+    "reached, seeds, ending",
+    [
+        (0.85, 5, "rung 10  all hold"),
+        (0.90, 10, "10 seeds average 90.00%, the published rows lie from 84.5% to 86.2%"),
+    ],
+)
+def test_at_paper_scale_on_official_data_accuracies_lie_among_the_published(
+    row, monkeypatch, tmp_path, capsys, reached, seeds, ending
+):
+    row("steady", seconds=[0.5, 0.1], accuracy=reached, numbers=well("gru"))
+    official = {"data": None, "data_origin": {"origin": "official", "fingerprint": "0123456789abcdef"}}
+    monkeypatch.setattr(measure, "inputs", lambda task: (official, None))
+    options = ["--framework=steady", "--task=gru", "--seeds=5", "--scale=paper"]
+    assert door.main(["parity", *options]) == (0 if reached == 0.85 else 1)
+    assert ending in capsys.readouterr().out
+    assert len(store.load_all(tmp_path / ".stele/parity")) == seeds
 
 
 def test_four_seeds_are_refused_for_the_last_rung(capsys):

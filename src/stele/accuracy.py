@@ -28,10 +28,15 @@ class Band(NamedTuple):
 
 def band(run: Run, file: Path | None = None) -> Band | None:
     """The band for a Run's task, scale and data, or None if none was measured."""
-    if run.scale == "paper" and run.data["origin"] == "official" and run.task in PUBLISHED:
-        return Band(*PUBLISHED[run.task], "published rows")
     found = entry(run.task, run.scale, run.data["fingerprint"], file)
-    return None if found is None else measured(found)
+    return published(run) or (None if found is None else measured(found))
+
+
+def published(run: Run) -> Band | None:
+    """The spread of the published rows, which are of paper scale and the official data; else None."""
+    if run.scale != "paper" or run.data["origin"] != "official" or run.task not in PUBLISHED:
+        return None
+    return Band(*PUBLISHED[run.task], "published rows")
 
 
 def measured(entry: dict[str, Any]) -> Band | None:

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 from stele import accuracy, environments, ladder, measure, parity, store, worker
 from stele.environments import Environment
-from stele.ladder import Finding
+from stele.ladder import Ascent, Finding
 from stele.run import Run
 from stele.settings import Settings
 from stele.worker import Worker, WorkerError
@@ -20,19 +21,20 @@ Variant = Callable[
 LENIENCE, GAIN = 10, 3
 
 
-def climb(
-    row: Environment, task: str, settings: Settings, *, patience: float = worker.PATIENCE
-) -> list[Finding]:
+def climb(row: Environment, task: str, settings: Settings, *, patience: float = worker.PATIENCE) -> Ascent:
     """Climb rungs 1 to 9 in workers of their own, with deterministic kernels. A worker that fails breaks at rung 1."""
     settings = replace(settings, deterministic=True)
     having = phases(row, task, settings)
+    ascent = Ascent([], {}, date.today().isoformat())
     try:
         with worker.live(row, settings, patience=patience) as live:
-            measure.configure(live, settings)
-            findings = examine(live, task, settings, having)
-        return [*findings, repetition(row, task, settings)] if "train" in having else findings
+            ascent.versions.update(measure.configure(live, settings)["versions"])
+            ascent.findings.extend(examine(live, task, settings, having))
+        if "train" in having:
+            ascent.findings.append(repetition(row, task, settings))
     except WorkerError as error:
-        return [Finding(1, "breaks", str(error))]
+        return ascent._replace(findings=[Finding(1, "breaks", str(error))])
+    return ascent
 
 
 def phases(row: Environment, task: str, settings: Settings) -> list[str]:
@@ -137,20 +139,27 @@ def learning(row: Environment, task: str, scale: str, seeds: int, settings: Sett
     Where so many do not show that the accuracies are equivalent, twice as many may.
     """
     accuracies: list[float] = []
-    while len(accuracies) < 2 * seeds:
+    found = None
+    while found is None or (found.word == "breaks" and len(accuracies) < 2 * seeds):
         run = trained(row, task, scale, replace(settings, seed=SEED + len(accuracies)))
         store.save(run, runs)
         if run.accuracy is None:
             return Finding(10, "absent", "labels mean nothing here")
-        accuracies.append(run.accuracy)
-        reference = accuracy.reference(run)
-        if reference is None:
+        if accuracy.band(run) is None:
             return Finding(10, "absent", f"nobody measured a band at scale {scale} on this data: stele band")
-        found = ladder.accuracy(accuracies, reference) if len(accuracies) >= seeds else None
-        if found is not None and found.word == "holds" and len(accuracies) == seeds:
-            break
-    assert found is not None
+        accuracies.append(run.accuracy)
+        if len(accuracies) % seeds == 0:  # to look more often would be to choose when to stop
+            found = learned(accuracies, run)
     return found
+
+
+def learned(accuracies: list[float], run: Run) -> Finding:
+    """The accuracies of Runs like this one beside the reference's, where it has a band, and the published ones."""
+    reference, published = accuracy.reference(run), accuracy.published(run)
+    found = [] if reference is None else [ladder.accuracy(accuracies, reference)]
+    if published is not None:
+        found.append(ladder.within(accuracies, published.low, published.high))
+    return ladder.broken(found) or found[0]
 
 
 def trained(row: Environment, task: str, scale: str, settings: Settings) -> Run:

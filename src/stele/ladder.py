@@ -58,6 +58,14 @@ class Finding(NamedTuple):
         return TITLES[self.rung - 1]
 
 
+class Ascent(NamedTuple):
+    """A recipe's way up: what it found, of which releases, and the day, as ISO 8601 has it."""
+
+    findings: list[Finding]
+    versions: dict[str, str | None]
+    day: str
+
+
 def climb(numbers: dict[str, Any], golden: dict[str, Any], *, task: str, precision: str) -> list[Finding]:
     """A Finding for each rung that ``numbers``, one or more answers of a worker to ``parity`` put together, can show.
 
@@ -219,6 +227,13 @@ def accuracy(values: list[float], reference: list[float]) -> Finding:
         abs(ours - theirs),
         margin,
     )
+
+
+def within(values: list[float], low: float, high: float) -> Finding:
+    """Rung 10, where accuracies of single runs were published: the average lies among them."""
+    average = statistics.trimmed_mean(values)
+    said = f"{len(values)} seeds average {average:.2%}, the published rows lie from {low:.1%} to {high:.1%}"
+    return Finding(10, "holds" if low <= average <= high else "breaks", said)
 
 
 def judged(rung: int, limit: float, errors: dict[str, float], noun: str) -> Finding:

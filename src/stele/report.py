@@ -9,7 +9,7 @@ from stele.capabilities import EXPECTED, Answer
 from stele.defaults import Change
 from stele.environments import Environment, names
 from stele.errors import SteleError
-from stele.ladder import Finding
+from stele.ladder import Ascent, Finding
 from stele.run import Run
 from stele.settings import Settings
 from stele.statistics import Estimate, median
@@ -118,19 +118,26 @@ def climbed(environment: str, task: str, findings: Sequence[Finding]) -> str:
     return "  ".join([*parts, ladder.sentence(first) if first else "all hold"])
 
 
-def ladders(found: dict[tuple[Environment, str], list[Finding]], settings: Settings) -> str:
+def ladders(found: dict[tuple[Environment, str], Ascent], settings: Settings) -> str:
     """The rungs by framework, a table a task, as Markdown: of each recipe the largest relative error on each rung."""
     epsilon = ladder.EPSILON[settings.precision]
-    rungs = range(1, 1 + max(finding.rung for findings in found.values() for finding in findings))
+    rungs = range(1, 1 + max(finding.rung for ascent in found.values() for finding in ascent.findings))
+    head = ["framework", "version", "climbed", *ladder.TITLES[: len(rungs)]]
     parts = []
     for task in dict.fromkeys(task for _, task in found):
-        head, rows = ["framework", *ladder.TITLES[: len(rungs)]], []
-        for (row, of), findings in found.items():
-            cells = {finding.rung: rung_cell(finding, epsilon) for finding in findings}
-            if of == task:
-                rows.append([row.label, *(cells.get(rung, "none") for rung in rungs)])
+        rows = [
+            [row.label, *ascent_row(ascent, rungs, epsilon)]
+            for (row, of), ascent in found.items()
+            if of == task
+        ]
         parts.append(f"**{task}**, {settings.sentence()}\n\n{page.table(head, rows)}")
     return "\n\n".join(parts)
+
+
+def ascent_row(ascent: Ascent, rungs: Iterable[int], epsilon: float) -> list[str]:
+    """One recipe: its releases, the day, and each rung."""
+    cells = {finding.rung: rung_cell(finding, epsilon) for finding in ascent.findings}
+    return [releases(ascent.versions), ascent.day, *(cells.get(rung, "none") for rung in rungs)]
 
 
 def rung_cell(finding: Finding, epsilon: float) -> str:
@@ -241,12 +248,19 @@ def row(train: Run | None, infer: Run | None) -> list[str]:
         step = median(infer.counted)
         inferred = [interval(step), f"{infer.batch / step.middle:,.0f}"]
     memory = "unknown" if either.host_memory is None else f"{either.host_memory / MIB:,.0f}"
-    return [either.label, version(either), *trained, *inferred, f"{either.import_seconds:.1f}", memory]
+    return [
+        either.label,
+        releases(either.versions),
+        *trained,
+        *inferred,
+        f"{either.import_seconds:.1f}",
+        memory,
+    ]
 
 
-def version(run: Run) -> str:
-    """The releases that compute: the framework's, and its backend's after it."""
-    return ", ".join(f"{name} {number}" for name, number in run.versions.items() if number)
+def releases(versions: dict[str, str | None]) -> str:
+    """What computes: the framework, and its backend after it."""
+    return ", ".join(f"{name} {number}" for name, number in versions.items() if number)
 
 
 def provenance(runs: list[Run]) -> list[str]:

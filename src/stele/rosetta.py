@@ -64,7 +64,7 @@ def row(
     return (
         NEVER_WRITTEN.get(name) or (either.label if either else environments.load(name).label),
         *published(task, then),
-        report.version(either) if either else "",
+        report.releases(either.versions) if either else "",
         seconds(task, asked) if asked else "not run",
         percent(train.accuracy) if train and task != "resnet50" else "",
         report.interval(median(infer.counted)) if infer else "not run",

@@ -10,7 +10,7 @@ from typing import Any
 from stele import environments, examination, files, ladder, measure, page, parity, report, worker
 from stele.environments import Environment
 from stele.errors import SteleError
-from stele.ladder import Finding
+from stele.ladder import Ascent, Finding
 from stele.settings import DEVICES, PRECISIONS, Settings
 from stele_worker import tasks
 
@@ -43,7 +43,7 @@ def add(commands: Any) -> None:
         type=Path,
         nargs="+",
         metavar="FILE",
-        help="climb nothing: show what --json wrote, of a recipe that is in several the last; of its accuracy, too",
+        help="climb nothing: show what --json wrote, of a recipe that is in several the last",
     )
     command.add_argument("--rebase", action="store_true", help="make the golden numbers anew with the oracle")
     command.set_defaults(command=parity_of)
@@ -62,18 +62,18 @@ def climb(arguments: argparse.Namespace) -> int:
             f"--seeds {arguments.seeds}: fewer than {FEWEST_SEEDS} seeds say nothing about an accuracy."
         )
     settings = Settings(device=arguments.device, precision=arguments.precision, threads=1)
-    found: dict[Cell, list[Finding]] = {}
+    found: dict[Cell, Ascent] = {}
     for row, task in cells(arguments, settings):
-        found[row, task] = examination.climb(row, task, settings)
+        found[row, task] = ascent = examination.climb(row, task, settings)
         if arguments.seeds and "train" in examination.phases(row, task, settings):
             more = settings, arguments.runs
-            found[row, task].append(examination.learning(row, task, arguments.scale, arguments.seeds, *more))
-        print(report.climbed(row.name, task, found[row, task]), flush=True)
+            ascent.findings.append(examination.learning(row, task, arguments.scale, arguments.seeds, *more))
+        print(report.climbed(row.name, task, ascent.findings), flush=True)
         keep(arguments, found, settings)
-    return int(any(ladder.broken(findings) for findings in found.values()))
+    return int(any(ladder.broken(ascent.findings) for ascent in found.values()))
 
 
-def keep(arguments: argparse.Namespace, found: dict[Cell, list[Finding]], settings: Settings) -> None:
+def keep(arguments: argparse.Namespace, found: dict[Cell, Ascent], settings: Settings) -> None:
     """Write what is known by now to where it was asked for: nothing is lost if it ends here."""
     if arguments.json:
         files.write_text(arguments.json, json.dumps(facts(found, settings), indent=1) + "\n")
@@ -83,35 +83,39 @@ def keep(arguments: argparse.Namespace, found: dict[Cell, list[Finding]], settin
 
 def merge(arguments: argparse.Namespace) -> int:
     """Returns 1 if a recipe breaks, as ``climb`` does."""
-    found: dict[Cell, list[Finding]] = {}
+    found: dict[Cell, Ascent] = {}
     settings: set[Settings] = set()
     for path in arguments.merge:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             settings.add(Settings(**content["settings"]))
-            for cell, findings in map(remembered, content["recipes"]):
-                found[cell] = renewed(found.get(cell, []), findings)
+            for cell, ascent in map(remembered, content["recipes"]):
+                found[cell] = renewed(found.get(cell, ascent), ascent)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise SteleError(f"{path} is not what --json wrote: {error!r}.") from None
     if len(settings) > 1:
         raise SteleError("What is merged was climbed under different settings: merge what belongs together.")
-    for (row, task), findings in found.items():
-        print(report.climbed(row.name, task, findings))
+    for (row, task), ascent in found.items():
+        print(report.climbed(row.name, task, ascent.findings))
     keep(arguments, found, *settings)
-    return int(any(ladder.broken(findings) for findings in found.values()))
+    return int(any(ladder.broken(ascent.findings) for ascent in found.values()))
 
 
-def remembered(recipe: dict[str, Any]) -> tuple[Cell, list[Finding]]:
+def remembered(recipe: dict[str, Any]) -> tuple[Cell, Ascent]:
     """A recipe of ``facts``."""
     rungs = [{name: rung[name] for name in Finding._fields} for rung in recipe["rungs"]]
-    return (environments.load(recipe["framework"]), recipe["task"]), [Finding(**rung) for rung in rungs]
+    ascent = Ascent([Finding(**rung) for rung in rungs], recipe["versions"], recipe["day"])
+    return (environments.load(recipe["framework"]), recipe["task"]), ascent
 
 
-def renewed(earlier: list[Finding], later: list[Finding]) -> list[Finding]:
-    """The later findings; and where they hold and tell nothing of accuracy, for which hours go by, the earlier one."""
-    if ladder.broken(later) or any(finding.title == "accuracy" for finding in later):
+def renewed(earlier: Ascent, later: Ascent) -> Ascent:
+    """The later one; where it holds and tells nothing of accuracy, for which hours go by, with that of the earlier one,
+    if it is of the same releases."""
+    known = any(finding.title == "accuracy" for finding in later.findings)
+    if known or ladder.broken(later.findings) or earlier.versions != later.versions:
         return later
-    return later + [finding for finding in earlier if finding.title == "accuracy"]
+    learned = [finding for finding in earlier.findings if finding.title == "accuracy"]
+    return later._replace(findings=later.findings + learned)
 
 
 def cells(arguments: argparse.Namespace, settings: Settings) -> Iterator[Cell]:
@@ -121,14 +125,19 @@ def cells(arguments: argparse.Namespace, settings: Settings) -> Iterator[Cell]:
         yield from ((row, task) for row in rows if examination.phases(row, task, settings))
 
 
-def facts(found: dict[Cell, list[Finding]], settings: Settings) -> dict[str, Any]:
+def facts(found: dict[Cell, Ascent], settings: Settings) -> dict[str, Any]:
     """Every rung of every recipe, as JSON has it."""
-    recipes = []
-    for (row, task), findings in found.items():
-        rungs = [{**finding._asdict(), "title": finding.title} for finding in findings]
-        recipes.append(
-            {"framework": row.name, "task": task, "reached": ladder.reached(findings), "rungs": rungs}
-        )
+    recipes = [
+        {
+            "framework": row.name,
+            "versions": ascent.versions,
+            "day": ascent.day,
+            "task": task,
+            "reached": ladder.reached(ascent.findings),
+            "rungs": [{**finding._asdict(), "title": finding.title} for finding in ascent.findings],
+        }
+        for (row, task), ascent in found.items()
+    ]
     return {"settings": asdict(settings), "epsilon": ladder.EPSILON[settings.precision], "recipes": recipes}
 
 

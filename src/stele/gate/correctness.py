@@ -43,12 +43,15 @@ def agreement(trial: Trial, record: Record, say: Say) -> Iterator[Verdict]:
 
 
 def climbed(trial: Trial, record: Record, task: str, arm: str, say: Say) -> list[Finding]:
+    def climb() -> list[Finding]:
+        return examination.climb(trial.arm(arm), task, trial.settings, patience=trial.patience).findings
+
     def launch() -> Entry:
         say(f"parity of {task}, {arm}")
         watch = Watch(trial.settings)
-        findings = examination.climb(trial.arm(arm), task, trial.settings, patience=trial.patience)
+        findings = climb()
         if len(findings) == 1 and findings[0].word == "breaks":  # its worker failed: once may be chance
-            findings = examination.climb(trial.arm(arm), task, trial.settings, patience=trial.patience)
+            findings = climb()
         told = [finding._asdict() for finding in findings]
         return {"findings": told, "took": watch.conditions().seconds}
 

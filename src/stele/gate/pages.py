@@ -72,7 +72,7 @@ def markdown(trial: Trial, record: Record, verdicts: Sequence[Verdict]) -> str:
 def versions(record: Record) -> list[str]:
     """What each arm consisted of."""
     return [
-        f"{arm.upper()}: " + escaped(", ".join(f"{name} {value}" for name, value in found.items() if value))
+        f"{arm.upper()}: " + escaped(report.releases(found))
         for arm in ("old", "new")
         if (found := record.versions(arm))
     ]
