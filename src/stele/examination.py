@@ -6,7 +6,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from stele import accuracy, environments, ladder, measure, parity, store, worker
+from stele import accuracy, environments, ladder, measure, parity, progress, store, worker
 from stele.environments import Environment
 from stele.ladder import Ascent, Finding
 from stele.run import Run
@@ -165,5 +165,5 @@ def learned(accuracies: list[float], run: Run) -> Finding:
 def trained(row: Environment, task: str, scale: str, settings: Settings) -> Run:
     fields, _ = measure.inputs(task)
     plan = measure.Plan(task=task, phase="train", scale=scale, **fields)
-    with worker.live(row, settings) as live:
-        return measure.measure(live, plan, settings)
+    with worker.live(row, settings) as live, progress.bar(f"{row.name} {task}, seed {settings.seed}") as show:
+        return measure.measure(live, plan, settings, progress=show)

@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import Any
 
-from stele import accuracy, environments, measure, report, worker
+from stele import accuracy, environments, measure, progress, report, worker
 from stele.errors import SteleError
 from stele.run import Run
 from stele.settings import Settings
@@ -32,8 +32,9 @@ def band(arguments: argparse.Namespace) -> int:
     accuracies = known(arguments, plan)
     for seed in range(len(accuracies), arguments.seeds):
         settings = Settings(seed=seed)
-        with worker.live(environment, settings) as live:
-            run = measure.measure(live, plan, settings)
+        title = f"{environment.name} {arguments.task}, seed {seed}"
+        with worker.live(environment, settings) as live, progress.bar(title) as show:
+            run = measure.measure(live, plan, settings, progress=show)
         if run.accuracy is None:
             raise SteleError(f"{arguments.task} has no accuracy to measure.")
         refuse_another_release(run)

@@ -1,0 +1,29 @@
+import io
+import sys
+
+from stele import progress
+
+REPORT = {"phase": "train", "done": 3, "of": 150}
+
+
+class Screen(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_shows_a_bar(monkeypatch):
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress.bar("torch cnn, seed 0") as show:
+        show(REPORT)
+    assert "torch cnn, seed 0: train" in screen.getvalue()
+    assert "2%" in screen.getvalue()
+
+
+def test_elsewhere_nothing_is_written(monkeypatch):
+    screen = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", screen)
+    with progress.bar("torch cnn, seed 0") as show:
+        show(REPORT)
+    assert screen.getvalue() == ""
