@@ -1,3 +1,4 @@
+import argparse
 import json
 from datetime import date
 
@@ -32,6 +33,22 @@ def test_an_error_is_one_sentence_and_status_two(tmp_path, capsys):
     captured = capsys.readouterr()
     assert captured.err.startswith("stele: There are no Runs to show.")
     assert "Traceback" not in captured.err
+
+
+def subcommands(parser, words=()):
+    """The words of every command, and of every command below it."""
+    yield list(words)
+    for action in parser._actions:
+        for word, below in action.choices.items() if isinstance(action, argparse._SubParsersAction) else ():
+            yield from subcommands(below, (*words, word))
+
+
+@pytest.mark.parametrize("words", list(subcommands(door.parser())), ids=" ".join)
+def test_every_command_says_what_it_takes(words, capsys):
+    with pytest.raises(SystemExit) as end:
+        door.main([*words, "--help"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out.startswith(" ".join(["usage: stele", *words]))
 
 
 def test_an_unknown_command_is_a_usage_error(capsys):

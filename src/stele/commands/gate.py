@@ -45,7 +45,7 @@ def add(commands: Any) -> None:
         default=[],
         metavar="[METRIC=]N%",
         help="by how much a step may slow down, or another metric grow, and pass; "
-        "default: " + ", ".join(f"{metric.name}={metric.margin:.0%}" for metric in METRICS),
+        "default: " + ", ".join(f"{metric.name}={metric.margin:.0%}%" for metric in METRICS),
     )
     command.add_argument("--device", choices=DEVICES, default="cpu", help="default: %(default)s")
     command.add_argument("--precision", choices=PRECISIONS, default="fp32", help="default: %(default)s")
