@@ -11,7 +11,9 @@ from stele import environments
 from stele.environments import Environment, builds, description, installer, libraries
 from stele.errors import SteleError
 
-LIVING = ("jax", "tensorflow", "torch", "keras-jax", "keras-tensorflow", "keras-torch")
+LIVING = (
+    "jax", "jax-as-shipped", "tensorflow", "torch", "keras-jax", "keras-tensorflow", "keras-torch",
+)  # fmt: skip
 ROSETTA = (
     "caffe2", "chainer", "cntk", "keras2-cntk", "keras2-tensorflow", "keras2-theano", "knet", "lasagne",
     "mxnet-gluon", "mxnet-module", "onnxruntime", "openvino", "paddle", "paddle1", "r-keras", "tensorflow1",
@@ -61,7 +63,7 @@ def test_an_unknown_name_suggests_the_nearest():
 
 
 def test_a_name_like_no_other_shows_all():
-    with pytest.raises(SteleError, match=r"Known: jax, tensorflow, torch"):
+    with pytest.raises(SteleError, match=r"Known: jax, jax-as-shipped, tensorflow, torch"):
         environments.load("abacus")
 
 

@@ -1,6 +1,7 @@
 """JAX around any Task."""
 
 import os
+import pathlib
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # so that peak memory is what was needed
 
@@ -32,7 +33,23 @@ def options(settings):
             "--xla_gpu_autotune_level={}".format(4 if settings["autotune"] else 0),
             "--xla_gpu_deterministic_ops={}".format("true" if settings["deterministic"] else "false"),
         ]
-    return ["--xla_cpu_multi_thread_eigen=false"] if settings["threads"] == 1 else []
+    found = ["--xla_cpu_multi_thread_eigen=false"] if settings["threads"] == 1 else []
+    # by Eigen: YNNPACK, which has them from 0.9 on, takes several times as long for the gradient of a kernel
+    if settings["tuned"] and known(b"INDIVIDUAL_CONVOLUTION"):
+        found.append("--xla_cpu_experimental_ynn_fusion_type=-individual_convolution")
+    return found
+
+
+def known(word):
+    """Whether XLA's library has this word. Read in pieces, for its 300 MB at once would count as peak memory."""
+    for path in pathlib.Path(jaxlib.__file__).parent.glob("libjax_common.*"):
+        with path.open("rb") as library:
+            last = b""
+            for piece in iter(lambda: library.read(2**20), b""):
+                if word in last + piece:
+                    return True
+                last = piece[-len(word) :]
+    return False
 
 
 def versions():
