@@ -127,7 +127,7 @@ def ladders(found: dict[tuple[Environment, str], Ascent], settings: Settings) ->
     for task in dict.fromkeys(task for _, task in found):
         rows = [
             [row.label, *ascent_row(ascent, rungs, epsilon)]
-            for (row, of), ascent in found.items()
+            for (row, of), ascent in sorted(found.items(), key=lambda climbed: place(climbed[0][0].name))
             if of == task
         ]
         parts.append(f"**{task}**, {settings.sentence()}\n\n{page.table(head, rows)}")
