@@ -25,16 +25,16 @@ def climb(row: Environment, task: str, settings: Settings, *, patience: float = 
     """Climb rungs 1 to 9 in workers of their own, with deterministic kernels. A worker that fails breaks at rung 1."""
     settings = replace(settings, deterministic=True)
     having = phases(row, task, settings)
-    ascent = Ascent([], {}, date.today().isoformat())
+    day, versions = date.today().isoformat(), {}
     try:
         with worker.live(row, settings, patience=patience) as live:
-            ascent.versions.update(measure.configure(live, settings)["versions"])
-            ascent.findings.extend(examine(live, task, settings, having))
+            versions = measure.configure(live, settings)["versions"]
+            findings = examine(live, task, settings, having)
         if "train" in having:
-            ascent.findings.append(repetition(row, task, settings))
+            findings = [*findings, repetition(row, task, settings)]
     except WorkerError as error:
-        return ascent._replace(findings=[Finding(1, "breaks", str(error))])
-    return ascent
+        findings = [Finding(1, "breaks", str(error))]
+    return Ascent(findings, versions, day)
 
 
 def phases(row: Environment, task: str, settings: Settings) -> list[str]:

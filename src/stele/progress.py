@@ -7,12 +7,9 @@ from typing import Any
 
 
 @contextmanager
-def bar(title: str, *, watched: bool | None = None) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A function for what a worker reports, ``{"phase": …, "done": …, "of": …}``.
-
-    ``watched``, whether somebody looks at a terminal, is asked of stderr, on which the bar is drawn.
-    """
-    if not (sys.stderr.isatty() if watched is None else watched):
+def bar(title: str) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """A function for what a worker reports, ``{"phase": …, "done": …, "of": …}``; it draws on stderr."""
+    if not sys.stderr.isatty():
         yield lambda report: None
         return
     from rich.console import Console  # a moment to import: only where somebody watches

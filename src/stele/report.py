@@ -248,14 +248,8 @@ def row(train: Run | None, infer: Run | None) -> list[str]:
         step = median(infer.counted)
         inferred = [interval(step), f"{infer.batch / step.middle:,.0f}"]
     memory = "unknown" if either.host_memory is None else f"{either.host_memory / MIB:,.0f}"
-    return [
-        either.label,
-        releases(either.versions),
-        *trained,
-        *inferred,
-        f"{either.import_seconds:.1f}",
-        memory,
-    ]
+    imported = f"{either.import_seconds:.1f}"
+    return [either.label, releases(either.versions), *trained, *inferred, imported, memory]
 
 
 def releases(versions: dict[str, str | None]) -> str:

@@ -39,9 +39,8 @@ def band(arguments: argparse.Namespace) -> int:
             raise SteleError(f"{arguments.task} has no accuracy to measure.")
         refuse_another_release(run)
         accuracies.append(round(run.accuracy, 6))
-        accuracy.add(
-            run, accuracies, f"{len(accuracies)} seeds of {report.releases(run.versions)}, {run.when[:10]}"
-        )
+        source = f"{len(accuracies)} seeds of {report.releases(run.versions)}, {run.when[:10]}"
+        accuracy.add(run, accuracies, source)
         print(f"seed {seed}: {run.accuracy:.2%}", flush=True)
     entry = accuracy.entry(arguments.task, arguments.scale, plan.data_origin["fingerprint"])
     print(accuracy.measured(entry) if entry else "nothing was measured")
@@ -59,13 +58,9 @@ def known(arguments: argparse.Namespace, plan: measure.Plan) -> list[float]:
 
 def refuse_another_release(run: Run) -> None:
     """Raises SteleError if the band was begun with another."""
-    begun = accuracy.entry(run.task, run.scale, run.data["fingerprint"])
-    if (
-        begun
-        and len(begun["accuracies"]) < FEWEST_SEEDS
-        and report.releases(run.versions) not in begun["source"]
-    ):
+    begun, here = accuracy.entry(run.task, run.scale, run.data["fingerprint"]), report.releases(run.versions)
+    if begun and len(begun["accuracies"]) < FEWEST_SEEDS and here not in begun["source"]:
         raise SteleError(
-            f"The band was begun with {begun['source']}, this is {report.releases(run.versions)}: take that release, "
+            f"The band was begun with {begun['source']}, this is {here}: take that release, "
             f"or delete the entry in {accuracy.FILE.name} and begin anew."
         )

@@ -34,7 +34,7 @@ def options(settings):
             "--xla_gpu_deterministic_ops={}".format("true" if settings["deterministic"] else "false"),
         ]
     found = ["--xla_cpu_multi_thread_eigen=false"] if settings["threads"] == 1 else []
-    # by Eigen: YNNPACK, which has them from 0.9 on, takes several times as long for the gradient of a kernel
+    # by Eigen: YNNPACK, which has them by 0.9.2, takes several times as long for the gradient of a kernel
     if settings["tuned"] and known(b"INDIVIDUAL_CONVOLUTION"):
         found.append("--xla_cpu_experimental_ynn_fusion_type=-individual_convolution")
     return found
