@@ -16,10 +16,11 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from stele import environments, measure, statistics
+from stele import environments, statistics
 from stele.gate.metrics import neighbours
-from stele.settings import Settings
-from stele.worker import live
+from stele.measuring import measure
+from stele.measuring.settings import Settings
+from stele.measuring.worker import live
 
 LIMIT = 1.01
 CELLS = ("torch/gru/infer", "torch/gru/train", "jax/gru/train", "torch/cnn/train")

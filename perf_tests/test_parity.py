@@ -3,8 +3,8 @@
 Nothing is timed, so that --benchmark-only leaves this out; ``stele parity`` prints the same as a table.
 """
 
-from stele import examination, ladder
 from stele.errors import SteleError
+from stele.parity import examination, ladder
 
 PHASE = "infer"  # which every row has
 

@@ -11,9 +11,9 @@ from threadpoolctl import threadpool_limits
 from fakes import SCRIPTED, scripted_environment
 from stele import environments
 from stele.environments import ORACLE
-from stele.run import Run
-from stele.settings import Settings, default_threads
-from stele.worker import Worker
+from stele.measuring.run import Run
+from stele.measuring.settings import Settings, default_threads
+from stele.measuring.worker import Worker
 
 # the oracle's many small products take several times as long where two threads wait for each other in each
 threadpool_limits(1)

@@ -8,7 +8,7 @@ import sys
 from xml.etree import ElementTree
 
 from stele import environments
-from stele.report import PHASES
+from stele.report.results import PHASES
 from stele_worker import tasks
 
 EXCUSES = ("not run here: ", "no interpreter for ")

@@ -10,7 +10,7 @@ from functools import cache
 import numpy
 import pytest
 
-from stele import ladder, parity
+from stele.parity import golden_numbers, ladder
 from stele_worker import agreement, causes, frameworks, tasks
 
 NUMPY = frameworks.load("numpy")
@@ -46,7 +46,9 @@ def weights(task):
 
 def computed(task, phase, *, cause=None, **changes):
     """What the oracle answers to ``parity`` of a real Task, with a known cause, or changed constants, in it."""
-    subject = tasks.make(task, "paper", **{"seed": parity.SEEDS[task], **CHANGES.get(task, {}), **changes})
+    subject = tasks.make(
+        task, "paper", **{"seed": golden_numbers.SEEDS[task], **CHANGES.get(task, {}), **changes}
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RESNET50, "STAGES", NARROW)
         for name, value in (("BATCH", BATCH), ("STEPS", STEPS), ("SHOWN", SHOWN)):

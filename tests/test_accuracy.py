@@ -2,8 +2,8 @@ import dataclasses
 
 import pytest
 
-from stele import accuracy
 from stele.errors import SteleError
+from stele.parity import accuracy
 
 
 @pytest.fixture

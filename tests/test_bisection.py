@@ -7,10 +7,11 @@ import re
 import pytest
 
 from stele import __main__ as door
-from stele import environments, measure
+from stele import environments
 from stele.commands import bisect as command
 from stele.errors import SteleError
 from stele.gate import trial
+from stele.measuring import measure
 from stele.releases import frameworks, ledger
 from stele.releases.bisection import BAD, GOOD, SKIP, Search
 from stele.releases.index import Release

@@ -3,9 +3,10 @@
 import pytest
 
 from fakes import scripted_environment
-from stele import capabilities, report
-from stele.capabilities import EXPECTED, Answer
-from stele.settings import Settings
+from stele.measuring.settings import Settings
+from stele.parity import capabilities
+from stele.parity.capabilities import EXPECTED, Answer
+from stele.report import parity as parity_page
 from stele_worker import capabilities as asked
 
 SETTINGS = Settings(device="cpu", threads=1)
@@ -45,7 +46,7 @@ def test_an_error_and_a_crash_are_failures(deed):
 def test_the_table_has_a_column_a_capability_and_the_reasons_below():
     row = scripted_environment({})
     found = {row: {**dict.fromkeys(EXPECTED, Answer("yes")), "hooks": Answer("no", "no | hooks")}}
-    header, _, line, *rest = report.capabilities(found).splitlines()[2:]
+    header, _, line, *rest = parity_page.capabilities(found).splitlines()[2:]
     assert header.count("|") == line.count("|") == 2 + len(EXPECTED)
     assert rest[-1] == "- Scripted, forward pre- and post-hook: no \\| hooks"
 

@@ -11,10 +11,11 @@ import numpy
 import pytest
 
 from conversation import Conversation, whole
-from stele import environments, ladder, parity
+from stele import environments
 from stele.environments import ORACLE
-from stele.settings import Settings
-from stele.worker import Worker
+from stele.measuring.settings import Settings
+from stele.measuring.worker import Worker
+from stele.parity import golden_numbers, ladder
 from stele_worker import protocol, tasks
 
 SETTINGS = Settings(device="cpu", threads=1)
@@ -251,8 +252,8 @@ def assert_measured(outcome, task):
 def test_parity_answers_with_the_golden_numbers(configured, row, name, phase):
     computes(row, name, phase)
     form = row.forms.get(name)
-    golden = parity.golden(name, form)
-    numbers = configured.ask("parity", task=name, phase=phase, seed=parity.SEEDS[name], form=form)
+    golden = golden_numbers.load(name, form)
+    numbers = configured.ask("parity", task=name, phase=phase, seed=golden_numbers.SEEDS[name], form=form)
     kinds = {
         "train": {"task", "unequal", "loss", "gradients", "moves", "losses"},
         "infer": {"task", "unequal", "layers", "logits", "repeats", "tracked"},
@@ -265,7 +266,7 @@ def test_parity_answers_with_the_golden_numbers(configured, row, name, phase):
 @pytest.mark.parametrize("name", TASKS)
 def test_a_repetition_answers_with_losses_and_a_digest(configured, row, name):
     computes(row, name, "train")
-    asked = {"task": name, "phase": "repeat", "seed": parity.SEEDS[name], "form": row.forms.get(name)}
+    asked = {"task": name, "phase": "repeat", "seed": golden_numbers.SEEDS[name], "form": row.forms.get(name)}
     first, second = configured.ask("parity", **asked), configured.ask("parity", **asked)
     assert set(first) == {"task", "losses", "digest"}
     assert len(first["losses"]) == len(second["losses"]) == 5

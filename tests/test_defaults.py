@@ -4,9 +4,10 @@ import numpy
 import pytest
 
 from fakes import scripted_environment
-from stele import defaults, report
-from stele.defaults import Change
 from stele.errors import SteleError
+from stele.parity import defaults
+from stele.parity.defaults import Change
+from stele.report import parity as parity_page
 from stele_worker import defaults as asked
 
 
@@ -54,11 +55,13 @@ def test_changes_are_facts_that_differ_come_or_go():
 
 
 def test_changes_are_lines_and_none_is_a_sentence():
-    assert report.changes("2.3", "3.15", [Change("reset after", False, True)]) == [
+    assert parity_page.changes("2.3", "3.15", [Change("reset after", False, True)]) == [
         "             2.3       3.15",
         "reset after  False  →  True",
     ]
-    assert report.changes("a", "b", []) == ["a and b do the same when nothing is passed, as far as is asked."]
+    assert parity_page.changes("a", "b", []) == [
+        "a and b do the same when nothing is passed, as far as is asked."
+    ]
 
 
 RANDOM = numpy.random.RandomState(0)

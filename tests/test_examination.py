@@ -3,7 +3,7 @@
 import pytest
 
 from small import climbed, golden, variant
-from stele import examination, ladder
+from stele.parity import examination, ladder
 from stele_worker.causes import CAUSES
 
 PLANTED = [(name, task) for name, cause in CAUSES.items() for task in cause.tasks if task != "resnet50"]

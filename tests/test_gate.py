@@ -17,15 +17,15 @@ import pytest
 from fakes import well
 from processes import alive, wait_until
 from stele import __main__ as door
-from stele import measure
 from stele.commands import gate as command
 from stele.commands import options
 from stele.environments import builds
 from stele.gate import trial
 from stele.gate.correctness import SEEDS
 from stele.gate.verdict import of_accuracy
-from stele.run import Run
-from stele.worker import WorkerError
+from stele.measuring import measure
+from stele.measuring.run import Run
+from stele.measuring.worker import WorkerError
 
 SECONDS = [0.5, *[0.010, 0.011, 0.012] * 16]
 INPUTS = {"data": None, "data_origin": {"origin": "official", "fingerprint": "0"}}
@@ -338,7 +338,7 @@ def test_what_was_interrupted_goes_on(gate, monkeypatch, capsys):
 
 def test_a_record_of_another_machine_is_refused(gate, monkeypatch, capsys):
     gate()
-    monkeypatch.setattr("stele.machine.processor", lambda: "Abacus 3000")
+    monkeypatch.setattr("stele.measuring.machine.processor", lambda: "Abacus 3000")
     assert gate("--resume") == 2
     assert "its processor is" in capsys.readouterr().err
 

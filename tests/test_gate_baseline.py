@@ -7,9 +7,9 @@ import numpy
 import pytest
 
 from stele import __main__ as door
-from stele import machine
 from stele.errors import SteleError
 from stele.gate import baseline
+from stele.measuring import machine
 
 SETTINGS = {"device": "cpu", "precision": "fp32", "threads": 2, "deterministic": False, "seed": 0}
 MACHINE = {"processor": "Abacus 3000", "processors": 2, "gpus": []}

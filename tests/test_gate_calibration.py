@@ -4,11 +4,11 @@ import numpy
 import pytest
 
 from stele import __main__ as door
-from stele import measure
 from stele.gate import calibration
 from stele.gate.advice import advice
 from stele.gate.conditions import Conditions
-from stele.settings import Settings
+from stele.measuring import measure
+from stele.measuring.settings import Settings
 
 QUIET = Conditions(seconds=3.0, steal=0.0, foreign=0.0, gpu=None)
 FACTS = {"processors": 2, "governor": "performance", "huge_pages": "always [madvise] never"}
@@ -58,13 +58,13 @@ def test_launches_too_long_for_the_time_are_said_so():
     ],
 )
 def test_what_could_be_better_is_advised(condition, facts, settings, sentence, monkeypatch):
-    monkeypatch.setattr("stele.machine.text", lambda path: None)
+    monkeypatch.setattr("stele.measuring.machine.text", lambda path: None)
     [said] = advice({**FACTS, **facts}, [condition], settings)
     assert sentence in said
 
 
 def test_where_all_is_well_nothing_is_advised(monkeypatch):
-    monkeypatch.setattr("stele.machine.text", lambda path: None)
+    monkeypatch.setattr("stele.measuring.machine.text", lambda path: None)
     assert list(advice(FACTS, [QUIET], STEADY)) == []
 
 
@@ -77,7 +77,7 @@ def test_where_all_is_well_nothing_is_advised(monkeypatch):
     ],
 )
 def test_what_the_kernel_says_is_advised(monkeypatch, path, value, sentence):
-    monkeypatch.setattr("stele.machine.text", lambda asked: value if asked == path else None)
+    monkeypatch.setattr("stele.measuring.machine.text", lambda asked: value if asked == path else None)
     [said] = advice(FACTS, [QUIET], STEADY)
     assert sentence in said
 

@@ -8,7 +8,7 @@ import pytest
 
 from stele.gate import conditions
 from stele.gate.conditions import Conditions, Watch
-from stele.settings import Settings
+from stele.measuring.settings import Settings
 
 QUIET = Conditions(seconds=3.0, steal=0.0, foreign=0.0, gpu=None)
 

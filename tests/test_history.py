@@ -12,14 +12,16 @@ from pathlib import Path
 import pytest
 
 from stele import __main__ as door
-from stele import environments, measure
+from stele import environments
 from stele.gate.trial import Cell
-from stele.measure import SideFailed
+from stele.measuring import measure
+from stele.measuring.measure import SideFailed
+from stele.measuring.settings import Settings
+from stele.measuring.worker import WorkerError
 from stele.releases import campaign, frameworks, history, ledger, measuring, trend
 from stele.releases.campaign import Wanted
 from stele.releases.index import Release
-from stele.settings import Settings
-from stele.worker import WorkerError
+from stele.report import releases as pages
 
 FOUR = [f"1.{number}" for number in range(1, 5)]
 TAGS = [f"abacus-{name}" for name in FOUR]
@@ -217,7 +219,7 @@ def test_a_damaged_file_is_named_and_set_aside(machine, capsys):
 def test_another_machine_is_another_line(machine, monkeypatch):
     machine(dict.fromkeys(TAGS, 1.0))
     campaign.measured(TAGS, wanted())
-    monkeypatch.setattr("stele.machine.processor", lambda: "Abacus 3000")
+    monkeypatch.setattr("stele.measuring.machine.processor", lambda: "Abacus 3000")
     assert set(steps().values()) == {None}
 
 
@@ -253,9 +255,9 @@ def test_asv_publishes_a_line_over_releases_and_its_step(machine, tmp_path, monk
     assert [rise.sentence for rise in risen] == [
         "track_step gru infer tuned, abacus: +20.0 % at abacus-1.5, from 0.01 to 0.012; Otava agrees"
     ]
-    report = trend.markdown(risen, ["abacus-1.5"])
+    report = pages.markdown(risen, ["abacus-1.5"])
     assert report.startswith("# 1 steps in 1 releases\n") and "## New\n- track_step" in report
-    assert "## Known" in trend.markdown(risen, [])
+    assert "## Known" in pages.markdown(risen, [])
 
 
 def test_steps_are_told_up_and_down():

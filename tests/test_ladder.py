@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from stele import ladder
-from stele.ladder import Finding
+from stele.parity import ladder
+from stele.parity.ladder import Finding
 from stele_worker.sketch import sketch
 
 GOLDEN = {

@@ -1,7 +1,7 @@
 import json
 import subprocess
 
-from stele import machine
+from stele.measuring import machine
 
 
 def test_facts_are_plain_and_name_the_processor():

@@ -6,10 +6,13 @@ import pytest
 
 from fakes import well
 from stele import __main__ as door
-from stele import accuracy, environments, examination, ladder, measure, page, parity, store
+from stele import environments
 from stele.commands import parity as climbs
-from stele.ladder import Ascent, Finding
-from stele.settings import Settings
+from stele.measuring import measure, store
+from stele.measuring.settings import Settings
+from stele.parity import accuracy, examination, golden_numbers, ladder
+from stele.parity.ladder import Ascent, Finding
+from stele.report import page
 
 
 def test_tables_are_written_between_the_markers(run, tmp_path, capsys):
@@ -59,13 +62,13 @@ def test_an_unknown_command_is_a_usage_error(capsys):
 
 def test_rebasing_writes_what_the_oracle_answers_for_each_form(monkeypatch, tmp_path, capsys):
     """That it answers the committed numbers is seen in test_parity."""
-    committed = {form: parity.golden("gru", form) for form in (None, "one-bias")}
+    committed = {form: golden_numbers.load("gru", form) for form in (None, "one-bias")}
     monkeypatch.setattr(examination, "ask", lambda live, task, form, phases: committed[form])
-    monkeypatch.setattr(parity, "FOLDER", tmp_path / "parity")
+    monkeypatch.setattr(golden_numbers, "FOLDER", tmp_path / "parity")
     monkeypatch.chdir(tmp_path)
     assert door.main(["parity", "--rebase", "--task", "gru"]) == 0
     for form, numbers in committed.items():
-        assert parity.golden("gru", form, tmp_path / "parity") == numbers
+        assert golden_numbers.load("gru", form, tmp_path / "parity") == numbers
 
 
 def test_a_band_is_measured_over_seeds(row, monkeypatch, tmp_path, capsys):
@@ -220,7 +223,7 @@ def test_four_seeds_are_refused_for_the_last_rung(capsys):
 
 
 def test_defaults_are_recorded_and_compared(row, monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr("stele.defaults.FOLDER", tmp_path / "defaults")
+    monkeypatch.setattr("stele.parity.defaults.FOLDER", tmp_path / "defaults")
     row("old", table={"epsilon": 1e-7, "GRU form": "reset before"}, release="2.3")
     row("new", table={"epsilon": 1e-7, "GRU form": "reset after"}, release="3.0")
     assert door.main(["defaults", "old"]) == 0

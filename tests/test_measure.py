@@ -4,10 +4,10 @@ import numpy
 import pytest
 
 from fakes import scripted_environment
-from stele import measure
 from stele.environments import ORACLE
-from stele.measure import SideFailed
-from stele.settings import Settings
+from stele.measuring import measure
+from stele.measuring.measure import SideFailed
+from stele.measuring.settings import Settings
 from stele_worker import tasks
 
 SETTINGS = Settings(device="cpu", threads=1)

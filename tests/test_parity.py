@@ -2,19 +2,19 @@
 
 import pytest
 
-from stele import ladder, parity
 from stele.errors import SteleError
+from stele.parity import golden_numbers, ladder
 from stele_worker import agreement, frameworks, tasks
 
 NUMPY = frameworks.load("numpy")
 
 
 def subject(task, **changes):
-    return tasks.make(task, "paper", **{"seed": parity.SEEDS[task], **changes})
+    return tasks.make(task, "paper", **{"seed": golden_numbers.SEEDS[task], **changes})
 
 
 def broken(task, numbers):
-    found = ladder.climb(numbers, parity.golden(task), task=task, precision="fp32")
+    found = ladder.climb(numbers, golden_numbers.load(task), task=task, precision="fp32")
     return [ladder.sentence(finding) for finding in found if finding.word == "breaks"]
 
 
@@ -42,14 +42,14 @@ def test_scale_and_precision_do_not_make_the_golden_numbers_stale():
 
 def test_golden_numbers_that_were_never_made_are_an_error_that_says_how(tmp_path):
     with pytest.raises(SteleError, match="stele parity --rebase"):
-        parity.golden("cnn", folder=tmp_path)
+        golden_numbers.load("cnn", folder=tmp_path)
 
 
 def test_golden_numbers_survive_as_a_file_of_a_line_for_each_kind(tmp_path):
     numbers = {"task": "t", "logits": [[0.1, 1 / 3]], "loss": 2.302585092994, "repeats": True}
-    path = parity.save("cnn", None, numbers, tmp_path)
+    path = golden_numbers.save("cnn", None, numbers, tmp_path)
     kept = {"task": "t", "logits": [[0.1, 0.333333333]], "loss": 2.30258509}
-    assert parity.golden("cnn", folder=tmp_path) == kept
+    assert golden_numbers.load("cnn", folder=tmp_path) == kept
     assert len(path.read_text().splitlines()) == 2 + len(kept)
 
 
@@ -57,4 +57,4 @@ def test_golden_numbers_survive_as_a_file_of_a_line_for_each_kind(tmp_path):
 def test_the_loss_at_the_start_is_that_of_a_guess(task):
     """ln 10, ln 2 or ln 1000, within what seeded weights add."""
     classes = {"cnn": 10, "gru": 2, "resnet50": 1000}[task]
-    assert parity.golden(task)["loss"] == pytest.approx(parity.numpy.log(classes), rel=0.1)
+    assert golden_numbers.load(task)["loss"] == pytest.approx(golden_numbers.numpy.log(classes), rel=0.1)

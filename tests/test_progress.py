@@ -1,7 +1,7 @@
 import io
 import sys
 
-from stele import progress
+from stele.measuring import progress
 
 REPORT = {"phase": "train", "done": 3, "of": 150}
 

@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from stele.errors import SteleError
-from stele.run import Run
+from stele.measuring.run import Run
 
 
 def test_a_run_survives_as_a_dict(run):

@@ -1,7 +1,7 @@
 import pytest
 
 from stele.errors import SteleError
-from stele.settings import Settings
+from stele.measuring.settings import Settings
 
 
 def test_libraries_are_told_the_threads_before_they_are_loaded():

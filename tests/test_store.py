@@ -2,8 +2,8 @@ import dataclasses
 
 import pytest
 
-from stele import store
 from stele.errors import SteleError
+from stele.measuring import store
 
 
 def test_a_run_survives_as_a_file(run, tmp_path):

@@ -19,8 +19,9 @@ import pytest
 
 from fakes import SCRIPTED, well
 from processes import alive, wait_until
-from stele import environments, store
+from stele import environments
 from stele.gate import baseline
+from stele.measuring import store
 
 ROOT = Path(__file__).parents[1]
 SECONDS = [0.5, 0.012, 0.010, 0.011]

@@ -5,7 +5,7 @@ import pytest
 
 from processes import alive, in_group, wait_until
 from stele.environments import Environment
-from stele.worker import WorkerError
+from stele.measuring.worker import WorkerError
 from stele_worker import protocol
 
 

@@ -16,7 +16,7 @@ import pool
 import replay
 import table
 
-from stele import page
+from stele.report import page
 
 PAGE = Path(__file__).parents[2] / "docs" / "verdict-study.md"
 

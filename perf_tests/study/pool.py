@@ -11,8 +11,8 @@ from stele.environments import builds
 from stele.gate import record, trial
 from stele.gate.metrics import METRICS
 from stele.gate.trial import Cell, Trial
-from stele.run import Run
-from stele.settings import Settings
+from stele.measuring.run import Run
+from stele.measuring.settings import Settings
 
 FOLDER = Path(".stele/study")
 CONDITIONS = ("quiet", "busy")

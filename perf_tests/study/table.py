@@ -6,7 +6,8 @@ from pool import Pool
 from replay import GATE, SECONDS, SLOWDOWNS, Key, Rate, differences
 from scipy.stats import binomtest
 
-from stele import machine, page
+from stele.measuring import machine
+from stele.report import page
 
 
 def markdown(pools: dict[str, Pool], rates: dict[Key, Rate], faults: dict[str, dict]) -> str:

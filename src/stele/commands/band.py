@@ -4,10 +4,12 @@ import argparse
 import sys
 from typing import Any
 
-from stele import accuracy, environments, measure, progress, report, worker
+from stele import environments, text
 from stele.errors import SteleError
-from stele.run import Run
-from stele.settings import Settings
+from stele.measuring import measure, progress, worker
+from stele.measuring.run import Run
+from stele.measuring.settings import Settings
+from stele.parity import accuracy
 from stele_worker import tasks
 
 SEEDS, FEWEST_SEEDS = 10, accuracy.FEWEST
@@ -39,7 +41,7 @@ def band(arguments: argparse.Namespace) -> int:
             raise SteleError(f"{arguments.task} has no accuracy to measure.")
         refuse_another_release(run)
         accuracies.append(round(run.accuracy, 6))
-        source = f"{len(accuracies)} seeds of {report.releases(run.versions)}, {run.when[:10]}"
+        source = f"{len(accuracies)} seeds of {text.releases(run.versions)}, {run.when[:10]}"
         accuracy.add(run, accuracies, source)
         print(f"seed {seed}: {run.accuracy:.2%}", flush=True)
     entry = accuracy.entry(arguments.task, arguments.scale, plan.data_origin["fingerprint"])
@@ -58,7 +60,7 @@ def known(arguments: argparse.Namespace, plan: measure.Plan) -> list[float]:
 
 def refuse_another_release(run: Run) -> None:
     """Raises SteleError if the band was begun with another."""
-    begun, here = accuracy.entry(run.task, run.scale, run.data["fingerprint"]), report.releases(run.versions)
+    begun, here = accuracy.entry(run.task, run.scale, run.data["fingerprint"]), text.releases(run.versions)
     if begun and len(begun["accuracies"]) < FEWEST_SEEDS and here not in begun["source"]:
         raise SteleError(
             f"The band was begun with {begun['source']}, this is {here}: take that release, "

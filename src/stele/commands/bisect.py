@@ -19,9 +19,9 @@ from stele.errors import SteleError
 from stele.gate import record, timing, trial
 from stele.gate.metrics import METRICS
 from stele.gate.trial import Cell, Trial
+from stele.measuring.settings import Settings
 from stele.releases import candidates
 from stele.releases.bisection import BAD, SKIP, Answer, Search, judged
-from stele.settings import Settings
 from stele_worker import tasks
 
 FOLDER = Path(".stele/bisections")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy
 
-from stele import environments, files, machine
+from stele import environments, files
 from stele.commands import options
 from stele.commands.gate import make
 from stele.commands.options import say
@@ -20,8 +20,9 @@ from stele.gate.conditions import Conditions
 from stele.gate.record import Record
 from stele.gate.timing import STEP
 from stele.gate.trial import Cell, Trial
-from stele.run import Run
-from stele.settings import DEVICES, PRECISIONS, Settings
+from stele.measuring import machine
+from stele.measuring.run import Run
+from stele.measuring.settings import DEVICES, PRECISIONS, Settings
 
 FOLDER = Path(".stele/calibrations")
 FEWEST = 6  # pairs of a cell

@@ -6,8 +6,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from stele import capabilities, environments, files, page, report
-from stele.settings import Settings
+from stele import environments, files
+from stele.measuring.settings import Settings
+from stele.parity import capabilities
+from stele.report import page
+from stele.report import parity as parity_page
 
 
 def add(commands: Any) -> None:
@@ -27,14 +30,14 @@ def ask(arguments: argparse.Namespace) -> int:
     for row in environments.ready(arguments.framework):
         if row.tuned:  # as shipped it can do the same
             found[row] = capabilities.answers(row, settings, progress=say)
-            print("\n".join(report.answers(row.name, found[row])), flush=True)
+            print("\n".join(parity_page.answers(row.name, found[row])), flush=True)
     if arguments.json:
         facts = {
             row.name: {name: answer._asdict() for name, answer in of.items()} for row, of in found.items()
         }
         files.write_text(arguments.json, json.dumps(facts, indent=1) + "\n")
     if arguments.write:
-        page.fill(arguments.write, report.capabilities(found))
+        page.fill(arguments.write, parity_page.capabilities(found))
     return int(any(answer.word in ("wrong", "failed") for of in found.values() for answer in of.values()))
 
 

@@ -3,7 +3,9 @@
 import argparse
 from typing import Any
 
-from stele import defaults, environments, report
+from stele import environments
+from stele.parity import defaults
+from stele.report import parity as parity_page
 
 
 def add(commands: Any) -> None:
@@ -16,10 +18,10 @@ def add(commands: Any) -> None:
 def show(arguments: argparse.Namespace) -> int:
     if arguments.new is None:
         [row] = environments.ready([arguments.old])
-        print("\n".join(report.facts(defaults.record(row))))
+        print("\n".join(parity_page.facts(defaults.record(row))))
         print(f"\nkept in {defaults.file(row)}")
         return 0
     old, new = environments.ready([arguments.old, arguments.new])
     changes = defaults.changes(*(defaults.kept(row) or defaults.record(row) for row in (old, new)))
-    print("\n".join(report.changes(old.name, new.name, changes)))
+    print("\n".join(parity_page.changes(old.name, new.name, changes)))
     return 0

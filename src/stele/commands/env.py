@@ -3,13 +3,15 @@
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from stele import environments, report
+from stele import environments
 from stele.environments import Environment, builds, installer, libraries
 from stele.errors import SteleError
+from stele.text import aligned
 
 
 def add(commands: Any) -> None:
@@ -60,8 +62,15 @@ def show(arguments: argparse.Namespace) -> int:
     for row in environments.rows().values():
         state = environments.state(row)
         facts.append({"name": row.name, "framework": row.framework, **state._asdict()})
-    print(json.dumps(facts, indent=1) if arguments.json else "\n".join(report.environments(facts)))
+    print(json.dumps(facts, indent=1) if arguments.json else "\n".join(lines(facts)))
     return 0
+
+
+def lines(facts: Sequence[dict[str, str | None]]) -> list[str]:
+    """A line for each environment: name, release, state, and what to do."""
+    return aligned(
+        [[fact[column] or "" for column in ("name", "version", "word", "reason")] for fact in facts]
+    )
 
 
 def make(arguments: argparse.Namespace) -> int:

@@ -13,12 +13,13 @@ from stele.commands import options
 from stele.commands.options import chosen, say
 from stele.environments import Environment, builds
 from stele.errors import SteleError
-from stele.gate import correctness, pages, record, timing, trial
+from stele.gate import correctness, record, timing, trial
 from stele.gate.metrics import METRICS, Metric
 from stele.gate.record import Record
 from stele.gate.trial import Trial
 from stele.gate.verdict import Verdict
-from stele.settings import DEVICES, PRECISIONS, Settings, default_threads
+from stele.measuring.settings import DEVICES, PRECISIONS, Settings, default_threads
+from stele.report import gate as pages
 from stele_worker import tasks
 
 FOLDER = Path(".stele/gates")

@@ -8,6 +8,7 @@ from stele import files
 from stele.commands import releases
 from stele.commands.options import say
 from stele.releases import campaign, frameworks, history, ledger, trend
+from stele.report import releases as pages
 from stele_worker import tasks
 
 STATUSES = (
@@ -43,7 +44,7 @@ def nightly(arguments: argparse.Namespace) -> int:
         new += [tag for tag in tags if history.numbers(tag, place) != before[tag]]
     history.publish(arguments.site)
     found = trend.rises(arguments.site)
-    files.write_text(arguments.report, trend.markdown(found, new))
+    files.write_text(arguments.report, pages.markdown(found, new))
     risen = [rise for rise in found if rise.release in new]
     for rise in risen:
         print(rise.sentence)

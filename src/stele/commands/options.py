@@ -7,7 +7,7 @@ import sys
 from stele import environments
 from stele.errors import SteleError
 from stele.gate.trial import Cell
-from stele.settings import MALLOC
+from stele.measuring.settings import MALLOC
 from stele_worker import tasks
 
 PHASES = ("train", "infer")

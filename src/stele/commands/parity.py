@@ -7,11 +7,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from stele import environments, examination, files, ladder, measure, page, parity, report, worker
+from stele import environments, files
 from stele.environments import Environment
 from stele.errors import SteleError
-from stele.ladder import Ascent, Finding
-from stele.settings import DEVICES, PRECISIONS, Settings
+from stele.measuring import measure, worker
+from stele.measuring.settings import DEVICES, PRECISIONS, Settings
+from stele.parity import examination, golden_numbers, ladder
+from stele.parity.ladder import Ascent, Finding
+from stele.report import page
+from stele.report import parity as parity_page
 from stele_worker import tasks
 
 FEWEST_SEEDS = 5
@@ -68,7 +72,7 @@ def climb(arguments: argparse.Namespace) -> int:
         if arguments.seeds and "train" in examination.phases(row, task, settings):
             more = settings, arguments.runs
             ascent.findings.append(examination.learning(row, task, arguments.scale, arguments.seeds, *more))
-        print(report.climbed(row.name, task, ascent.findings), flush=True)
+        print(parity_page.climbed(row.name, task, ascent.findings), flush=True)
         keep(arguments, found, settings)
     return int(any(ladder.broken(ascent.findings) for ascent in found.values()))
 
@@ -78,7 +82,7 @@ def keep(arguments: argparse.Namespace, found: dict[Cell, Ascent], settings: Set
     if arguments.json:
         files.write_text(arguments.json, json.dumps(facts(found, settings), indent=1) + "\n")
     if arguments.write:
-        page.fill(arguments.write, report.ladders(found, settings))
+        page.fill(arguments.write, parity_page.ladders(found, settings))
 
 
 def merge(arguments: argparse.Namespace) -> int:
@@ -96,7 +100,7 @@ def merge(arguments: argparse.Namespace) -> int:
     if len(settings) > 1:
         raise SteleError("What is merged was climbed under different settings: merge what belongs together.")
     for (row, task), ascent in found.items():
-        print(report.climbed(row.name, task, ascent.findings))
+        print(parity_page.climbed(row.name, task, ascent.findings))
     keep(arguments, found, *settings)
     return int(any(ladder.broken(ascent.findings) for ascent in found.values()))
 
@@ -148,5 +152,5 @@ def rebase(arguments: argparse.Namespace) -> int:
             with worker.live(environments.ORACLE, settings) as live:
                 measure.configure(live, settings)
                 numbers = examination.ask(live, task, form, ("infer", "train"))
-            print(parity.save(task, form, {**numbers, "norms": parity.norms(task, form)}))
+            print(golden_numbers.save(task, form, {**numbers, "norms": golden_numbers.norms(task, form)}))
     return 0

@@ -9,15 +9,17 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from stele import machine, page
 from stele.commands import options
 from stele.commands.options import say
 from stele.environments import Environment
 from stele.errors import SteleError
-from stele.releases import campaign, frameworks, history, index, ledger, measuring, trend
+from stele.measuring import machine
+from stele.measuring.settings import Settings
+from stele.releases import campaign, frameworks, history, index, ledger, measuring
 from stele.releases.campaign import Wanted
 from stele.releases.index import IndexUnavailable, Release
-from stele.settings import Settings
+from stele.report import page
+from stele.report import releases as pages
 from stele_worker import tasks
 
 
@@ -153,7 +155,7 @@ def together(texts: Sequence[str], last: int) -> list[list[str]]:
 def report(arguments: argparse.Namespace) -> int:
     """Print the table, or write it. Returns 0."""
     history.publish(arguments.site)
-    facts, found = machine.facts(), trend.overview(arguments.site)
+    facts, found = machine.facts(), pages.overview(arguments.site)
     where = f"On {facts['processor']}, {facts['processors']} processors, {facts['system']}; {date.today()}."
     if arguments.write:
         page.fill(arguments.write, f"{where} One thread, the steady allocator.\n\n{found}")

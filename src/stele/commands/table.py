@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from stele import page, report, rosetta, store
+from stele.measuring import store
+from stele.report import page, published, results
 
 
 def add(commands: Any) -> None:
@@ -17,7 +18,7 @@ def add(commands: Any) -> None:
 
 def table(arguments: argparse.Namespace) -> int:
     runs = store.load_all(arguments.runs)
-    text = report.markdown(runs) if arguments.steps else rosetta.tables(runs)
+    text = results.markdown(runs) if arguments.steps else published.tables(runs)
     if arguments.write is None:
         print(text)
         return 0

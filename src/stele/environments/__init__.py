@@ -18,7 +18,7 @@ from stele.errors import SteleError
 
 __all__ = ["ORACLE", "Environment", "State", "load", "locked", "names", "ready", "rows", "state", "unknown"]
 
-FOLDER = Path(__file__).parents[3] / "environments"
+FOLDER = Path(__file__).parent / "descriptions"
 
 
 def folders() -> list[Path]:

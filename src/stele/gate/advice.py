@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from statistics import mean
 from typing import Any
 
-from stele import machine
 from stele.gate.conditions import Conditions
-from stele.settings import Settings
+from stele.measuring import machine
+from stele.measuring.settings import Settings
 
 BUSY = 0.05  # share of the processors
 FROM_BOOST = "/sys/devices/system/cpu/cpufreq/boost", "1"

@@ -16,14 +16,15 @@ from typing import Any
 
 import numpy
 
-from stele import files, machine, statistics
+from stele import files, statistics
 from stele.environments.description import slug
 from stele.errors import SteleError
 from stele.gate import judgement
 from stele.gate.judgement import Judgement
 from stele.gate.metrics import METRICS, Metric
 from stele.gate.verdict import Verdict, sentence
-from stele.run import Run
+from stele.measuring import machine
+from stele.measuring.run import Run
 
 FOLDER = Path("baselines")
 CANDIDATES = "candidates"

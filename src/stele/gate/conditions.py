@@ -8,7 +8,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
 
-from stele.settings import Settings
+from stele.measuring.settings import Settings
 
 MOST_STEAL = 0.05  # of the time of a launch
 SECOND = 1.0  # between two looks at a GPU

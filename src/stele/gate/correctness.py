@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from stele import examination, ladder
 from stele.gate.conditions import Watch
 from stele.gate.metrics import ACCURACY_MARGIN
 from stele.gate.record import Entry, Record
 from stele.gate.trial import Cell, Trial, failed, launched
 from stele.gate.verdict import Verdict, of_accuracy
-from stele.ladder import Finding
-from stele.run import Run
+from stele.measuring.run import Run
+from stele.parity import examination, ladder
+from stele.parity.ladder import Finding
 from stele_worker import tasks
 
 ARMS = ("old", "new")

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy
 
-from stele.run import Run
-from stele.settings import Settings
+from stele.measuring.run import Run
+from stele.measuring.settings import Settings
 
 Value = float | int | None
 FEWEST = 30  # steps

@@ -17,7 +17,7 @@ from stele.gate.metrics import METRICS, Metric, of_launch
 from stele.gate.record import Entry, Record
 from stele.gate.trial import Cell, Trial, failed, last, launched
 from stele.gate.verdict import Verdict, of_judgement
-from stele.run import Run
+from stele.measuring.run import Run
 
 CHEAPEST = (("gru", "infer"), ("cnn", "infer"), ("gru", "train"))
 STEP = METRICS[0]

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from stele import machine, measure
 from stele.environments import Environment
 from stele.errors import SteleError
 from stele.gate.conditions import Watch
 from stele.gate.metrics import Metric
 from stele.gate.record import Entry, Record
-from stele.measure import SideFailed, side_by_side
-from stele.run import Run
-from stele.settings import Settings
+from stele.measuring import machine, measure
+from stele.measuring.measure import SideFailed, side_by_side
+from stele.measuring.run import Run
+from stele.measuring.settings import Settings
 
 ATTEMPTS = 2  # at a launch: what fails once may be chance, twice it is broken
 PATIENCE = 180.0  # seconds without a sign of life

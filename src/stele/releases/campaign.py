@@ -14,11 +14,11 @@ from stele.environments import Environment, builds
 from stele.environments.installer import Unsolvable
 from stele.errors import SteleError
 from stele.gate.trial import Cell
-from stele.measure import SideFailed
+from stele.measuring.measure import SideFailed
+from stele.measuring.settings import Settings
 from stele.releases import frameworks, history, ledger, measuring
 from stele.releases.history import Place
 from stele.releases.measuring import Outcome
-from stele.settings import Settings
 from stele_worker import tasks
 
 MODES = {"tuned": True, "as-shipped": False}

@@ -17,8 +17,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stele import files, machine
+from stele import files
 from stele.errors import SteleError
+from stele.measuring import machine
 from stele.releases import ledger
 
 ROOT = Path(__file__).parents[3]

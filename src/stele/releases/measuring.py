@@ -14,13 +14,13 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from stele import measure, store
 from stele.environments import Environment
 from stele.gate.metrics import METRICS, Metric, of_launch
 from stele.gate.trial import Cell
-from stele.measure import SideFailed
-from stele.run import Run
-from stele.settings import Settings
+from stele.measuring import measure, store
+from stele.measuring.measure import SideFailed
+from stele.measuring.run import Run
+from stele.measuring.settings import Settings
 
 RUNS = Path(".stele/releases")  # the raw outcome of every launch
 MOST = 8  # releases side by side: as many processes

@@ -1,6 +1,6 @@
 """Runs to and from files: one JSON file a Run, written whole or not at all.
 
-Format 1 (2026-11): {"format": 1, "run": {...}}, the fields of ``stele.run.Run``.
+Format 1 (2026-11): {"format": 1, "run": {...}}, the fields of ``stele.measuring.run.Run``.
 """
 
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stele import files
 from stele.errors import SteleError
-from stele.run import Run
+from stele.measuring.run import Run
 
 FORMAT = 1
 

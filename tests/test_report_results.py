@@ -2,39 +2,39 @@ import dataclasses
 
 import pytest
 
-from stele import report
 from stele.errors import SteleError
+from stele.report import results
 
 
 def test_a_run_is_one_line(run):
-    assert report.line(run) == "torch  cnn train  [10.0 11.0 12.0] ms  5,818 images/s  accuracy 36.0%"
+    assert results.line(run) == "torch  cnn train  [10.0 11.0 12.0] ms  5,818 images/s  accuracy 36.0%"
 
 
 def test_what_makes_a_run_less_than_it_seems_is_said(run):
     doubtful = dataclasses.replace(run, steady=False, data={"origin": "synthetic", "fingerprint": "0"})
-    assert report.line(doubtful).endswith("not steady  synthetic data")
+    assert results.line(doubtful).endswith("not steady  synthetic data")
 
 
 def test_the_origin_of_resnet50_weights_is_said(run):
-    assert report.line(dataclasses.replace(run, task="resnet50")).endswith("seeded weights")
+    assert results.line(dataclasses.replace(run, task="resnet50")).endswith("seeded weights")
 
 
 def test_an_interval_that_is_unknown_is_a_question_mark(run):
     short = dataclasses.replace(run, seconds=(0.5, 0.01, 0.01))
-    assert "[? 10.0 ?] ms" in report.line(short)
+    assert "[? 10.0 ?] ms" in results.line(short)
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(0.0000123, "0.01"), (0.00123, "1.23"), (0.0123, "12.3"), (1.234, "1,234")]
+    ("seconds", "shown"), [(0.0000123, "0.01"), (0.00123, "1.23"), (0.0123, "12.3"), (1.234, "1,234")]
 )
-def test_milliseconds_have_three_digits_and_no_exponent(seconds, text):
-    assert report.milliseconds(seconds) == text
+def test_milliseconds_have_three_digits_and_no_exponent(seconds, shown):
+    assert text.milliseconds(seconds) == shown
 
 
 def test_the_terminal_groups_by_task_and_aligns(run):
     slower = dataclasses.replace(run, environment="keras-torch", seconds=tuple(9 * s for s in run.seconds))
     infer = dataclasses.replace(run, phase="infer", accuracy=None)
-    assert report.terminal([infer, slower, run]) == [
+    assert results.terminal([infer, slower, run]) == [
         "",
         "cnn train, batch 64, quick",
         "torch        [10.0 11.0 12.0] ms  5,818 images/s  epoch 8.6 s   all 86 s   first 0.50 s  "
@@ -49,7 +49,7 @@ def test_the_terminal_groups_by_task_and_aligns(run):
 
 def test_markdown_shows_the_newest_run_and_never_a_blank(run):
     later = dataclasses.replace(run, when="2026-02-01T00:00:00.000+00:00", accuracy=0.35)
-    text = report.markdown([run, later])
+    text = results.markdown([run, later])
     assert (
         "| PyTorch | torch 2.13.0 | [10.0 11.0 12.0] | 5,818 | 0.50 | 35.0% | not run | not run | 1.2 | 300 |"
         in text
@@ -62,9 +62,9 @@ def test_markdown_shows_the_newest_run_and_never_a_blank(run):
 
 def test_markdown_escapes_what_it_shows(run):
     hostile = dataclasses.replace(run, label="<script>|")
-    assert "| &lt;script>\\| |" in report.markdown([hostile])
+    assert "| &lt;script>\\| |" in results.markdown([hostile])
 
 
 def test_no_runs_are_an_error_that_says_what_to_type():
     with pytest.raises(SteleError, match="pytest perf_tests --benchmark-only"):
-        report.markdown([])
+        results.markdown([])

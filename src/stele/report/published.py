@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from stele import environments, page, report
-from stele.run import Run
+from stele import environments, text
+from stele.measuring.run import Run
+from stele.report import page, results
 from stele.statistics import median
 from stele_worker import tasks
 
-FILE = Path(__file__).parents[2] / "baselines" / "published.json"
+FILE = Path(__file__).parent / "published.json"
 TITLES = {
     "cnn": "CNN on CIFAR-10: seconds for 10 epochs of training",
     "resnet50": "ResNet-50 features: seconds for 1,000 images",
@@ -38,7 +39,7 @@ HEADER = (
 
 def tables(runs: Sequence[Run]) -> str:
     """A table a task, every row of the original and of this suite in it. Raises SteleError if there are no Runs."""
-    newest = report.newest(runs)
+    newest = results.newest(runs)
     then = json.loads(FILE.read_text())
     parts = [table(task, then[task], newest) for task in TITLES]
     return "\n\n".join([*parts, *footing(then["source"], list(newest.values()))])
@@ -52,7 +53,7 @@ def table(task: str, then: dict[str, Any], newest: dict[tuple[str, str, str], Ru
     shown.sort(key=lambda name: list(then).index(name) if name in then else len(then))
     rows = []
     for name in shown:
-        phases = {phase: newest.get((task, phase, name)) for phase in report.PHASES}
+        phases = {phase: newest.get((task, phase, name)) for phase in results.PHASES}
         rows.append(row(task, name, then.get(name), phases["train"], phases["infer"]))
     return f"**{TITLES[task]}**\n\n{page.table(HEADER, rows, right=slice(1, -1))}"
 
@@ -64,10 +65,10 @@ def row(
     return (
         NEVER_WRITTEN.get(name) or (either.label if either else environments.load(name).label),
         *published(task, then),
-        report.releases(either.versions) if either else "",
+        text.releases(either.versions) if either else "",
         seconds(task, asked) if asked else "not run",
         percent(train.accuracy) if train and task != "resnet50" else "",
-        report.interval(median(infer.counted)) if infer else "not run",
+        text.interval(median(infer.counted)) if infer else "not run",
         "; ".join(remarks(task, name, then, asked, asked or either)),
     )
 
@@ -88,7 +89,7 @@ def percent(fraction: float | None) -> str:
 def seconds(task: str, run: Run) -> str:
     """[low middle high] of the published quantity, from the median step."""
     scale = 1000 / run.batch if task == "resnet50" else run.total_seconds(1.0)
-    return report.interval(median(run.counted), lambda step: report.figure(scale * step))
+    return text.interval(median(run.counted), lambda step: text.figure(scale * step))
 
 
 def remarks(
@@ -101,7 +102,7 @@ def remarks(
     if asked is None:
         found.append(why_empty(task, name, PHASE[task]))
     if either is not None:
-        found += report.remarks(either)
+        found += results.remarks(either)
         if either.batch != BATCH[task]:
             found.append(f"batch {either.batch}, not {BATCH[task]}")
     return [note for note in found if note]
@@ -124,5 +125,5 @@ def footing(source: str, runs: list[Run]) -> list[str]:
         "as a record; no number of then compares with one of here, for hardware, releases and, where the remarks "
         "say so, mathematics differ. Numbers here compare within a table only, between rows without a remark on "
         f"batch or form. Scale here: {scales}; seconds are what the published task takes at the median step.",
-        *report.provenance(runs),
+        *results.provenance(runs),
     ]

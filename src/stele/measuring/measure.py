@@ -7,11 +7,12 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from stele import data, machine
+from stele import data
 from stele.environments import Environment
-from stele.run import Run
-from stele.settings import Settings, default_threads
-from stele.worker import PATIENCE, Progress, Worker, WorkerError, finished, live
+from stele.measuring import machine
+from stele.measuring.run import Run
+from stele.measuring.settings import Settings, default_threads
+from stele.measuring.worker import PATIENCE, Progress, Worker, WorkerError, finished, live
 from stele_worker import tasks
 
 TURN = 1  # steps

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from stele import environments, files
 from stele.environments import Environment
 from stele.errors import SteleError
-from stele.worker import Worker, WorkerError
+from stele.measuring.worker import Worker, WorkerError
 
-FOLDER = Path(__file__).parents[2] / "baselines" / "defaults"
+FOLDER = Path(__file__).parent / "recorded_defaults"
 
 Table = dict[str, Any]
 

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from xml.etree import ElementTree
 
-from stele import page, report
+from stele import text
 from stele.gate import judgement
 from stele.gate.record import Record
 from stele.gate.trial import Trial
 from stele.gate.verdict import Verdict
+from stele.report import page
 
 JUNIT = {"REGRESSED": "failure", "BROKEN": "failure", "MISSING": "failure", "INCONCLUSIVE": "error"}
 ADVICE = {
@@ -37,12 +38,12 @@ def lines(trial: Trial, verdicts: Sequence[Verdict]) -> list[str]:
         for one in ordered(verdicts)
     ]
     head = f"{word(verdicts)}: {trial.old.name} to {trial.new.name}. {ADVICE[word(verdicts)]}"
-    return [*report.aligned(rows), "", head]
+    return [*text.aligned(rows), "", head]
 
 
 def ratio(verdict: Verdict) -> str:
     """[low middle high] of new / old."""
-    return "" if verdict.ratio is None else report.interval(verdict.ratio, lambda value: f"{value:.3f}")
+    return "" if verdict.ratio is None else text.interval(verdict.ratio, lambda value: f"{value:.3f}")
 
 
 def markdown(trial: Trial, record: Record, verdicts: Sequence[Verdict]) -> str:
@@ -72,7 +73,7 @@ def markdown(trial: Trial, record: Record, verdicts: Sequence[Verdict]) -> str:
 def versions(record: Record) -> list[str]:
     """What each arm consisted of."""
     return [
-        f"{arm.upper()}: " + escaped(report.releases(found))
+        f"{arm.upper()}: " + escaped(text.releases(found))
         for arm in ("old", "new")
         if (found := record.versions(arm))
     ]

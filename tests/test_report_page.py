@@ -1,7 +1,7 @@
 import pytest
 
-from stele import page
 from stele.errors import SteleError
+from stele.report import page
 
 
 def test_only_what_was_generated_is_replaced(tmp_path):

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from stele import files, statistics
 from stele.errors import SteleError
-from stele.run import Run
+from stele.measuring.run import Run
 
-FILE = Path(__file__).parents[2] / "baselines" / "accuracy.json"
+FILE = Path(__file__).parent / "accuracy.json"
 FEWEST = 5  # accuracies of a band
 PUBLISHED = {"cnn": (0.753, 0.790), "gru": (0.845, 0.862)}
 

@@ -15,7 +15,7 @@ import stele_worker
 from stele.environments import Environment, builds, libraries
 from stele.environments.description import slug
 from stele.errors import SteleError
-from stele.settings import Settings
+from stele.measuring.settings import Settings
 from stele_worker import protocol
 
 Answer = TypeVar("Answer")

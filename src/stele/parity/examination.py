@@ -6,12 +6,14 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from stele import accuracy, environments, ladder, measure, parity, progress, store, worker
+from stele import environments
 from stele.environments import Environment
-from stele.ladder import Ascent, Finding
-from stele.run import Run
-from stele.settings import Settings
-from stele.worker import Worker, WorkerError
+from stele.measuring import measure, progress, store, worker
+from stele.measuring.run import Run
+from stele.measuring.settings import Settings
+from stele.measuring.worker import Worker, WorkerError
+from stele.parity import accuracy, golden_numbers, ladder
+from stele.parity.ladder import Ascent, Finding
 from stele_worker.causes import CAUSES
 
 Variant = Callable[
@@ -48,7 +50,7 @@ def examine(
 ) -> list[Finding]:
     """Climb rungs 1 to 8 with a configured Worker; the first that breaks says its likely cause, if one is known."""
     form = live.environment.forms.get(task)
-    golden = parity.golden(task, form)
+    golden = golden_numbers.load(task, form)
     numbers = ask(live, task, form, phases)
     findings = ladder.climb(numbers, golden, task=task, precision=settings.precision)
     if ladder.broken(findings) and "logits" not in numbers:  # what shows in training may lie deeper
@@ -67,15 +69,15 @@ def ask(live: Worker, task: str, form: str | None, phases: Iterable[str]) -> dic
     """A Worker's answers to ``parity``, put together."""
     numbers: dict[str, Any] = {}
     for phase in phases:
-        numbers.update(live.ask("parity", task=task, phase=phase, seed=parity.SEEDS[task], form=form))
+        numbers.update(live.ask("parity", task=task, phase=phase, seed=golden_numbers.SEEDS[task], form=form))
     return numbers
 
 
 def variants(oracle: Worker, task: str, form: str | None) -> Variant:
-    norms = parity.norms(task, form)
+    norms = golden_numbers.norms(task, form)
 
     def variant(cause: str, phase: str) -> dict[str, Any]:
-        seed = parity.SEEDS[task]
+        seed = golden_numbers.SEEDS[task]
         return {
             "norms": norms,
             **oracle.ask("parity", task=task, phase=phase, seed=seed, form=form, cause=cause),

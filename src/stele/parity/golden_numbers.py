@@ -16,7 +16,7 @@ from stele import files
 from stele.errors import SteleError
 from stele_worker import tasks
 
-FOLDER = Path(__file__).parents[2] / "baselines" / "parity"
+FOLDER = Path(__file__).parent / "golden"
 
 # of weights and batch. With the CNN's, no input of a ReLU and no two rivals of a pool lie so close that a processor's
 # own rounding decides between them, which moves whole gradients: seed 0 has a ReLU input of 3e-9
@@ -28,7 +28,7 @@ def file(task: str, form: str | None, folder: Path | None) -> Path:
     return (folder or FOLDER) / (f"{task}.json" if form is None else f"{task}-{form}.json")
 
 
-def golden(task: str, form: str | None = None, folder: Path | None = None) -> dict[str, Any]:
+def load(task: str, form: str | None = None, folder: Path | None = None) -> dict[str, Any]:
     """The golden numbers of a Task, or of another form of it. Raises SteleError if they were never made."""
     path = file(task, form, folder)
     try:

@@ -7,10 +7,11 @@ else came out, or "failed" where the framework ended in an error.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from stele import ladder, measure, worker
 from stele.environments import Environment
-from stele.settings import Settings
-from stele.worker import WorkerError
+from stele.measuring import measure, worker
+from stele.measuring.settings import Settings
+from stele.measuring.worker import WorkerError
+from stele.parity import ladder
 
 ERROR = 1e-5  # relative, at most
 
