@@ -10,6 +10,6 @@ PHASE = "infer"  # which every row has
 
 
 def test_parity(environment, task, settings):
-    first = ladder.broken(examination.climb(environment, task, settings).findings)
+    first = ladder.first_difference(examination.run_ladder(environment, task, settings).findings)
     if first is not None:
-        raise SteleError(f"{environment.name} computes another {task}, {ladder.sentence(first)}")
+        raise SteleError(f"{environment.name} computes another {task}, {ladder.message(first)}")

@@ -57,8 +57,8 @@ def start(tmp_path):
 def scripted(start):
     """scripted(verb="deed", seconds=[...]) -> a Worker that does as it is told."""
 
-    def scripted(patience=20.0, **script):
-        return start(scripted_environment(script), patience=patience)
+    def scripted(timeout=20.0, **script):
+        return start(scripted_environment(script), timeout=timeout)
 
     return scripted
 

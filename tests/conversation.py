@@ -12,8 +12,8 @@ KINDS = {"progress", "pause", "result", "error"}
 class Conversation:
     """Requests to a live Worker and what comes back; every line has to be a message."""
 
-    def __init__(self, worker, patience=300.0):
-        self.process, self.lines, self.patience = worker._process, worker._lines, patience
+    def __init__(self, worker, timeout=300.0):
+        self.process, self.lines, self.timeout = worker._process, worker._lines, timeout
         self.requests = 0
 
     def say(self, line):
@@ -23,9 +23,9 @@ class Conversation:
     def hear(self):
         """(id, kind, value) of the next message."""
         try:
-            line = self.lines.get(timeout=self.patience)
+            line = self.lines.get(timeout=self.timeout)
         except queue.Empty:
-            raise AssertionError(f"silent for {self.patience:g} s") from None
+            raise AssertionError(f"silent for {self.timeout:g} s") from None
         assert line, "it ended its output"
         assert line.endswith(b"\n"), f"a line without an end: {line[:80]!r}"
         message = json.loads(line, parse_constant=unknown)
@@ -71,8 +71,8 @@ class Conversation:
     def farewell(self):
         """What it still says when its input has ended, and the status that it ends with."""
         self.process.stdin.close()
-        rest = iter(lambda: self.lines.get(timeout=self.patience), b"")
-        return list(rest), self.process.wait(self.patience)
+        rest = iter(lambda: self.lines.get(timeout=self.timeout), b"")
+        return list(rest), self.process.wait(self.timeout)
 
 
 def unknown(constant):

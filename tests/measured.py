@@ -25,7 +25,7 @@ def excuses() -> set[str]:
         ]
         found.update(reason for reason in cells if reason)
         state = environments.state(row)
-        if state.word == "missing" and state.reason.startswith(EXCUSES):
+        if state.status == "missing" and state.reason.startswith(EXCUSES):
             found.add(state.reason)
     return found
 

@@ -75,9 +75,9 @@ def golden(task, phase):
 
 
 def climbed(task, phase, numbers):
-    return ladder.climb(numbers, golden(task, phase), task=task, precision="fp32")
+    return ladder.compare(numbers, golden(task, phase), task=task, precision="fp32")
 
 
 def differing(task, phase, numbers):
     """The titles of the rungs that break."""
-    return {finding.title for finding in climbed(task, phase, numbers) if finding.word == "breaks"}
+    return {finding.title for finding in climbed(task, phase, numbers) if finding.status == "differs"}

@@ -19,9 +19,9 @@ def test_an_accuracy_inside_the_band_is_no_surprise(run, file):
 
 @pytest.mark.parametrize("value", [0.1, 0.28, 0.44])
 def test_an_accuracy_outside_the_band_is_a_sentence(run, file, value):
-    sentence = accuracy.surprise(dataclasses.replace(run, accuracy=value), file)
-    assert sentence.startswith(f"accuracy {value:.2%} lies outside [")
-    assert "6 seeds of torch 2.13.0" in sentence
+    message = accuracy.surprise(dataclasses.replace(run, accuracy=value), file)
+    assert message.startswith(f"accuracy {value:.2%} lies outside [")
+    assert "6 seeds of torch 2.13.0" in message
 
 
 def test_other_data_or_another_scale_has_no_band(run, file):

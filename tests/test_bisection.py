@@ -52,9 +52,9 @@ def test_a_good_release_after_a_bad_one_changes_nothing():
 def test_what_may_be_asked_next_is_known_ahead():
     search = Search(EIGHT)
     first, ahead = search.next(), search.ahead()
-    for word in (GOOD, BAD):
+    for status in (GOOD, BAD):
         other = Search(EIGHT)
-        other.tell(first, word)
+        other.tell(first, status)
         assert other.next() in ahead
     assert Search(["1.1", "1.2"]).ahead() == []
 
@@ -112,7 +112,7 @@ def test_the_guilty_release_is_named_with_the_evidence_of_each_step(history, run
     assert out.endswith("abacus-1.5 did it.\n")
     found = json.loads(report.read_text())
     assert found["suspects"] == ["abacus-1.5"]
-    assert [step["word"] for step in found["steps"]] == ["bad", "good", "bad", "bad"]
+    assert [step["status"] for step in found["steps"]] == ["bad", "good", "bad", "bad"]
 
 
 def test_a_smaller_step_before_it_is_not_it(history, run, capsys):

@@ -27,7 +27,7 @@ def test_the_number_that_has_to_come_out_is_a_yes():
 
 @pytest.mark.parametrize("numbers", [[6.0], [], [None], [12.0, 12.0]])
 def test_another_number_is_wrong(numbers):
-    assert answer(numbers=numbers).word == "wrong"
+    assert answer(numbers=numbers).status == "wrong"
 
 
 def test_a_framework_that_compiles_for_each_batch_says_how_often():
@@ -40,7 +40,7 @@ def test_what_a_framework_lacks_is_a_no_with_its_reason():
 
 @pytest.mark.parametrize("deed", ["complain", "segfault"])
 def test_an_error_and_a_crash_are_failures(deed):
-    assert answer(capability=deed).word == "failed"
+    assert answer(capability=deed).status == "failed"
 
 
 def test_the_table_has_a_column_a_capability_and_the_reasons_below():

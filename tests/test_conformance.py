@@ -20,8 +20,8 @@ from stele_worker import protocol, tasks
 
 SETTINGS = Settings(device="cpu", threads=1)
 NAMED = [name for name in os.environ.get("STELE_CONFORMANCE", "").split(",") if name]
-# the oracle's convolutions, in float64, take too long for a unit test, and so do its long sentences
-TASKS, WORDS = (tasks.NAMES, 150) if NAMED else (("gru",), 15)
+# the oracle's convolutions, in float64, take too long for a unit test, and so do its long messages
+TASKS, STATUSES = (tasks.NAMES, 150) if NAMED else (("gru",), 15)
 WARMUP = {"window": 1, "tolerance": 0.5, "most": 3}
 ENDLESS = {"window": 5, "tolerance": 0.0, "most": 10**9}  # no two medians differ by less than nothing
 MEASURED = {"host_memory", "device_memory", "seconds", "warmup", "steady", "batch"}
@@ -35,7 +35,7 @@ def row(request):
         return ORACLE
     found = environments.load(request.param)
     state = environments.state(found)
-    assert state.word == "ready", f"'{found.name}' is {state.word}: {state.reason}"
+    assert state.status == "ready", f"'{found.name}' is {state.status}: {state.reason}"
     return found
 
 
@@ -57,7 +57,7 @@ def configured(row, tmp_path_factory):
 
 
 def asked(row):
-    return {**SETTINGS.message(), "tuned": row.tuned}
+    return {**SETTINGS.as_request(), "tuned": row.tuned}
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def data(tmp_path_factory):
         for part in ("train", "test"):
             size = getattr(tasks.make(name, "smoke"), part)
             image = name == "cnn"
-            x = random.randint(0, 256 if image else 30000, (size, 32, 32, 3) if image else (size, WORDS))
+            x = random.randint(0, 256 if image else 30000, (size, 32, 32, 3) if image else (size, STATUSES))
             arrays = {
                 part + "_x": x.astype(numpy.uint8 if image else numpy.int32),
                 part + "_y": random.randint(0, 2, size).astype(numpy.int32),
@@ -255,12 +255,12 @@ def test_parity_answers_with_the_golden_numbers(configured, row, name, phase):
     golden = golden_numbers.load(name, form)
     numbers = configured.ask("parity", task=name, phase=phase, seed=golden_numbers.SEEDS[name], form=form)
     kinds = {
-        "train": {"task", "unequal", "loss", "gradients", "moves", "losses"},
+        "train": {"task", "unequal", "loss", "gradients", "updates", "losses"},
         "infer": {"task", "unequal", "layers", "logits", "repeats", "tracked"},
     }
     assert set(numbers) == kinds[phase]
     assert set(numbers.get("gradients", golden["gradients"])) == set(golden["gradients"])
-    assert ladder.broken(ladder.climb(numbers, golden, task=name, precision="fp32")) is None
+    assert ladder.first_difference(ladder.compare(numbers, golden, task=name, precision="fp32")) is None
 
 
 @pytest.mark.parametrize("name", TASKS)

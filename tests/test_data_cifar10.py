@@ -57,7 +57,7 @@ def test_a_batch_that_calls_a_program_is_refused_and_not_run(tmp_path, packed):
 
 
 @pytest.mark.parametrize(
-    ("changes", "sentence"),
+    ("changes", "message"),
     [
         ({"data": numpy.zeros((9, 3072), "u1")}, r"'u1' of shape \(9, 3072\)"),
         ({"data": numpy.zeros((10, 1024), "u1")}, r"'u1' of shape \(10, 1024\)"),
@@ -70,8 +70,8 @@ def test_a_batch_that_calls_a_program_is_refused_and_not_run(tmp_path, packed):
         ({"labels": None}, "does not hold a list of 10 labels"),
     ],
 )
-def test_wrong_content_is_refused_with_the_file_and_what_it_holds(read, changes, sentence):
-    with pytest.raises(DataError, match=f"data_batch_1.*{sentence}"):
+def test_wrong_content_is_refused_with_the_file_and_what_it_holds(read, changes, message):
+    with pytest.raises(DataError, match=f"data_batch_1.*{message}"):
         read(batches(**changes))
 
 

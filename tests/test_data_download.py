@@ -136,7 +136,7 @@ def test_a_closed_port_gives_the_reason(target):
 
 
 def test_a_server_that_never_answers_is_given_up(target, monkeypatch):
-    monkeypatch.setattr(download, "PATIENCE", 0.1)
+    monkeypatch.setattr(download, "TIMEOUT", 0.1)
     began = time.monotonic()
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/set.npz"

@@ -79,7 +79,7 @@ def test_labels_that_are_objects_are_refused_unread(tmp_path, read):
 
 
 @pytest.mark.parametrize(
-    ("changes", "sentence"),
+    ("changes", "message"),
     [
         ({"x_train": reviews([1], [1])}, r"declares the shape \(2,\) where \(4,\) belongs"),
         ({"x_train": numpy.zeros(4)}, "is float64 where lists of words belong"),
@@ -93,8 +93,8 @@ def test_labels_that_are_objects_are_refused_unread(tmp_path, read):
         ({"y_train": numpy.zeros(4)}, "is float64 in 32 bytes where 4 integers belong"),
     ],
 )
-def test_wrong_content_is_refused_with_the_member_and_what_it_holds(read, changes, sentence):
-    with pytest.raises(DataError, match=rf"imdb.npz \({next(iter(changes))}.npy\).*{sentence}"):
+def test_wrong_content_is_refused_with_the_member_and_what_it_holds(read, changes, message):
+    with pytest.raises(DataError, match=rf"imdb.npz \({next(iter(changes))}.npy\).*{message}"):
         read(**changes)
 
 

@@ -69,7 +69,7 @@ def test_unknown_names_are_named(path):
 
 
 @pytest.mark.parametrize(
-    ("value", "sentence"),
+    ("value", "message"),
     [
         (numpy.zeros((3, 2), "f4"), r"F32 \(3, 2\) where float32 \(2, 3\) belongs"),
         (numpy.zeros((2, 3), "i8"), r"I64 \(2, 3\) where float32"),
@@ -77,9 +77,9 @@ def test_unknown_names_are_named(path):
         (numpy.full((2, 3), 1e300), "not finite"),
     ],
 )
-def test_a_wrong_array_is_refused_by_its_name(path, value, sentence):
+def test_a_wrong_array_is_refused_by_its_name(path, value, message):
     safetensors.numpy.save_file(tensors(conv1_weight=value), path)
-    with pytest.raises(DataError, match=rf"\(conv1.weight\).*{sentence}"):
+    with pytest.raises(DataError, match=rf"\(conv1.weight\).*{message}"):
         weights.read(path)
 
 

@@ -70,7 +70,7 @@ def test_a_name_like_no_other_shows_all():
 def test_what_is_missing_is_a_line_to_type():
     absent = Environment(name="jax", label="JAX", framework="jax", imports=("sys", "no_such_module"))
     found = environments.state(absent)
-    assert found.word == "missing"
+    assert found.status == "missing"
     assert found.reason == "no_such_module not installed: pip install -e '.[jax]' -c constraints.txt"
 
 
@@ -78,7 +78,7 @@ def test_looking_for_a_framework_does_not_import_it(tmp_path):
     (tmp_path / "explosive.py").write_text("raise SystemExit('imported')")
     code = (
         "from stele.environments import Environment, state\n"
-        "assert state(Environment(name='x', label='', framework='', imports=('explosive',))).word == 'ready'"
+        "assert state(Environment(name='x', label='', framework='', imports=('explosive',))).status == 'ready'"
     )
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
 

@@ -72,12 +72,12 @@ def test_an_environment_is_made_once(row):
 
 def test_a_changed_lock_is_another_environment(row):
     builds.make(row())
-    assert environments.state(row(release="1.1")).word == "missing"
+    assert environments.state(row(release="1.1")).status == "missing"
 
 
 def test_two_rows_with_one_lock_share_a_build(row):
     builds.make(row("toy"))
-    assert environments.state(row("toy-again")).word == "ready"
+    assert environments.state(row("toy-again")).status == "ready"
 
 
 @pytest.mark.parametrize("moment", ["uv", "see_imports"])
@@ -99,7 +99,7 @@ def test_what_a_killed_build_left_is_swept_away(row, tmp_path):
     toy = row()
     leftover = builds.folder(toy).with_suffix(".building")
     (leftover / "bin").mkdir(parents=True)
-    assert environments.state(toy).word == "missing"
+    assert environments.state(toy).status == "missing"
     assert builds.make(toy) is True
     assert left(tmp_path) == {builds.folder(toy).name}
 
@@ -127,7 +127,7 @@ def test_a_build_that_is_stopped_leaves_no_process_and_nothing_half_made(row, tm
 
 
 def test_a_framework_that_hangs_at_its_import_is_not_made(row, monkeypatch, tmp_path):
-    monkeypatch.setattr(builds, "PATIENCE", 0.2)
+    monkeypatch.setattr(builds, "TIMEOUT", 0.2)
     with pytest.raises(SteleError, match=r"its import took over 0\.2 s"):
         builds.make(row(source="import time; time.sleep(600)"))
     assert left(tmp_path) == set()
@@ -165,7 +165,7 @@ def test_a_requirement_that_a_user_typed_is_resolved_and_made(row, tmp_path):
     environments.rows.cache_clear()
     assert door.main(["env", "make", "toy==1.5"]) == 0
     assert environments.state(environments.load("toy==1.5")) == ("ready", "1.5", "")
-    assert environments.state(environments.load("toy")).word == "missing"
+    assert environments.state(environments.load("toy")).status == "missing"
 
 
 def test_without_a_network_it_says_so(row, monkeypatch):
@@ -188,7 +188,7 @@ def test_an_interpreter_that_does_not_work_is_told(row, tmp_path):
 
 def test_a_full_disk_has_a_sentence_of_its_own():
     words = "error: failed to write to file `/x/y`: No space left on device (os error 28)"
-    assert installer.sentence(words).startswith("the disk is full. Free some space, or have STELE_CACHE name")
+    assert installer.message(words).startswith("the disk is full. Free some space, or have STELE_CACHE name")
 
 
 def test_an_environment_whose_interpreter_is_gone_is_broken_until_it_is_made_anew(row):
@@ -198,14 +198,14 @@ def test_an_environment_whose_interpreter_is_gone_is_broken_until_it_is_made_ane
     builds.python(toy).symlink_to("/nowhere/python")
     assert environments.state(toy) == ("broken", "1.0", "its interpreter is gone: stele env make toy")
     assert builds.make(toy) is True
-    assert environments.state(toy).word == "ready"
+    assert environments.state(toy).status == "ready"
 
 
 def test_one_failure_does_not_keep_the_others_from_being_made(row, capsys):
     row("good")
     row("bad", source="raise ImportError", release="2.0")
     assert door.main(["env", "make", "bad", "good"]) == 2
-    assert environments.state(environments.load("good")).word == "ready"
+    assert environments.state(environments.load("good")).status == "ready"
 
 
 def test_what_was_made_can_be_removed(row, capsys, tmp_path):
@@ -223,11 +223,11 @@ def test_the_list_is_there_for_people_and_for_programs(row, capsys):
     door.main(["env", "list"])
     assert "toy" in capsys.readouterr().out
     door.main(["env", "list", "--json"])
-    facts = {fact["name"]: fact for fact in json.loads(capsys.readouterr().out)}
+    facts = {fact["name"]: fact for fact in json.loads(capsys.readouterr().out)["environments"]}
     assert facts["toy"] == {
         "name": "toy",
         "framework": "toy",
-        "word": "ready",
+        "status": "ready",
         "version": "1.0",
         "reason": "",
     }

@@ -15,7 +15,7 @@ def test_a_planted_cause_is_caught_and_named(name, task):
     cause = CAUSES[name]
     expected = golden(task, cause.phase)
     numbers = variant(task, cause.phase, name)
-    assert likely(task, cause.phase, numbers, expected) == cause.sentence
+    assert likely(task, cause.phase, numbers, expected) == cause.message
 
 
 def test_a_break_that_no_known_cause_explains_names_none():
@@ -25,7 +25,7 @@ def test_a_break_that_no_known_cause_explains_names_none():
 
 
 def likely(task, phase, numbers, expected):
-    first = ladder.broken(climbed(task, phase, numbers))
+    first = ladder.first_difference(climbed(task, phase, numbers))
     assert first is not None
 
     def planted(cause, phase):

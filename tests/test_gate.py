@@ -110,7 +110,7 @@ def test_equals_pass_in_six_pairs(gate, capsys):
     _, launches = entries()
     assert [one["key"] for one in launches] == [["long", "gru infer", n] for n in range(6)]
     assert all(
-        set(one["runs"]) == {"old", "new", "again"} for one in launches
+        set(one["runs"]) == {"old", "new", "control"} for one in launches
     )  # the control is OLD once more
 
 
@@ -145,7 +145,7 @@ def test_all_but_the_step_is_judged_by_short_launches_and_the_import_once(gate, 
 
 def test_what_is_not_the_step_has_its_control_too(gate):
     assert gate(metric="import") == 0
-    assert all(set(one["runs"]) == {"old", "new", "again"} for one in entries()[1])
+    assert all(set(one["runs"]) == {"old", "new", "control"} for one in entries()[1])
 
 
 def test_device_memory_is_not_judged_where_there_is_none(gate, capsys):
@@ -154,13 +154,13 @@ def test_device_memory_is_not_judged_where_there_is_none(gate, capsys):
 
 
 @pytest.mark.parametrize(
-    "deed, sentence",
+    "deed, message",
     [("segfault", "killed by SIGSEGV"), ("complain", "no such kernel"), ("hang", "gave no sign of life")],
 )
-def test_a_new_release_that_fails_is_broken(gate, capsys, deed, sentence):
-    assert gate("--patience=0.5", new={"infer": deed}) == 1
+def test_a_new_release_that_fails_is_broken(gate, capsys, deed, message):
+    assert gate("--worker-timeout=0.5", new={"infer": deed}) == 1
     out = printed(capsys)
-    assert "BROKEN  gru infer  all" in out and sentence in out
+    assert "BROKEN  gru infer  all" in out and message in out
     assert len(entries()[1]) == 1  # it is not asked again
 
 
@@ -237,24 +237,24 @@ def test_an_equal_accuracy_passes(gate, capsys):
 
 
 @pytest.mark.parametrize(
-    ("count", "word", "why"),
+    ("count", "status", "why"),
     [
         (4, "INCONCLUSIVE", "4 of 5 seeds"),
         (8, "INCONCLUSIVE", "more would tell, raise --budget"),
         (20, "PASS", "1 is"),
     ],
 )
-def test_accuracies_that_spread_take_more_seeds(count, word, why):
+def test_accuracies_that_spread_take_more_seeds(count, status, why):
     lost = [0.003 * (5, -5, 3, -3, 1, -1)[seed % 6] for seed in range(count)]
     found = of_accuracy(("gru", "train"), lost, margin=0.01, looks=SEEDS)
-    assert (found.word, why in found.sentence) == (word, True)
+    assert (found.status, why in found.message) == (status, True)
 
 
 def test_accuracies_that_spread_too_far_are_told_so_in_the_end():
     lost = [0.05 * (-1) ** seed for seed in range(20)]
     for count, why in ((12, "more would tell, raise --budget"), (20, "the seeds spread too far")):
         found = of_accuracy(("gru", "train"), lost[:count], margin=0.01, looks=SEEDS)
-        assert found.word == "INCONCLUSIVE" and why in found.sentence
+        assert found.status == "INCONCLUSIVE" and why in found.message
 
 
 def test_a_budget_that_cannot_do_is_told_after_one_pass(gate, capsys):
@@ -272,13 +272,13 @@ def test_where_the_budget_ends_nothing_passes(gate, capsys):
 
 def test_orders_are_drawn_from_the_seed_and_not_fixed(gate):
     gate()
-    pairs = {tuple(arm for arm in one["runs"] if arm != "again") for one in entries()[1]}
+    pairs = {tuple(arm for arm in one["runs"] if arm != "control") for one in entries()[1]}
     assert pairs == {("old", "new"), ("new", "old")}
 
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """drawn(new=..., again=...) -> differences of each arm to OLD, in place of what was measured."""
+    """drawn(new=..., control=...) -> differences of each arm to OLD, in place of what was measured."""
 
     def drawn(**arms):
         monkeypatch.setattr(
@@ -290,7 +290,7 @@ def drawn(monkeypatch):
 
 
 def test_a_machine_on_which_old_differs_from_old_tells_nothing(gate, capsys, drawn):
-    drawn(new=lambda number: 0.15, again=lambda number: 0.15 + 0.001 * number)
+    drawn(new=lambda number: 0.15, control=lambda number: 0.15 + 0.001 * number)
     assert gate() == 3
     out = printed(capsys)
     assert "INCONCLUSIVE  gru infer  step" in out and "REGRESSED" not in out
@@ -298,7 +298,7 @@ def test_a_machine_on_which_old_differs_from_old_tells_nothing(gate, capsys, dra
 
 
 def test_a_machine_too_noisy_for_its_control_passes_nothing(gate, capsys, drawn):
-    drawn(new=lambda number: 0.0, again=lambda number: 0.3 * (-1) ** number)
+    drawn(new=lambda number: 0.0, control=lambda number: 0.3 * (-1) ** number)
     assert gate() == 3
     out = printed(capsys)
     assert "PASS" in out and "OLD was not seen to be as fast as OLD" in out
@@ -313,7 +313,7 @@ def test_memory_alone_needs_no_control(gate):
 def test_a_pair_on_a_stolen_processor_does_not_count(gate, capsys, monkeypatch):
     stolen = iter([True, True, True])
     monkeypatch.setattr(
-        "stele.gate.conditions.Conditions.unfit",
+        "stele.gate.conditions.Conditions.excluded",
         property(lambda self: "stolen" if next(stolen, None) else None),
     )
     assert gate() == 0
@@ -364,21 +364,21 @@ def test_a_record_of_other_options_is_refused(gate, capsys):
 
 
 @pytest.mark.parametrize(
-    "content, sentence",
+    "content, message",
     [
-        ("", "no record of a gate"),
+        ("", "not a gate's record: a missing schema"),
         ("{\n", "is not JSON"),
-        ('{"format": 9}\n', "no record of a gate"),
+        ('{"schema": 9}\n', "not a gate's record: schema 9"),
         ("[]\n", "is no launch"),
-        ('{"format": 2}\n', "lines that are no launches"),
-        ('{"format": 2, "machine": {}}\n{"run": 3}\n', "lines that are no launches"),
+        ('{"schema": 1}\n', "lines that are not launches"),
+        ('{"schema": 1, "machine": {}}\n{"run": 3}\n', "lines that are not launches"),
     ],
 )
-def test_a_damaged_record_is_named(gate, tmp_path, capsys, content, sentence):
+def test_a_damaged_record_is_named(gate, tmp_path, capsys, content, message):
     (tmp_path / "damaged.jsonl").write_text(content)
     assert gate(f"--resume={tmp_path / 'damaged.jsonl'}") == 2
     err = capsys.readouterr().err
-    assert sentence in err and "damaged.jsonl" in err
+    assert message in err and "damaged.jsonl" in err
 
 
 def test_nothing_to_resume_is_said(gate, capsys):
@@ -422,7 +422,7 @@ def test_the_pages_say_the_same(gate, tmp_path):
     files = {kind: tmp_path / f"found.{kind}" for kind in ("json", "markdown", "junit")}
     assert gate(*(f"--{kind}={path}" for kind, path in files.items()), new={"seconds": slower(1.05)}) == 1
     facts = json.loads(files["json"].read_text())
-    assert (facts["word"], facts["old"], facts["launches"]) == ("REGRESSED", "old", 48)
+    assert (facts["status"], facts["old"], facts["launches"]) == ("REGRESSED", "old", 48)
     assert facts["verdicts"][0]["ratio"]["middle"] == pytest.approx(1.05)
     assert facts["versions"] == {"old": {"scripted": "1.0"}, "new": {"scripted": "1.0"}}
     page = files["markdown"].read_text()
@@ -455,7 +455,7 @@ def test_an_error_message_is_shown_and_never_obeyed(gate, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "options, sentence",
+    "options, message",
     [
         (["--metric=steps"], "Unknown metric 'steps'. Did you mean 'step'?"),
         (["--task=cn"], "Unknown task 'cn'. Did you mean 'cnn'?"),
@@ -468,9 +468,9 @@ def test_an_error_message_is_shown_and_never_obeyed(gate, tmp_path):
         (["--json=nowhere/found.json"], "nowhere/found.json cannot be written"),
     ],
 )
-def test_what_cannot_be_asked_is_quoted(gate, capsys, options, sentence):
+def test_what_cannot_be_asked_is_quoted(gate, capsys, options, message):
     assert gate(*options) == 2
-    assert sentence in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_an_unknown_environment_is_an_error(gate, capsys):

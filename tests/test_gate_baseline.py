@@ -34,7 +34,7 @@ def kept(run, tmp_path):
 
 
 def words(runs, folder, **margins):
-    return {verdict.metric: verdict.word for verdict in baseline.compare(runs, margins, folder)}
+    return {verdict.metric: verdict.status for verdict in baseline.compare(runs, margins, folder)}
 
 
 def test_what_is_as_fast_passes(run, kept):
@@ -44,8 +44,8 @@ def test_what_is_as_fast_passes(run, kept):
 
 def test_what_is_slower_by_more_than_the_margin_regressed(run, kept):
     [step, *_] = baseline.compare(launches(run, seed=1, times=1.1), {}, kept)
-    assert step.word == "REGRESSED"
-    assert "slower in 8 launches, p 7.8e-05" in step.sentence
+    assert step.status == "REGRESSED"
+    assert "slower in 8 launches, p 7.8e-05" in step.message
 
 
 def test_what_is_slower_by_less_does_not(run, kept):
@@ -62,7 +62,7 @@ def test_a_new_release_of_the_framework_is_compared(run, kept):
 
 
 @pytest.mark.parametrize(
-    "changes, sentence",
+    "changes, message",
     [
         (
             {"flags": {"threads": 2, "python": "3.12.1"}},
@@ -74,26 +74,26 @@ def test_a_new_release_of_the_framework_is_compared(run, kept):
         ({"machine": {**MACHINE, "processor": "Abacus 4000"}}, "machine: processor differs: 'Abacus 3000'"),
     ],
 )
-def test_what_differs_is_named(run, kept, changes, sentence):
+def test_what_differs_is_named(run, kept, changes, message):
     [verdict] = baseline.compare(launches(run, **changes), {}, kept)
-    assert verdict.word == "UNKNOWN"
-    assert sentence in verdict.sentence
+    assert verdict.status == "UNKNOWN"
+    assert message in verdict.message
 
 
 def test_too_few_launches_are_unknown(run, kept):
     [verdict] = baseline.compare(launches(run, count=5), {}, kept)
-    assert verdict.sentence.startswith("this session has 5 launches, at least 6 are needed")
+    assert verdict.message.startswith("this session has 5 launches, at least 6 are needed")
 
 
 def test_no_baseline_is_unknown_and_says_what_to_type(run, tmp_path):
     [verdict] = baseline.compare(launches(run), {}, tmp_path)
-    assert "no baseline torch-cnn-train-cpu-fp32.json: save one with" in verdict.sentence
+    assert "no baseline torch-cnn-train-cpu-fp32.json: save one with" in verdict.message
 
 
 def test_a_candidate_is_no_baseline_until_it_is_promoted(run, tmp_path):
     baseline.save(launches(run), tmp_path)
     [verdict] = baseline.compare(launches(run), {}, tmp_path)
-    assert verdict.word == "UNKNOWN"
+    assert verdict.status == "UNKNOWN"
 
 
 def test_a_file_has_a_line_for_each_launch(run, kept):
@@ -105,7 +105,7 @@ def test_a_file_has_a_line_for_each_launch(run, kept):
     assert set(json.loads(lines[0].rstrip(","))) >= {"when", "step", "median", "p90", "import", "host-memory"}
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"format": 9}', '{"format": 1, "launches": [3]}'])
+@pytest.mark.parametrize("content", ["", "[]", '{"schema": 9}', '{"schema": 1, "launches": [3]}'])
 def test_a_damaged_baseline_is_named(run, kept, content):
     [path] = kept.glob("*/*.json")
     path.write_text(content)

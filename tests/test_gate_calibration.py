@@ -41,11 +41,11 @@ def test_a_noisy_machine_sees_no_such_thing():
 def test_launches_too_long_for_the_time_are_said_so():
     found = sight(0.01, seconds=40)
     assert found.smallest is None
-    assert "takes 16 minutes to confirm" in calibration.sentences("cnn train", found, minutes=5)[1]
+    assert "takes 16 minutes to confirm" in calibration.messages("cnn train", found, minutes=5)[1]
 
 
 @pytest.mark.parametrize(
-    "condition, facts, settings, sentence",
+    "condition, facts, settings, message",
     [
         (QUIET._replace(foreign=0.5), {}, STEADY, "Other processes took 50% of the processors"),
         (QUIET._replace(steal=0.1), {}, STEADY, "The hypervisor gave 10.0%"),
@@ -57,10 +57,10 @@ def test_launches_too_long_for_the_time_are_said_so():
         (QUIET._replace(gpu={"clocks_throttle_reasons.active": "0x40"}), {}, STEADY, "The GPU was throttled"),
     ],
 )
-def test_what_could_be_better_is_advised(condition, facts, settings, sentence, monkeypatch):
+def test_what_could_be_better_is_advised(condition, facts, settings, message, monkeypatch):
     monkeypatch.setattr("stele.measuring.machine.text", lambda path: None)
     [said] = advice({**FACTS, **facts}, [condition], settings)
-    assert sentence in said
+    assert message in said
 
 
 def test_where_all_is_well_nothing_is_advised(monkeypatch):
@@ -69,17 +69,17 @@ def test_where_all_is_well_nothing_is_advised(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "path, value, sentence",
+    "path, value, message",
     [
         ("/sys/devices/system/cpu/cpufreq/boost", "1", "Turbo is on"),
         ("/sys/devices/system/cpu/intel_pstate/no_turbo", "0", "Turbo is on"),
         ("/sys/devices/system/cpu/smt/active", "1", "Two threads share a core"),
     ],
 )
-def test_what_the_kernel_says_is_advised(monkeypatch, path, value, sentence):
+def test_what_the_kernel_says_is_advised(monkeypatch, path, value, message):
     monkeypatch.setattr("stele.measuring.machine.text", lambda asked: value if asked == path else None)
     [said] = advice(FACTS, [QUIET], STEADY)
-    assert sentence in said
+    assert message in said
 
 
 def test_a_release_is_launched_and_the_machine_described(row, monkeypatch, tmp_path, capsys):

@@ -30,7 +30,7 @@ def gpu(reasons):
     ],
 )
 def test_what_counts(condition):
-    assert condition.unfit is None
+    assert condition.excluded is None
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_what_counts(condition):
     ],
 )
 def test_what_does_not(condition, reason):
-    assert condition.unfit == reason
+    assert condition.excluded == reason
 
 
 def test_a_foreign_process_is_seen():
@@ -56,7 +56,7 @@ def test_a_foreign_process_is_seen():
 def test_a_machine_that_tells_nothing_leaves_it_unknown(monkeypatch):
     monkeypatch.setattr(conditions, "times", dict)
     found = Watch(Settings(device="cpu", threads=1)).conditions()
-    assert (found.steal, found.foreign, found.unfit) == (None, None, None)
+    assert (found.steal, found.foreign, found.excluded) == (None, None, None)
 
 
 def test_without_an_nvidia_driver_there_is_no_gpu(monkeypatch):
@@ -70,7 +70,7 @@ def test_a_gpu_is_looked_at_while_it_works_and_the_worst_look_counts(monkeypatch
     monkeypatch.setattr(conditions, "SECOND", 0.01)
     watch = Watch(Settings(device="cuda", threads=1))
     time.sleep(0.2)
-    assert watch.conditions().unfit == "the GPU was throttled"
+    assert watch.conditions().excluded == "the GPU was throttled"
 
 
 def test_stolen_time_is_that_of_the_processors_in_use(monkeypatch):

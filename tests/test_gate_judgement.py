@@ -21,8 +21,8 @@ def judged(differences, margin=0.05):
 
 
 def words(shift, spread, count=50):
-    found = [judged(drawn(shift, spread, seed)).word for seed in range(count)]
-    return {word: found.count(word) for word in sorted(set(found))}
+    found = [judged(drawn(shift, spread, seed)).status for seed in range(count)]
+    return {status: found.count(status) for status in sorted(set(found))}
 
 
 def test_what_is_equal_passes():
@@ -39,9 +39,9 @@ def test_three_per_cent_faster_are_an_improvement():
 
 def test_what_is_faster_has_passed_before_it_is_an_improvement():
     found = judged(drawn(-0.3, 0.01, seed=0, count=SCREEN))
-    assert (found.word, found.open) == ("PASS", True)
+    assert (found.status, found.open) == ("PASS", True)
     found = judged(drawn(-0.3, 0.01, seed=0, count=SCREEN + LOOKS[0]))
-    assert (found.word, found.open) == ("IMPROVED", False)
+    assert (found.status, found.open) == ("IMPROVED", False)
 
 
 def test_hardly_anything_is_told_where_launches_spread_by_a_third():
@@ -60,30 +60,30 @@ def test_a_significant_change_that_is_no_concern_passes():
 
 def test_memory_that_never_changes_passes_at_once():
     found = judged([0.0] * SCREEN)
-    assert (found.word, found.pairs, found.ratio) == ("PASS", SCREEN, (1.0, 1.0, 1.0))
+    assert (found.status, found.pairs, found.ratio) == ("PASS", SCREEN, (1.0, 1.0, 1.0))
 
 
 def test_memory_that_doubles_each_time_is_found():
-    assert judged([math.log(2)] * (SCREEN + LOOKS[0])).word == "REGRESSED"
+    assert judged([math.log(2)] * (SCREEN + LOOKS[0])).status == "REGRESSED"
 
 
 def test_a_candidate_is_confirmed_on_fresh_pairs_alone():
     """What screened it was chance: the fresh pairs know nothing of it."""
     rng = numpy.random.RandomState(0)
-    assert judged([0.04] * SCREEN + list(0.004 * rng.standard_normal(LOOKS[0]))).word == "PASS"
+    assert judged([0.04] * SCREEN + list(0.004 * rng.standard_normal(LOOKS[0]))).status == "PASS"
 
 
 @pytest.mark.parametrize("fewer", range(SCREEN))
 def test_fewer_pairs_than_screen_leave_it_open(fewer):
     found = judged([0.0] * fewer)
-    assert (found.word, found.needed, found.ratio) == ("INCONCLUSIVE", SCREEN - fewer, None)
+    assert (found.status, found.needed, found.ratio) == ("INCONCLUSIVE", SCREEN - fewer, None)
 
 
 def test_between_two_looks_nothing_is_decided():
     differences = drawn(0.02, 0.012, seed=3)
     before = judged(differences[: SCREEN + LOOKS[0] - 1])
-    assert before.open and before.word == "INCONCLUSIVE"
-    assert judged(differences[: SCREEN + LOOKS[0]]).word == "REGRESSED"
+    assert before.open and before.status == "INCONCLUSIVE"
+    assert judged(differences[: SCREEN + LOOKS[0]]).status == "REGRESSED"
 
 
 def test_more_pairs_never_change_what_is_decided():
@@ -96,7 +96,7 @@ def test_more_pairs_never_change_what_is_decided():
 
 def test_after_the_last_look_it_is_no_longer_open():
     found = judged(drawn(0.0, 0.3, seed=0))
-    assert (found.word, found.open, found.pairs) == ("INCONCLUSIVE", False, LOOKS[-1])
+    assert (found.status, found.open, found.pairs) == ("INCONCLUSIVE", False, LOOKS[-1])
 
 
 def test_how_many_more_pairs_it_takes_is_told():
@@ -109,9 +109,9 @@ def test_what_lies_beyond_its_margin_waits_for_the_next_look():
     count = SCREEN + LOOKS[0]
     series = {str(seed): Series(0.03, drawn(0.17, 0.01, seed)[:count]) for seed in range(7)}
     found = judgement.judge(series)["0"]
-    assert (found.word, found.needed) == ("INCONCLUSIVE", LOOKS[1] - LOOKS[0])
+    assert (found.status, found.needed) == ("INCONCLUSIVE", LOOKS[1] - LOOKS[0])
     series = {key: Series(0.03, drawn(0.17, 0.01, int(key))[: SCREEN + LOOKS[1]]) for key in series}
-    assert judgement.judge(series)["0"].word == "REGRESSED"
+    assert judgement.judge(series)["0"].status == "REGRESSED"
 
 
 def test_among_many_candidates_one_must_be_clearer():
@@ -120,7 +120,7 @@ def test_among_many_candidates_one_must_be_clearer():
     alone = judgement.judge({"a": Series(0.05, suspect)})
     noisy = {str(seed): drawn(0.0, 0.2, seed)[: SCREEN + LOOKS[0]] for seed in range(20)}
     among = judgement.judge({key: Series(0.05, one) for key, one in {"a": suspect, **noisy}.items()})
-    assert alone["a"].word == "REGRESSED"
+    assert alone["a"].status == "REGRESSED"
     assert among["a"].open
 
 
@@ -130,7 +130,7 @@ def test_a_whole_gate_is_seldom_wrong():
     for seed in range(60):
         spreads = numpy.random.RandomState(seed).choice([0.01, 0.05, 0.2], 10)
         series = {str(i): Series(0.05, drawn(0, spread, 1000 * seed + i)) for i, spread in enumerate(spreads)}
-        wrong += any(one.word == "REGRESSED" for one in judgement.judge(series).values())
+        wrong += any(one.status == "REGRESSED" for one in judgement.judge(series).values())
     assert wrong <= 1
 
 
@@ -140,7 +140,7 @@ def test_what_has_passed_goes_on_while_it_seems_faster():
     told = {}
     for pairs in (6, 16, 21):
         found = judgement.judge({key: Series(0.05, one.differences[:pairs]) for key, one in series.items()})
-        told[pairs] = {(one.word, one.open) for one in found.values()}
+        told[pairs] = {(one.status, one.open) for one in found.values()}
     assert told == {6: {("PASS", True)}, 16: {("PASS", True)}, 21: {("IMPROVED", False)}}
 
 

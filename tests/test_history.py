@@ -252,7 +252,7 @@ def test_asv_publishes_a_line_over_releases_and_its_step(machine, tmp_path, monk
     assert line.values == pytest.approx([0.01] * 4 + [0.012] * 4, rel=1e-6)
     monkeypatch.setattr(trend, "seconded", lambda found: [[4] for _ in found])
     risen = [rise for rise in trend.rises(site) if rise.line == "track_step gru infer tuned, abacus"]
-    assert [rise.sentence for rise in risen] == [
+    assert [rise.message for rise in risen] == [
         "track_step gru infer tuned, abacus: +20.0 % at abacus-1.5, from 0.01 to 0.012; Otava agrees"
     ]
     report = pages.markdown(risen, ["abacus-1.5"])
@@ -323,7 +323,7 @@ def test_what_asv_installed_is_measured_and_printed(machine, capsys):
     machine(dict.fromkeys(TAGS, 1.1))
     commit, _ = ledger.commit(TAGS[0])
     assert door.main(["releases", "measure", commit, "--python", sys.executable, *OPTIONS]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(capsys.readouterr().out)["numbers"]
     assert found["step"] == {CELL: pytest.approx(0.011, rel=1e-6)}
     assert door.main(["releases", "measure", "abacus-9", "--python", sys.executable, *OPTIONS]) == 2
 

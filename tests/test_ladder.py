@@ -1,4 +1,4 @@
-"""Each rung holds where it should, and breaks at what it is there for, with the parameter in its sentence."""
+"""Each rung holds where it should, and breaks at what it is there for, with the parameter in its message."""
 
 import math
 import re
@@ -16,23 +16,23 @@ GOLDEN = {
     "layers": {"conv1": [1.0, 0.5, 0.5]},
     "loss": 2.3,
     "gradients": {"w": [1.0, 0.5, 0.5], "b": [1e-3, 1e-4, 1e-4]},
-    "moves": {"1": {"w": [0.01, 0.005, 0.005]}},
+    "updates": {"1": {"w": [0.01, 0.005, 0.005]}},
     "losses": [2.3, 2.2],
 }
 WELL = {**GOLDEN, "unequal": {}, "repeats": True, "tracked": False}
 
 
 def climbed(precision="fp32", task="cnn", **changes):
-    return ladder.climb({**WELL, **changes}, GOLDEN, task=task, precision=precision)
+    return ladder.compare({**WELL, **changes}, GOLDEN, task=task, precision=precision)
 
 
 def first(**changes):
-    return ladder.broken(climbed(**changes))
+    return ladder.first_difference(climbed(**changes))
 
 
 def test_all_hold_where_all_is_equal():
-    assert [finding.word for finding in climbed()] == ["holds"] * 8
-    assert ladder.reached(climbed()) == 8
+    assert [finding.status for finding in climbed()] == ["agrees"] * 8
+    assert ladder.highest_rung(climbed()) == 8
 
 
 UNEQUAL = {"differ": 3, "of": 9, "order": False, "deviation": 0.1, "expected": 0.2}
@@ -57,8 +57,8 @@ BREAKS = [
     (5, {"gradients": {**GOLDEN["gradients"], "b": [1e-3, 1e-4, 2e-4]}}, "the gradient of b is 0.1"),
     (5, {"gradients": {"w": [1.0, 0.5, 0.5]}}, "the gradient of b is inf"),
     (5, {"gradients": {**GOLDEN["gradients"], "c": [0.0, 0.0, 0.0]}}, "the gradient of c is inf"),
-    (6, {"moves": {"1": {"w": [0.019, 0.0095, 0.0095]}}}, "the move of w in 1 steps is"),
-    (6, {"moves": {}}, "the move of w in 1 steps is inf"),
+    (6, {"updates": {"1": {"w": [0.019, 0.0095, 0.0095]}}}, "the update of w in 1 steps is"),
+    (6, {"updates": {}}, "the update of w in 1 steps is inf"),
     (7, {"losses": [2.3, 2.1]}, "the loss of step 2"),
     (7, {"losses": [2.3, 2.2, 2.1]}, "3 in place of 2"),
     (8, {"repeats": False}, "two calls on one batch differ"),
@@ -66,17 +66,17 @@ BREAKS = [
 ]
 
 
-@pytest.mark.parametrize("rung, changes, sentence", BREAKS)
-def test_a_rung_breaks_with_its_parameter_in_the_sentence(rung, changes, sentence):
+@pytest.mark.parametrize("rung, changes, message", BREAKS)
+def test_a_rung_breaks_with_its_parameter_in_the_sentence(rung, changes, message):
     finding = first(**changes)
     assert finding.rung == rung
-    assert re.search(sentence, finding.sentence)
-    assert ladder.reached(climbed(**changes)) == rung - 1
-    assert ladder.sentence(finding).startswith(f"broken at rung {rung}, {ladder.TITLES[rung - 1]}: ")
+    assert re.search(message, finding.message)
+    assert ladder.highest_rung(climbed(**changes)) == rung - 1
+    assert ladder.message(finding).startswith(f"broken at rung {rung}, {ladder.TITLES[rung - 1]}: ")
 
 
 def test_what_storing_in_float32_rounds_off_is_no_move():
-    assert first(moves={"1": {"w": [0.01, 0.005, 0.005 + 2**-24]}}) is None
+    assert first(updates={"1": {"w": [0.01, 0.005, 0.005 + 2**-24]}}) is None
 
 
 def test_resnet50_and_lower_precisions_are_allowed_more():
@@ -89,32 +89,30 @@ def test_resnet50_and_lower_precisions_are_allowed_more():
 def test_of_the_layers_the_first_that_breaks_is_named_and_not_the_worst():
     golden = {**GOLDEN, "layers": {name: [1.0, 0.5, 0.5] for name in ("conv1", "conv2", "conv3")}}
     layers = {"conv1": [1.0, 0.5, 0.5], "conv2": [1.0, 0.5, 0.6], "conv3": [1.0, 0.5, 0.9]}
-    findings = ladder.climb({**WELL, "layers": layers}, golden, task="cnn", precision="fp32")
+    findings = ladder.compare({**WELL, "layers": layers}, golden, task="cnn", precision="fp32")
     assert findings[1].where == "conv2"
 
 
 def test_layers_that_a_recipe_cannot_show_are_absent_and_said_so():
     finding = climbed(layers=None)[1]
-    assert (finding.word, finding.sentence) == ("absent", "the recipe's layers are one function")
-    assert ladder.reached(climbed(layers=None)) == 8
+    assert (finding.status, finding.message) == ("absent", "the recipe's layers are one function")
+    assert ladder.highest_rung(climbed(layers=None)) == 8
 
 
 def test_only_the_rungs_that_numbers_show_are_climbed():
     numbers = {"task": "t", "logits": GOLDEN["logits"]}
-    assert [finding.rung for finding in ladder.climb(numbers, GOLDEN, task="cnn", precision="fp32")] == [3]
+    assert [finding.rung for finding in ladder.compare(numbers, GOLDEN, task="cnn", precision="fp32")] == [3]
 
 
 def test_the_same_seed_gives_the_same_bits():
     answer = {"losses": [1.0, 0.9], "digest": "a"}
-    assert ladder.repetition([answer, answer], promised=None) == Finding(9, "holds", error=0.0)
+    assert ladder.repetition([answer, answer], promised=None) == Finding(9, "agrees", error=0.0)
     assert (
         "at the loss of step 2"
-        in ladder.repetition([answer, {**answer, "losses": [1.0, 0.8]}], promised=None).sentence
+        in ladder.repetition([answer, {**answer, "losses": [1.0, 0.8]}], promised=None).message
     )
-    assert (
-        "other parameters" in ladder.repetition([answer, {**answer, "digest": "b"}], promised=None).sentence
-    )
-    assert ladder.repetition([], promised="atomics").word == "absent"
+    assert "other parameters" in ladder.repetition([answer, {**answer, "digest": "b"}], promised=None).message
+    assert ladder.repetition([], promised="atomics").status == "absent"
 
 
 def test_a_sketch_sees_size_and_order():
@@ -125,7 +123,7 @@ def test_a_sketch_sees_size_and_order():
 
 def test_accuracies_that_average_the_references_are_equivalent_and_others_are_not():
     reference = [0.80, 0.82, 0.84, 0.81, 0.83, 0.82, 0.80, 0.84, 0.82, 0.82]
-    assert ladder.accuracy([0.82, 0.81, 0.83, 0.82, 0.82], reference).word == "holds"
+    assert ladder.accuracy([0.82, 0.81, 0.83, 0.82, 0.82], reference).status == "agrees"
     finding = ladder.accuracy([0.78, 0.77, 0.79, 0.78, 0.78], reference)
-    assert finding.word == "breaks"
-    assert "5 seeds average 78.00%, the reference 82.00%: not shown to lie within" in finding.sentence
+    assert finding.status == "differs"
+    assert "5 seeds average 78.00%, the reference 82.00%: not shown to lie within" in finding.message

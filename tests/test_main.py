@@ -11,7 +11,7 @@ from stele.commands import parity as climbs
 from stele.measuring import measure, store
 from stele.measuring.settings import Settings
 from stele.parity import accuracy, examination, golden_numbers, ladder
-from stele.parity.ladder import Ascent, Finding
+from stele.parity.ladder import Finding, LadderResult
 from stele.report import page
 
 
@@ -42,8 +42,8 @@ def subcommands(parser, words=()):
     """The words of every command, and of every command below it."""
     yield list(words)
     for action in parser._actions:
-        for word, below in action.choices.items() if isinstance(action, argparse._SubParsersAction) else ():
-            yield from subcommands(below, (*words, word))
+        for status, below in action.choices.items() if isinstance(action, argparse._SubParsersAction) else ():
+            yield from subcommands(below, (*words, status))
 
 
 @pytest.mark.parametrize("words", list(subcommands(door.parser())), ids=" ".join)
@@ -63,7 +63,7 @@ def test_an_unknown_command_is_a_usage_error(capsys):
 def test_rebasing_writes_what_the_oracle_answers_for_each_form(monkeypatch, tmp_path, capsys):
     """That it answers the committed numbers is seen in test_parity."""
     committed = {form: golden_numbers.load("gru", form) for form in (None, "one-bias")}
-    monkeypatch.setattr(examination, "ask", lambda live, task, form, phases: committed[form])
+    monkeypatch.setattr(examination, "parity_answers", lambda live, task, form, phases: committed[form])
     monkeypatch.setattr(golden_numbers, "FOLDER", tmp_path / "parity")
     monkeypatch.chdir(tmp_path)
     assert door.main(["parity", "--rebase", "--task", "gru"]) == 0
@@ -85,7 +85,7 @@ def test_a_band_goes_on_after_the_seeds_that_were_measured(row, monkeypatch, tmp
     monkeypatch.setattr(accuracy, "FILE", tmp_path / "accuracy.json")
     asked = ["band", "--task=gru", "--scale=smoke", "--framework=steady", "--seeds=5"]
     assert door.main(asked) == 0
-    content = json.loads((tmp_path / "accuracy.json").read_text())
+    content = json.loads((tmp_path / "accuracy.json").read_text())["bands"]
     [entry] = content["gru"]["smoke"].values()
     entry["accuracies"] = [0.25, 0.25, 0.25]
     (tmp_path / "accuracy.json").write_text(json.dumps(content))
@@ -108,7 +108,9 @@ def test_a_recipe_climbs_the_ladder(row, tmp_path, capsys):
     assert capsys.readouterr().out == "steady  gru  rung 9  all hold\n"
     content = json.loads((tmp_path / "rungs.json").read_text())
     [recipe] = content["recipes"]
-    assert [(rung["rung"], rung["word"]) for rung in recipe["rungs"]] == [(n, "holds") for n in range(1, 10)]
+    assert [(rung["rung"], rung["status"]) for rung in recipe["rungs"]] == [
+        (n, "agrees") for n in range(1, 10)
+    ]
     shown = (tmp_path / "page.md").read_text()
     assert f"| Steady | scripted 1.0 | {date.today()} | exact |" in shown
 
@@ -136,26 +138,26 @@ def test_a_recipe_that_breaks_ends_with_one_and_says_where_and_why(row, capsys):
 @pytest.mark.parametrize(
     "later, release, left",
     [
-        ([Finding(9, "holds")], "2.13.0", [(9, "holds"), (10, "holds")]),
-        ([Finding(9, "holds")], "2.14.0", [(9, "holds")]),
-        ([Finding(9, "holds"), Finding(10, "breaks")], "2.13.0", [(9, "holds"), (10, "breaks")]),
-        ([Finding(1, "breaks")], "2.13.0", [(1, "breaks")]),
+        ([Finding(9, "agrees")], "2.13.0", [(9, "agrees"), (10, "agrees")]),
+        ([Finding(9, "agrees")], "2.14.0", [(9, "agrees")]),
+        ([Finding(9, "agrees"), Finding(10, "differs")], "2.13.0", [(9, "agrees"), (10, "differs")]),
+        ([Finding(1, "differs")], "2.13.0", [(1, "differs")]),
     ],
 )
 def test_what_is_climbed_anew_keeps_its_accuracy(later, release, left, tmp_path):
     """Unless it breaks, has another, or is of another release."""
     files = [tmp_path / name for name in ("earlier.json", "later.json", "merged.json")]
-    earlier = [Finding(9, "holds"), Finding(10, "holds", "5 seeds average 30.08%")]
+    earlier = [Finding(9, "agrees"), Finding(10, "agrees", "5 seeds average 30.08%")]
     ascents = (
-        Ascent(earlier, {"torch": "2.13.0"}, "2026-11-21"),
-        Ascent(later, {"torch": release}, "2026-11-22"),
+        LadderResult(earlier, {"torch": "2.13.0"}, "2026-11-21"),
+        LadderResult(later, {"torch": release}, "2026-11-22"),
     )
-    for path, ascent in zip(files, ascents, strict=False):
-        found = {(environments.load("torch"), "gru"): ascent}
+    for path, result in zip(files, ascents, strict=False):
+        found = {(environments.load("torch"), "gru"): result}
         path.write_text(json.dumps(climbs.facts(found, Settings(device="cpu"))))
     door.main(["parity", "--merge", str(files[0]), str(files[1]), f"--json={files[2]}"])
     [recipe] = json.loads(files[2].read_text())["recipes"]
-    assert [(rung["rung"], rung["word"]) for rung in recipe["rungs"]] == left
+    assert [(rung["rung"], rung["status"]) for rung in recipe["rungs"]] == left
     assert (recipe["versions"], recipe["day"]) == ({"torch": release}, "2026-11-22")
 
 
@@ -192,7 +194,7 @@ def test_accuracies_are_looked_at_twice_and_not_in_between(row, monkeypatch):
     looked = []
     monkeypatch.setattr(accuracy, "entry", lambda *of: {"accuracies": REFERENCE, "source": "ten seeds"})
     monkeypatch.setattr(
-        ladder, "accuracy", lambda values, _: looked.append(len(values)) or Finding(10, "breaks", "no")
+        ladder, "accuracy", lambda values, _: looked.append(len(values)) or Finding(10, "differs", "no")
     )
     assert door.main(["parity", "--framework=steady", "--task=gru", "--seeds=5", "--scale=smoke"]) == 1
     assert looked == [5, 10]

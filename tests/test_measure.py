@@ -50,7 +50,7 @@ def test_a_task_without_data_makes_its_own():
 
 @pytest.fixture
 def sides(tmp_path):
-    """What became of two oracles, or of an oracle beside a worker that does something else, on short sentences."""
+    """What became of two oracles, or of an oracle beside a worker that does something else, on short messages."""
     size = tasks.make("gru", "smoke").test
     arrays = {"test_x": numpy.full((size, 5), 7, numpy.int32), "test_y": numpy.zeros(size, numpy.int32)}
     paths = {key: str(tmp_path / f"{key}.npy") for key in arrays}

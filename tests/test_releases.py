@@ -90,7 +90,7 @@ def test_pre_releases_come_if_they_are_asked_for(served):
 
 
 @pytest.mark.parametrize(
-    "answer, status, kind, sentence",
+    "answer, status, kind, message",
     [
         ({}, 404, SteleError, "does not know 'abacus'"),
         ({}, 503, IndexUnavailable, "answers 503"),
@@ -100,9 +100,9 @@ def test_pre_releases_come_if_they_are_asked_for(served):
         ({"releases": {"1.0": [{}]}}, 200, IndexUnavailable, "something else"),
     ],
 )
-def test_an_index_that_fails_is_a_sentence(served, answer, status, kind, sentence):
+def test_an_index_that_fails_is_a_sentence(served, answer, status, kind, message):
     served(answer, status)
-    with pytest.raises(kind, match=sentence):
+    with pytest.raises(kind, match=message):
         index.releases("abacus")
 
 
@@ -230,7 +230,7 @@ def test_a_range_is_gits(row, text, found):
 
 
 @pytest.mark.parametrize(
-    "text, sentence",
+    "text, message",
     [
         ("abacus-1.2", "Unknown release 'abacus-1.2'. Did you mean abacus-1.1 or abacus-1.0"),
         ("abacus-1.0..abacus-9", "Unknown release 'abacus-9'"),
@@ -238,10 +238,10 @@ def test_a_range_is_gits(row, text, found):
         ("abacus-1.0..sums-1.0", "spans no releases"),
     ],
 )
-def test_a_range_of_nothing_is_a_sentence(row, text, sentence):
+def test_a_range_of_nothing_is_a_sentence(row, text, message):
     ledger.add("abacus", row, ABACUS)
     ledger.add("sums", row, ABACUS[:1])
-    with pytest.raises(SteleError, match=sentence):
+    with pytest.raises(SteleError, match=message):
         ledger.span(text)
 
 

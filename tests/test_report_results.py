@@ -2,6 +2,7 @@ import dataclasses
 
 import pytest
 
+from stele import text
 from stele.errors import SteleError
 from stele.report import results
 

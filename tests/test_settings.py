@@ -10,22 +10,22 @@ def test_libraries_are_told_the_threads_before_they_are_loaded():
 
 
 def test_deterministic_turns_autotuning_off():
-    assert Settings(device="cuda", deterministic=True).message()["autotune"] is False
-    assert Settings(device="cuda").message()["autotune"] is True
+    assert Settings(device="cuda", deterministic=True).as_request()["autotune"] is False
+    assert Settings(device="cuda").as_request()["autotune"] is True
 
 
 @pytest.mark.parametrize(
-    ("values", "sentence"),
+    ("values", "message"),
     [
         ({"precision": "tf32"}, "Precision tf32 needs a GPU"),
         ({"threads": 0}, "--threads 0: at least one"),
         ({"seed": -1}, "--seed -1"),
     ],
 )
-def test_a_setting_that_cannot_be_is_refused(values, sentence):
-    with pytest.raises(SteleError, match=sentence):
+def test_a_setting_that_cannot_be_is_refused(values, message):
+    with pytest.raises(SteleError, match=message):
         Settings(device="cpu", **values)
 
 
 def test_settings_are_said_in_words():
-    assert Settings(device="cpu", threads=1, seed=7).sentence() == "cpu, 1 thread, fp32, seed 7"
+    assert Settings(device="cpu", threads=1, seed=7).summary() == "cpu, 1 thread, fp32, seed 7"

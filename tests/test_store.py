@@ -19,7 +19,15 @@ def test_runs_are_loaded_the_oldest_first(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", '{"format": 99, "run": {}}', '{"format": 1, "run": {"a": 1}}']
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        '{"schema": 99, "run": {}}',
+        '{"format": 99, "run": {}}',
+        '{"schema": 1, "run": {"a": 1}}',
+    ],
 )
 def test_a_damaged_file_is_named(tmp_path, content):
     path = tmp_path / "damaged.json"

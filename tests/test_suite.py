@@ -164,25 +164,25 @@ def test_a_test_that_is_slower_than_its_baseline_fails_as_that_test(suite):
 
 
 @pytest.mark.parametrize(
-    ("deed", "sentence"),
+    ("deed", "message"),
     [
         ("segfault", "crashed during 'train': killed by SIGSEGV"),
         ("garbage", "answered garbage during 'train'"),
     ],
 )
-def test_a_broken_worker_is_one_failing_test_and_the_suite_goes_on(suite, deed, sentence):
+def test_a_broken_worker_is_one_failing_test_and_the_suite_goes_on(suite, deed, message):
     suite.add("broken", train=deed)
     suite.add("steady")
     done = suite("--framework=broken,steady", "--task=gru", "-k", "training")
     assert done.returncode == 1
-    assert sentence in done.stdout
+    assert message in done.stdout
     assert "1 failed, 1 passed" in done.stdout
-    assert "worker.py" not in done.stdout  # the reader sees the sentence, not this house
+    assert "worker.py" not in done.stdout  # the reader sees the message, not this house
 
 
 def test_a_hanging_worker_is_one_failing_test(suite):
     suite.add("hanging", infer="hang")
-    done = suite("--framework=hanging", "--task=gru", "--patience=0.5", "-k", "inference")
+    done = suite("--framework=hanging", "--task=gru", "--worker-timeout=0.5", "-k", "inference")
     assert "gave no sign of life for 0.5 s during 'infer' and was stopped" in done.stdout
     assert "1 failed" in done.stdout
 
@@ -237,17 +237,17 @@ def test_an_environment_that_is_broken_fails(suite):
 
 
 @pytest.mark.parametrize(
-    ("option", "sentence"),
+    ("option", "message"),
     [
         ("--framework=pytorch", "Unknown framework 'pytorch'. Did you mean 'torch'?"),
         ("--task=cnnn", "Unknown task 'cnnn'. Did you mean 'cnn'?"),
         ("--precision=tf32", "Precision tf32 needs a GPU"),
     ],
 )
-def test_a_wrong_option_is_a_usage_error_that_says_what_to_do(suite, option, sentence):
+def test_a_wrong_option_is_a_usage_error_that_says_what_to_do(suite, option, message):
     done = suite(option)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert sentence in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 

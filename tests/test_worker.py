@@ -22,7 +22,7 @@ def test_progress_reaches_the_caller_before_the_result(scripted):
 
 
 @pytest.mark.parametrize(
-    ("deed", "sentence"),
+    ("deed", "message"),
     [
         ("segfault", r"Worker 'scripted' crashed during 'train': killed by SIGSEGV"),
         ("killed", r"killed by SIGKILL, as the kernel does when memory runs out"),
@@ -32,13 +32,13 @@ def test_progress_reaches_the_caller_before_the_result(scripted):
         ("complain", r"failed during 'train': ValueError: no such kernel"),
     ],
 )
-def test_every_failure_has_a_sentence_of_its_own(scripted, deed, sentence):
-    with pytest.raises(WorkerError, match=sentence):
+def test_every_failure_has_a_sentence_of_its_own(scripted, deed, message):
+    with pytest.raises(WorkerError, match=message):
         scripted(train=deed).ask("train")
 
 
 def test_a_hang_is_stopped_when_patience_ends(scripted):
-    worker = scripted(train="hang", patience=0.5)
+    worker = scripted(train="hang", timeout=0.5)
     with pytest.raises(WorkerError, match=r"no sign of life for 0\.5 s during 'train' and was stopped"):
         worker.ask("train")
     assert not alive(worker._process.pid)
@@ -57,7 +57,7 @@ def test_a_dead_worker_says_so_at_the_next_request(scripted):
 
 
 def test_children_of_a_worker_end_with_it(scripted):
-    worker = scripted(train="hang_with_child", patience=0.5)
+    worker = scripted(train="hang_with_child", timeout=0.5)
     with pytest.raises(WorkerError):
         worker.ask("train")
     wait_until(lambda: not in_group(worker._process.pid))

@@ -10,13 +10,13 @@ from pathlib import Path
 FOLDER = Path(".stele/study")
 FAULTY = Path(__file__).with_name("faulty.py")
 COMMON = ["--task=gru", "--seed=1", "--scale=study", "--accuracy-scale=smoke"]
-# what is planted, the options, and the word that has to come out
+# what is planted, the options, and the status that has to come out
 FAULTS = {
     "burn": ("5 % of extra work inside each step", ["--phase=infer", "--metric=step"], "REGRESSED"),
     "hoard": ("twice the memory", ["--phase=infer", "--metric=host-memory"], "REGRESSED"),
     "forget": ("three points of accuracy less", ["--phase=train", "--metric=accuracy"], "REGRESSED"),
     "import": ("a framework that does not import", ["--phase=infer", "--metric=step"], "BROKEN"),
-    "hang": ("a step that never ends", ["--phase=infer", "--metric=step", "--patience=10"], "BROKEN"),
+    "hang": ("a step that never ends", ["--phase=infer", "--metric=step", "--worker-timeout=10"], "BROKEN"),
     "none": ("nothing", ["--phase=infer", "--metric=step,host-memory"], "PASS"),
 }
 TOML = """
@@ -28,7 +28,7 @@ command = {command}
 
 
 def found(*, only_read: bool) -> dict[str, dict]:
-    """Of each fault the word, a sentence and how long it took; kept beside the pools."""
+    """Of each fault the status, a message and how long it took; kept beside the pools."""
     path = FOLDER / "live.json"
     known = json.loads(path.read_text()) if path.exists() else {}
     for fault in FAULTS:
@@ -60,9 +60,9 @@ def gated(fault: str) -> dict:
     start = time.monotonic()
     subprocess.run(asked, env={**os.environ, "STELE_ENVIRONMENTS": str(rows)}, check=False)
     facts = json.loads(report.read_text())
-    worst = min(facts["verdicts"], key=lambda one: one["word"] != facts["word"])
+    worst = min(facts["verdicts"], key=lambda one: one["status"] != facts["status"])
     return {
-        "word": facts["word"],
-        "sentence": worst["sentence"].splitlines()[0],
+        "status": facts["status"],
+        "message": worst["message"].splitlines()[0],
         "seconds": round(time.monotonic() - start),
     }

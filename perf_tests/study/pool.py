@@ -18,7 +18,7 @@ FOLDER = Path(".stele/study")
 CONDITIONS = ("quiet", "busy")
 # launches that take a second or two, so that a thousand of them are done in half an hour
 CELLS = (("onnxruntime", "gru"), ("onnxruntime", "cnn"), ("openvino", "gru"), ("jax", "gru"))
-ARMS = ("old", "again")
+ARMS = ("old", "control")
 SCALE = "study"
 BUSY = "while True: pass"
 

@@ -83,13 +83,13 @@ def gate(tool: str, cells: dict[str, Differences], count: int, place) -> dict[Ke
     words, used = [], []
     for start, draw in windows(shortest(cells), count):
         found = judgement.judge(series(cells, start, count, draw, slow, slowdown))[f"{slow} step"]
-        words.append(found.word)
+        words.append(found.status)
         pairs = found.pairs + (SCREEN if found.pairs > SCREEN else 0)
         used.append(2 * CONTROLLED * pairs)
     mean = float(numpy.mean(used))
     return {
-        Key(f"{tool}: {word}", *place): Rate(words.count(word), len(words), mean)
-        for word in ("REGRESSED", "PASS", "INCONCLUSIVE")
+        Key(f"{tool}: {status}", *place): Rate(words.count(status), len(words), mean)
+        for status in ("REGRESSED", "PASS", "INCONCLUSIVE")
     }
 
 
@@ -114,7 +114,7 @@ def whole(cells: dict[str, Differences], condition: str) -> dict[Key, Rate]:
     alarms = 0
     for start, draw in windows(shortest(cells), PAIRS, seed=1):
         found = judgement.judge(series(cells, start, PAIRS, draw, "", 0.0))
-        alarms += any(one.word == "REGRESSED" for one in found.values())
+        alarms += any(one.status == "REGRESSED" for one in found.values())
     return {Key(f"{GATE}: whole", condition, "all", 0.0): Rate(alarms, WINDOWS, 0.0)}
 
 

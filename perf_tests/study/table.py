@@ -77,5 +77,5 @@ def planted(faults: dict[str, dict]) -> str:
     head, rows = ["planted", "expected", "verdict", "in words", "seconds"], []
     for fault, found in faults.items():
         what, _, expected = FAULTS[fault]
-        rows.append([what, expected, found["word"], found["sentence"], str(found["seconds"])])
+        rows.append([what, expected, found["status"], found["message"], str(found["seconds"])])
     return f"**Planted into PyTorch, live**\n\n{page.table(head, rows)}"

@@ -27,7 +27,7 @@ def releases(versions: dict[str, str | None]) -> str:
     return ", ".join(f"{name} {number}" for name, number in versions.items() if number)
 
 
-def word(value: Any) -> str:
+def or_none(value: Any) -> str:
     return "none" if value is None else str(value)
 
 

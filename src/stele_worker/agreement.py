@@ -10,7 +10,7 @@ infer    unequal     parameters that read back otherwise than they were loaded: 
 train    unequal     as above
          loss        of the first step
          gradients   {parameter: sketch}
-         moves       how far every parameter has moved: {"1": {parameter: sketch}, "10": ...}, after so many steps
+         updates       how far every parameter has moved: {"1": {parameter: sketch}, "10": ...}, after so many steps
          losses      of each step
 repeat   losses      with dropout, from the framework's seed
          digest      of all parameters after those steps
@@ -83,12 +83,12 @@ def training(framework, recipe, task, weights, x, y):
     }
     net = recipe.load(recipe.network(task), weights)
     step = recipe.training_step(net, task)
-    moves, losses = {}, []
+    updates, losses = {}, []
     for count in range(1, STEPS[task.name] + 1):
         losses.append(stepped(framework, step, x, y))
         if count in SHOWN:
-            moves[str(count)] = moved(parameters(framework, recipe, net), weights, gradients)
-    return dict(numbers, moves=moves, losses=losses)
+            updates[str(count)] = updates_since(parameters(framework, recipe, net), weights, gradients)
+    return dict(numbers, updates=updates, losses=losses)
 
 
 def repeat(framework, recipe, task, weights, x, y):
@@ -145,7 +145,7 @@ def unequal(stored, weights):
     return found
 
 
-def moved(stored, weights, gradients):
+def updates_since(stored, weights, gradients):
     """How far each parameter that has a gradient is from where it started: {parameter: sketch}."""
     return {name: sketch(numpy.asarray(stored[name], numpy.float64) - weights[name]) for name in gradients}
 

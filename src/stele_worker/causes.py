@@ -17,7 +17,7 @@ class Cause(NamedTuple):
 
     tasks: Tuple[str, ...]
     phase: str  # the first in which it shows
-    sentence: str
+    message: str
     plant: Callable
 
 

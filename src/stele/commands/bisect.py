@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from stele import environments, files
+from stele import environments, files, schema
 from stele.commands import options
 from stele.commands.gate import make
 from stele.commands.options import say
@@ -42,7 +42,7 @@ def add(commands: Any) -> None:
     command.add_argument("--pins", action="store_true", help="bisect over every package that differs")
     command.add_argument("--scale", choices=("gate", "study"), default="gate", help="default: %(default)s")
     command.add_argument("--seed", type=int, default=0, help="of the orders; default: %(default)s")
-    command.add_argument("--patience", type=float, default=trial.PATIENCE, help="default: %(default)s s")
+    command.add_argument("--worker-timeout", type=float, default=trial.TIMEOUT, help="default: %(default)s s")
     command.add_argument("--json", type=Path, metavar="FILE")
     command.set_defaults(command=bisect)
 
@@ -63,7 +63,7 @@ def bisect(arguments: argparse.Namespace) -> int:
     whole = ask(arguments, rows, search.candidates[-1], margin=None, budget=left() / steps)
     told = [whole]
     print(line(whole))
-    if whole.word != BAD or whole.ratio is None:
+    if whole.status != BAD or whole.ratio is None:
         print(f"There is nothing to search for: {search.candidates[-1]} was not found to be worse.")
         return finished(arguments, told, [])
     while (name := search.next()) is not None and left() > 0:
@@ -71,14 +71,14 @@ def bisect(arguments: argparse.Namespace) -> int:
         ahead = threading.Thread(target=build, args=([rows[one] for one in search.ahead()],), daemon=True)
         ahead.start()
         answer = ask(arguments, rows, name, margin=math.sqrt(whole.ratio) - 1, budget=left() / steps)
-        search.tell(name, answer.word)
+        search.tell(name, answer.status)
         told.append(answer)
         print(line(answer), flush=True)
     return finished(arguments, told, search.suspects if search.next() is None else [])
 
 
 def line(answer: Answer) -> str:
-    return f"{answer.word:5} {answer.name}: {answer.sentence}"
+    return f"{answer.status:5} {answer.name}: {answer.message}"
 
 
 def finished(arguments: argparse.Namespace, told: Sequence[Answer], suspects: Sequence[str]) -> int:
@@ -87,11 +87,11 @@ def finished(arguments: argparse.Namespace, told: Sequence[Answer], suspects: Se
         print(f"\n{suspects[0]} did it.")
     elif suspects:
         print(f"\nOne of these did it, and which cannot be told: {', '.join(suspects)}")
-    elif told[0].word == BAD:
+    elif told[0].status == BAD:
         print("\nThe time was up: raise --budget.")
     if arguments.json:
         facts = {"suspects": list(suspects), "steps": [answer._asdict() for answer in told]}
-        files.write_text(arguments.json, json.dumps(facts, indent=1) + "\n")
+        files.write_text(arguments.json, json.dumps(schema.stamped(facts), indent=1) + "\n")
     return 0 if len(suspects) == 1 else 3
 
 
@@ -112,7 +112,7 @@ def ask(
     margin: float | None,
     budget: float,
 ) -> Answer:
-    """The gate's word on one candidate beside the good one; ``margin`` as in ``judged``."""
+    """The gate's status on one candidate beside the good one; ``margin`` as in ``judged``."""
     good = rows[next(iter(rows))]
     try:
         make(good)
@@ -145,5 +145,5 @@ def asked(
         parity=False,
         accuracy=False,
         scale=arguments.scale,
-        patience=arguments.patience,
+        timeout=arguments.worker_timeout,
     )

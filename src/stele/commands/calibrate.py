@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy
 
-from stele import environments, files
+from stele import environments, files, schema
 from stele.commands import options
 from stele.commands.gate import make
 from stele.commands.options import say
@@ -26,7 +26,7 @@ from stele.measuring.settings import DEVICES, PRECISIONS, Settings
 
 FOLDER = Path(".stele/calibrations")
 FEWEST = 6  # pairs of a cell
-ARMS = ("old", "again")
+ARMS = ("old", "control")
 MINUTES = 5.0  # in which a slow-down is to be found
 
 
@@ -43,14 +43,14 @@ def add(commands: Any) -> None:
 
 
 def calibrate(arguments: argparse.Namespace) -> int:
-    """Print a few sentences. Returns 0."""
+    """Print a few messages. Returns 0."""
     subject = asked(arguments)
     kept = record.new(FOLDER / f"{datetime.now():%Y%m%d-%H%M%S}.jsonl", trial.header(subject))
     say(f"the record: {kept.path}")
     launches = measured(subject, kept)
     found = {str(cell): seen(entries) for cell, entries in launches.items()}
     for cell, one in found.items():
-        print(*calibration.sentences(cell, one, minutes=MINUTES), sep="\n  ")
+        print(*calibration.messages(cell, one, minutes=MINUTES), sep="\n  ")
     conditions = [Conditions(**entry["conditions"]) for entries in launches.values() for entry in entries]
     told = list(advice(machine.facts(), conditions, subject.settings))
     print(*(told or ["Nothing about this machine asks to be changed."]), sep="\n")
@@ -99,8 +99,7 @@ def seen(entries: list[record.Entry]) -> Sight:
 
 
 def write(path: Path, kept: Record, found: dict[str, Sight], told: list[str]) -> None:
-    facts = {
-        **kept.header,
+    facts = schema.stamped(kept.header) | {
         "cells": {cell: one._asdict() for cell, one in found.items()},
         "advice": told,
     }

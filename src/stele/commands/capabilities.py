@@ -1,4 +1,4 @@
-"""``stele capabilities``: what each framework can do beyond the Tasks, every word of it checked."""
+"""``stele capabilities``: what each framework can do beyond the Tasks, every status of it checked."""
 
 import argparse
 import json
@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from stele import environments, files
+from stele import environments, files, schema
 from stele.measuring.settings import Settings
 from stele.parity import capabilities
 from stele.report import page
@@ -35,10 +35,10 @@ def ask(arguments: argparse.Namespace) -> int:
         facts = {
             row.name: {name: answer._asdict() for name, answer in of.items()} for row, of in found.items()
         }
-        files.write_text(arguments.json, json.dumps(facts, indent=1) + "\n")
+        files.write_text(arguments.json, json.dumps(schema.stamped({"environments": facts}), indent=1) + "\n")
     if arguments.write:
         page.fill(arguments.write, parity_page.capabilities(found))
-    return int(any(answer.word in ("wrong", "failed") for of in found.values() for answer in of.values()))
+    return int(any(answer.status in ("wrong", "failed") for of in found.values() for answer in of.values()))
 
 
 def say(line: str) -> None:

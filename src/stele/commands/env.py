@@ -8,7 +8,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from stele import environments
+from stele import environments, schema
 from stele.environments import Environment, builds, installer, libraries
 from stele.errors import SteleError
 from stele.text import aligned
@@ -62,14 +62,18 @@ def show(arguments: argparse.Namespace) -> int:
     for row in environments.rows().values():
         state = environments.state(row)
         facts.append({"name": row.name, "framework": row.framework, **state._asdict()})
-    print(json.dumps(facts, indent=1) if arguments.json else "\n".join(lines(facts)))
+    print(
+        json.dumps(schema.stamped({"environments": facts}), indent=1)
+        if arguments.json
+        else "\n".join(lines(facts))
+    )
     return 0
 
 
 def lines(facts: Sequence[dict[str, str | None]]) -> list[str]:
     """A line for each environment: name, release, state, and what to do."""
     return aligned(
-        [[fact[column] or "" for column in ("name", "version", "word", "reason")] for fact in facts]
+        [[fact[column] or "" for column in ("name", "version", "status", "reason")] for fact in facts]
     )
 
 

@@ -55,7 +55,7 @@ def add(commands: Any) -> None:
         "--accuracy-scale", choices=tasks.SCALES, default="quick", help="of what is trained: %(default)s"
     )
     command.add_argument("--seed", type=int, default=0, help="of the orders; default: %(default)s")
-    command.add_argument("--patience", type=float, default=trial.PATIENCE, help="default: %(default)s s")
+    command.add_argument("--worker-timeout", type=float, default=trial.TIMEOUT, help="default: %(default)s s")
     command.add_argument(
         "--resume",
         nargs="?",
@@ -81,7 +81,7 @@ def gate(arguments: argparse.Namespace) -> int:
     verdicts = unusable or judged(subject, kept)
     print("\n".join(pages.lines(subject, verdicts)))
     write(arguments, subject, kept, verdicts)
-    return STATUS[pages.word(verdicts)]
+    return STATUS[pages.status(verdicts)]
 
 
 def judged(subject: Trial, kept: Record) -> list[Verdict]:
@@ -89,7 +89,7 @@ def judged(subject: Trial, kept: Record) -> list[Verdict]:
     verdicts = list(correctness.absent(subject))
     if subject.parity:
         verdicts += correctness.agreement(subject, kept, say)
-    broken = {verdict.task for verdict in verdicts if verdict.metric == "parity" and verdict.word != "PASS"}
+    broken = {verdict.task for verdict in verdicts if verdict.metric == "parity" and verdict.status != "PASS"}
     cells = [cell for cell in subject.present() if cell.task not in broken]
     if subject.accuracy and subject.metrics:
         timing.timing(subject, kept, cells, say, share=BEFORE_ACCURACY)
@@ -126,7 +126,7 @@ def asked(arguments: argparse.Namespace) -> Trial:
         accuracy="accuracy" in wanted,
         scale=arguments.scale,
         training=arguments.accuracy_scale,
-        patience=arguments.patience,
+        timeout=arguments.worker_timeout,
     )
 
 
@@ -146,11 +146,11 @@ def metrics(texts: list[str]) -> list[Metric]:
 def make(row: Environment) -> None:
     """Build an arm, if it was not. Raises SteleError if it cannot be."""
     state = environments.state(row)
-    if state.word != "ready" and row.lock is not None:
+    if state.status != "ready" and row.lock is not None:
         say(f"building {row.name} …")
         builds.make(row)
-    elif state.word != "ready":
-        raise SteleError(f"'{row.name}' is {state.word}: {state.reason}")
+    elif state.status != "ready":
+        raise SteleError(f"'{row.name}' is {state.status}: {state.reason}")
 
 
 def broken(row: Environment) -> list[Verdict]:

@@ -47,7 +47,7 @@ def nightly(arguments: argparse.Namespace) -> int:
     files.write_text(arguments.report, pages.markdown(found, new))
     risen = [rise for rise in found if rise.release in new]
     for rise in risen:
-        print(rise.sentence)
+        print(rise.message)
     print(
         f"{len(new)} releases measured, {len(risen)} steps. The site: {arguments.site}; the report: {arguments.report}"
     )

@@ -7,13 +7,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from stele import environments, files
+from stele import environments, files, schema
 from stele.environments import Environment
 from stele.errors import SteleError
 from stele.measuring import measure, worker
 from stele.measuring.settings import DEVICES, PRECISIONS, Settings
 from stele.parity import examination, golden_numbers, ladder
-from stele.parity.ladder import Ascent, Finding
+from stele.parity.ladder import Finding, LadderResult
 from stele.report import page
 from stele.report import parity as parity_page
 from stele_worker import tasks
@@ -66,18 +66,20 @@ def climb(arguments: argparse.Namespace) -> int:
             f"--seeds {arguments.seeds}: fewer than {FEWEST_SEEDS} seeds say nothing about an accuracy."
         )
     settings = Settings(device=arguments.device, precision=arguments.precision, threads=1)
-    found: dict[Cell, Ascent] = {}
+    found: dict[Cell, LadderResult] = {}
     for row, task in cells(arguments, settings):
-        found[row, task] = ascent = examination.climb(row, task, settings)
+        found[row, task] = result = examination.run_ladder(row, task, settings)
         if arguments.seeds and "train" in examination.phases(row, task, settings):
             more = settings, arguments.runs
-            ascent.findings.append(examination.learning(row, task, arguments.scale, arguments.seeds, *more))
-        print(parity_page.climbed(row.name, task, ascent.findings), flush=True)
+            result.findings.append(
+                examination.accuracy_rung(row, task, arguments.scale, arguments.seeds, *more)
+            )
+        print(parity_page.climbed(row.name, task, result.findings), flush=True)
         keep(arguments, found, settings)
-    return int(any(ladder.broken(ascent.findings) for ascent in found.values()))
+    return int(any(ladder.first_difference(result.findings) for result in found.values()))
 
 
-def keep(arguments: argparse.Namespace, found: dict[Cell, Ascent], settings: Settings) -> None:
+def keep(arguments: argparse.Namespace, found: dict[Cell, LadderResult], settings: Settings) -> None:
     """Write what is known by now to where it was asked for: nothing is lost if it ends here."""
     if arguments.json:
         files.write_text(arguments.json, json.dumps(facts(found, settings), indent=1) + "\n")
@@ -87,36 +89,36 @@ def keep(arguments: argparse.Namespace, found: dict[Cell, Ascent], settings: Set
 
 def merge(arguments: argparse.Namespace) -> int:
     """Returns 1 if a recipe breaks, as ``climb`` does."""
-    found: dict[Cell, Ascent] = {}
+    found: dict[Cell, LadderResult] = {}
     settings: set[Settings] = set()
     for path in arguments.merge:
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = schema.ladder_file(json.loads(path.read_text(encoding="utf-8")))
             settings.add(Settings(**content["settings"]))
-            for cell, ascent in map(remembered, content["recipes"]):
-                found[cell] = renewed(found.get(cell, ascent), ascent)
+            for cell, result in map(remembered, content["recipes"]):
+                found[cell] = renewed(found.get(cell, result), result)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise SteleError(f"{path} is not what --json wrote: {error!r}.") from None
     if len(settings) > 1:
         raise SteleError("What is merged was climbed under different settings: merge what belongs together.")
-    for (row, task), ascent in found.items():
-        print(parity_page.climbed(row.name, task, ascent.findings))
+    for (row, task), result in found.items():
+        print(parity_page.climbed(row.name, task, result.findings))
     keep(arguments, found, *settings)
-    return int(any(ladder.broken(ascent.findings) for ascent in found.values()))
+    return int(any(ladder.first_difference(result.findings) for result in found.values()))
 
 
-def remembered(recipe: dict[str, Any]) -> tuple[Cell, Ascent]:
+def remembered(recipe: dict[str, Any]) -> tuple[Cell, LadderResult]:
     """A recipe of ``facts``."""
     rungs = [{name: rung[name] for name in Finding._fields} for rung in recipe["rungs"]]
-    ascent = Ascent([Finding(**rung) for rung in rungs], recipe["versions"], recipe["day"])
-    return (environments.load(recipe["framework"]), recipe["task"]), ascent
+    result = LadderResult([Finding(**rung) for rung in rungs], recipe["versions"], recipe["day"])
+    return (environments.load(recipe["framework"]), recipe["task"]), result
 
 
-def renewed(earlier: Ascent, later: Ascent) -> Ascent:
+def renewed(earlier: LadderResult, later: LadderResult) -> LadderResult:
     """The later one; where it holds and tells nothing of accuracy, for which hours go by, with that of the earlier one,
     if it is of the same releases."""
     known = any(finding.title == "accuracy" for finding in later.findings)
-    if known or ladder.broken(later.findings) or earlier.versions != later.versions:
+    if known or ladder.first_difference(later.findings) or earlier.versions != later.versions:
         return later
     learned = [finding for finding in earlier.findings if finding.title == "accuracy"]
     return later._replace(findings=later.findings + learned)
@@ -129,20 +131,22 @@ def cells(arguments: argparse.Namespace, settings: Settings) -> Iterator[Cell]:
         yield from ((row, task) for row in rows if examination.phases(row, task, settings))
 
 
-def facts(found: dict[Cell, Ascent], settings: Settings) -> dict[str, Any]:
+def facts(found: dict[Cell, LadderResult], settings: Settings) -> dict[str, Any]:
     """Every rung of every recipe, as JSON has it."""
     recipes = [
         {
             "framework": row.name,
-            "versions": ascent.versions,
-            "day": ascent.day,
+            "versions": result.versions,
+            "day": result.day,
             "task": task,
-            "reached": ladder.reached(ascent.findings),
-            "rungs": [{**finding._asdict(), "title": finding.title} for finding in ascent.findings],
+            "reached": ladder.highest_rung(result.findings),
+            "rungs": [{**finding._asdict(), "title": finding.title} for finding in result.findings],
         }
-        for (row, task), ascent in found.items()
+        for (row, task), result in found.items()
     ]
-    return {"settings": asdict(settings), "epsilon": ladder.EPSILON[settings.precision], "recipes": recipes}
+    return schema.stamped(
+        {"settings": asdict(settings), "epsilon": ladder.EPSILON[settings.precision], "recipes": recipes}
+    )
 
 
 def rebase(arguments: argparse.Namespace) -> int:
@@ -151,6 +155,6 @@ def rebase(arguments: argparse.Namespace) -> int:
         for form in (None, *tasks.forms(task)):
             with worker.live(environments.ORACLE, settings) as live:
                 measure.configure(live, settings)
-                numbers = examination.ask(live, task, form, ("infer", "train"))
+                numbers = examination.parity_answers(live, task, form, ("infer", "train"))
             print(golden_numbers.save(task, form, {**numbers, "norms": golden_numbers.norms(task, form)}))
     return 0

@@ -9,6 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from stele import schema
 from stele.commands import options
 from stele.commands.options import say
 from stele.environments import Environment
@@ -186,5 +187,5 @@ def installed(arguments: argparse.Namespace) -> int:
                     say(f"{tag}, {cell}: {one.complaint}")
                 for metric, value in one.numbers.items():
                     found.setdefault(metric, {})[f"{cell} {mode}"] = value
-    print(json.dumps(found))
+    print(json.dumps(schema.stamped({"numbers": found})))
     return 0 if found else 1

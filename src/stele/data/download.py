@@ -15,7 +15,7 @@ from typing import Any
 
 from stele.data.errors import DataUnavailable
 
-PATIENCE = 6.0  # seconds until a server has answered, name look-up included
+TIMEOUT = 6.0  # seconds until a server has answered, name look-up included
 SILENCE = 30.0  # seconds without a byte until a download counts as cut
 LARGEST = 2**30  # bytes
 CHUNK = 2**18  # bytes
@@ -107,9 +107,9 @@ def _answer(url: str, have: int) -> Any:
 
     threading.Thread(target=ask, daemon=True).start()
     try:
-        answer = box.get(timeout=PATIENCE)
+        answer = box.get(timeout=TIMEOUT)
     except queue.Empty:
-        raise urllib.error.URLError(f"no answer within {PATIENCE:g} s") from None
+        raise urllib.error.URLError(f"no answer within {TIMEOUT:g} s") from None
     if isinstance(answer, Exception):
         raise answer
     return answer

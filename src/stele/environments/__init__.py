@@ -72,17 +72,17 @@ def ready(wanted: Iterable[str] | None = None) -> list[Environment]:
     found = []
     for row in map(load, listed or names()):
         seen = state(row)
-        if seen.word == "ready":
+        if seen.status == "ready":
             found.append(row)
         elif listed:
-            raise SteleError(f"'{row.name}' is {seen.word}: {seen.reason}")
+            raise SteleError(f"'{row.name}' is {seen.status}: {seen.reason}")
     if not found:
         raise SteleError("No framework is ready here. What there is, and how to get it: stele env list")
     return found
 
 
 def unknown(kind: str, value: str, known: Iterable[str]) -> str:
-    """The sentence for a name that is none of the known ones."""
+    """The message for a name that is none of the known ones."""
     known = list(known)
     near = difflib.get_close_matches(value, known, n=1)
     hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(known)}."

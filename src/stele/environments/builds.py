@@ -22,7 +22,7 @@ from stele.environments import installer, libraries
 from stele.environments.description import MODULE, Environment
 from stele.errors import SteleError
 
-PATIENCE = 300.0  # seconds for an import; Theano's first compiles
+TIMEOUT = 300.0  # seconds for an import; Theano's first compiles
 
 
 def room() -> Path:
@@ -127,10 +127,10 @@ def see_imports(environment: Environment, building: Path) -> None:
     command = [str(building / "bin" / "python"), "-c", code]
     surroundings = libraries.clean(placed(environment, building))
     try:
-        done = subprocess.run(command, env=surroundings, capture_output=True, text=True, timeout=PATIENCE)
+        done = subprocess.run(command, env=surroundings, capture_output=True, text=True, timeout=TIMEOUT)
     except subprocess.TimeoutExpired:
         raise SteleError(
-            f"'{environment.name}' was installed, but its import took over {PATIENCE:g} s."
+            f"'{environment.name}' was installed, but its import took over {TIMEOUT:g} s."
         ) from None
     if done.returncode:
         last = "\n    ".join(done.stderr.strip().splitlines()[-installer.LINES :])

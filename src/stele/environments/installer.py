@@ -1,4 +1,4 @@
-"""uv: finds interpreters, resolves requirements, installs. Every way in which it fails is a sentence here."""
+"""uv: finds interpreters, resolves requirements, installs. Every way in which it fails is a message here."""
 
 import os
 import re
@@ -36,12 +36,12 @@ class Unsolvable(SteleError):
 
 
 def uv(*arguments: str | Path, purpose: str, text: str | None = None) -> str:
-    """Run uv and return what it prints. Raises SteleError: ``purpose``, the sentence, and uv's own words."""
+    """Run uv and return what it prints. Raises SteleError: ``purpose``, the message, and uv's own words."""
     done = start(*arguments, text=text)
     if done.returncode:
         offline = "network" in done.stderr.lower()  # then there is no solution today
         kind = Unsolvable if UNSOLVABLE in done.stderr and not offline else SteleError
-        raise kind(f"{purpose}: {sentence(done.stderr)}")
+        raise kind(f"{purpose}: {message(done.stderr)}")
     return done.stdout
 
 
@@ -53,7 +53,7 @@ def start(*arguments: str | Path, text: str | None = None) -> subprocess.Complet
     return subprocess.run(command, input=text, capture_output=True, text=True, env=variables, check=False)
 
 
-def sentence(words: str) -> str:
+def message(words: str) -> str:
     """What uv's words mean, and the words."""
     meaning = next((meaning for sign, meaning in FAILURES if sign.lower() in words.lower()), "it failed")
     own = "".join(f"\n    {line}" for line in words.strip().splitlines()[-LINES:])
@@ -88,7 +88,7 @@ def interpreter(versions: str) -> Path | None:
 
 
 def absence(name: str, versions: str) -> str:
-    """The sentence for an interpreter that is nowhere."""
+    """The message for an interpreter that is nowhere."""
     number = versions.strip("=<>~.* ").split(",")[0]
     return (
         f"no interpreter for '{name}': Python {versions} was found neither on PATH nor in pyenv nor in uv's store. "

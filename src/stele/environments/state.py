@@ -13,9 +13,9 @@ from stele.environments.description import Environment
 
 
 class State(NamedTuple):
-    """One word (ready, missing or broken), the release, installed or pinned, and a sentence: why, and what to type."""
+    """One status (ready, missing or broken), the release, installed or pinned, and a message: why, and what to type."""
 
-    word: str
+    status: str
     version: str | None
     reason: str = ""
 

@@ -15,7 +15,7 @@ SIBLINGS = "/sys/devices/system/cpu/smt/active"
 
 
 def advice(facts: dict[str, Any], conditions: Sequence[Conditions], settings: Settings) -> Iterator[str]:
-    """A sentence for each thing that could be better; none where all is well."""
+    """A message for each thing that could be better; none where all is well."""
     yield from neighbours(conditions)
     yield from clocks(facts)
     if settings.threads > 1:
@@ -29,7 +29,7 @@ def advice(facts: dict[str, Any], conditions: Sequence[Conditions], settings: Se
             "Transparent huge pages are off, and --malloc steady lives on them: "
             "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
         )
-    if any(one.gpu and one.unfit for one in conditions):
+    if any(one.gpu and one.excluded for one in conditions):
         yield "The GPU was throttled: cool it, or lock its clocks with nvidia-smi --lock-gpu-clocks."
 
 

@@ -16,19 +16,19 @@ from typing import Any
 
 import numpy
 
-from stele import files, statistics
+from stele import files, schema, statistics
 from stele.environments.description import slug
 from stele.errors import SteleError
 from stele.gate import judgement
 from stele.gate.judgement import Judgement
 from stele.gate.metrics import METRICS, Metric
-from stele.gate.verdict import Verdict, sentence
+from stele.gate.verdict import Verdict, message
 from stele.measuring import machine
 from stele.measuring.run import Run
 
 FOLDER = Path("baselines")
 CANDIDATES = "candidates"
-FORMAT = 1
+FORMATS = (1,)  # of files from before the schema number
 FEWEST = judgement.SCREEN  # launches on either side
 UNKNOWN = "UNKNOWN"
 
@@ -65,7 +65,7 @@ def save(runs: Sequence[Run], folder: Path = FOLDER) -> Path:
     """Write launches of one test as a candidate, a line for each."""
     path = folder / machine.title(runs[0].machine) / CANDIDATES / place(runs[0])
     lines = ",\n".join(f"  {json.dumps(launch(run))}" for run in runs)
-    head = json.dumps({"format": FORMAT, **facts(runs)}, indent=1)[:-2]
+    head = json.dumps(schema.stamped(facts(runs)), indent=1)[:-2]
     files.write_text(path, f'{head},\n "launches": [\n{lines}\n ]\n}}\n')
     return path
 
@@ -107,9 +107,9 @@ def compare(runs: Sequence[Run], margins: dict[str, float], folder: Path = FOLDE
 def read(path: Path) -> dict[str, Any]:
     """Raises SteleError, naming the file, if it is no baseline."""
     try:
-        known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if known["format"] != FORMAT or not all(isinstance(one, dict) for one in known["launches"]):
-            raise ValueError(f"format {known['format']} is not {FORMAT}, or launches are none")
+        known = schema.unwrapped(json.loads(path.read_text(encoding="utf-8")), formats=FORMATS)
+        if not all(isinstance(one, dict) for one in known["launches"]):
+            raise ValueError("its launches are not JSON objects")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SteleError(f"{path} is no baseline: {error!r}. Restore it from version control.") from None
     return known
@@ -147,11 +147,11 @@ def logarithms(values: Sequence[float]) -> list[float]:
 def judged(run: Run, metric: Metric, old: list[float], new: list[float]) -> Verdict:
     shift, p = statistics.between(logarithms(old), logarithms(new)), statistics.higher(new, old)
     allowed = math.log1p(metric.margin)
-    word = "INCONCLUSIVE"
+    status = "INCONCLUSIVE"
     if p < judgement.LEVEL and shift.middle > allowed:
-        word = "REGRESSED"
+        status = "REGRESSED"
     elif not judgement.above(shift.high, allowed):
-        word = "PASS"
-    found = Judgement(word, judgement.ratio(shift), min(len(old), len(new)), p)
-    said = sentence(metric.name, found, metric.margin, stopped=False).replace("pairs", "launches")
-    return Verdict(run.task, run.phase, metric.name, word, said, found.ratio, found.pairs, p)
+        status = "PASS"
+    found = Judgement(status, judgement.ratio(shift), min(len(old), len(new)), p)
+    said = message(metric.name, found, metric.margin, stopped=False).replace("pairs", "launches")
+    return Verdict(run.task, run.phase, metric.name, status, said, found.ratio, found.pairs, p)

@@ -40,7 +40,7 @@ def sight(
     draw = numpy.random.RandomState(0)
 
     def rate(slowdown: float, count: int) -> float:
-        words = [told(found, slowdown, count, margin, draw).word for _ in range(TRIALS)]
+        words = [told(found, slowdown, count, margin, draw).status for _ in range(TRIALS)]
         return words.count("REGRESSED") / TRIALS
 
     enough = pairs >= SCREEN + LOOKS[0]
@@ -63,7 +63,7 @@ def told(
     return judgement.judge({"": Series(margin, list(drawn))})[""]
 
 
-def sentences(cell: str, found: Sight, *, minutes: float) -> list[str]:
+def messages(cell: str, found: Sight, *, minutes: float) -> list[str]:
     """What it means, for people."""
     said = [
         f"{cell}: the two of a pair differ by {found.spread:.1%}, steps within a launch by {found.within:.1%} "

@@ -26,7 +26,7 @@ class Conditions(NamedTuple):
     gpu: dict[str, str] | None
 
     @property
-    def unfit(self) -> str | None:
+    def excluded(self) -> str | None:
         """Why a launch does not count, whatever it measured; None if it does."""
         if self.steal is not None and self.steal > MOST_STEAL and self.seconds > SHORTEST:
             return f"the hypervisor took {self.steal:.0%} of the processors"

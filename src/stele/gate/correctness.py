@@ -31,26 +31,26 @@ def agreement(trial: Trial, record: Record, say: Say) -> Iterator[Verdict]:
     """The rung that NEW reaches, beside OLD's, for each task."""
     for task in dict.fromkeys(cell.task for cell in trial.present()):
         old, new = [climbed(trial, record, task, arm, say) for arm in ("old", "new")]
-        before, after = ladder.broken(old), ladder.broken(new)
+        before, after = ladder.first_difference(old), ladder.first_difference(new)
         if after is None:
-            said = f"all rungs hold, up to {ladder.reached(new)}"
+            said = f"all rungs hold, up to {ladder.highest_rung(new)}"
             yield Verdict(task, "all", "parity", "PASS", said)
         elif before is None or after.rung < before.rung:
-            yield Verdict(task, "all", "parity", "BROKEN", f"NEW is {ladder.sentence(after)}")
+            yield Verdict(task, "all", "parity", "BROKEN", f"NEW is {ladder.message(after)}")
         else:
-            said = f"OLD is {ladder.sentence(before)}; NEW is {ladder.sentence(after)}"
+            said = f"OLD is {ladder.message(before)}; NEW is {ladder.message(after)}"
             yield Verdict(task, "all", "parity", "INCONCLUSIVE", said)
 
 
 def climbed(trial: Trial, record: Record, task: str, arm: str, say: Say) -> list[Finding]:
     def climb() -> list[Finding]:
-        return examination.climb(trial.arm(arm), task, trial.settings, patience=trial.patience).findings
+        return examination.run_ladder(trial.arm(arm), task, trial.settings, timeout=trial.timeout).findings
 
     def launch() -> Entry:
         say(f"parity of {task}, {arm}")
         watch = Watch(trial.settings)
         findings = climb()
-        if len(findings) == 1 and findings[0].word == "breaks":  # its worker failed: once may be chance
+        if len(findings) == 1 and findings[0].status == "differs":  # its worker failed: once may be chance
             findings = climb()
         told = [finding._asdict() for finding in findings]
         return {"findings": told, "took": watch.conditions().seconds}
@@ -70,13 +70,13 @@ def accuracy(trial: Trial, record: Record, cell: Cell, say: Say) -> Verdict:
     lost: list[float] = []
     for seed in range(SEEDS[-1]):
         known = record.get("accuracy", cell.task, seed) is not None
-        decided = seed in SEEDS and told(cell, lost).word != "INCONCLUSIVE"
+        decided = seed in SEEDS and told(cell, lost).status != "INCONCLUSIVE"
         if decided or (trial.over(record) and not known):
             break
         entry = trained(trial, record, cell, seed, say)
         for arm, said in failed(entry).items():
-            word = "BROKEN" if arm == "new" else "INCONCLUSIVE"
-            return Verdict(*cell, "accuracy", word, f"{arm.upper()}: {said}")
+            status = "BROKEN" if arm == "new" else "INCONCLUSIVE"
+            return Verdict(*cell, "accuracy", status, f"{arm.upper()}: {said}")
         old, new = (Run.from_dict(entry["runs"][arm]).accuracy or 0.0 for arm in ARMS)
         lost.append(old - new)
     return told(cell, lost)

@@ -21,7 +21,7 @@ LEVEL = 0.01  # the chance that a gate calls anything slower, or anything faster
 SUSPICION = 0.2
 MANY = 1000  # pairs that nobody measures
 
-WORDS = ("BROKEN", "MISSING", "REGRESSED", "INCONCLUSIVE", "IMPROVED", "PASS")  # the worst first
+STATUSES = ("BROKEN", "MISSING", "REGRESSED", "INCONCLUSIVE", "IMPROVED", "PASS")  # the worst first
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Series:
 
 @dataclass(frozen=True)
 class Judgement:
-    """A word; the ratio new / old with its interval; from how many pairs, the test's p, and how many more it takes."""
+    """The status of a metric, with new / old and its interval, the number of pairs, p, and the pairs still needed."""
 
-    word: str
+    status: str
     ratio: Estimate | None = None
     pairs: int = 0
     p: float | None = None
@@ -77,7 +77,7 @@ def judge(series: Mapping[str, Series]) -> dict[str, Judgement]:
         for key in due:
             p = min(slower[key], faster[key])
             now = looked(series[key], look, worse=worse[key], better=better[key], p=p)
-            if found[key].word == "PASS" and now.word not in ("PASS", "IMPROVED"):
+            if found[key].status == "PASS" and now.status not in ("PASS", "IMPROVED"):
                 now = replace(found[key], open=False)  # what has passed stands
             found[key] = now
     return found
@@ -142,6 +142,6 @@ def ratio(shift: Estimate) -> Estimate:
 
 
 def whole(words: Sequence[str]) -> str:
-    """One word for all: the worst; PASS where all passed or improved."""
-    worst = min(words, key=WORDS.index, default="INCONCLUSIVE")
+    """One status for all: the worst; PASS where all passed or improved."""
+    worst = min(words, key=STATUSES.index, default="INCONCLUSIVE")
     return "PASS" if worst == "IMPROVED" else worst

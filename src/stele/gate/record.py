@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from stele import files
+from stele import files, schema
 from stele.errors import SteleError
 
-FORMAT = 2
+FORMATS = (2,)  # of files from before the schema number
 Entry = dict[str, Any]
 
 
@@ -57,7 +57,7 @@ class Record:
 
 def new(path: Path, header: dict[str, Any]) -> Record:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"format": FORMAT, **header}) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(schema.stamped(header)) + "\n", encoding="utf-8")
     return Record(path, header, [])
 
 
@@ -74,12 +74,15 @@ def resume(path: Path) -> Record:
         lines.pop()
         files.write_text(path, "".join(lines))
     found = [parsed(path, number, line) for number, line in enumerate(lines, 1)]
-    if not found or found[0].pop("format", None) != FORMAT:
-        raise SteleError(f"{path} is no record of a gate: its first line should say format {FORMAT}.")
-    if "machine" not in found[0] or not all("key" in entry and "took" in entry for entry in found[1:]):
-        raise SteleError(f"{path} holds lines that are no launches: restore it, or begin anew.")
-    # what failed may have failed for want of memory or patience
-    return Record(path, found[0], [entry for entry in found[1:] if entry.get("runs", ...) is not None])
+    try:
+        header = schema.unwrapped(found[0] if found else {}, formats=FORMATS)
+    except ValueError as error:
+        raise SteleError(f"{path} is not a gate's record: {error}.") from None
+    if "machine" not in header or not all("key" in entry and "took" in entry for entry in found[1:]):
+        raise SteleError(f"{path} contains lines that are not launches. Restore it, or run without --resume.")
+    # a launch that failed may succeed now: it may have run out of memory or time
+    entries = [schema.gate_entry(entry) for entry in found[1:] if entry.get("runs", ...) is not None]
+    return Record(path, header, entries)
 
 
 def parsed(path: Path, number: int, line: str) -> Entry:

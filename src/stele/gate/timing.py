@@ -29,12 +29,12 @@ Say = Callable[[str], object]
 
 
 class Pair(NamedTuple):
-    """The launches of one cell in one pass, each by arm: "old", "new", and of the control "again"."""
+    """The launches of one cell in one pass, each by arm: "old", "new", and of the control "control"."""
 
     runs: dict[str, Run]
     failures: dict[str, str]
-    stumbles: dict[str, str]  # attempts that failed
-    unfit: str | None  # why it does not count: a rule on conditions, never on what was measured
+    retries: dict[str, str]  # attempts that failed
+    excluded: str | None  # why it does not count: a rule on conditions, never on what was measured
 
 
 class Probe(NamedTuple):
@@ -113,7 +113,7 @@ def pair(
     controlled: bool,
 ) -> Pair:
     """One launch of each arm, in an order drawn at random."""
-    arms = ["old", "new", *(["again"] if controlled else [])]
+    arms = ["old", "new", *(["control"] if controlled else [])]
     draw.shuffle(arms)
 
     def launch() -> Entry:
@@ -123,7 +123,7 @@ def pair(
     runs = {arm: Run.from_dict(run) for arm, run in (entry["runs"] or {}).items()}
     for arm, run in runs.items():
         record.refuse_another_release(arm, run.versions)
-    return Pair(runs, failed(entry), last(entry), Conditions(**entry["conditions"]).unfit)
+    return Pair(runs, failed(entry), last(entry), Conditions(**entry["conditions"]).excluded)
 
 
 def wanting(pairs: Pairs) -> list[Probe]:
@@ -151,7 +151,7 @@ def series(pairs: Pairs) -> dict[str, Series]:
     """Of each cell and metric, ``cnn train step``, the differences of the pairs that count."""
     found = {}
     for probe, launches in pairs.items():
-        fit = [pair for pair in launches if pair.unfit is None]
+        fit = [pair for pair in launches if pair.excluded is None]
         for metric in probe.metrics:
             values = differences(metric, fit, "new")
             if values or not fit:
@@ -172,8 +172,8 @@ def judged(trial: Trial, pairs: Pairs, *, stopped: bool) -> list[Verdict]:
         task, phase, metric = key.split(" ")
         verdicts.append(of_judgement(Cell(task, phase), metric, found, margins[metric], stopped=stopped))
     machine = of_control(pairs)
-    if DIFFERS in [verdict.sentence for verdict in machine]:
-        verdicts = [verdict._replace(word="INCONCLUSIVE") for verdict in verdicts]
+    if DIFFERS in [verdict.message for verdict in machine]:
+        verdicts = [verdict._replace(status="INCONCLUSIVE") for verdict in verdicts]
     launches: dict[Cell, list[Pair]] = {}
     for probe, of_probe in pairs.items():
         launches.setdefault(probe.cell, []).extend(of_probe)
@@ -186,14 +186,14 @@ def judged(trial: Trial, pairs: Pairs, *, stopped: bool) -> list[Verdict]:
 def of_failures(cell: Cell, pairs: list[Pair]) -> Verdict | None:
     """What is to be said of launches that failed: twice running, or now and then in NEW alone."""
     said = next((pair.failures for pair in pairs if pair.failures), {})
-    old = said.get("old") or said.get("again")
+    old = said.get("old") or said.get("control")
     if old:
         return Verdict(*cell, "all", "INCONCLUSIVE", f"OLD: {old}")
     if said:
         return Verdict(*cell, "all", "BROKEN", f"NEW: {said['new']}")
-    stumbles = [pair.stumbles["new"] for pair in pairs if "new" in pair.stumbles]
-    if len(stumbles) > 1 and not any("old" in pair.stumbles for pair in pairs):
-        told = f"NEW failed in {len(stumbles)} of {len(pairs)} launches at first, OLD in none: {stumbles[0]}"
+    retries = [pair.retries["new"] for pair in pairs if "new" in pair.retries]
+    if len(retries) > 1 and not any("old" in pair.retries for pair in pairs):
+        told = f"NEW failed in {len(retries)} of {len(pairs)} launches at first, OLD in none: {retries[0]}"
         return Verdict(*cell, "all", "BROKEN", told)
     return None
 
@@ -204,22 +204,22 @@ def of_control(pairs: Pairs) -> list[Verdict]:
     if own is None or own not in sound(pairs):
         return []
     found = controlled(pairs[own])
-    word = "PASS" if found.word == "PASS" else "INCONCLUSIVE"
-    said = {"PASS": "OLD is as fast as OLD", "INCONCLUSIVE": UNTOLD}.get(found.word, DIFFERS)
-    return [Verdict(*own.cell, "control", word, said, found.ratio, found.pairs)]
+    status = "PASS" if found.status == "PASS" else "INCONCLUSIVE"
+    said = {"PASS": "OLD is as fast as OLD", "INCONCLUSIVE": UNTOLD}.get(found.status, DIFFERS)
+    return [Verdict(*own.cell, "control", status, said, found.ratio, found.pairs)]
 
 
 def controlled(pairs: list[Pair]) -> Judgement:
     """What is found of OLD beside OLD."""
-    values = differences(STEP, [pair for pair in pairs if pair.unfit is None], "again")
+    values = differences(STEP, [pair for pair in pairs if pair.excluded is None], "control")
     return judgement.judge({"": Series(STEP.margin, values)})[""]
 
 
 def progress(trial: Trial, record: Record, pairs: Pairs, number: int) -> str:
     """``pass 6: 12 of 20 decided, 11 PASS, 1 REGRESSED; 3.0 min gone, at most 17.0 left``"""
     found = judgement.judge(series(sound(pairs))).values()
-    words = [one.word for one in found if not one.open]
-    told = "".join(f", {words.count(word)} {word}" for word in judgement.WORDS if word in words)
+    words = [one.status for one in found if not one.open]
+    told = "".join(f", {words.count(status)} {status}" for status in judgement.STATUSES if status in words)
     left = max(trial.budget - record.spent, 0)
     return (
         f"pass {number}: {len(words)} of {len(found)} decided{told}; "

@@ -15,7 +15,7 @@ from stele.measuring.run import Run
 from stele.measuring.settings import Settings
 
 ATTEMPTS = 2  # at a launch: what fails once may be chance, twice it is broken
-PATIENCE = 180.0  # seconds without a sign of life
+TIMEOUT = 180.0  # seconds without a sign of life
 
 
 class Cell(NamedTuple):
@@ -41,10 +41,10 @@ class Trial:
     accuracy: bool = True
     scale: str = "gate"  # of what is timed
     training: str = "quick"  # the scale of what is trained for its accuracy
-    patience: float = PATIENCE
+    timeout: float = TIMEOUT
 
     def arm(self, name: str) -> Environment:
-        """The environment of "old", "new", or "again", which is OLD's."""
+        """The environment of "old", "new", or "control", which is OLD's."""
         return self.new if name == "new" else self.old
 
     def over(self, record: Record, share: float = 1.0) -> bool:
@@ -92,7 +92,7 @@ def measured(
     fields, _ = measure.inputs(cell.task)
     plan = measure.Plan(task=cell.task, phase=cell.phase, scale=scale, **fields)
     sides = {arm: trial.arm(arm) for arm in arms}
-    return side_by_side(sides, plan, settings, patience=trial.patience, timed=timed)
+    return side_by_side(sides, plan, settings, timeout=trial.timeout, timed=timed)
 
 
 def failed(entry: Entry) -> dict[str, str]:

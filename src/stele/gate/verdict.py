@@ -1,4 +1,4 @@
-"""A verdict: one word for one metric of one cell, with its evidence and a sentence."""
+"""A verdict: one status for one metric of one cell, with its evidence and a message."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -17,8 +17,8 @@ class Verdict(NamedTuple):
     task: str
     phase: str  # "train", "infer", or "all"
     metric: str  # or "all"
-    word: str
-    sentence: str
+    status: str
+    message: str
     ratio: Estimate | None = None  # new / old
     pairs: int = 0
     p: float | None = None
@@ -27,20 +27,20 @@ class Verdict(NamedTuple):
 def of_judgement(
     cell: tuple[str, str], metric: str, found: Judgement, margin: float, *, stopped: bool
 ) -> Verdict:
-    said = sentence(metric, found, margin, stopped=stopped)
-    return Verdict(*cell, metric, found.word, said, found.ratio, found.pairs, found.p)
+    said = message(metric, found, margin, stopped=stopped)
+    return Verdict(*cell, metric, found.status, said, found.ratio, found.pairs, found.p)
 
 
-def sentence(metric: str, found: Judgement, margin: float, *, stopped: bool) -> str:
+def message(metric: str, found: Judgement, margin: float, *, stopped: bool) -> str:
     """``5.2 % slower in 10 pairs, p 0.001``, or what keeps it from being told."""
     if found.ratio is None:
         return f"{found.pairs} pairs are too few" + (": raise --budget" if stopped else "")
     words = GROWTH.get(metric, ("slower", "faster"))
     pairs, changed = f"{found.pairs} pairs", change(found.ratio.middle, words)
-    if found.word in ("REGRESSED", "IMPROVED"):
+    if found.status in ("REGRESSED", "IMPROVED"):
         return f"{changed} in {pairs}, p {found.p:.2g}"
     assert found.ratio.low is not None and found.ratio.high is not None
-    if found.word == "PASS":
+    if found.status == "PASS":
         return f"{changed}, at worst {change(found.ratio.high, words)}, in {pairs}; {100 * margin:.3g} % is allowed"
     said = f"between {change(found.ratio.low, words)} and {change(found.ratio.high, words)} in {pairs}"
     if found.needed is None:

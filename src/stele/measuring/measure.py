@@ -12,7 +12,7 @@ from stele.environments import Environment
 from stele.measuring import machine
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings, default_threads
-from stele.measuring.worker import PATIENCE, Progress, Worker, WorkerError, finished, live
+from stele.measuring.worker import TIMEOUT, Progress, Worker, WorkerError, finished, live
 from stele_worker import tasks
 
 TURN = 1  # steps
@@ -86,7 +86,7 @@ def side_by_side(
     plan: Plan,
     settings: Settings,
     *,
-    patience: float = PATIENCE,
+    timeout: float = TIMEOUT,
     timed: bool = True,
 ) -> dict[str, Run]:
     """Measure the same in a fresh worker of each, in this order: on a CPU in turns, on a GPU one after the other.
@@ -98,7 +98,7 @@ def side_by_side(
     together = settings.device == "cpu" and (timed or room(len(sides), settings.threads))
     if len(sides) > 1 and not together:
         return {
-            side: side_by_side({side: row}, plan, settings, patience=patience)[side]
+            side: side_by_side({side: row}, plan, settings, timeout=timeout)[side]
             for side, row in sides.items()
         }
     workers: dict[str, Worker] = {}
@@ -106,7 +106,7 @@ def side_by_side(
         try:
             for number, (side, row) in enumerate(sides.items()):
                 with contextlib.nullcontext() if timed else apart(number, settings.threads):
-                    started = live(row, settings, name=f"side-{side}", patience=patience)
+                    started = live(row, settings, name=f"side-{side}", timeout=timeout)
                 workers[side] = stack.enter_context(started)
             return in_turns(workers, plan, settings, turn=TURN if timed and len(sides) > 1 else None)
         except WorkerError as error:
@@ -195,7 +195,7 @@ def measuring(
 
 def configure(worker: Worker, settings: Settings) -> dict[str, Any]:
     """Import the framework and set it; return its import time, versions and the flags in force, its Python's too."""
-    asked = {**settings.message(), "tuned": worker.environment.tuned}
+    asked = {**settings.as_request(), "tuned": worker.environment.tuned}
     host = worker.ask("hello")
     found = worker.ask("configure", framework=worker.environment.framework, settings=asked)
     return {**found, "flags": {**found["flags"], "python": host.get("python"), "numpy": host.get("numpy")}}

@@ -53,7 +53,7 @@ class Settings:
         if not 0 <= self.seed < 2**32:
             raise SteleError(f"--seed {self.seed}: a seed lies between 0 and 2**32 - 1.")
 
-    def message(self) -> dict[str, Any]:
+    def as_request(self) -> dict[str, Any]:
         """As the worker's ``configure`` takes them."""
         fields = {name: value for name, value in asdict(self).items() if name != "malloc"}
         return {**fields, "autotune": not self.deterministic}
@@ -64,7 +64,7 @@ class Settings:
         threads = {f"{library}_NUM_THREADS": str(self.threads) for library in libraries}
         return {**threads, **MALLOC[self.malloc], "PYTHONHASHSEED": "0"}
 
-    def sentence(self) -> str:
+    def summary(self) -> str:
         """For people: ``cpu, 2 threads, fp32, seed 0``."""
         threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
         parts = [self.device, threads, self.precision, f"seed {self.seed}"]

@@ -1,32 +1,30 @@
 """Runs to and from files: one JSON file a Run, written whole or not at all.
 
-Format 1 (2026-11): {"format": 1, "run": {...}}, the fields of ``stele.measuring.run.Run``.
+{"schema": 1, "run": {...}}: the fields of ``stele.measuring.run.Run``.
 """
 
 import json
 from pathlib import Path
 
-from stele import files
+from stele import files, schema
 from stele.errors import SteleError
 from stele.measuring.run import Run
 
-FORMAT = 1
+FORMATS = (1,)  # of files from before the schema number
 
 
 def save(run: Run, folder: Path) -> Path:
     """Write a Run into ``folder`` and return its path. Never overwrites another."""
     moment = run.when.replace(":", "").replace("-", "")
     name = f"{moment}-{run.environment}-{run.task}-{run.phase}.json"
-    files.write_text(folder / name, json.dumps({"format": FORMAT, "run": run.to_dict()}, indent=1) + "\n")
+    files.write_text(folder / name, json.dumps(schema.stamped({"run": run.to_dict()}), indent=1) + "\n")
     return folder / name
 
 
 def load(path: Path) -> Run:
     """Read one Run. Raises SteleError, naming the file, if it holds none."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if content["format"] != FORMAT:
-            raise SteleError(f"format {content['format']} is not {FORMAT}")
+        content = schema.unwrapped(json.loads(path.read_text(encoding="utf-8")), formats=FORMATS)
         return Run.from_dict(content["run"])
     except (OSError, ValueError, KeyError, TypeError, SteleError) as error:
         raise SteleError(

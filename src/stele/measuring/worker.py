@@ -20,7 +20,7 @@ from stele_worker import protocol
 
 Answer = TypeVar("Answer")
 
-PATIENCE = 600.0  # seconds without a sign of life; compiling a large network for a GPU takes minutes
+TIMEOUT = 600.0  # seconds without a sign of life; compiling a large network for a GPU takes minutes
 FAREWELL = 5.0  # seconds to end after a goodbye
 LONGEST_LINE = 64 * 2**20  # bytes; the longest honest answer is a long training's durations
 TAIL = 20  # lines of the log that an error shows
@@ -38,22 +38,22 @@ class WorkerError(SteleError):
 
     def __init__(
         self,
-        sentence: str,
+        message: str,
         *,
         worker: "Worker | None" = None,
         kind: str | None = None,
         said: str | None = None,
     ) -> None:
-        super().__init__(sentence)
+        super().__init__(message)
         self.worker, self.kind, self.said = worker, kind, said
 
 
 def live(
-    environment: Environment, settings: Settings, *, name: str | None = None, patience: float = PATIENCE
+    environment: Environment, settings: Settings, *, name: str | None = None, timeout: float = TIMEOUT
 ) -> "Worker":
     """A fresh Worker, its log under ``.stele/logs`` here, called as it is or as it should be."""
     log = Path(".stele/logs") / f"{slug(name) if name else environment.slug}.log"
-    return Worker(environment, log=log, variables=settings.variables(), patience=patience)
+    return Worker(environment, log=log, variables=settings.variables(), timeout=timeout)
 
 
 def finished(answering: Generator[int, None, Answer]) -> Answer:
@@ -73,9 +73,9 @@ class Worker:
     """
 
     def __init__(
-        self, environment: Environment, *, log: Path, variables: dict[str, str], patience: float = PATIENCE
+        self, environment: Environment, *, log: Path, variables: dict[str, str], timeout: float = TIMEOUT
     ) -> None:
-        self.environment, self.log, self.patience = environment, log, patience
+        self.environment, self.log, self.timeout = environment, log, timeout
         self._requests = 0
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         # a folder that holds the worker package and nothing else, so that no neighbour shadows a library
@@ -171,14 +171,14 @@ class Worker:
             raise self._failure(f"crashed before '{verb}': {self._ending()}") from None
 
     def _answer(self, verb: str) -> dict[str, Any]:
-        """The next message; every way to have none is a sentence of its own."""
+        """The next message; every way to have none is a message of its own."""
         try:
-            line = self._lines.get(timeout=self.patience)
+            line = self._lines.get(timeout=self.timeout)
         except queue.Empty:
             self.close(patiently=False)
             raise self._failure(
-                f"gave no sign of life for {self.patience:g} s during '{verb}' and was stopped. "
-                "If the machine is only slow, raise --patience"
+                f"gave no sign of life for {self.timeout:g} s during '{verb}' and was stopped. "
+                "If the machine is only slow, raise --worker-timeout"
             ) from None
         if not line:
             raise self._failure(f"crashed during '{verb}': {self._ending()}")
@@ -207,5 +207,5 @@ class Worker:
     def _failure(self, what: str, *, kind: str | None = None, said: str | None = None) -> WorkerError:
         lines = self.log.read_text(errors="replace").splitlines()[-TAIL:] if self.log.exists() else []
         tail = "".join(f"\n    {line}" for line in lines)
-        sentence = f"Worker '{self.environment.name}' {what}.\n  Log {self.log}:{tail or ' empty'}"
-        return WorkerError(sentence, worker=self, kind=kind, said=said)
+        message = f"Worker '{self.environment.name}' {what}.\n  Log {self.log}:{tail or ' empty'}"
+        return WorkerError(message, worker=self, kind=kind, said=said)

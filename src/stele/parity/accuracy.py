@@ -1,6 +1,6 @@
 """The bands in which a trained network's accuracy lies, each measured over seeds and never guessed.
 
-``baselines/accuracy.json``: {task: {scale: {fingerprint of the data: {"accuracies": [...], "source": ...}}}}.
+``accuracy.json``: {"schema": 1, "bands": {task: {scale: {fingerprint of the data: {"accuracies", "source"}}}}}.
 The band is the 99.9 % prediction interval for one more run. At paper scale on the official data, the band
 is the spread of the published rows (github.com/ilkarman/DeepLearningFrameworks, README).
 """
@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stele import files, statistics
+from stele import files, schema, statistics
 from stele.errors import SteleError
 from stele.measuring.run import Run
 
@@ -64,7 +64,7 @@ def reference(run: Run, file: Path | None = None) -> list[float] | None:
 
 
 def surprise(run: Run, file: Path | None = None) -> str | None:
-    """A sentence if a Run's accuracy lies outside its band; None if inside, or if there is no band."""
+    """A message if a Run's accuracy lies outside its band; None if inside, or if there is no band."""
     if run.losses and None in run.losses:
         return f"the loss of step {run.losses.index(None) + 1} is not finite"
     known = band(run, file)
@@ -82,14 +82,15 @@ def add(run: Run, accuracies: list[float], source: str, file: Path | None = None
     bands = read(file)
     of_scale = bands.setdefault(run.task, {}).setdefault(run.scale, {})
     of_scale[run.data["fingerprint"]] = {"accuracies": accuracies, "source": source}
-    files.write_text(file, json.dumps(bands, indent=1) + "\n")
+    files.write_text(file, json.dumps(schema.stamped({"bands": bands}), indent=1) + "\n")
 
 
 def read(file: Path) -> dict[str, Any]:
     if not file.exists():
         return {}
     try:
-        bands: dict[str, Any] = json.loads(file.read_text())
+        content = schema.unwrapped(json.loads(file.read_text()))
+        bands: dict[str, Any] = content.get("bands", content)  # without the key before the schema number
     except ValueError as error:
         raise SteleError(f"{file} is not JSON: {error}. Restore it from version control.") from None
     return bands

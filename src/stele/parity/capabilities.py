@@ -29,7 +29,7 @@ EXPECTED: dict[str, tuple[str, list[float]]] = {
 
 
 class Answer(NamedTuple):
-    word: str  # yes, no, wrong, failed
+    status: str  # yes, no, wrong, failed
     reason: str = ""
 
 

@@ -1,13 +1,14 @@
-"""What frameworks do when nothing is passed, kept by release, and what changed between two of them.
+"""What frameworks do when nothing is passed, recorded by release, and what changed between two of them.
 
-``baselines/defaults/<row>-<release>.json``: {fact: word or number}, as ``stele_worker.defaults`` answers.
+``recorded_defaults/<environment>-<release>.json``: {"schema": 1, "defaults": {fact: text or number}}; the facts are
+those that ``stele_worker.defaults`` returns.
 """
 
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stele import environments, files
+from stele import environments, files, schema
 from stele.environments import Environment
 from stele.errors import SteleError
 from stele.measuring.worker import Worker, WorkerError
@@ -56,7 +57,8 @@ def kept(row: Environment, folder: Path | None = None) -> Table | None:
     if not path.exists():
         return None
     try:
-        table: Table = json.loads(path.read_text())
+        content = schema.unwrapped(json.loads(path.read_text()))
+        table: Table = content.get("defaults", content)  # without the key before the schema number
     except ValueError as error:
         raise SteleError(
             f"{path} is not JSON: {error}. Delete it, and ask again: stele defaults {row.name}"
@@ -67,7 +69,7 @@ def kept(row: Environment, folder: Path | None = None) -> Table | None:
 def record(row: Environment, folder: Path | None = None) -> Table:
     """Ask, and keep what is answered."""
     table = ask(row)
-    files.write_text(file(row, folder), json.dumps(table, indent=1) + "\n")
+    files.write_text(file(row, folder), json.dumps(schema.stamped({"defaults": table}), indent=1) + "\n")
     return table
 
 

@@ -13,7 +13,7 @@ from stele.measuring.run import Run
 from stele.measuring.settings import Settings
 from stele.measuring.worker import Worker, WorkerError
 from stele.parity import accuracy, golden_numbers, ladder
-from stele.parity.ladder import Ascent, Finding
+from stele.parity.ladder import Finding, LadderResult
 from stele_worker.causes import CAUSES
 
 Variant = Callable[
@@ -23,20 +23,22 @@ Variant = Callable[
 LENIENCE, GAIN = 10, 3
 
 
-def climb(row: Environment, task: str, settings: Settings, *, patience: float = worker.PATIENCE) -> Ascent:
+def run_ladder(
+    row: Environment, task: str, settings: Settings, *, timeout: float = worker.TIMEOUT
+) -> LadderResult:
     """Climb rungs 1 to 9 in workers of their own, with deterministic kernels. A worker that fails breaks at rung 1."""
     settings = replace(settings, deterministic=True)
     having = phases(row, task, settings)
     day, versions = date.today().isoformat(), {}
     try:
-        with worker.live(row, settings, patience=patience) as live:
+        with worker.live(row, settings, timeout=timeout) as live:
             versions = measure.configure(live, settings)["versions"]
             findings = examine(live, task, settings, having)
         if "train" in having:
             findings = [*findings, repetition(row, task, settings)]
     except WorkerError as error:
-        findings = [Finding(1, "breaks", str(error))]
-    return Ascent(findings, versions, day)
+        findings = [Finding(1, "differs", str(error))]
+    return LadderResult(findings, versions, day)
 
 
 def phases(row: Environment, task: str, settings: Settings) -> list[str]:
@@ -51,12 +53,12 @@ def examine(
     """Climb rungs 1 to 8 with a configured Worker; the first that breaks says its likely cause, if one is known."""
     form = live.environment.forms.get(task)
     golden = golden_numbers.load(task, form)
-    numbers = ask(live, task, form, phases)
-    findings = ladder.climb(numbers, golden, task=task, precision=settings.precision)
-    if ladder.broken(findings) and "logits" not in numbers:  # what shows in training may lie deeper
-        numbers |= ask(live, task, form, ["infer"])
-        findings = ladder.climb(numbers, golden, task=task, precision=settings.precision)
-    first = ladder.broken(findings)
+    numbers = parity_answers(live, task, form, phases)
+    findings = ladder.compare(numbers, golden, task=task, precision=settings.precision)
+    if ladder.first_difference(findings) and "logits" not in numbers:  # what shows in training may lie deeper
+        numbers |= parity_answers(live, task, form, ["infer"])
+        findings = ladder.compare(numbers, golden, task=task, precision=settings.precision)
+    first = ladder.first_difference(findings)
     if first is None:
         return findings
     with worker.live(environments.ORACLE, Settings(device="cpu")) as oracle:
@@ -65,7 +67,7 @@ def examine(
     return [with_cause(finding, cause) if finding is first else finding for finding in findings]
 
 
-def ask(live: Worker, task: str, form: str | None, phases: Iterable[str]) -> dict[str, Any]:
+def parity_answers(live: Worker, task: str, form: str | None, phases: Iterable[str]) -> dict[str, Any]:
     """A Worker's answers to ``parity``, put together."""
     numbers: dict[str, Any] = {}
     for phase in phases:
@@ -94,7 +96,7 @@ def likely(
     precision: str,
     variant: Variant,
 ) -> str | None:
-    """The sentence of the known cause with which the oracle computes what the recipe computed; None if there is none.
+    """The message of the known cause with which the oracle computes what the recipe computed; None if there is none.
 
     The weights' own finding says what became of them, and that inference is none needs no other words.
     """
@@ -111,13 +113,13 @@ def likely(
         if task in cause.tasks and cause.phase == phase:
             error = check(decisive, allowed, numbers, variant(name, phase)).error
             if error is not None and unexplained is not None and error <= min(allowed, unexplained / GAIN):
-                left[cause.sentence] = error
-    return min(left, key=lambda sentence: left[sentence], default=None)
+                left[cause.message] = error
+    return min(left, key=lambda message: left[message], default=None)
 
 
 def with_cause(finding: Finding, cause: str | None) -> Finding:
     said = "" if cause is None else f". Likely cause: {cause}"
-    return finding._replace(sentence=finding.sentence + said)
+    return finding._replace(message=finding.message + said)
 
 
 def repetition(row: Environment, task: str, settings: Settings) -> Finding:
@@ -128,21 +130,23 @@ def repetition(row: Environment, task: str, settings: Settings) -> Finding:
     for _ in range(2):
         with worker.live(row, settings) as live:
             measure.configure(live, settings)
-            answers.append(ask(live, task, row.forms.get(task), ["repeat"]))
+            answers.append(parity_answers(live, task, row.forms.get(task), ["repeat"]))
     return ladder.repetition(answers, promised=None)
 
 
 SEED = 100  # the first: the reference was measured from 0 on, and has to be independent
 
 
-def learning(row: Environment, task: str, scale: str, seeds: int, settings: Settings, runs: Path) -> Finding:
+def accuracy_rung(
+    row: Environment, task: str, scale: str, seeds: int, settings: Settings, runs: Path
+) -> Finding:
     """Rung 10: train from several seeds, each in a launch of its own, and keep every Run.
 
     Where so many do not show that the accuracies are equivalent, twice as many may.
     """
     accuracies: list[float] = []
     found = None
-    while found is None or (found.word == "breaks" and len(accuracies) < 2 * seeds):
+    while found is None or (found.status == "differs" and len(accuracies) < 2 * seeds):
         run = trained(row, task, scale, replace(settings, seed=SEED + len(accuracies)))
         store.save(run, runs)
         if run.accuracy is None:
@@ -161,7 +165,7 @@ def learned(accuracies: list[float], run: Run) -> Finding:
     found = [] if reference is None else [ladder.accuracy(accuracies, reference)]
     if published is not None:
         found.append(ladder.within(accuracies, published.low, published.high))
-    return ladder.broken(found) or found[0]
+    return ladder.first_difference(found) or found[0]
 
 
 def trained(row: Environment, task: str, scale: str, settings: Settings) -> Run:

@@ -2,8 +2,8 @@
 
 ``baselines/parity/<task>.json``, or ``<task>-<form>.json`` for another form of the Task, holds what a worker answers to
 ``parity`` (see ``stele_worker.agreement``): logits and layers; and with dropout off the first loss, the gradients, the
-moves of all parameters after one and ten optimiser steps, and twenty losses. Beside them ``norms``, of the initial
-parameters. Gradients, moves and layers are sketches, three numbers an array.
+updates of all parameters after one and ten optimiser steps, and twenty losses. Beside them ``norms``, of the initial
+parameters. Gradients, updates and layers are sketches, three numbers an array.
 """
 
 import json
@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy
 
-from stele import files
+from stele import files, schema
 from stele.errors import SteleError
 from stele_worker import tasks
 
 FOLDER = Path(__file__).parent / "golden"
 
 # of weights and batch. With the CNN's, no input of a ReLU and no two rivals of a pool lie so close that a processor's
-# own rounding decides between them, which moves whole gradients: seed 0 has a ReLU input of 3e-9
+# own rounding decides between them, which updates whole gradients: seed 0 has a ReLU input of 3e-9
 SEEDS = {"cnn": 27, "gru": 0, "resnet50": 0}
-KEPT = ("task", "norms", "logits", "layers", "loss", "gradients", "moves", "losses")
+KEPT = ("task", "norms", "logits", "layers", "loss", "gradients", "updates", "losses")
 
 
 def file(task: str, form: str | None, folder: Path | None) -> Path:
@@ -32,7 +32,7 @@ def load(task: str, form: str | None = None, folder: Path | None = None) -> dict
     """The golden numbers of a Task, or of another form of it. Raises SteleError if they were never made."""
     path = file(task, form, folder)
     try:
-        numbers: dict[str, Any] = json.loads(path.read_text())
+        numbers = schema.golden_numbers(json.loads(path.read_text()))
     except (OSError, ValueError) as error:
         raise SteleError(
             f"No golden numbers for '{task}': {error}. Make them with: stele parity --rebase"
@@ -44,7 +44,9 @@ def save(task: str, form: str | None, numbers: dict[str, Any], folder: Path | No
     """Write what the oracle answered, rounded to the nine digits that tell two float32 apart: a line for each kind."""
     path = file(task, form, folder)
     kept = {kind: numbers[kind] for kind in KEPT if kind in numbers}
-    lines = [f" {json.dumps(kind)}: {json.dumps(rounded(value))}" for kind, value in kept.items()]
+    lines = [
+        f" {json.dumps(kind)}: {json.dumps(rounded(value))}" for kind, value in schema.stamped(kept).items()
+    ]
     files.write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
     return path
 

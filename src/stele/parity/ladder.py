@@ -5,14 +5,14 @@
 3 logits       or features
 4 loss         at the start: of ten classes about ln 10, of two about ln 2
 5 gradients    of every parameter
-6 moves        of every parameter, after one optimiser step and after ten
+6 updates        of every parameter, after one optimiser step and after ten
 7 losses       of twenty steps
 8 inference    is inference: two calls agree, no dropout, nothing kept for a gradient
 9 repetition   the same seed gives the same bits in another process, dropout and all
 10 accuracy    of networks trained from several seeds is that of the reference
 
-Knows tolerances and sentences, but no worker. Errors are relative: of numbers that belong together to the largest of
-them, of gradients, moves and layers to the norm of each; ``ulp`` says the same in units of the precision's last place.
+Contains tolerances and messages, but no worker. Errors are relative: to the largest expected number for logits and
+losses, to the norm of each array for gradients, updates and layers. ``ulp`` is the unit in the last place.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,7 +24,7 @@ from stele import statistics
 from stele.errors import SteleError
 
 TITLES = (
-    "weights", "layers", "logits", "loss", "gradients", "moves", "losses", "inference", "repetition", "accuracy",
+    "weights", "layers", "logits", "loss", "gradients", "updates", "losses", "inference", "repetition", "accuracy",
 )  # fmt: skip
 PHASE = {1: "infer", 2: "infer", 3: "infer", 4: "train", 5: "train", 6: "train", 7: "train", 8: "infer"}
 
@@ -37,18 +37,18 @@ TOLERANCE = {
 # how much more some may be off: the sums of ResNet-50 are longer; and of the millions of ReLUs and pools that the CNN
 # goes through in twenty steps, and ResNet-50 in one, rounding decides a few, which turns gradients by some per cent
 FACTOR = {"resnet50": {2: 10, 3: 10, 4: 10, 5: 1000, 6: 1000}, "cnn": {7: 10}}
-LATER = 100  # the same, for moves after the first step
+LATER = 100  # the same, for updates after the first step
 EPSILON = {"fp32": 2.0**-23, "tf32": 2.0**-10, "bf16": 2.0**-7}
 SIGNIFICANCE = 0.05  # of the equivalence of accuracies
 FLOAT32 = 2.0**-24  # what storing a parameter rounds off, relative, in every precision
 
 
 class Finding(NamedTuple):
-    """How a recipe stands on one rung: "holds", "breaks", or "absent" where there is nothing to hold."""
+    """How a recipe stands on one rung: "agrees", "differs", or "absent" where there is nothing to hold."""
 
     rung: int
-    word: str
-    sentence: str = ""
+    status: str
+    message: str = ""
     error: float | None = None  # relative, the largest
     limit: float | None = None
     where: str | None = None  # the parameter or layer of the largest error
@@ -58,7 +58,7 @@ class Finding(NamedTuple):
         return TITLES[self.rung - 1]
 
 
-class Ascent(NamedTuple):
+class LadderResult(NamedTuple):
     """A recipe's way up: what it found, of which releases, and the day, as ISO 8601 has it."""
 
     findings: list[Finding]
@@ -66,7 +66,7 @@ class Ascent(NamedTuple):
     day: str
 
 
-def climb(numbers: dict[str, Any], golden: dict[str, Any], *, task: str, precision: str) -> list[Finding]:
+def compare(numbers: dict[str, Any], golden: dict[str, Any], *, task: str, precision: str) -> list[Finding]:
     """A Finding for each rung that ``numbers``, one or more answers of a worker to ``parity`` put together, can show.
 
     Raises SteleError where the golden numbers are stale.
@@ -87,24 +87,24 @@ def limit(rung: int, task: str, precision: str) -> float:
     return TOLERANCE[precision].get(rung, 0.0) * FACTOR.get(task, {}).get(rung, 1)
 
 
-def broken(findings: Iterable[Finding]) -> Finding | None:
+def first_difference(findings: Iterable[Finding]) -> Finding | None:
     """The first rung that breaks."""
-    return next((finding for finding in findings if finding.word == "breaks"), None)
+    return next((finding for finding in findings if finding.status == "differs"), None)
 
 
-def reached(findings: Iterable[Finding]) -> int:
+def highest_rung(findings: Iterable[Finding]) -> int:
     """The highest rung below the first that breaks; 0 if there is none."""
     highest = 0
     for finding in findings:
-        if finding.word == "breaks":
+        if finding.status == "differs":
             break
-        highest = finding.rung if finding.word == "holds" else highest
+        highest = finding.rung if finding.status == "agrees" else highest
     return highest
 
 
-def sentence(finding: Finding) -> str:
+def message(finding: Finding) -> str:
     """``broken at rung 3, logits: the error of the logits is 0.3, at most 1e-05 is allowed``"""
-    return f"broken at rung {finding.rung}, {finding.title}: {finding.sentence}"
+    return f"broken at rung {finding.rung}, {finding.title}: {finding.message}"
 
 
 # a check is of (rung, limit, numbers, golden)
@@ -113,10 +113,12 @@ def sentence(finding: Finding) -> str:
 def weights(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, Any]) -> Finding:
     unequal = numbers["unequal"]
     if not unequal:
-        return Finding(rung, "holds", error=0.0)
+        return Finding(rung, "agrees", error=0.0)
     name, facts = next(iter(unequal.items()))
     more = f", and {len(unequal) - 1} more parameters" if len(unequal) > 1 else ""
-    return Finding(rung, "breaks", f"{name} reads back otherwise than loaded: {how(facts)}{more}", where=name)
+    return Finding(
+        rung, "differs", f"{name} reads back otherwise than loaded: {how(facts)}{more}", where=name
+    )
 
 
 def how(facts: dict[str, Any]) -> str:
@@ -155,15 +157,15 @@ def gradients(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str
     return judged(rung, limit, sketch_errors(numbers["gradients"], golden["gradients"]), "the gradient of {}")
 
 
-def moves(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, Any]) -> Finding:
+def updates(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, Any]) -> Finding:
     """Relative to the move itself and to what storing a parameter rounds off; of the first step, if the later hold."""
     found = []
-    for steps, expected in golden["moves"].items():
+    for steps, expected in golden["updates"].items():
         allowed = limit if int(steps) == 1 else LATER * limit
         slack = {name: FLOAT32 * int(steps) * golden["norms"][name] / allowed for name in expected}
-        errors = sketch_errors(numbers["moves"].get(steps, {}), expected, slack)
-        found.append(judged(rung, allowed, errors, f"the move of {{}} in {steps} steps"))
-    return broken(found) or found[0]
+        errors = sketch_errors(numbers["updates"].get(steps, {}), expected, slack)
+        found.append(judged(rung, allowed, errors, f"the update of {{}} in {steps} steps"))
+    return first_difference(found) or found[0]
 
 
 def losses(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, Any]) -> Finding:
@@ -175,10 +177,10 @@ def losses(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, A
 
 def inference(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, Any]) -> Finding:
     if not numbers["repeats"]:
-        return Finding(rung, "breaks", "two calls on one batch differ: dropout, or another chance, is on")
+        return Finding(rung, "differs", "two calls on one batch differ: dropout, or another chance, is on")
     if numbers["tracked"]:
-        return Finding(rung, "breaks", "the logits still hold on to what a gradient would need")
-    return Finding(rung, "holds")
+        return Finding(rung, "differs", "the logits still hold on to what a gradient would need")
+    return Finding(rung, "agrees")
 
 
 Check = Callable[[int, float, dict[str, Any], dict[str, Any]], Finding]
@@ -189,7 +191,7 @@ RUNGS: dict[int, tuple[str, Check]] = {
     3: ("logits", logits),
     4: ("loss", loss),
     5: ("gradients", gradients),
-    6: ("moves", moves),
+    6: ("updates", updates),
     7: ("losses", losses),
     8: ("repeats", inference),
 }
@@ -206,10 +208,10 @@ def repetition(answers: list[dict[str, Any]], *, promised: str | None) -> Findin
             for i, pair in enumerate(zip(first["losses"], second["losses"], strict=True), 1)
             if len(set(pair)) > 1
         )
-        return Finding(9, "breaks", f"two launches from one seed part at the loss of step {step}")
+        return Finding(9, "differs", f"two launches from one seed part at the loss of step {step}")
     if first["digest"] != second["digest"]:
-        return Finding(9, "breaks", "two launches from one seed have the same losses, but other parameters")
-    return Finding(9, "holds", error=0.0)
+        return Finding(9, "differs", "two launches from one seed have the same losses, but other parameters")
+    return Finding(9, "agrees", error=0.0)
 
 
 def accuracy(values: list[float], reference: list[float]) -> Finding:
@@ -219,10 +221,10 @@ def accuracy(values: list[float], reference: list[float]) -> Finding:
     ours, theirs = statistics.trimmed_mean(values), statistics.trimmed_mean(reference)
     said = f"{len(values)} seeds average {ours:.2%}, the reference {theirs:.2%}"
     if p < SIGNIFICANCE:
-        return Finding(10, "holds", said, error=abs(ours - theirs), limit=margin)
+        return Finding(10, "agrees", said, error=abs(ours - theirs), limit=margin)
     return Finding(
         10,
-        "breaks",
+        "differs",
         f"{said}: not shown to lie within {margin:.2%} of it, p {p:.2g}",
         abs(ours - theirs),
         margin,
@@ -233,7 +235,7 @@ def within(values: list[float], low: float, high: float) -> Finding:
     """Rung 10, where accuracies of single runs were published: the average lies among them."""
     average = statistics.trimmed_mean(values)
     said = f"{len(values)} seeds average {average:.2%}, the published rows lie from {low:.1%} to {high:.1%}"
-    return Finding(10, "holds" if low <= average <= high else "breaks", said)
+    return Finding(10, "agrees" if low <= average <= high else "differs", said)
 
 
 def judged(rung: int, limit: float, errors: dict[str, float], noun: str) -> Finding:
@@ -241,9 +243,9 @@ def judged(rung: int, limit: float, errors: dict[str, float], noun: str) -> Find
     where = max(errors, key=lambda name: errors[name])
     error = errors[where]
     if error <= limit:  # a NaN is no agreement
-        return Finding(rung, "holds", error=error, limit=limit, where=where)
+        return Finding(rung, "agrees", error=error, limit=limit, where=where)
     said = f"the error of {noun.format(where)} is {error:.2g}, at most {limit:g} is allowed"
-    return Finding(rung, "breaks", said, error, limit, where)
+    return Finding(rung, "differs", said, error, limit, where)
 
 
 def sketch_errors(

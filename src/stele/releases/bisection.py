@@ -26,11 +26,11 @@ class Search:
     @property
     def good(self) -> int:
         """The last that is good before the first that is bad."""
-        return max(number for number, word in self.words.items() if word == GOOD and number < self.bad)
+        return max(number for number, status in self.words.items() if status == GOOD and number < self.bad)
 
     @property
     def bad(self) -> int:
-        return min(number for number, word in self.words.items() if word == BAD)
+        return min(number for number, status in self.words.items() if status == BAD)
 
     @property
     def open(self) -> list[int]:
@@ -47,11 +47,11 @@ class Search:
         if not self.open:
             return []
         present = self.open[0]
-        branches = [Search(self.candidates, {**self.words, present: word}) for word in (GOOD, BAD)]
+        branches = [Search(self.candidates, {**self.words, present: status}) for status in (GOOD, BAD)]
         return [name for branch in branches if (name := branch.next()) is not None]
 
-    def tell(self, name: str, word: str) -> None:
-        self.words[self.candidates.index(name)] = word
+    def tell(self, name: str, status: str) -> None:
+        self.words[self.candidates.index(name)] = status
 
     @property
     def suspects(self) -> list[str]:
@@ -63,8 +63,8 @@ class Answer(NamedTuple):
     """What was found of one candidate, and why."""
 
     name: str
-    word: str
-    sentence: str
+    status: str
+    message: str
     ratio: float | None = None
 
 
@@ -77,13 +77,13 @@ def judged(name: str, verdicts: Sequence[Verdict], margin: float | None) -> Answ
     found = next((one for one in verdicts if one.metric != "control"), None)
     control = next((one for one in verdicts if one.metric == "control"), None)
     if found is None or found.ratio is None:
-        return Answer(name, SKIP, found.sentence.splitlines()[0] if found else "nothing was measured")
+        return Answer(name, SKIP, found.message.splitlines()[0] if found else "nothing was measured")
     ratio = found.ratio.middle
-    if control is not None and control.word != "PASS":
-        return Answer(name, SKIP, f"{found.sentence}; {control.sentence}", ratio)
-    if found.word == "REGRESSED" and (margin is None or found.ratio.middle > 1 + margin):
-        return Answer(name, BAD, found.sentence, ratio)
+    if control is not None and control.status != "PASS":
+        return Answer(name, SKIP, f"{found.message}; {control.message}", ratio)
+    if found.status == "REGRESSED" and (margin is None or found.ratio.middle > 1 + margin):
+        return Answer(name, BAD, found.message, ratio)
     surely_less = margin is not None and found.ratio.high is not None and found.ratio.high < 1 + margin
-    if found.word in ("PASS", "IMPROVED") or surely_less:
-        return Answer(name, GOOD, found.sentence, ratio)
-    return Answer(name, SKIP, found.sentence, ratio)
+    if found.status in ("PASS", "IMPROVED") or surely_less:
+        return Answer(name, GOOD, found.message, ratio)
+    return Answer(name, SKIP, found.message, ratio)

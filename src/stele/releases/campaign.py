@@ -73,7 +73,7 @@ def built(tag: str, place: Place, what: Wanted) -> Environment | None:
     """The release's environment, built; None where it cannot be, and on record where it never will."""
     row = frameworks.environment(tag, ledger.content(tag))
     try:
-        if environments.state(row).word != "ready":
+        if environments.state(row).status != "ready":
             what.say(f"building {tag} …")
             builds.make(row)
     except (builds.DoesNotImport, Unsolvable) as error:

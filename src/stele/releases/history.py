@@ -184,7 +184,7 @@ def loaded(path: Path) -> dict[str, Any] | None:
 
 
 def see_all() -> None:
-    """Set aside what is damaged, before asv stumbles over it."""
+    """Set aside what is damaged, before asv retries over it."""
     for path in RESULTS.glob("*/*-*.json"):
         loaded(path)
 

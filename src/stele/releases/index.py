@@ -19,7 +19,7 @@ from packaging.version import InvalidVersion, Version
 from stele.errors import SteleError
 
 PYPI = "https://pypi.org"
-PATIENCE = 30.0  # seconds
+TIMEOUT = 30.0  # seconds
 LARGEST = 2**27  # bytes; TensorFlow's page has 20 MB
 
 
@@ -78,7 +78,7 @@ def of_index(package: str, place: str) -> list[Release]:
 
 def asked(url: str, package: str) -> Any:
     try:
-        with urllib.request.urlopen(url, timeout=PATIENCE) as response:
+        with urllib.request.urlopen(url, timeout=TIMEOUT) as response:
             return json.loads(response.read(LARGEST))
     except urllib.error.HTTPError as error:
         if error.code == 404:

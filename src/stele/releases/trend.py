@@ -37,7 +37,7 @@ class Rise(NamedTuple):
     seconded: bool | None = None
 
     @property
-    def sentence(self) -> str:
+    def message(self) -> str:
         other = {None: "", True: "; Otava agrees", False: "; Otava sees none"}[self.seconded]
         change = f"{percent(self.before, self.after)} at {self.release}"
         return f"{self.line}: {change}, from {self.before:.4g} to {self.after:.4g}{other}"

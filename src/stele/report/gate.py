@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from xml.etree import ElementTree
 
-from stele import text
+from stele import schema, text
 from stele.gate import judgement
 from stele.gate.record import Record
 from stele.gate.trial import Trial
@@ -22,22 +22,22 @@ ADVICE = {
 }
 
 
-def word(verdicts: Sequence[Verdict]) -> str:
-    return judgement.whole([verdict.word for verdict in verdicts])
+def status(verdicts: Sequence[Verdict]) -> str:
+    return judgement.whole([verdict.status for verdict in verdicts])
 
 
 def ordered(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """The worst first."""
-    return sorted(verdicts, key=lambda verdict: judgement.WORDS.index(verdict.word))
+    return sorted(verdicts, key=lambda verdict: judgement.STATUSES.index(verdict.status))
 
 
 def lines(trial: Trial, verdicts: Sequence[Verdict]) -> list[str]:
     """``REGRESSED  cnn train  step  [1.048 1.052 1.057]  5.2 % slower in 10 pairs, p 0.001``"""
     rows = [
-        [one.word, f"{one.task} {one.phase}", one.metric, ratio(one), one.sentence]
+        [one.status, f"{one.task} {one.phase}", one.metric, ratio(one), one.message]
         for one in ordered(verdicts)
     ]
-    head = f"{word(verdicts)}: {trial.old.name} to {trial.new.name}. {ADVICE[word(verdicts)]}"
+    head = f"{status(verdicts)}: {trial.old.name} to {trial.new.name}. {ADVICE[status(verdicts)]}"
     return [*text.aligned(rows), "", head]
 
 
@@ -47,20 +47,20 @@ def ratio(verdict: Verdict) -> str:
 
 
 def markdown(trial: Trial, record: Record, verdicts: Sequence[Verdict]) -> str:
-    """A page: the word, under what it was found, and a table."""
+    """A page: the status, under what it was found, and a table."""
     facts = record.header["machine"]
     cells = [
-        [one.word, f"{one.task} {one.phase}", one.metric, ratio(one), one.sentence.splitlines()[0]]
+        [one.status, f"{one.task} {one.phase}", one.metric, ratio(one), one.message.splitlines()[0]]
         for one in ordered(verdicts)
     ]
     head = ["verdict", "cell", "metric", "new / old", "in words"]
     return "\n".join(
         [
-            f"# {word(verdicts)}: {escaped(trial.old.name)} to {escaped(trial.new.name)}",
+            f"# {status(verdicts)}: {escaped(trial.old.name)} to {escaped(trial.new.name)}",
             "",
-            f"{ADVICE[word(verdicts)]} {record.launches} launches in {record.spent / 60:.0f} minutes on "
+            f"{ADVICE[status(verdicts)]} {record.launches} launches in {record.spent / 60:.0f} minutes on "
             f"{facts['processor']}, {facts['processors']} processors, {facts['system']}; "
-            f"{trial.settings.sentence()}, allocator profile {trial.settings.malloc}.",
+            f"{trial.settings.summary()}, allocator profile {trial.settings.malloc}.",
             "",
             page.table(head, cells, safe=escaped),
             "",
@@ -87,9 +87,8 @@ def escaped(text: str) -> str:
 
 
 def as_json(trial: Trial, record: Record, verdicts: Sequence[Verdict]) -> str:
-    facts = {
-        **record.header,
-        "word": word(verdicts),
+    facts = schema.stamped(record.header) | {
+        "status": status(verdicts),
         "versions": {arm: record.versions(arm) for arm in ("old", "new")},
         "launches": record.launches,
         "seconds": record.spent,
@@ -106,10 +105,10 @@ def junit(trial: Trial, verdicts: Sequence[Verdict]) -> str:
     suite = ElementTree.Element("testsuite", name=f"{trial.old.name} to {trial.new.name}")
     for one in verdicts:
         case = ElementTree.SubElement(suite, "testcase", classname=f"{one.task}.{one.phase}", name=one.metric)
-        kind = JUNIT.get(one.word)
+        kind = JUNIT.get(one.status)
         if kind:
-            ElementTree.SubElement(case, kind, type=one.word, message=printable(one.sentence))
-    counts = [JUNIT.get(one.word) for one in verdicts]
+            ElementTree.SubElement(case, kind, type=one.status, message=printable(one.message))
+    counts = [JUNIT.get(one.status) for one in verdicts]
     suite.set("tests", str(len(counts)))
     suite.set("failures", str(counts.count("failure")))
     suite.set("errors", str(counts.count("error")))

@@ -38,5 +38,5 @@ def markdown(found: Sequence[Rise], measured: Sequence[str]) -> str:
     parts = [f"# {len(new)} steps in {len(measured)} releases\n" if measured else "# Nothing was new\n"]
     for head, some in (("New", new), ("Known", old)):
         if some:
-            parts.append(f"## {head}\n" + "".join(f"- {rise.sentence}\n" for rise in some))
+            parts.append(f"## {head}\n" + "".join(f"- {rise.message}\n" for rise in some))
     return "\n".join(parts)

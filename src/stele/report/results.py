@@ -60,7 +60,7 @@ class Broken(NamedTuple):
     environment: str
     task: str
     phase: str
-    sentence: str
+    message: str
 
 
 def terminal(runs: Iterable[Run], broken: Iterable[Broken] = ()) -> list[str]:
@@ -70,7 +70,7 @@ def terminal(runs: Iterable[Run], broken: Iterable[Broken] = ()) -> list[str]:
         rows = list(group)
         lines += ["", f"{task} {phase}, batch {rows[0].batch}, {rows[0].scale}"]
         lines += aligned([cells(run) for run in rows])
-    wrong = [[row.environment, f"{row.task} {row.phase}", row.sentence] for row in broken]
+    wrong = [[row.environment, f"{row.task} {row.phase}", row.message] for row in broken]
     return [*lines, "", "computes something else", *aligned(wrong)] if wrong else lines
 
 
@@ -91,7 +91,7 @@ def cells(run: Run) -> list[str]:
 
 
 def markdown(runs: Sequence[Run]) -> str:
-    """The newest Run of each row as Markdown: a table for each task, and a sentence on where it was measured."""
+    """The newest Run of each row as Markdown: a table for each task, and a message on where it was measured."""
     shown = list(newest(runs).values())
     parts = []
     for task, group in groupby(sorted(shown, key=order), key=lambda run: run.task):
@@ -147,7 +147,7 @@ def provenance(runs: list[Run]) -> list[str]:
     days = sorted({run.when[:10] for run in runs})
     origins = ", ".join(sorted({f"{run.task} {run.data['origin']}" for run in runs}))
     gpus = "".join(f", {gpu['name']}" for gpu in run.machine["gpus"])
-    settings = Settings(**run.settings).sentence()
+    settings = Settings(**run.settings).summary()
     return [
         f"Measured {' to '.join(sorted({days[0], days[-1]}))} on {run.machine['processor']}, "
         f"{run.machine['processors']} processors{gpus}, {settings}. Data: {origins}. "

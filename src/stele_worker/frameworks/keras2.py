@@ -112,16 +112,16 @@ def differentiated(net, loss):
 
         def run(x, y_true):
             batch = {net.input: x.astype("float32"), y: y_true.reshape(-1, 1).astype("float32")}
-            slopes, loss = value.grad(batch, wrt=weights, outputs=[value])
-            return loss, [slopes[weight] for weight in weights]
+            grads, loss = value.grad(batch, wrt=weights, outputs=[value])
+            return loss, [grads[weight] for weight in weights]
 
         return run
-    slopes = K.gradients(value, weights)
+    grads = K.gradients(value, weights)
     if BACKEND == "tensorflow":
         import tensorflow as tf
 
-        slopes = [tf.convert_to_tensor(slope) for slope in slopes]  # an embedding's comes as slices
-    compute = K.function([net.input, y], [value] + slopes)
+        grads = [tf.convert_to_tensor(slope) for slope in grads]  # an embedding's comes as slices
+    compute = K.function([net.input, y], [value] + grads)
 
     def run_compiled(x, y_true):
         loss, *found = compute([x, y_true.reshape(-1, 1)])

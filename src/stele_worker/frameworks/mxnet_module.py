@@ -73,7 +73,7 @@ def differentiated(net, symbol):
         executor.copy_params_from(parameters, statistics)
         (probabilities,) = executor.forward(is_train=True, x=x, y=y)
         executor.backward()
-        slopes = {name: executor.grad_dict[name] / len(x) for name in parameters}
-        return cross_entropy(probabilities, y), slopes
+        grads = {name: executor.grad_dict[name] / len(x) for name in parameters}
+        return cross_entropy(probabilities, y), grads
 
     return run

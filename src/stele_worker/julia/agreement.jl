@@ -40,22 +40,22 @@ function training(framework, recipe, task, weights, x, y)
     task = Tasks.without_dropout(task)
     net = recipe.load(recipe.network(task), weights)
     differing = unequal(parameters(framework, recipe, net), weights)
-    loss, slopes = recipe.gradients(net, task)(x, y)
-    gradients = neutral(framework, recipe, slopes)
+    loss, grads = recipe.gradients(net, task)(x, y)
+    gradients = neutral(framework, recipe, grads)
     net = recipe.load(recipe.network(task), weights)
     step = recipe.training_step(net, task)
-    moves, losses = Dict(), Float64[]
+    updates, losses = Dict(), Float64[]
     for count in 1:STEPS[task.name]
         push!(losses, framework.fetch(step(x, y)))
         if count in SHOWN
-            moves[string(count)] = moved(parameters(framework, recipe, net), weights, keys(gradients))
+            updates[string(count)] = updates_since(parameters(framework, recipe, net), weights, keys(gradients))
         end
     end
     return (
         unequal = differing,
         loss = Float64(framework.fetch(loss)),
         gradients = Dict(name => sketch(gradient) for (name, gradient) in gradients),
-        moves = moves,
+        updates = updates,
         losses = losses,
     )
 end
@@ -96,7 +96,7 @@ end
 deviation(array) = sqrt(sum(abs2, array .- sum(array) / length(array)) / length(array))
 
 """How far each of the parameters is from where it started."""
-moved(stored, weights, names) =
+updates_since(stored, weights, names) =
     Dict(name => sketch(Float64.(stored[name]) .- Float64.(weights[name])) for name in names)
 
 """An array in three numbers: its norm, and its sums with cos(i) and cos(2 i), i from 0 as C lays it out."""

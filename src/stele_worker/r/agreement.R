@@ -41,19 +41,19 @@ training <- function(framework, recipe, task, weights, x, y) {
   gradients <- neutral(framework, recipe, first$gradients)
   net <- recipe$load(recipe$network(task), start)
   step <- recipe$training_step(net, task)
-  moves <- list()
+  updates <- list()
   losses <- numeric()
   for (count in seq_len(py_to_r(python$STEPS[[task$name]]))) {
     losses[[count]] <- framework$fetch(step(x, y))
     if (count %in% unlist(py_to_r(python$SHOWN))) {
-      moves[[as.character(count)]] <- moved(parameters(framework, recipe, net), start, names(gradients))
+      updates[[as.character(count)]] <- updates_since(parameters(framework, recipe, net), start, names(gradients))
     }
   }
   list(
     unequal = unequal,
     loss = framework$fetch(first$loss),
     gradients = lapply(gradients, sketch),
-    moves = moves,
+    updates = updates,
     losses = I(losses)
   )
 }
@@ -76,7 +76,7 @@ neutral <- function(framework, recipe, values) {
 }
 
 # How far each of the parameters is from where it started.
-moved <- function(stored, weights, names) {
+updates_since <- function(stored, weights, names) {
   sapply(names, function(name) sketch(stored[[name]] - weights[[name]]), simplify = FALSE)
 }
 

@@ -53,12 +53,12 @@ def cross_entropy(model, task):
 def gradients(net, task):
     model = empty_model("gradients", caffe2.device, net.values())
     loss = cross_entropy(model, task)
-    slopes = model.AddGradientOperators([loss])
+    grads = model.AddGradientOperators([loss])
     run_net = runner(model)
 
     def run(x, y):
         run_net(x=x, y=y)
-        fetched = {name: workspace.FetchBlob(slopes[blob]) for name, blob in net.items()}
+        fetched = {name: workspace.FetchBlob(grads[blob]) for name, blob in net.items()}
         return workspace.FetchBlob(loss), fetched
 
     return run

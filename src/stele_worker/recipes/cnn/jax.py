@@ -78,8 +78,8 @@ def training_step(net, task):
     @partial(jax.jit, donate_argnums=(0, 1, 2))
     def update(net, velocity, key, x, y):
         key, masks = jax.random.split(key)
-        loss, slopes = jax.value_and_grad(cross_entropy)(net, task, x, y, masks)
-        velocity = jax.tree.map(lambda v, g: task.momentum * v + g, velocity, slopes)
+        loss, grads = jax.value_and_grad(cross_entropy)(net, task, x, y, masks)
+        velocity = jax.tree.map(lambda v, g: task.momentum * v + g, velocity, grads)
         net = jax.tree.map(lambda w, v: w - task.learning_rate * v, net, velocity)
         return net, velocity, key, loss
 

@@ -82,8 +82,8 @@ def gradients(net, task):
     differentiate = differentiated(net, cross_entropy)
 
     def run(x, y):
-        loss, slopes = differentiate(x, y)
-        return loss, dict(zip(PARAMETERS, slopes))
+        loss, grads = differentiate(x, y)
+        return loss, dict(zip(PARAMETERS, grads))
 
     return run
 

@@ -67,8 +67,8 @@ def gradients(net, task):
     differentiate = function([x, y], [loss] + T.grad(loss, parameters))
 
     def run(x, y):
-        loss, *slopes = differentiate(x, y)
-        return loss, {named(parameter): slope for parameter, slope in zip(parameters, slopes)}
+        loss, *grads = differentiate(x, y)
+        return loss, {named(parameter): slope for parameter, slope in zip(parameters, grads)}
 
     return run
 

@@ -79,9 +79,9 @@ def training_step(net, task):
     def step(x, y):
         with tf.GradientTape() as tape:
             loss = cross_entropy(net, task, x, y, random)
-        slopes = tape.gradient(loss, net)
+        grads = tape.gradient(loss, net)
         for name, weight in net.items():
-            velocity[name].assign(task.momentum * velocity[name] + slopes[name])
+            velocity[name].assign(task.momentum * velocity[name] + grads[name])
             weight.assign_sub(task.learning_rate * velocity[name])
         return loss
 

@@ -68,8 +68,8 @@ def cross_entropy(net, task, x, y):
 def gradients(net, task):
     x, y = images(), labels()
     loss = cross_entropy(net, task, x, y)
-    slopes = tf.gradients(loss, list(net.values()))
-    return function([x, y], (loss, dict(zip(net, slopes))))
+    grads = tf.gradients(loss, list(net.values()))
+    return function([x, y], (loss, dict(zip(net, grads))))
 
 
 def training_step(net, task):

@@ -61,13 +61,13 @@ def cross_entropy(model, task):
 def gradients(net, task):
     model = empty_model("gradients", CPU)  # oneDNN has no recurrence here
     loss = cross_entropy(model, task)
-    slopes = model.AddGradientOperators([loss])
+    grads = model.AddGradientOperators([loss])
     run_net = runner(with_threads(model))
 
     def run(x, y):
         run_net(x=x, y=y)
         fetched = {
-            name: numpy.concatenate([workspace.FetchBlob(slopes[blob]) for blob in blobs])
+            name: numpy.concatenate([workspace.FetchBlob(grads[blob]) for blob in blobs])
             for name, blobs in net.items()
         }
         return workspace.FetchBlob(loss), fetched
@@ -75,7 +75,7 @@ def gradients(net, task):
     return run
 
 
-def adam(weights, slopes, task):
+def adam(weights, grads, task):
     """An update of the weights in place."""
     for weight in weights:
         for moment in ("_mean", "_square"):
@@ -92,7 +92,7 @@ def adam(weights, slopes, task):
         constants = {"beta1": task.beta1, "beta2": task.beta2, "epsilon": epsilon}
         for weight in weights:
             state = [weight, weight + "_mean", weight + "_square"]
-            inputs = state + [slopes[weight], "rate", "count"]
+            inputs = state + [grads[weight], "rate", "count"]
             workspace.RunOperatorOnce(core.CreateOperator("Adam", inputs, state, **constants))
 
     return update
@@ -101,8 +101,8 @@ def adam(weights, slopes, task):
 def training_step(net, task):
     model = empty_model("train", CPU)
     loss = cross_entropy(model, task)
-    slopes = model.AddGradientOperators([loss])
-    update = adam([blob for blobs in net.values() for blob in blobs], slopes, task)
+    grads = model.AddGradientOperators([loss])
+    update = adam([blob for blobs in net.values() for blob in blobs], grads, task)
     run_net = runner(with_threads(model))
 
     def step(x, y):

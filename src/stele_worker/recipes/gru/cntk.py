@@ -56,8 +56,8 @@ def gradients(net, task):
 
     def run(x, y):
         at = {net.arguments[0]: x, labels: y}
-        slopes, value = loss.grad(at, wrt=net.parameters, outputs=[loss.output])
-        return value, {parameter.name: slope for parameter, slope in slopes.items()}
+        grads, value = loss.grad(at, wrt=net.parameters, outputs=[loss.output])
+        return value, {parameter.name: slope for parameter, slope in grads.items()}
 
     return run
 

@@ -54,10 +54,10 @@ def training_step(net, task):
 
     @partial(jax.jit, donate_argnums=(0, 1, 2, 3))
     def update(net, mean, square, count, x, y):
-        loss, slopes = jax.value_and_grad(cross_entropy)(net, task, x, y)
+        loss, grads = jax.value_and_grad(cross_entropy)(net, task, x, y)
         count = count + 1
-        mean = jax.tree.map(lambda m, g: task.beta1 * m + (1 - task.beta1) * g, mean, slopes)
-        square = jax.tree.map(lambda s, g: task.beta2 * s + (1 - task.beta2) * g * g, square, slopes)
+        mean = jax.tree.map(lambda m, g: task.beta1 * m + (1 - task.beta1) * g, mean, grads)
+        square = jax.tree.map(lambda s, g: task.beta2 * s + (1 - task.beta2) * g * g, square, grads)
 
         def move(weight, m, s):
             m = m / (1 - task.beta1**count)

@@ -77,8 +77,8 @@ def gradients(net, task):
     differentiate = differentiated(net, cross_entropy)
 
     def run(x, y):
-        loss, slopes = differentiate(x, y)
-        return loss, named(slopes)
+        loss, grads = differentiate(x, y)
+        return loss, named(grads)
 
     return run
 

@@ -58,8 +58,8 @@ def gradients(net, task):
     differentiate = differentiated(net, classified(net["logits"]))
 
     def run(x, y):
-        loss, slopes = differentiate(x, y)
-        return loss, parted(slopes)
+        loss, grads = differentiate(x, y)
+        return loss, parted(grads)
 
     return run
 

@@ -46,8 +46,8 @@ def gradients(net, task):
     def run(x, y):
         with tf.GradientTape() as tape:
             loss = cross_entropy(net, task, x, y)
-        slopes = tape.gradient(loss, net)
-        return loss, {name: tf.convert_to_tensor(slope) for name, slope in slopes.items()}
+        grads = tape.gradient(loss, net)
+        return loss, {name: tf.convert_to_tensor(slope) for name, slope in grads.items()}
 
     return run
 
@@ -61,11 +61,11 @@ def training_step(net, task):
     def step(x, y):
         with tf.GradientTape() as tape:
             loss = cross_entropy(net, task, x, y)
-        slopes = tape.gradient(loss, net)
+        grads = tape.gradient(loss, net)
         count.assign_add(1.0)
         for name, weight in net.items():
             # the embedding's comes as rows, and Adam moves all of them
-            slope = tf.convert_to_tensor(slopes[name])
+            slope = tf.convert_to_tensor(grads[name])
             mean[name].assign(task.beta1 * mean[name] + (1 - task.beta1) * slope)
             square[name].assign(task.beta2 * square[name] + (1 - task.beta2) * slope * slope)
             m = mean[name] / (1 - task.beta1**count)

@@ -65,20 +65,20 @@ def cross_entropy(net, task, x, y):
 def gradients(net, task):
     x, y = tokens(task), labels()
     loss = cross_entropy(net, task, x, y)
-    slopes = tf.gradients(loss, list(net.values()))
-    return function([x, y], (loss, {name: tf.convert_to_tensor(slope) for name, slope in zip(net, slopes)}))
+    grads = tf.gradients(loss, list(net.values()))
+    return function([x, y], (loss, {name: tf.convert_to_tensor(slope) for name, slope in zip(net, grads)}))
 
 
 def training_step(net, task):
     x, y = tokens(task), labels()
     loss = cross_entropy(net, task, x, y)
-    slopes = tf.gradients(loss, list(net.values()))
+    grads = tf.gradients(loss, list(net.values()))
     count = variables({"count": numpy.zeros((), numpy.float32)})["count"]
     # TensorFlow adds epsilon to the root of the second moment before it corrects that moment, where the Task
     # adds it after: the correction has to be in epsilon, too
     epsilon = task.epsilon * tf.sqrt(1 - task.beta2 ** (count + 1))
     optimiser = tf.train.AdamOptimizer(task.learning_rate, task.beta1, task.beta2, epsilon)
-    pairs = [(tf.convert_to_tensor(slope), weight) for slope, weight in zip(slopes, net.values())]
+    pairs = [(tf.convert_to_tensor(slope), weight) for slope, weight in zip(grads, net.values())]
     update = optimiser.apply_gradients(pairs, global_step=count)
     run = function([x, y], [loss, update], optimiser)
     return lambda x, y: run(x, y)[0]

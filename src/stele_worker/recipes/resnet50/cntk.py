@@ -88,8 +88,8 @@ def gradients(net, task):
 
     def run(x, y):
         at = {net.arguments[0]: x, labels: y}
-        slopes, value = loss.grad(at, wrt=list(neutral), outputs=[loss.output])
-        return value, {neutral[parameter]: slope for parameter, slope in slopes.items()}
+        grads, value = loss.grad(at, wrt=list(neutral), outputs=[loss.output])
+        return value, {neutral[parameter]: slope for parameter, slope in grads.items()}
 
     return run
 

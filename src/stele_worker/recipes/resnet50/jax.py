@@ -90,8 +90,8 @@ def gradients(net, task):
     @jax.jit
     def run(net, x, y):
         value = jax.value_and_grad(cross_entropy, has_aux=True)
-        (loss, _), slopes = value(net["weights"], net["running"], task, x, y)
-        return loss, slopes
+        (loss, _), grads = value(net["weights"], net["running"], task, x, y)
+        return loss, grads
 
     return lambda x, y: run(net, x, y)
 
@@ -102,8 +102,8 @@ def training_step(net, task):
     @partial(jax.jit, donate_argnums=(0, 1))
     def update(net, velocity, x, y):
         value = jax.value_and_grad(cross_entropy, has_aux=True)
-        (loss, moved), slopes = value(net["weights"], net["running"], task, x, y)
-        velocity = jax.tree.map(lambda v, g: task.momentum * v + g, velocity, slopes)
+        (loss, moved), grads = value(net["weights"], net["running"], task, x, y)
+        velocity = jax.tree.map(lambda v, g: task.momentum * v + g, velocity, grads)
         weights = jax.tree.map(lambda w, v: w - task.learning_rate * v, net["weights"], velocity)
         return {"weights": weights, "running": moved}, velocity, loss
 

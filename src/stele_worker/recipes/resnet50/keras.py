@@ -86,8 +86,8 @@ def gradients(net, task):
     differentiate, names = differentiated(net, cross_entropy()), named(net.trainable_variables)
 
     def run(x, y):
-        loss, slopes = differentiate(x, y)
-        return loss, dict(zip(names, slopes))
+        loss, grads = differentiate(x, y)
+        return loss, dict(zip(names, grads))
 
     return run
 

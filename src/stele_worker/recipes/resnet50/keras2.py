@@ -100,8 +100,8 @@ def gradients(net, task):
     names = [name for layer in net.layers for name in named(layer, layer.trainable_weights)]
 
     def run(x, y):
-        loss, slopes = differentiate(x, y)
-        return loss, dict(zip(names, slopes))
+        loss, grads = differentiate(x, y)
+        return loss, dict(zip(names, grads))
 
     return run
 

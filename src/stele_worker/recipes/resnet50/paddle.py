@@ -87,9 +87,9 @@ def gradients(net, task):
         net.clear_gradients()
         loss = cross_entropy(net.logits(x), y)
         loss.backward()
-        slopes = {name: weight.grad for name, weight in net.named_parameters()}
+        grads = {name: weight.grad for name, weight in net.named_parameters()}
         # Paddle counts the running statistics among the parameters
-        return loss.detach(), {name: slope for name, slope in slopes.items() if slope is not None}
+        return loss.detach(), {name: slope for name, slope in grads.items() if slope is not None}
 
     return run
 

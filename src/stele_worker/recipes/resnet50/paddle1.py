@@ -91,9 +91,9 @@ def gradients(net, task):
         net.clear_gradients()
         loss = cross_entropy(net, x, y)
         loss.backward()
-        slopes = {name: gradient(weight) for name, weight in net.named_parameters()}
+        grads = {name: gradient(weight) for name, weight in net.named_parameters()}
         # Paddle counts the running statistics among the parameters
-        return loss.detach(), {name: slope for name, slope in slopes.items() if slope is not None}
+        return loss.detach(), {name: slope for name, slope in grads.items() if slope is not None}
 
     return run
 

@@ -106,9 +106,9 @@ def training_step(net, task):
     def step(x, y):
         with tf.GradientTape() as tape:
             loss = cross_entropy(net, task, x, y)
-        slopes = tape.gradient(loss, weights)
+        grads = tape.gradient(loss, weights)
         for name, weight in weights.items():
-            velocity[name].assign(task.momentum * velocity[name] + slopes[name])
+            velocity[name].assign(task.momentum * velocity[name] + grads[name])
             weight.assign_sub(task.learning_rate * velocity[name])
         return loss
 

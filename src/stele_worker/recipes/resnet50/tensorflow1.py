@@ -105,8 +105,8 @@ def cross_entropy(net, task, x, y):
 def gradients(net, task):
     x, y = images(task), labels()
     loss = cross_entropy(net, task, x, y)
-    slopes = tf.gradients(loss, list(net["weights"].values()))
-    return function([x, y], (loss, dict(zip(net["weights"], slopes))))
+    grads = tf.gradients(loss, list(net["weights"].values()))
+    return function([x, y], (loss, dict(zip(net["weights"], grads))))
 
 
 def training_step(net, task):
