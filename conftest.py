@@ -1,11 +1,5 @@
-"""Registers the shared fixtures and the options; each module of ``fixtures`` says what it holds."""
+"""Gives the plugin's options and marker their short names in this repository: see ``fixtures.options``."""
 
-# a module stands below those that it imports
-pytest_plugins = [
-    "fixtures.options",
-    "fixtures.progress",
-    "fixtures.inputs",
-    "fixtures.workers",
-    "fixtures.runs",
-    "fixtures.baselines",
-]
+from fixtures.options import pytest_addoption, pytest_collection_modifyitems, pytest_configure
+
+__all__ = ["pytest_addoption", "pytest_collection_modifyitems", "pytest_configure"]

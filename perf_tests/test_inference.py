@@ -2,14 +2,14 @@
 
 import pytest
 
-from fixtures.replay import clock
+from pytest_stele.replay import clock
 
 PHASE = "infer"
 pytestmark = pytest.mark.benchmark(timer=clock)
 
 
-def test_inference(measured, assert_agreement, recorded, assert_baseline, environment):
-    runs = measured(PHASE)
-    assert_agreement(PHASE)
-    recorded(runs)
-    assert_baseline(runs)
+def test_inference(stele_measure, stele_assert_parity, stele_record, stele_assert_baseline):
+    runs = stele_measure(PHASE)
+    stele_assert_parity(PHASE)
+    stele_record(runs)
+    stele_assert_baseline(runs)

@@ -1,17 +1,19 @@
-"""How long does an optimiser step take, and does the network learn what it should?"""
+"""How long does an optimizer step take, and does the network learn what it should?"""
 
 import pytest
 
-from fixtures.replay import clock
+from pytest_stele.replay import clock
 
 PHASE = "train"
 pytestmark = pytest.mark.benchmark(timer=clock)
 
 
-def test_training(measured, assert_agreement, assert_accuracy, recorded, assert_baseline, environment):
-    runs = measured(PHASE)
-    assert_agreement(PHASE)
+def test_training(
+    stele_measure, stele_assert_parity, stele_assert_accuracy, stele_record, stele_assert_baseline
+):
+    runs = stele_measure(PHASE)
+    stele_assert_parity(PHASE)
     for run in runs:
-        assert_accuracy(run)
-    recorded(runs)
-    assert_baseline(runs)
+        stele_assert_accuracy(run)
+    stele_record(runs)
+    stele_assert_baseline(runs)

@@ -1,0 +1,206 @@
+"""The fixtures of the plugin. Each imports what it needs when a test asks for it."""
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_stele.progress import Progress
+
+if TYPE_CHECKING:
+    from pytest_stele.session import Session
+    from stele.environments import Environment
+    from stele.measuring.run import Run
+    from stele.measuring.settings import Settings
+    from stele.measuring.worker import Worker
+
+Inputs = Callable[[str], dict[str, Any]]
+
+
+@pytest.fixture(scope="session")
+def stele_session(pytestconfig: pytest.Config) -> "Session":
+    """The options of the session with their meaning."""
+    from pytest_stele import session
+
+    return session.of(pytestconfig)
+
+
+@pytest.fixture(scope="session")
+def stele_settings(stele_session: "Session") -> "Settings":
+    """The device and the flags that every framework is set to; each Run records what was really in force."""
+    return stele_session.settings
+
+
+@pytest.fixture(scope="session")
+def stele_progress(pytestconfig: pytest.Config) -> Progress:
+    return Progress(pytestconfig)
+
+
+@pytest.fixture(scope="session")
+def stele_inputs(stele_progress: Progress) -> Inputs:
+    """stele_inputs(task) -> the fields of a Plan that say where data and weights are; each is found once a session."""
+    from stele.measuring import measure
+
+    known: dict[str, dict[str, Any]] = {}
+
+    def inputs(task: str) -> dict[str, Any]:
+        if task not in known:
+            with stele_progress.past_capture():  # a download shows its progress
+                known[task], notice = measure.inputs(task)
+            if notice:
+                stele_progress.say(f"stele: {notice}")
+        return known[task]
+
+    return inputs
+
+
+@pytest.fixture
+def stele_launch(
+    stele_environment: "Environment", stele_task: str, stele_session: "Session"
+) -> Callable[[], "Worker"]:
+    """stele_launch() -> a fresh process of the test's environment; the caller closes it."""
+    from stele import environments
+    from stele.errors import SteleError
+    from stele.measuring.worker import Worker
+
+    state = environments.state(stele_environment)
+    if state.status == "broken":
+        raise SteleError(f"'{stele_environment.name}' is broken: {state.reason}")
+    count = itertools.count(1)
+
+    def launch() -> Worker:
+        log = stele_session.root / ".stele/logs" / f"{stele_environment.slug}-{stele_task}-{next(count)}.log"
+        variables = stele_session.settings.variables()
+        return Worker(stele_environment, log=log, variables=variables, timeout=stele_session.worker_timeout)
+
+    return launch
+
+
+@pytest.fixture
+def stele_worker(stele_launch: Callable[[], "Worker"]) -> Iterator["Worker"]:
+    """A fresh process of the test's environment; it is closed, with all that it started, when the test ends."""
+    with stele_launch() as worker:
+        yield worker
+
+
+@pytest.fixture
+def stele_lock(
+    stele_session: "Session", stele_progress: Progress, request: pytest.FixtureRequest
+) -> Iterator[None]:
+    """Hold the lock of the machine while the test runs: two timed tests never run at the same time."""
+    from stele.measuring import lock
+
+    with lock.machine(f"pytest {request.node.nodeid}", wait=stele_session.wait, say=stele_progress.notify):
+        yield
+
+
+@pytest.fixture
+def stele_measure(
+    stele_lock: None,
+    stele_worker: "Worker",
+    stele_launch: Callable[[], "Worker"],
+    stele_task: str,
+    stele_session: "Session",
+    stele_inputs: Inputs,
+    stele_progress: Progress,
+) -> Callable[[str], list["Run"]]:
+    """stele_measure(phase) -> a Run for each launch: trains or infers, and writes each Run to disk at once.
+
+    The last launch is the test's own worker, which stays alive for the parity check.
+    """
+    from stele.measuring import measure, store
+
+    def once(worker: "Worker", phase: str) -> "Run":
+        plan = measure.Plan(
+            task=stele_task, phase=phase, scale=stele_session.scale, **stele_inputs(stele_task)
+        )
+        with stele_progress(f"{worker.environment.name}  {stele_task} {phase}") as show:
+            run = measure.measure(worker, plan, stele_session.settings, progress=show)
+        store.save(run, stele_session.runs)
+        return run
+
+    def measure_launches(phase: str) -> list["Run"]:
+        runs = []
+        for _ in range(stele_session.launches - 1):
+            with stele_launch() as worker:
+                runs.append(once(worker, phase))
+        return [*runs, once(stele_worker, phase)]
+
+    return measure_launches
+
+
+@pytest.fixture
+def stele_assert_parity(
+    stele_worker: "Worker", stele_task: str, stele_settings: "Settings", pytestconfig: pytest.Config
+) -> Callable[[str], None]:
+    """stele_assert_parity(phase) fails the test if the recipe differs from the golden numbers."""
+    from pytest_stele import results
+    from stele.errors import SteleError
+    from stele.parity import examination, ladder
+    from stele.report.results import Difference
+
+    def assert_parity(phase: str) -> None:
+        first = ladder.first_difference(
+            examination.examine(stele_worker, stele_task, stele_settings, [phase])
+        )
+        if first is not None:
+            name, message = stele_worker.environment.name, ladder.message(first)
+            results.of(pytestconfig).broken.append(Difference(name, stele_task, phase, message))
+            raise SteleError(f"{name} {stele_task} {phase}: {message}")
+
+    return assert_parity
+
+
+@pytest.fixture
+def stele_assert_accuracy() -> Callable[["Run"], None]:
+    """stele_assert_accuracy(run) fails the test if the accuracy is outside its measured band."""
+    from stele.errors import SteleError
+    from stele.parity import accuracy
+
+    def assert_accuracy(run: "Run") -> None:
+        if message := accuracy.out_of_band_message(run):
+            raise SteleError(f"{run.environment} {run.task}: {message}")
+
+    return assert_accuracy
+
+
+@pytest.fixture
+def stele_record(
+    benchmark: Any, stele_progress: Progress, pytestconfig: pytest.Config
+) -> Callable[[Sequence["Run"]], None]:
+    """stele_record(runs) enters the steps of all launches into pytest-benchmark and prints a line for each launch.
+
+    The facts in pytest-benchmark's ``extra_info`` are those of the last launch.
+    """
+    from pytest_stele import results
+    from pytest_stele.replay import replay
+    from stele.report.results import line
+
+    def record(runs: Sequence["Run"]) -> None:
+        run = runs[-1]
+        benchmark.group = f"{run.task} {run.phase}"
+        benchmark.extra_info.update(run.to_dict(), derived=run.rates(), launches=len(runs))
+        replay(benchmark, [seconds for one in runs for seconds in one.counted_seconds])
+        results.of(pytestconfig).runs.append(run)
+        for one in runs:
+            stele_progress.say(line(one))
+
+    return record
+
+
+@pytest.fixture
+def stele_assert_baseline(
+    request: pytest.FixtureRequest, stele_session: "Session", stele_progress: Progress
+) -> Callable[[Sequence["Run"]], None]:
+    """stele_assert_baseline(runs) saves the runs, or fails the test if they are slower than its baseline."""
+    from pytest_stele import baselines
+    from stele.gate import baseline
+
+    def assert_baseline(runs: Sequence["Run"]) -> None:
+        if stele_session.save_baseline:
+            stele_progress.say(f"saved {baseline.save(runs, stele_session.baselines)}")
+        if stele_session.against_baseline:
+            baselines.compare(request, runs, stele_session.baselines)
+
+    return assert_baseline

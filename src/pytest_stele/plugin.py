@@ -1,0 +1,107 @@
+"""The entry point ``pytest11``: hooks and fixtures. It does nothing unless a test, an option or a file uses Stele."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_stele import options
+from pytest_stele.progress import Messages
+
+pytest_plugins = ["pytest_stele.fixtures"]
+
+MARGIN = "stele_margin(step=0.05, ...): how much a metric of this test may grow against its baseline, as a fraction"
+FIXTURE = "stele_"  # every fixture of the plugin starts with it
+ENVIRONMENT = "stele_environment"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    options.add(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", MARGIN)
+    config.pluginmanager.register(Messages(config))
+    if options.used(config):
+        from pytest_stele import session
+
+        session.of(config)  # reports a wrong option before the collection starts
+    if config.option.stele_model or config.option.stele_suite:
+        typed = config.args if config.args_source is pytest.Config.ArgsSource.ARGS else []
+        config.args = [*typed, str(suite())]
+
+
+def suite() -> Path:
+    """Return the folder of the built-in tests: in the wheel beside this file, in a checkout ``perf_tests``."""
+    folder = Path(__file__).parent / "suite"
+    return folder if folder.is_dir() else Path(__file__).parents[2] / "perf_tests"
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    if not options.used(config):
+        return None
+    from pytest_stele import session
+
+    return session.of(config).header()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make one test for each task and environment."""
+    if ENVIRONMENT in metafunc.fixturenames:
+        from pytest_stele import session
+
+        session.of(metafunc.config).parametrize(metafunc)
+
+
+def uses_stele(item: pytest.Item) -> bool:
+    return any(name.startswith(FIXTURE) for name in getattr(item, "fixturenames", ()))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Any:
+    return (yield from reported(item))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Any:
+    return (yield from reported(item))
+
+
+def reported(item: pytest.Item) -> Any:
+    """Run the wrapped hook and report an error of Stele without a traceback."""
+    if not uses_stele(item):
+        return (yield)
+    from stele.errors import SteleError
+
+    try:
+        return (yield)
+    except SteleError as error:
+        message = str(error)
+    pytest.fail(message, pytrace=False)  # outside of the except clause: the report has the message once
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    from pytest_stele import results
+
+    if results.RESULTS in config.stash:
+        results.summary(terminalreporter, config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Under pytest-xdist: take the results over from a worker that has ended."""
+    sent = getattr(node, "workeroutput", {}).get(options.PREFIX)
+    if sent:
+        from pytest_stele import results
+
+        results.of(node.config).receive(sent)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Under pytest-xdist: hand the results of this worker to the controller."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        from pytest_stele import results
+
+        if results.RESULTS in session.config.stash:
+            output[options.PREFIX] = results.of(session.config).send()

@@ -1,0 +1,122 @@
+"""The options of a session with their meaning: what is measured, in which environments, and how.
+
+Relative paths of the command line start at the folder in which pytest was started, defaults at pytest's root.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_stele import options
+from stele import environments
+from stele.environments import Environment
+from stele.errors import SteleError
+from stele.gate import baseline
+from stele.measuring.settings import Settings
+from stele.measuring.worker import TIMEOUT
+from stele.report.results import table_order
+from stele_worker import tasks
+
+SESSION = pytest.StashKey["Session"]()
+SCALES = {"cpu": "quick", "cuda": "paper"}  # the defaults
+RUNS = Path(".stele/runs")
+SETTINGS = ("device", "precision", "threads", "malloc", "deterministic", "seed")
+
+
+@dataclass(frozen=True)
+class Session:
+    """What the command line asks for; paths are absolute."""
+
+    root: Path
+    environments: list[Environment]
+    tasks: list[str]
+    scale: str
+    settings: Settings
+    worker_timeout: float  # seconds
+    launches: int
+    runs: Path
+    baselines: Path
+    save_baseline: bool
+    against_baseline: bool
+    wait: bool
+
+    def header(self) -> str:
+        return f"stele: scale {self.scale}, {self.settings.summary()}"
+
+    def parametrize(self, metafunc: pytest.Metafunc) -> None:
+        """Make a test for each task and environment; one that cannot run here is skipped with the reason."""
+        phase = getattr(metafunc.module, "PHASE", "train")
+        states = [(environment, environments.state(environment)) for environment in self.environments]
+        cells = []
+        for task in self.tasks:
+            for environment, state in states:
+                reason = self.absence(environment, task, phase)
+                reason = reason or (state.reason if state.status == "missing" else None)
+                marks = [pytest.mark.skip(reason=reason)] if reason else []
+                cells.append(pytest.param(task, environment, id=f"{task}-{environment.name}", marks=marks))
+        metafunc.parametrize(("stele_task", "stele_environment"), cells)
+
+    def absence(self, environment: Environment, task: str, phase: str) -> str | None:
+        where = {"device": self.settings.device, "precision": self.settings.precision}
+        return environment.why_absent(task, phase, **where)
+
+
+def of(config: pytest.Config) -> Session:
+    """Return the session of a configuration. Raises pytest.UsageError if an option has no meaning."""
+    if SESSION not in config.stash:
+        try:
+            config.stash[SESSION] = resolved(config)
+        except SteleError as error:
+            raise pytest.UsageError(str(error)) from None
+    return config.stash[SESSION]
+
+
+def resolved(config: pytest.Config) -> Session:
+    given = {option.name.replace("-", "_"): getattr(config.option, option.dest) for option in options.OPTIONS}
+    settings = Settings(**{name: given[name] for name in SETTINGS if given[name] not in (None, False)})
+    if given["launches"] is not None and given["launches"] < 1:
+        raise SteleError(f"--launches {given['launches']}: at least 1 launch is needed.")
+    return Session(
+        root=config.rootpath,
+        environments=selected_environments(given["framework"]),
+        tasks=selected("task", given["task"], tasks.NAMES),
+        scale=one_of("scale", given["scale"] or SCALES[settings.device], tasks.SCALES),
+        settings=settings,
+        worker_timeout=given["worker_timeout"] or TIMEOUT,
+        launches=given["launches"] or 1,
+        runs=folder(config, given["runs"], RUNS),
+        baselines=folder(config, given["baselines"], baseline.FOLDER),
+        save_baseline=given["save_baseline"],
+        against_baseline=given["against_baseline"],
+        wait=not given["no_wait"],
+    )
+
+
+def folder(config: pytest.Config, typed: str | None, default: Path) -> Path:
+    return config.rootpath / default if typed is None else config.invocation_params.dir / typed
+
+
+def selected_environments(values: list[str] | None) -> list[Environment]:
+    """Return the environments in ``a,b`` or in several options, in the order of the tables."""
+    names = dict.fromkeys(listed(values) or environments.names())
+    return sorted(map(environments.load, names), key=lambda environment: table_order(environment.name))
+
+
+def selected(kind: str, values: list[str] | None, names: tuple[str, ...]) -> list[str]:
+    """Return the names in ``a,b`` or in several options, in the order of the tables; all if there are none."""
+    typed = [one_of(kind, name, names) for name in listed(values)]
+    return [name for name in names if name in typed or not typed]
+
+
+def one_of(kind: str, name: str, names: Iterable[str]) -> str:
+    """Return the name. Raises SteleError, with the nearest name, if it is unknown."""
+    if name not in names:
+        raise SteleError(environments.unknown_message(kind, name, names))
+    return name
+
+
+def listed(values: Any) -> list[str]:
+    return [name for value in values or [] for name in value.split(",") if name]

@@ -1,0 +1,88 @@
+"""One measurement at a time on a machine: a lock file in the user's cache.
+
+Suites, gates, bisections and nightly runs hold the lock while they measure, because two measurements at once slow
+each other down without any message. The operating system releases the lock of a process that ends in any way.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import IO
+
+from stele.data import cache
+from stele.errors import SteleError
+
+FILE = "measuring.lock"
+POLL = 0.5  # seconds between two attempts
+REMINDER = 60.0  # seconds between two messages
+
+held = 0  # how often this process holds the lock: a gate that starts a measurement does not wait for itself
+
+
+@contextlib.contextmanager
+def machine(what: str, *, wait: bool, say: Callable[[str], object]) -> Iterator[None]:
+    """Hold the lock of this machine; ``what`` names the measurement for others that wait.
+
+    While another process holds it, ``say`` is told what it is and for how long. Raises SteleError in place of waiting
+    if not ``wait``.
+    """
+    global held
+    with contextlib.ExitStack() as stack:
+        if held == 0:
+            file = stack.enter_context(opened())
+            acquire(file, wait=wait, say=say)
+            describe(file, what)
+        held += 1
+        try:
+            yield
+        finally:
+            held -= 1
+
+
+def opened() -> IO[str]:
+    path = cache.folder() / FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.open("a+", encoding="utf-8")
+
+
+def acquire(file: IO[str], *, wait: bool, say: Callable[[str], object]) -> None:
+    began = reminded = time.monotonic()
+    while not locked(file):
+        now = time.monotonic()
+        if not wait:
+            raise SteleError(f"Another measurement runs on this machine: {holder(file)}. Wait for its end.")
+        if reminded == began or now - reminded >= REMINDER:
+            waited = f" ({(now - began) / 60:.0f} min so far)" if now - began >= REMINDER else ""
+            say(f"stele: waiting{waited} for another measurement on this machine: {holder(file)}")
+            reminded = now
+        time.sleep(POLL)
+
+
+def locked(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def describe(file: IO[str], what: str) -> None:
+    """Write who holds the lock into it."""
+    file.seek(0)
+    file.truncate()
+    file.write(json.dumps({"schema": 1, "what": what, "pid": os.getpid(), "since": time.time()}))
+    file.flush()
+
+
+def holder(file: IO[str]) -> str:
+    """Return ``stele gate A B (process 123, since 12 min)``, or that it is unknown."""
+    file.seek(0)
+    try:
+        facts = json.loads(file.read())
+        minutes = (time.time() - facts["since"]) / 60
+        return f"{facts['what']} (process {facts['pid']}, since {minutes:.0f} min)"
+    except (ValueError, KeyError, TypeError):
+        return "an unknown process"

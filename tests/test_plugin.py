@@ -1,0 +1,170 @@
+"""The plugin in another repository: it does nothing unless it is used, and works beside other plugins."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from fakes import SCRIPTED, well
+from pytest_stele import options
+from stele.data import cache
+from stele.measuring import lock
+
+SECONDS = [0.5, 0.012, 0.010, 0.011]
+CONFLICTING = ("--device", "--seed", "--runs", "--threads", "--framework", "--task", "--scale", "--launches")
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """repository(*options) runs pytest in a folder of a user, in a process of its own."""
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    script = {"seconds": SECONDS, "numbers": well("gru")}
+    lines = [
+        'label = "Steady"',
+        'framework = "scripted"',
+        f"command = {json.dumps([sys.executable, str(SCRIPTED)])}",
+    ]
+    lines += ["[variables]", f"SCRIPT = {json.dumps(json.dumps(script))}"]
+    (tmp_path / "steady.toml").write_text("\n".join(lines))
+    names = {
+        "STELE_ENVIRONMENTS": str(tmp_path),
+        "STELE_CACHE": str(tmp_path / "cache"),
+        "STELE_OFFLINE": "1",
+    }
+
+    def run(*arguments, cwd=folder):
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+        variables = {**os.environ, **names, "STELE_DATA": ""}
+        return subprocess.run(
+            command, cwd=cwd, env=variables, capture_output=True, text=True, check=False, timeout=120
+        )
+
+    run.folder = folder
+    return run
+
+
+SUITE = (
+    "--stele-suite",
+    "--stele-framework=steady",
+    "--stele-task=gru",
+    "--stele-scale=smoke",
+    "--stele-device=cpu",
+)
+
+
+def test_every_option_starts_with_stele():
+    assert all(
+        option.flag.startswith("--stele-") and option.dest.startswith("stele_") for option in options.OPTIONS
+    )
+
+
+def test_the_plugin_imports_nothing_heavy_if_it_is_not_used(repository):
+    (repository.folder / "test_modules.py").write_text(
+        textwrap.dedent("""
+            import sys
+
+            def test_modules():
+                assert not {"numpy", "scipy", "rich", "stele", "stele_worker"} & set(sys.modules)
+        """)
+    )
+    done = repository()
+    assert "1 passed" in done.stdout, done.stdout
+
+
+def test_no_option_conflicts_with_another_plugin(repository):
+    lines = "\n".join(f"    parser.addoption({name!r}, help='mine')" for name in CONFLICTING)
+    (repository.folder / "conftest.py").write_text(f"def pytest_addoption(parser):\n{lines}\n")
+    (repository.folder / "test_nothing.py").write_text(
+        "def test_nothing(pytestconfig): assert pytestconfig.option.seed == '3'"
+    )
+    done = repository("--seed=3")
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_every_fixture_and_marker_starts_with_stele(repository):
+    done = repository("--fixtures", "--markers")
+    fixtures = [
+        line
+        for line in repository("--fixtures").stdout.splitlines()
+        if "pytest_stele" in line and " -- " in line
+    ]
+    assert len(fixtures) > 5
+    assert all(line.startswith("stele_") for line in fixtures)
+    assert "@pytest.mark.stele_margin" in done.stdout
+    assert "@pytest.mark.margin" not in done.stdout
+
+
+@pytest.mark.parametrize("more", [(), ("-p", "no:xdist")])
+def test_the_built_in_suite_runs_in_another_repository(repository, more):
+    done = repository(*SUITE, "--benchmark-only", *more)
+    assert "2 passed, 1 skipped" in done.stdout, done.stdout + done.stderr
+    assert len(list((repository.folder / ".stele/runs").glob("*.json"))) == 2
+
+
+def test_the_built_in_suite_writes_to_the_root_when_it_runs_from_a_subfolder(repository):
+    (repository.folder / "pytest.ini").write_text("[pytest]\n")
+    (repository.folder / "deep").mkdir()
+    done = repository(*SUITE, "--benchmark-only", cwd=repository.folder / "deep")
+    assert "2 passed" in done.stdout, done.stdout + done.stderr
+    assert (repository.folder / ".stele/runs").is_dir()
+    assert not (repository.folder / "deep/.stele").exists()
+
+
+def test_a_relative_folder_of_the_command_line_starts_where_pytest_was_started(repository):
+    (repository.folder / "pytest.ini").write_text("[pytest]\n")
+    (repository.folder / "deep").mkdir()
+    repository(*SUITE, "--stele-runs=mine", "-k", "inference", cwd=repository.folder / "deep")
+    assert len(list((repository.folder / "deep/mine").glob("*.json"))) == 1
+
+
+def test_the_suite_runs_under_xdist_and_its_table_is_complete(repository):
+    done = repository(*SUITE, "-n", "2")
+    assert "3 passed" in done.stdout, done.stdout + done.stderr
+    assert "gru train, batch 64, smoke" in done.stdout
+    assert "gru infer, batch 64, smoke" in done.stdout
+
+
+def test_a_test_waits_while_another_measurement_runs(repository, monkeypatch, tmp_path):
+    monkeypatch.setenv("STELE_CACHE", str(tmp_path / "cache"))
+    with lock.machine("stele gate a b", wait=True, say=print):
+        done = repository(*SUITE, "-k", "inference", "--stele-no-wait")
+    assert "Another measurement runs on this machine: stele gate a b (process" in done.stdout
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_a_test_that_waits_says_for_what(repository, monkeypatch, tmp_path, workers):
+    monkeypatch.setenv("STELE_CACHE", str(tmp_path / "cache"))
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *SUITE, "-k", "inference", *workers]
+    names = {"STELE_ENVIRONMENTS": str(tmp_path), "STELE_OFFLINE": "1", "STELE_DATA": ""}
+    with (tmp_path / "output").open("w") as output:
+        with lock.machine("stele gate a b", wait=True, say=print):
+            running = subprocess.Popen(
+                command, cwd=repository.folder, env={**os.environ, **names}, stdout=output, stderr=output
+            )
+            deadline = time.monotonic() + 60
+            while "waiting for another" not in (text := (tmp_path / "output").read_text()):
+                assert time.monotonic() < deadline and running.poll() is None, text
+                time.sleep(0.1)
+        assert running.wait(60) == 0
+    assert "stele: waiting for another measurement on this machine: stele gate a b (process" in text
+
+
+def test_the_lock_is_entered_again_by_its_own_process(monkeypatch, tmp_path):
+    monkeypatch.setenv("STELE_CACHE", str(tmp_path))
+    with lock.machine("outer", wait=False, say=print), lock.machine("inner", wait=False, say=print):
+        assert json.loads((cache.folder() / lock.FILE).read_text())["what"] == "outer"
+    assert lock.held == 0
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"what": 3}', "\x00"])
+def test_a_damaged_lock_file_is_no_obstacle(monkeypatch, tmp_path, content):
+    monkeypatch.setenv("STELE_CACHE", str(tmp_path))
+    (tmp_path / lock.FILE).write_text(content)
+    with lock.machine("mine", wait=False, say=print):
+        pass
