@@ -1,7 +1,7 @@
-"""What asv tracks of each release of a framework, in seconds, bytes and error: the less, the better.
+"""The asv benchmarks of each release of a framework, in seconds, bytes and error: less is better.
 
-asv builds the environment and keeps the numbers; stele measures in it, with the worker's own clock. These functions run
-in environments that asv builds, so they need nothing but Python.
+asv builds the environment and stores the numbers. stele measures in that environment, with the worker's clock. These
+functions run in environments that asv builds, so they use only the standard library.
 """
 
 import json
@@ -12,8 +12,10 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-OPTIONS = "STELE_ASV"  # a variable: options of `stele releases measure`, such as "--task gru --launches 2"
-HOST = ROOT / ".stele" / "host"  # the interpreter that has stele: `stele releases sync` writes it
+# an environment variable with options for `stele releases measure`, such as "--task gru --launches 2"
+OPTIONS = "STELE_ASV"
+# contains the path of the interpreter that has stele; `stele releases sync` writes it
+HOST = ROOT / ".stele" / "host"
 PARAMS = (["cnn", "resnet50", "gru"], ["train", "infer"], ["tuned", "as-shipped"])
 UNITS = {
     "step": "seconds",
@@ -26,12 +28,14 @@ UNITS = {
 
 
 def setup_cache():
-    """All numbers of the release that asv has installed, by metric and cell."""
+    """Return all numbers of the release that asv has installed, by metric and cell."""
     if not HOST.exists():
-        raise RuntimeError(f"{HOST} does not say which interpreter has stele. Type: stele releases sync")
-    asked = ["-m", "stele", "releases", "measure", os.environ["ASV_COMMIT"], "--python", sys.executable]
-    asked += shlex.split(os.environ.get(OPTIONS, ""))
-    done = subprocess.run([HOST.read_text().strip(), *asked], cwd=ROOT, stdout=subprocess.PIPE, check=True)
+        raise RuntimeError(
+            f"{HOST} is missing. It names the interpreter that has stele. Create it with: stele releases sync"
+        )
+    command = ["-m", "stele", "releases", "measure", os.environ["ASV_COMMIT"], "--python", sys.executable]
+    command += shlex.split(os.environ.get(OPTIONS, ""))
+    done = subprocess.run([HOST.read_text().strip(), *command], cwd=ROOT, stdout=subprocess.PIPE, check=True)
     return json.loads(done.stdout)["numbers"]
 
 
@@ -39,18 +43,16 @@ setup_cache.timeout = 7200
 
 
 def track(metric):
-    """A function for asv, of the metric's numbers."""
+    """Return the asv benchmark of a metric."""
 
-    def tracked(found, task, phase, mode):
-        return found.get(metric, {}).get(f"{task} {phase} {mode}", float("nan"))
+    def benchmark(numbers, task, phase, mode):
+        return numbers.get(metric, {}).get(f"{task} {phase} {mode}", float("nan"))
 
-    tracked.__name__ = tracked.pretty_name = f"track_{metric}"
-    tracked.unit, tracked.version = (
-        UNITS[metric],
-        "1",
-    )  # a hash of this file would cut every line when it is edited
-    tracked.params, tracked.param_names = PARAMS, ["task", "phase", "mode"]
-    return tracked
+    benchmark.__name__ = benchmark.pretty_name = f"track_{metric}"
+    benchmark.unit = UNITS[metric]
+    benchmark.version = "1"  # asv's default is a hash of the source, so that every edit would start new lines
+    benchmark.params, benchmark.param_names = PARAMS, ["task", "phase", "mode"]
+    return benchmark
 
 
 track_step = track("step")

@@ -1,10 +1,10 @@
-"""A bare loop over one recipe, as one would write it by hand: what the suite's step time is held against.
+"""A hand-written loop over one recipe, with which ``harness.py`` compares the suite's step time.
 
     python perf_tests/bare.py FRAMEWORK TASK PHASE THREADS TRAIN_X.npy TRAIN_Y.npy
 
-makes a step for every line that it reads, and prints how long it took, in seconds. It uses recipes and tasks, so that
-both sides compute the same, on as many processors as there are threads, as a worker does (JAX at one thread makes use
-of a second); and nothing of clock, protocol, worker or host.
+makes a step for every line that it reads, and prints its duration in seconds. It uses the recipes and tasks, so that
+both sides compute the same. It pins itself to as many processors as there are threads, as a worker does (JAX with one
+thread would use a second processor). It uses no clock, protocol, worker or host code of the suite.
 """
 
 import itertools
@@ -17,7 +17,7 @@ from stele_worker import frameworks, process, recipes, tasks
 
 
 def main(name: str, task_name: str, phase: str, threads: str, x_file: str, y_file: str) -> None:
-    process.keep_to(int(threads))
+    process.limit_processors(int(threads))
     framework, recipe, module = frameworks.load(name), recipes.load(task_name, name), tasks.load(task_name)
     settings = {"device": "cpu", "precision": "fp32", "autotune": True, "deterministic": False, "seed": 0}
     framework.configure({**settings, "threads": int(threads), "tuned": True})

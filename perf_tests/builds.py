@@ -1,9 +1,9 @@
-"""What environments cost: all of them built from a cold download cache, then from a warm one.
+"""How long builds take: all environments, first with a cold download cache, then with a warm one.
 
     python perf_tests/builds.py
 
-Builds into temporary folders, so that nothing of the user's is touched. Prints seconds. Ends with 1 if the limits of
-10 minutes cold and 1 minute warm, on two processors, are passed, or if an environment cannot be built here.
+Builds into temporary folders and leaves the user's caches alone. Prints seconds. Ends with 1 if a build exceeds its
+limit, 10 minutes cold or 1 minute warm on two processors, or if an environment cannot be built on this machine.
 """
 
 import os
@@ -17,8 +17,8 @@ LIMITS = {"cold": 600.0, "warm": 60.0}  # seconds
 COMMAND = (sys.executable, "-m", "stele", "env")
 
 
-def seconds(*arguments: str, folder: Path) -> float:
-    """How long ``stele env`` takes with its caches in ``folder``."""
+def time_command(*arguments: str, folder: Path) -> float:
+    """Return the seconds that ``stele env`` takes with its caches in ``folder``."""
     variables = {**os.environ, "STELE_CACHE": str(folder / "stele"), "UV_CACHE_DIR": str(folder / "uv")}
     start = perf_counter()
     subprocess.run([*COMMAND, *arguments], env=variables, check=True)
@@ -26,14 +26,14 @@ def seconds(*arguments: str, folder: Path) -> float:
 
 
 def main() -> int:
-    passed = False
+    exceeded = False
     with tempfile.TemporaryDirectory(prefix="stele-") as name:
         for cache, limit in LIMITS.items():
-            taken = seconds("make", "--all", folder=Path(name))
-            print(f"{cache}: {taken:.0f} s, at most {limit:.0f}", flush=True)
-            passed |= taken > limit
-            seconds("remove", "--all", folder=Path(name))
-    return int(passed)
+            seconds = time_command("make", "--all", folder=Path(name))
+            print(f"{cache}: {seconds:.0f} s, limit {limit:.0f} s", flush=True)
+            exceeded |= seconds > limit
+            time_command("remove", "--all", folder=Path(name))
+    return int(exceeded)
 
 
 if __name__ == "__main__":

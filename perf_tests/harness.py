@@ -1,11 +1,11 @@
-"""What the suite costs: the step time that it reports over that of a bare loop, in fresh processes that take turns.
+"""What the suite costs: its reported step time over that of a bare loop, in fresh processes that take turns.
 
     python perf_tests/harness.py [--launches N] [--cell FRAMEWORK/TASK/PHASE ...]
 
-Each launch starts a worker, as the suite does, and ``bare.py``, which make their steps in turns: on a shared machine
-two launches one after the other differ by more than is asked for here, two neighbouring steps hardly do. A launch
-gives the median ratio of its steady steps; a line a cell: the median of the launches and its 95 % interval.
-Ends with 1 if a whole interval lies above 1.01. Leave the machine alone while it runs.
+Each launch starts a worker, as the suite does, and ``bare.py``. The two alternate step by step: on a shared machine,
+two launches one after the other differ by more than the limit of this test, but two adjacent steps hardly differ. A
+launch gives the median ratio of its steady steps. Prints for each cell the median of the launches and its 95 %
+interval. Ends with 1 if an interval is entirely above 1.01. Run nothing else on the machine at the same time.
 """
 
 import argparse
@@ -17,19 +17,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from stele import environments, statistics
-from stele.gate.metrics import neighbours
+from stele.gate.metrics import paired_difference
 from stele.measuring import measure
 from stele.measuring.settings import Settings
-from stele.measuring.worker import live
+from stele.measuring.worker import launch
 
 LIMIT = 1.01
 CELLS = ("torch/gru/infer", "torch/gru/train", "jax/gru/train", "torch/cnn/train")
 SETTINGS = Settings(device="cpu", threads=1)
-LAUNCHES = 10  # of fewer than six a median has no interval of 95 %
+LAUNCHES = 10  # a median of fewer than six has no 95 % interval
 
 
-def bare(cell: str, plan: measure.Plan) -> subprocess.Popen[str]:
-    """A bare loop, which waits for its turn."""
+def start_bare_loop(cell: str, plan: measure.Plan) -> subprocess.Popen[str]:
+    """Start a bare loop, which makes a step each time it is asked to."""
     assert plan.data is not None
     script = Path(__file__).with_name("bare.py")
     arguments = [*cell.split("/"), str(SETTINGS.threads), plan.data["train_x"], plan.data["train_y"]]
@@ -42,46 +42,46 @@ def bare(cell: str, plan: measure.Plan) -> subprocess.Popen[str]:
     )
 
 
-def step(loop: subprocess.Popen[str]) -> float:
-    """How long its next step takes, in seconds."""
+def time_step(loop: subprocess.Popen[str]) -> float:
+    """Return the seconds of the bare loop's next step."""
     assert loop.stdin is not None and loop.stdout is not None
     print(file=loop.stdin, flush=True)
     return float(loop.stdout.readline())
 
 
-def ratio(cell: str, plan: measure.Plan) -> float:
-    """The median ratio of neighbouring steps, the suite's over the bare loop's, in one launch of both."""
+def measure_ratio(cell: str, plan: measure.Plan) -> float:
+    """Return the median ratio of adjacent steps, the suite's over the bare loop's, in one launch of both."""
     environment, seconds = environments.load(cell.partition("/")[0]), []
-    with live(environment, SETTINGS) as worker, bare(cell, plan) as loop:
-        going = measure.measuring(worker, plan, SETTINGS, turn=1)
+    with launch(environment, SETTINGS) as worker, start_bare_loop(cell, plan) as loop:
+        steps = measure.measure_steps(worker, plan, SETTINGS, turn=1)
         try:
             while True:
-                next(going)
-                seconds.append(step(loop))
+                next(steps)
+                seconds.append(time_step(loop))
         except StopIteration as end:
             run = end.value
     assert len(seconds) == len(run.seconds)
-    return math.exp(neighbours(replace(run, seconds=tuple(seconds)), run))
+    return math.exp(paired_difference(replace(run, seconds=tuple(seconds)), run))
 
 
-def ratios(cell: str, launches: int) -> list[float]:
+def measure_ratios(cell: str, launches: int) -> list[float]:
     _, task, phase = cell.split("/")
     fields, _ = measure.inputs(task)
     plan = measure.Plan(task=task, phase=phase, scale="gate", **fields)
-    found = []
-    for launch in range(launches):
-        found.append(ratio(cell, plan))
-        print(f"{cell}: launch {launch + 1} of {launches}: {found[-1]:.4f}", file=sys.stderr)
-    return found
+    ratios = []
+    for number in range(launches):
+        ratios.append(measure_ratio(cell, plan))
+        print(f"{cell}: launch {number + 1} of {launches}: {ratios[-1]:.4f}", file=sys.stderr)
+    return ratios
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
     parser.add_argument("--launches", type=int, default=LAUNCHES, help="default: %(default)s")
     parser.add_argument("--cell", action="append", help=f"default: {', '.join(CELLS)}")
-    chosen, worst = parser.parse_args(), 0.0
-    for cell in chosen.cell or CELLS:
-        low, middle, high = statistics.median(ratios(cell, chosen.launches))
+    arguments, worst = parser.parse_args(), 0.0
+    for cell in arguments.cell or CELLS:
+        low, middle, high = statistics.median(measure_ratios(cell, arguments.launches))
         interval = "unknown" if low is None or high is None else f"[{low:.4f} {high:.4f}]"
         print(f"{cell}: {middle:.4f} {interval}")
         worst = max(worst, low or 0.0)

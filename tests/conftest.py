@@ -1,4 +1,4 @@
-"""Two fakes: ``oracle``, true arithmetic in a real worker, and ``scripted``, answers written in advance."""
+"""Two replacements of a framework: ``oracle`` computes with NumPy, and ``scripted`` sends prepared answers."""
 
 import json
 import os
@@ -15,24 +15,25 @@ from stele.measuring.run import Run
 from stele.measuring.settings import Settings, default_threads
 from stele.measuring.worker import Worker
 
-# the oracle's many small products take several times as long where two threads wait for each other in each
+# the many small products of the oracle take several times as long with two threads, which wait for each other
 threadpool_limits(1)
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
-# a suite that a test starts is a process of its own, with benchmarks: they go where this is set
+# a test can start a suite in a separate process; with this variable set, its benchmarks would be disabled
 os.environ.pop("PYTEST_XDIST_WORKER", None)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config):
-    """A process for each processor where these tests are run alone; what the suite times is never shared."""
-    here = Path(__file__).parent
-    alone = all(Path(argument.partition("::")[0]).resolve().is_relative_to(here) for argument in config.args)
-    if alone and config.option.numprocesses is None and not hasattr(config, "workerinput"):
+    """Use a process per processor if only these tests run. Performance tests never run in parallel."""
+    folder = Path(__file__).parent
+    paths = [Path(argument.partition("::")[0]).resolve() for argument in config.args]
+    only_tests = all(path.is_relative_to(folder) for path in paths)
+    if only_tests and config.option.numprocesses is None and not hasattr(config, "workerinput"):
         config.option.numprocesses, config.option.dist = default_threads(), "worksteal"
 
 
 def pytest_collection_modifyitems(items):
-    """A test that hangs ends, and says where it hung."""
+    """Stop a test that hangs, with a traceback."""
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.timeout(300))
@@ -40,7 +41,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture
 def start(tmp_path):
-    """start(environment) -> a live Worker, ended with the test."""
+    """start(environment) -> a running Worker, which is stopped at the end of the test."""
     workers = []
 
     def start(environment, **options):
@@ -50,12 +51,12 @@ def start(tmp_path):
 
     yield start
     for worker in workers:
-        worker.close(patiently=False)
+        worker.close(graceful=False)
 
 
 @pytest.fixture
 def scripted(start):
-    """scripted(verb="deed", seconds=[...]) -> a Worker that does as it is told."""
+    """scripted(verb="action", seconds=[...]) -> a Worker that follows the script."""
 
     def scripted(timeout=20.0, **script):
         return start(scripted_environment(script), timeout=timeout)
@@ -65,13 +66,13 @@ def scripted(start):
 
 @pytest.fixture
 def oracle(start):
-    """A Worker that computes in NumPy."""
+    """A Worker that computes with NumPy."""
     return start(ORACLE)
 
 
 @pytest.fixture
 def run():
-    """A Run as a quiet machine would give it: a slow first step, then 10, 11, 12 ms again and again."""
+    """A Run as on a quiet machine: a slow first step, then steps of 10, 11 and 12 ms, repeated."""
     return Run(
         when="2026-01-02T03:04:05.678+00:00",
         environment="torch",
@@ -100,32 +101,32 @@ def run():
 
 
 @pytest.fixture
-def described(monkeypatch, tmp_path):
-    """described(name, **facts) adds a row; data is synthetic, and everything is written to tmp_path."""
+def describe(monkeypatch, tmp_path):
+    """describe(name, **facts) adds an environment; data is synthetic, and all files are in tmp_path."""
     for variable in ("STELE_ENVIRONMENTS", "STELE_CACHE"):
         monkeypatch.setenv(variable, str(tmp_path))
     monkeypatch.setenv("STELE_OFFLINE", "1")
     monkeypatch.delenv("STELE_DATA", raising=False)
     monkeypatch.chdir(tmp_path)
 
-    def described(name, **facts):
+    def describe(name, **facts):
         lines = [f"{key} = {json.dumps(value)}" for key, value in {"label": name.title(), **facts}.items()]
         (tmp_path / f"{name}.toml").write_text("\n".join(lines))
-        environments.rows.cache_clear()
+        environments.described.cache_clear()
 
-    yield described
-    environments.rows.cache_clear()
+    yield describe
+    environments.described.cache_clear()
 
 
 @pytest.fixture
-def row(described):
-    """row(name, **script) adds a row that answers as the script says."""
+def add_environment(describe):
+    """add_environment(name, **script) adds an environment with a worker that follows the script."""
 
-    def row(name, /, *, absent=None, **script):
-        described(name, framework="scripted", command=[sys.executable, str(SCRIPTED)])
+    def add_environment(name, /, *, absent=None, **script):
+        describe(name, framework="scripted", command=[sys.executable, str(SCRIPTED)])
         with (Path.cwd() / f"{name}.toml").open("a") as file:
             file.write(f"\n[variables]\nSCRIPT = {json.dumps(json.dumps(script))}\n[absent]\n")
             file.writelines(f"{cell!r} = {why!r}\n" for cell, why in (absent or {}).items())
-        environments.rows.cache_clear()
+        environments.described.cache_clear()
 
-    return row
+    return add_environment

@@ -1,4 +1,4 @@
-"""Small data files in the public formats, genuine and hostile."""
+"""Small data files in the public formats, valid and malicious."""
 
 import dataclasses
 import io
@@ -15,8 +15,8 @@ CIFAR10 = dataclasses.replace(cifar10.SOURCE, train=50, test=10)
 IMDB = dataclasses.replace(imdb.SOURCE, train=4, test=3)
 
 
-class Evil:
-    """Unpickled by Python's own means, it leaves a file behind."""
+class Malicious:
+    """An object whose unpickling with the standard library creates a file."""
 
     def __init__(self, mark):
         self.mark = mark
@@ -26,7 +26,7 @@ class Evil:
 
 
 def batch(seed, **changes):
-    """A batch of ten images as Python 3 writes it for Python 2."""
+    """Return a batch of ten images as Python 3 writes it for Python 2."""
     rng = numpy.random.RandomState(seed)
     entry = {b"data": rng.randint(0, 256, (10, 3072)).astype(numpy.uint8), b"labels": [*range(10)]}
     entry.update({name.encode(): value for name, value in changes.items()})
@@ -34,7 +34,7 @@ def batch(seed, **changes):
 
 
 def batches(**changes):
-    """{path: bytes} of the six files of CIFAR-10; the first has the changes."""
+    """Return {path: bytes} of the six files of CIFAR-10; the changes apply to the first."""
     return {path: batch(n, **({} if n else changes)) for n, path in enumerate(cifar10.BATCHES)}
 
 
@@ -47,7 +47,7 @@ def unpack(folder, contents):
 
 
 def archive(path, contents, **kinds):
-    """Write {path: bytes} as a tar.gz, some of them of another kind than an ordinary file."""
+    """Write {path: bytes} as a tar.gz; ``kinds`` are the types of members that are not regular files."""
     with tarfile.open(path, "w:gz") as tar:
         for name, raw in contents.items():
             member = tarfile.TarInfo(name)
@@ -58,14 +58,14 @@ def archive(path, contents, **kinds):
 
 
 def reviews(*lists):
-    """An object array of lists, even where their lengths agree."""
+    """Return an object array of lists, also if the lists have the same length."""
     array = numpy.empty(len(lists), object)
     array[:] = lists
     return array
 
 
 def npz(path, **changes):
-    """Four reviews to train with and three to test with, as keras.datasets keeps them."""
+    """Write four training and three test reviews in the format of keras.datasets."""
     arrays = {
         "x_train": reviews([5, 6], [], list(range(200)), [29996, 29997, 88585]),
         "y_train": numpy.array([1, 0, 1, 0]),

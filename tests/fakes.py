@@ -1,4 +1,4 @@
-"""The scripted fake as an environment: see ``scripted.py``."""
+"""An environment with the scripted worker; see ``scripted.py``."""
 
 import json
 import sys
@@ -20,6 +20,6 @@ def scripted_environment(script, name="scripted"):
     )
 
 
-def well(task):
-    """What a worker that computes right answers to ``parity``."""
+def correct_numbers(task):
+    """Return the answer to ``parity`` of a worker that computes correctly."""
     return {**golden_numbers.load(task), "unequal": {}, "repeats": True, "tracked": False, "digest": "same"}

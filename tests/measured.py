@@ -1,50 +1,50 @@
-"""Whether a smoke run measured all that its machine can: python tests/measured.py JUNIT.xml
+"""Check that a smoke run measured everything that this machine can measure: python tests/measured.py JUNIT.xml
 
-A skipped test has measured nothing. What may be skipped is a cell that its row cannot fill, and a row whose
-interpreter, program or system library this machine lacks; never one that only had to be installed or made.
+A skipped test measured nothing. Only two kinds of cells may be skipped: those that the environment does not support,
+and those of an environment that needs an interpreter, program or system library that this machine does not have. An
+environment that only has to be installed or built must not be skipped.
 """
 
 import sys
 from xml.etree import ElementTree
 
 from stele import environments
+from stele.environments import libraries
 from stele.report.results import PHASES
 from stele_worker import tasks
 
-EXCUSES = ("not run here: ", "no interpreter for ")
 
-
-def excuses() -> set[str]:
-    """Every reason that a skip may have here."""
-    found = set()
-    for row in environments.rows().values():
+def allowed_reasons() -> set[str]:
+    """Return every reason for which a test may be skipped on this machine."""
+    reasons = set()
+    for environment in environments.described().values():
         cells = [
-            row.why_absent(task, phase, device="cpu", precision="fp32")
+            environment.why_absent(task, phase, device="cpu", precision="fp32")
             for task in tasks.NAMES
             for phase in PHASES
         ]
-        found.update(reason for reason in cells if reason)
-        state = environments.state(row)
-        if state.status == "missing" and state.reason.startswith(EXCUSES):
-            found.add(state.reason)
-    return found
+        reasons.update(reason for reason in cells if reason)
+        state = environments.state(environment)
+        if libraries.missing_message(environment) or state.reason.startswith("no interpreter for "):
+            reasons.add(state.reason)
+    return reasons
 
 
 def main(path: str) -> int:
-    every = ElementTree.parse(path).getroot().iter("testcase")
-    cases = [
-        case for case in every if "test_parity" not in case.get("classname", "")
-    ]  # which measures nothing
-    skips = [(case.get("name"), case.find("skipped")) for case in cases]
-    reasons = [(name, skip.get("message", "")) for name, skip in skips if skip is not None]
-    known = excuses()
-    wrong = [f"{name}: {reason}" for name, reason in reasons if reason not in known]
+    """Print the counts. Return 1 if a test was skipped that must not be skipped, or if tests are missing."""
+    tests = ElementTree.parse(path).getroot().iter("testcase")
+    # the parity tests measure nothing
+    cases = [case for case in tests if "test_parity" not in case.get("classname", "")]
+    elements = [(case.get("name"), case.find("skipped")) for case in cases]
+    skips = [(name, element.get("message", "")) for name, element in elements if element is not None]
+    allowed = allowed_reasons()
+    wrong = [f"{name}: {reason}" for name, reason in skips if reason not in allowed]
     expected = len(environments.names()) * len(tasks.NAMES) * len(PHASES)
-    for reason in sorted({reason for _, reason in reasons}):
+    for reason in sorted({reason for _, reason in skips}):
         print(f"skipped: {reason}")
-    print(f"{len(cases) - len(reasons)} cells measured, {len(reasons)} skipped, of {expected}")
+    print(f"{len(cases) - len(skips)} cells measured, {len(skips)} skipped, of {expected}")
     if wrong or len(cases) != expected:
-        print("This machine can do more than was measured:", *wrong, sep="\n  ", file=sys.stderr)
+        print("This machine can measure more:", *wrong, sep="\n  ", file=sys.stderr)
     return int(bool(wrong) or len(cases) != expected)
 
 

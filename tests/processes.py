@@ -1,11 +1,11 @@
-"""Which processes are alive, asked of the operating system."""
+"""Find running processes."""
 
 import time
 from pathlib import Path
 
 
 def alive(pid):
-    """A zombie is not: it has ended, and waits for whoever adopted it."""
+    """Return whether a process runs. A zombie does not: it has ended, and only its exit status is left."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -13,19 +13,20 @@ def alive(pid):
 
 
 def in_group(group):
-    """Live processes, zombies left out, of a process group."""
-    found = []
+    """Return the running processes of a process group, without zombies."""
+    processes = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             state, _, process_group = stat.read_text().rpartition(")")[2].split()[:3]
         except OSError:
             continue
         if int(process_group) == group and state != "Z":
-            found.append(stat.parent.name)
-    return found
+            processes.append(stat.parent.name)
+    return processes
 
 
 def wait_until(condition, seconds=10):
+    """Wait until ``condition()`` is true. Fails after ``seconds``."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end

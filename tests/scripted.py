@@ -1,6 +1,6 @@
-"""A worker whose every answer is written in advance, and which can fail in every way there is.
+"""A worker with prepared answers, which can also fail in every possible way.
 
-SCRIPT is JSON: {"seconds": [...], "<verb>": "<what to do instead of answering>"}.
+SCRIPT is JSON: {"seconds": [...], "<verb>": "<action instead of an answer>"}.
 """
 
 import json
@@ -15,18 +15,18 @@ SCRIPT = json.loads(os.environ.get("SCRIPT", "{}"))
 def main():
     for line in sys.stdin:
         request = json.loads(line)
-        deed = SCRIPT.get(request["verb"])
-        if deed:
-            DEEDS[deed](request)
+        action = SCRIPT.get(request["verb"])
+        if action:
+            ACTIONS[action](request)
         else:
-            say(request, "result", RESULTS[request["verb"]]())
+            send(request, "result", RESULTS[request["verb"]]())
 
 
-def say(request, kind, value):
+def send(request, kind, value):
     print(json.dumps({"id": request["id"], kind: value}), flush=True)
 
 
-def configured():
+def configuration():
     return {"import_seconds": 0.5, "versions": {"scripted": "1.0"}, "flags": {"threads": 1}}
 
 
@@ -46,7 +46,7 @@ def outcome():
 
 RESULTS = {
     "hello": dict,
-    "configure": configured,
+    "configure": configuration,
     "train": outcome,
     "infer": outcome,
     "parity": lambda: SCRIPT["numbers"],
@@ -60,11 +60,11 @@ def segfault(request):
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
-def killed(request):
+def kill(request):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def leave(request):
+def exit_with_3(request):
     sys.exit(3)
 
 
@@ -73,52 +73,52 @@ def hang(request):
 
 
 def hang_with_child(request):
-    """A process of its own, which a framework's compiler pool or data loader would be, outlives nobody."""
+    """Start a child process, as a compiler pool or a data loader does; it must end together with the worker."""
     if os.fork() == 0:
         time.sleep(600)
     time.sleep(600)
 
 
-def garbage(request):
+def invalid_json(request):
     print("Using TensorFlow backend.", flush=True)
 
 
-def another(request):
+def wrong_id(request):
     print(json.dumps({"id": request["id"] + 7, "result": {}}), flush=True)
 
 
-def complain(request):
-    say(request, "error", {"type": "ValueError", "message": "no such kernel", "traceback": "Traceback ..."})
+def raise_error(request):
+    send(request, "error", {"type": "ValueError", "message": "no such kernel", "traceback": "Traceback ..."})
 
 
-def mischief(request):
-    said = "<script>alert(1)</script> | [x](y) \x00\x1b[31m"
-    say(request, "error", {"type": "ValueError", "message": said, "traceback": ""})
+def hostile_error(request):
+    message = "<script>alert(1)</script> | [x](y) \x00\x1b[31m"
+    send(request, "error", {"type": "ValueError", "message": message, "traceback": ""})
 
 
-def lack(request):
-    say(request, "error", {"type": "NotImplementedError", "message": "no tapes here", "traceback": ""})
+def not_implemented(request):
+    send(request, "error", {"type": "NotImplementedError", "message": "no tapes here", "traceback": ""})
 
 
 def progress(request):
     for done in range(3):
-        say(request, "progress", {"phase": "train", "done": done, "of": 3})
-    say(request, "result", {})
+        send(request, "progress", {"phase": "train", "done": done, "of": 3})
+    send(request, "result", {})
 
 
-DEEDS = {
-    deed.__name__: deed
-    for deed in (
+ACTIONS = {
+    action.__name__: action
+    for action in (
         segfault,
-        killed,
-        leave,
+        kill,
+        exit_with_3,
         hang,
         hang_with_child,
-        garbage,
-        another,
-        complain,
-        lack,
-        mischief,
+        invalid_json,
+        wrong_id,
+        raise_error,
+        not_implemented,
+        hostile_error,
         progress,
     )
 }

@@ -13,34 +13,34 @@ def file(tmp_path, run):
     return path
 
 
-def test_an_accuracy_inside_the_band_is_no_surprise(run, file):
-    assert accuracy.surprise(run, file) is None
+def test_an_accuracy_inside_the_band_has_no_message(run, file):
+    assert accuracy.out_of_band_message(run, file) is None
 
 
 @pytest.mark.parametrize("value", [0.1, 0.28, 0.44])
-def test_an_accuracy_outside_the_band_is_a_sentence(run, file, value):
-    message = accuracy.surprise(dataclasses.replace(run, accuracy=value), file)
-    assert message.startswith(f"accuracy {value:.2%} lies outside [")
+def test_an_accuracy_outside_the_band_has_a_message(run, file, value):
+    message = accuracy.out_of_band_message(dataclasses.replace(run, accuracy=value), file)
+    assert message.startswith(f"accuracy {value:.2%} is outside the band [")
     assert "6 seeds of torch 2.13.0" in message
 
 
-def test_other_data_or_another_scale_has_no_band(run, file):
-    other = {"origin": "from STELE_DATA", "fingerprint": "f" * 16}
-    assert accuracy.band(dataclasses.replace(run, data=other), file) is None
+def test_different_data_or_a_different_scale_has_no_band(run, file):
+    data = {"origin": "from STELE_DATA", "fingerprint": "f" * 16}
+    assert accuracy.band(dataclasses.replace(run, data=data), file) is None
     assert accuracy.band(dataclasses.replace(run, scale="smoke"), file) is None
 
 
-def test_at_paper_scale_on_official_data_the_published_rows_are_the_band(run, file):
+def test_at_scale_paper_on_official_data_the_band_is_the_published_range(run, file):
     paper = dataclasses.replace(run, scale="paper")
-    assert accuracy.band(paper, file) == (0.753, 0.790, "published rows")
+    assert accuracy.band(paper, file) == (0.753, 0.790, "published results")
 
 
-def test_a_loss_that_is_not_finite_is_a_surprise_whatever_the_accuracy(run, file):
+def test_a_loss_that_is_not_finite_has_a_message_for_any_accuracy(run, file):
     diverged = dataclasses.replace(run, losses=(2.3, None))
-    assert accuracy.surprise(diverged, file) == "the loss of step 2 is not finite"
+    assert accuracy.out_of_band_message(diverged, file) == "the loss of step 2 is not finite"
 
 
-def test_recording_a_band_keeps_the_others(run, file):
+def test_recording_a_band_keeps_the_other_bands(run, file):
     accuracy.add(dataclasses.replace(run, task="gru"), [0.8] * 5, "source", file)
     assert accuracy.band(run, file) is not None
 

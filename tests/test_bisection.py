@@ -1,4 +1,4 @@
-"""Who did it: the search on words that are known, and the command on launches that are."""
+"""Bisection: the search with given statuses, and the command with given step times."""
 
 import dataclasses
 import json
@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from stele import __main__ as door
+from stele import __main__ as entry_point
 from stele import environments
 from stele.commands import bisect as command
 from stele.errors import SteleError
@@ -19,129 +19,133 @@ from stele.releases.index import Release
 EIGHT = [f"1.{number}" for number in range(1, 9)]
 
 
-def searched(guilty, skipped=()):
-    """The suspects, and how many were asked, if everything from ``guilty`` on is bad."""
-    search, asked = Search(EIGHT), []
-    while (name := search.next()) is not None:
-        asked.append(name)
-        search.tell(name, SKIP if name in skipped else BAD if name >= guilty else GOOD)
-    return search.suspects, asked
+def run_search(first_bad, skipped=()):
+    """Return the suspects, and the tested releases, if every release from ``first_bad`` on is bad."""
+    search, tested = Search(EIGHT), []
+    while (name := search.next_candidate()) is not None:
+        tested.append(name)
+        search.set_status(name, SKIP if name in skipped else BAD if name >= first_bad else GOOD)
+    return search.suspects, tested
 
 
-@pytest.mark.parametrize("guilty", EIGHT[1:])
-def test_the_first_bad_release_is_found_in_three_questions(guilty):
-    suspects, asked = searched(guilty)
-    assert suspects == [guilty]
-    assert len(asked) <= 3
+@pytest.mark.parametrize("first_bad", EIGHT[1:])
+def test_the_first_bad_release_is_found_in_three_tests(first_bad):
+    suspects, tested = run_search(first_bad)
+    assert suspects == [first_bad]
+    assert len(tested) <= 3
 
 
-def test_what_cannot_be_told_is_passed_by():
-    assert searched("1.5", skipped=["1.4"]) == (["1.4", "1.5"], ["1.4", "1.5", "1.3"])
-    assert searched("1.8", skipped=["1.4", "1.5"])[0] == ["1.8"]
+def test_a_skipped_release_is_a_suspect_only_next_to_the_first_bad_one():
+    assert run_search("1.5", skipped=["1.4"]) == (["1.4", "1.5"], ["1.4", "1.5", "1.3"])
+    assert run_search("1.8", skipped=["1.4", "1.5"])[0] == ["1.8"]
 
 
-def test_where_nothing_can_be_told_all_are_suspects():
-    assert searched("1.5", skipped=EIGHT[1:-1])[0] == EIGHT[1:]
+def test_if_every_release_is_skipped_all_are_suspects():
+    assert run_search("1.5", skipped=EIGHT[1:-1])[0] == EIGHT[1:]
 
 
-def test_a_good_release_after_a_bad_one_changes_nothing():
+def test_a_good_release_after_a_bad_one_is_ignored():
     search = Search(EIGHT, {3: BAD, 5: GOOD})
     assert (search.good, search.bad) == (0, 3)
 
 
-def test_what_may_be_asked_next_is_known_ahead():
+def test_the_candidates_after_the_next_one_are_predicted():
     search = Search(EIGHT)
-    first, ahead = search.next(), search.ahead()
+    name, predicted = search.next_candidate(), search.candidates_after_next()
     for status in (GOOD, BAD):
-        other = Search(EIGHT)
-        other.tell(first, status)
-        assert other.next() in ahead
-    assert Search(["1.1", "1.2"]).ahead() == []
+        branch = Search(EIGHT)
+        branch.set_status(name, status)
+        assert branch.next_candidate() in predicted
+    assert Search(["1.1", "1.2"]).candidates_after_next() == []
 
 
 # the command
 
 
 @pytest.fixture
-def history(row, monkeypatch):
-    """history(seconds) -> a ledger of eight releases of abacus, whose steps take this long by version."""
-    row("abacus", seconds=[])
+def history(add_environment, monkeypatch):
+    """history(factors, run): eight releases of abacus; ``factors`` multiply the steps of ``run``, by version."""
+    add_environment("abacus", seconds=[])
     text = (environments.folders()[1] / "abacus.toml").read_text()
     requirements = 'python = ">=3.10"\n' + text + '[requirements]\n"abacus" = "the framework"\n'
     (environments.folders()[1] / "abacus.toml").write_text(requirements)
-    environments.rows.cache_clear()
+    environments.described.cache_clear()
     releases = [
         Release("abacus", name, f"2024-01-0{number}T00:00:00+00:00") for number, name in enumerate(EIGHT, 1)
     ]
-    ledger.add("abacus", frameworks.row("abacus"), releases)
+    ledger.add("abacus", frameworks.environment_of("abacus"), releases)
 
-    def history(seconds, run, missing=()):
-        def make(row):
-            if row.name.rpartition("-")[2] in missing:
-                raise SteleError(f"'{row.name}' was never built here")
+    def history(factors, run, missing=()):
+        def make(environment):
+            if environment.name.rpartition("-")[2] in missing:
+                raise SteleError(f"'{environment.name}' was never built here")
 
-        def measured(subject, cell, arms, settings, scale, **_):
+        def measure_arms(subject, cell, arms, settings, scale, **_):
             return {
                 arm: dataclasses.replace(
                     run,
-                    seconds=tuple(seconds[subject.arm(arm).name.rpartition("-")[2]] * s for s in run.seconds),
+                    seconds=tuple(factors[subject.arm(arm).name.rpartition("-")[2]] * s for s in run.seconds),
                 )
                 for arm in arms
             }
 
         monkeypatch.setattr(command, "make", make)
-        monkeypatch.setattr(command, "build", lambda rows: None)
-        monkeypatch.setattr(trial, "measured", measured)
+        monkeypatch.setattr(command, "build_ahead", lambda upcoming: None)
+        monkeypatch.setattr(trial, "measure_arms", measure_arms)
         monkeypatch.setattr(measure, "inputs", lambda task: ({}, None))
 
     return history
 
 
-def slower_from(guilty, by=1.06):
-    return {name: by if name >= guilty else 1.0 for name in EIGHT}
+def slower_from(first_bad, by=1.06):
+    return {name: by if name >= first_bad else 1.0 for name in EIGHT}
 
 
-def test_the_guilty_release_is_named_with_the_evidence_of_each_step(history, run, capsys, tmp_path):
+def test_the_first_bad_release_is_named_with_the_evidence_of_each_step(history, run, capsys, tmp_path):
     history(slower_from("1.5"), run)
-    report = tmp_path / "found.json"
-    assert door.main(["bisect", "abacus", "1.1", "1.8", f"--json={report}"]) == 0
+    report = tmp_path / "report.json"
+    assert entry_point.main(["bisect", "abacus", "1.1", "1.8", f"--json={report}"]) == 0
     out = capsys.readouterr().out
     assert "6 releases between abacus-1.1 and abacus-1.8: about 4 gates" in out
     assert re.search(r"bad +abacus-1.8: 6.0 % slower in 10 pairs", out)
     assert re.search(r"good +abacus-1.4: the same", out)
-    assert out.endswith("abacus-1.5 did it.\n")
-    found = json.loads(report.read_text())
-    assert found["suspects"] == ["abacus-1.5"]
-    assert [step["status"] for step in found["steps"]] == ["bad", "good", "bad", "bad"]
+    assert out.endswith("The first bad candidate is abacus-1.5.\n")
+    result = json.loads(report.read_text())
+    assert result["suspects"] == ["abacus-1.5"]
+    assert [step["status"] for step in result["steps"]] == ["bad", "good", "bad", "bad"]
 
 
-def test_a_smaller_step_before_it_is_not_it(history, run, capsys):
+def test_a_smaller_slow_down_before_the_first_bad_release_is_ignored(history, run, capsys):
     history({**slower_from("1.6", 1.10), "1.3": 1.02, "1.4": 1.02, "1.5": 1.02}, run)
-    assert door.main(["bisect", "abacus", "1.1", "1.8"]) == 0
-    assert capsys.readouterr().out.endswith("abacus-1.6 did it.\n")
+    assert entry_point.main(["bisect", "abacus", "1.1", "1.8"]) == 0
+    assert capsys.readouterr().out.endswith("The first bad candidate is abacus-1.6.\n")
 
 
-def test_what_does_not_install_is_skipped_and_suspected(history, run, capsys):
+def test_a_release_that_does_not_install_is_skipped_and_stays_a_suspect(history, run, capsys):
     history(slower_from("1.5"), run, missing=("1.4",))
-    assert door.main(["bisect", "abacus", "1.1", "1.8"]) == 3
+    assert entry_point.main(["bisect", "abacus", "1.1", "1.8"]) == 3
     out = capsys.readouterr().out
     assert re.search(r"skip +abacus-1.4: 'abacus-1.4' was never built here", out)
-    assert "One of these did it, and which cannot be told: abacus-1.4, abacus-1.5" in out
+    assert (
+        "The first bad candidate is one of these; some of them gave no verdict: abacus-1.4, abacus-1.5" in out
+    )
 
 
-def test_where_nothing_is_worse_nothing_is_searched(history, run, capsys):
+def test_without_a_regression_there_is_no_search(history, run, capsys):
     history(dict.fromkeys(EIGHT, 1.0), run)
-    assert door.main(["bisect", "abacus", "1.1", "1.8"]) == 3
-    assert "abacus-1.8 was not found to be worse" in capsys.readouterr().out
+    assert entry_point.main(["bisect", "abacus", "1.1", "1.8"]) == 3
+    assert (
+        "Nothing to bisect: abacus-1.8 was not shown to be worse than abacus-1.1." in capsys.readouterr().out
+    )
 
 
-def test_an_unknown_release_shows_the_nearest(history, run, capsys):
+def test_an_unknown_release_is_an_error_that_names_the_nearest(history, run, capsys):
     history(slower_from("1.5"), run)
-    assert door.main(["bisect", "abacus", "1.1", "1.88"]) == 2
+    assert entry_point.main(["bisect", "abacus", "1.1", "1.88"]) == 2
     assert "Unknown release 'abacus-1.88'. Did you mean abacus-1.8" in capsys.readouterr().err
 
 
-def test_the_bad_one_has_to_be_the_later_one(history, run, capsys):
+def test_the_bad_release_must_be_the_later_one(history, run, capsys):
     history(slower_from("1.5"), run)
-    assert door.main(["bisect", "abacus", "1.8", "1.1"]) == 2
+    assert entry_point.main(["bisect", "abacus", "1.8", "1.1"]) == 2
     assert "OLDER..NEWER" in capsys.readouterr().err

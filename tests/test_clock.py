@@ -3,13 +3,13 @@ import gc
 from stele_worker import clock
 
 
-def test_every_step_is_timed_and_its_result_returned():
-    seen = list(clock.steps(lambda x: 2 * x, [(1,), (2,)], wait=lambda value: None))
-    assert [result for _, result in seen] == [2, 4]
-    assert all(seconds > 0 for seconds, _ in seen)
+def test_every_step_is_timed_and_its_result_is_returned():
+    steps = list(clock.time_steps(lambda x: 2 * x, [(1,), (2,)], wait=lambda value: None))
+    assert [result for _, result in steps] == [2, 4]
+    assert all(seconds > 0 for seconds, _ in steps)
 
 
-def test_making_a_batch_and_using_a_result_lie_outside_the_timed_region(monkeypatch):
+def test_preparing_a_batch_and_using_a_result_are_outside_the_timed_region(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(clock, "perf_counter", lambda: now[0])
 
@@ -22,7 +22,7 @@ def test_making_a_batch_and_using_a_result_lie_outside_the_timed_region(monkeypa
             yield (0.25,)
 
     durations = []
-    for seconds, _ in clock.steps(spend, batches(), wait=lambda value: None):
+    for seconds, _ in clock.time_steps(spend, batches(), wait=lambda value: None):
         spend(1000)
         durations.append(seconds)
     assert durations == [0.25, 0.25, 0.25]
@@ -35,28 +35,28 @@ def test_the_clock_stops_only_when_the_device_has_finished(monkeypatch):
     def wait(value):
         now[0] += 5.0 if value == "computing" else 0.0
 
-    [(seconds, _)] = clock.steps(lambda x: "computing", [(1,)], wait)
+    [(seconds, _)] = clock.time_steps(lambda x: "computing", [(1,)], wait)
     assert seconds == 5.0
 
 
-def test_garbage_is_not_collected_between_steps_and_is_afterwards():
-    states = [gc.isenabled() for _ in clock.steps(lambda: None, [()] * 3, wait=lambda value: None)]
+def test_garbage_is_not_collected_between_steps_but_is_afterwards():
+    states = [gc.isenabled() for _ in clock.time_steps(lambda: None, [()] * 3, wait=lambda value: None)]
     assert states == [False, False, False]
     assert gc.isenabled()
 
 
-def test_steps_are_steady_once_neighbouring_windows_agree():
+def test_steps_are_steady_when_two_adjacent_windows_agree():
     falling = [9.0, 5.0, 4.0, 3.0, 2.0]
-    assert clock.steady_from([*falling, *[1.0] * 20], window=5, tolerance=0.05) == 3
+    assert clock.find_steady_step([*falling, *[1.0] * 20], window=5, tolerance=0.05) == 3
 
 
 def test_the_first_step_is_never_steady():
-    assert clock.steady_from([1.0] * 20, window=5, tolerance=0.05) == 1
+    assert clock.find_steady_step([1.0] * 20, window=5, tolerance=0.05) == 1
 
 
-def test_steps_that_never_stop_trending_have_no_steady_part():
-    assert clock.steady_from([0.9**n for n in range(40)], window=5, tolerance=0.05) is None
+def test_steps_that_never_stop_trending_have_no_steady_step():
+    assert clock.find_steady_step([0.9**n for n in range(40)], window=5, tolerance=0.05) is None
 
 
-def test_too_few_steps_have_no_steady_part():
-    assert clock.steady_from([1.0] * 10, window=5, tolerance=0.05) is None
+def test_too_few_steps_have_no_steady_step():
+    assert clock.find_steady_step([1.0] * 10, window=5, tolerance=0.05) is None

@@ -1,4 +1,4 @@
-"""stele.data: where a set is found, what is said of it, and what happens without it."""
+"""stele.data: where data sets are dataset, their origin, and the synthetic replacement."""
 
 import dataclasses
 import hashlib
@@ -8,7 +8,7 @@ import numpy
 import pytest
 import safetensors.numpy
 
-from datafiles import CIFAR10, IMDB, Evil, archive, batches, npz, reviews, unpack
+from datafiles import CIFAR10, IMDB, Malicious, archive, batches, npz, reviews, unpack
 from stele import data
 from stele.data import cifar10, download, imdb, synthetic, weights
 from stele.errors import SteleError
@@ -16,7 +16,7 @@ from stele.errors import SteleError
 
 @pytest.fixture(autouse=True)
 def offline(monkeypatch):
-    """Small sets, no network and none of the user's folders."""
+    """Use small data sets, no network and no folder of the user."""
     monkeypatch.setenv("STELE_OFFLINE", "1")
     monkeypatch.delenv("STELE_DATA", raising=False)
     monkeypatch.delenv("STELE_CACHE", raising=False)
@@ -36,7 +36,7 @@ def cache(tmp_path):
 
 
 def publish(monkeypatch, module, path):
-    """Make this file the published one."""
+    """Make the hash of this file the published one."""
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     monkeypatch.setattr(module, "SOURCE", dataclasses.replace(module.SOURCE, sha256=sha256))
 
@@ -45,8 +45,8 @@ def arrays(dataset):
     return {name: numpy.load(path, allow_pickle=False) for name, path in dataset.paths.items()}
 
 
-def test_the_published_addresses_hashes_and_sizes_stand():
-    """As keras.datasets has them."""
+def test_the_addresses_and_hashes_are_the_published_ones():
+    """They are the same in keras.datasets."""
     from stele.data.source import Source
 
     assert Source("", "https://example.org/a/b.npz", "", 1, 1).file == "b.npz"
@@ -56,16 +56,16 @@ def test_the_published_addresses_hashes_and_sizes_stand():
     assert IMDB.sha256 == "69664113be75683a8fe16e3ed0ab59fda8886cb3cd7ada244f7d9544e4676b9f"
 
 
-def test_a_worker_gets_four_plain_files(folder, cache):
+def test_a_data_set_is_four_plain_files(folder, cache):
     npz(folder / "imdb.npz")
-    found = data.load("imdb", folder=folder, cache=cache)
-    assert list(found.paths) == ["train_x", "train_y", "test_x", "test_y"]
-    assert arrays(found)["test_y"].tolist() == [0, 1, 1]
-    assert all(cache in path.parents for path in found.paths.values())
-    assert found.notice is None
+    dataset = data.load("imdb", folder=folder, cache=cache)
+    assert list(dataset.paths) == ["train_x", "train_y", "test_x", "test_y"]
+    assert arrays(dataset)["test_y"].tolist() == [0, 1, 1]
+    assert all(cache in path.parents for path in dataset.paths.values())
+    assert dataset.notice is None
 
 
-def test_the_variable_names_the_folder(folder, cache, monkeypatch):
+def test_stele_data_sets_the_folder(folder, cache, monkeypatch):
     npz(folder / "imdb.npz")
     monkeypatch.setenv("STELE_DATA", str(folder))
     monkeypatch.setenv("STELE_CACHE", str(cache))
@@ -73,7 +73,7 @@ def test_the_variable_names_the_folder(folder, cache, monkeypatch):
     assert data.load("imdb") == data.load("imdb", folder=folder, cache=cache)
 
 
-def test_a_variable_that_names_no_folder_is_an_error(cache, monkeypatch):
+def test_stele_data_without_a_folder_is_an_error(cache, monkeypatch):
     monkeypatch.setenv("STELE_DATA", "/nowhere/at all")
     with pytest.raises(SteleError, match="STELE_DATA=/nowhere/at all is not a folder"):
         data.load("imdb", cache=cache)
@@ -101,7 +101,7 @@ def test_extracted_batches_with_the_published_hashes_are_official(folder, cache,
     assert data.load("cifar10", folder=folder, cache=cache).origin == "official"
 
 
-def test_the_fingerprint_is_of_the_arrays_and_not_of_their_packing(tmp_path, folder, cache):
+def test_the_fingerprint_depends_on_the_arrays_and_not_on_the_archive(tmp_path, folder, cache):
     unpack(folder, batches())
     (tmp_path / "other").mkdir()
     archive(tmp_path / "other" / "cifar-10-python.tar.gz", batches())
@@ -113,7 +113,7 @@ def test_the_fingerprint_is_of_the_arrays_and_not_of_their_packing(tmp_path, fol
     assert data.load("cifar10", folder=folder, cache=cache).fingerprint != archived.fingerprint
 
 
-def test_a_second_call_reads_nothing(folder, cache, monkeypatch):
+def test_a_second_call_reads_no_source_file(folder, cache, monkeypatch):
     npz(folder / "imdb.npz")
     first = data.load("imdb", folder=folder, cache=cache)
     monkeypatch.setattr(imdb, "read", None)
@@ -130,51 +130,53 @@ def test_a_changed_file_is_read_again(folder, cache):
     assert arrays(first)["test_y"].tolist() == [0, 1, 1]
 
 
-def test_calls_at_once_agree(folder, cache):
+def test_concurrent_calls_return_the_same(folder, cache):
     unpack(folder, batches())
-    found = []
+    datasets = []
 
     def load():
-        found.append(data.load("cifar10", folder=folder, cache=cache))
+        datasets.append(data.load("cifar10", folder=folder, cache=cache))
 
     threads = [threading.Thread(target=load) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [found[0]] * 4
-    assert arrays(found[0])["train_x"].shape == (50, 32, 32, 3)
+    assert datasets == [datasets[0]] * 4
+    assert arrays(datasets[0])["train_x"].shape == (50, 32, 32, 3)
     assert not list(cache.rglob("*.tmp"))
 
 
 def test_a_missing_batch_is_named(folder, cache):
     unpack(folder, batches())[2].unlink()
-    with pytest.raises(SteleError, match=r"data_batch_3 is missing. Unpack all of https://"):
+    with pytest.raises(SteleError, match=r"data_batch_3 is missing. Extract all files of https://"):
         data.load("cifar10", folder=folder, cache=cache)
 
 
-def test_a_hostile_file_is_refused_with_what_to_do_next(folder, cache, tmp_path):
-    npz(folder / "imdb.npz", x_test=reviews([1], [2], Evil(tmp_path / "mark")))
-    with pytest.raises(SteleError, match=r"asks for.*Get the genuine file from https://.*imdb.npz"):
+def test_a_malicious_file_is_rejected_with_what_to_do_next(folder, cache, tmp_path):
+    npz(folder / "imdb.npz", x_test=reviews([1], [2], Malicious(tmp_path / "mark")))
+    with pytest.raises(
+        SteleError, match=r"is a pickle that uses.*Get the published file from https://.*imdb.npz"
+    ):
         data.load("imdb", folder=folder, cache=cache)
     assert not (tmp_path / "mark").exists()
     assert not cache.exists()
 
 
-def test_a_file_in_the_cache_is_found_without_a_network(cache, monkeypatch):
+def test_a_file_in_the_cache_is_used_without_a_network(cache, monkeypatch):
     (cache / "downloads").mkdir(parents=True)
     publish(monkeypatch, imdb, npz(cache / "downloads" / "imdb.npz"))
     assert data.load("imdb", cache=cache).origin == "official"
 
 
-def test_a_damaged_file_in_the_cache_is_not_passed_off_as_official(cache):
+def test_a_damaged_file_in_the_cache_is_an_error(cache):
     (cache / "downloads").mkdir(parents=True)
     npz(cache / "downloads" / "imdb.npz")
     with pytest.raises(SteleError, match=r"imdb.npz is not the published file. Delete it"):
         data.load("imdb", cache=cache)
 
 
-def test_what_is_in_neither_folder_is_downloaded(cache, tmp_path, monkeypatch):
+def test_a_file_in_no_folder_is_downloaded(cache, tmp_path, monkeypatch):
     path = npz(tmp_path / "imdb.npz")
     publish(monkeypatch, imdb, path)
 
@@ -188,30 +190,30 @@ def test_what_is_in_neither_folder_is_downloaded(cache, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["cifar10", "imdb"])
-def test_without_data_and_network_the_set_is_synthetic_and_says_so(name, cache):
-    found = data.load(name, cache=cache)
-    assert found.origin == "synthetic"
-    assert found.notice.startswith(f"{name} is synthetic: STELE_OFFLINE is set")
-    assert "set STELE_DATA to a folder that holds" in found.notice
-    assert "\n" not in found.notice
-    assert len(arrays(found)["test_x"]) == data.SETS[name].SOURCE.test
+def test_without_data_and_network_the_data_is_synthetic_with_a_notice(name, cache):
+    dataset = data.load(name, cache=cache)
+    assert dataset.origin == "synthetic"
+    assert dataset.notice.startswith(f"{name} is synthetic: STELE_OFFLINE is set")
+    assert "set STELE_DATA to a folder that contains" in dataset.notice
+    assert "\n" not in dataset.notice
+    assert len(arrays(dataset)["test_x"]) == data.SETS[name].SOURCE.test
 
 
-def test_a_synthetic_set_is_made_once(cache, monkeypatch):
+def test_a_synthetic_data_set_is_generated_once(cache, monkeypatch):
     first = data.load("imdb", cache=cache)
-    monkeypatch.setattr(synthetic, "MAKERS", {})
+    monkeypatch.setattr(synthetic, "GENERATORS", {})
     assert data.load("imdb", cache=cache) == first
 
 
-def test_an_unknown_set_is_an_error_that_names_the_known(cache):
-    with pytest.raises(SteleError, match="No data set 'mnist'; there are cifar10 and imdb"):
+def test_an_unknown_data_set_is_an_error_that_lists_the_known_ones(cache):
+    with pytest.raises(SteleError, match=r"Unknown data set 'mnist'\. Known: cifar10, imdb\."):
         data.load("mnist", cache=cache)
 
 
-def test_a_cache_that_cannot_be_written_is_an_error_with_a_way_out(folder, tmp_path):
+def test_a_cache_that_cannot_be_written_is_an_error_with_what_to_do_next(folder, tmp_path):
     npz(folder / "imdb.npz")
     (tmp_path / "file").write_text("")
-    with pytest.raises(SteleError, match=r"Data could not be laid out in .*set STELE_CACHE"):
+    with pytest.raises(SteleError, match=r"Cannot write data to .*set STELE_CACHE"):
         data.load("imdb", folder=folder, cache=tmp_path / "file")
 
 
@@ -220,35 +222,35 @@ def small(monkeypatch):
     monkeypatch.setattr(weights.resnet50, "weights", lambda seed: {"fc.bias": numpy.zeros(3, "f4")})
 
 
-def test_pretrained_weights_become_a_plain_archive(folder, cache, small):
+def test_pretrained_weights_are_stored_as_a_plain_archive(folder, cache, small):
     bias = numpy.array([1, 2, 3], "f2")
     safetensors.numpy.save_file({"fc.bias": bias}, folder / "resnet50.safetensors")
-    found = data.pretrained(folder=folder, cache=cache)
-    assert found.origin == "pretrained"
-    assert len(found.fingerprint) == 16
-    with numpy.load(found.path, allow_pickle=False) as arrays:
+    pretrained = data.load_pretrained(folder=folder, cache=cache)
+    assert pretrained.origin == "pretrained"
+    assert len(pretrained.fingerprint) == 16
+    with numpy.load(pretrained.path, allow_pickle=False) as arrays:
         assert arrays["fc.bias"].tolist() == [1, 2, 3]
         assert arrays["fc.bias"].dtype == numpy.float32
 
 
 def test_pretrained_weights_are_read_once(folder, cache, small, monkeypatch):
     safetensors.numpy.save_file({"fc.bias": numpy.zeros(3)}, folder / "resnet50.safetensors")
-    first = data.pretrained(folder=folder, cache=cache)
+    first = data.load_pretrained(folder=folder, cache=cache)
     monkeypatch.setattr(weights, "read", None)
-    assert data.pretrained(folder=folder, cache=cache) == first
+    assert data.load_pretrained(folder=folder, cache=cache) == first
 
 
-def test_without_a_file_nothing_is_pretrained(folder, cache):
-    assert data.pretrained(folder=folder, cache=cache) is None
-    assert data.pretrained(cache=cache) is None
+def test_without_a_file_there_are_no_pretrained_weights(folder, cache):
+    assert data.load_pretrained(folder=folder, cache=cache) is None
+    assert data.load_pretrained(cache=cache) is None
 
 
-def test_the_names_and_shapes_are_those_of_the_task(folder, cache, monkeypatch):
+def test_pretrained_weights_have_the_names_of_the_task(folder, cache, monkeypatch):
     from stele_worker.tasks import resnet50
 
-    monkeypatch.setattr(resnet50, "he_normal", lambda _, shape: numpy.ones(shape, numpy.float32))  # at once
+    monkeypatch.setattr(resnet50, "he_normal", lambda _, shape: numpy.ones(shape, numpy.float32))  # fast
     weights = resnet50.weights(3)
     safetensors.numpy.save_file(dict(weights), folder / "resnet50.safetensors")
-    found = data.pretrained(folder=folder, cache=cache)
-    with numpy.load(found.path) as arrays:
+    pretrained = data.load_pretrained(folder=folder, cache=cache)
+    with numpy.load(pretrained.path) as arrays:
         assert list(arrays) == list(weights)

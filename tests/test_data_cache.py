@@ -1,4 +1,4 @@
-"""stele.data.cache: whole files only, found again without reading their source."""
+"""stele.data.cache: complete files, found again without reading their source."""
 
 import os
 import subprocess
@@ -21,12 +21,12 @@ def source(tmp_path):
     return tmp_path / "source"
 
 
-def test_the_folder_is_the_one_of_the_variable(monkeypatch, tmp_path):
+def test_stele_cache_sets_the_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("STELE_CACHE", str(tmp_path / "there"))
     assert cache.folder() == tmp_path / "there"
 
 
-def test_the_folder_is_otherwise_the_users(monkeypatch):
+def test_the_default_folder_is_in_the_home_folder_of_the_user(monkeypatch):
     monkeypatch.delenv("STELE_CACHE", raising=False)
     monkeypatch.setenv("HOME", "/home/someone")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
@@ -34,52 +34,52 @@ def test_the_folder_is_otherwise_the_users(monkeypatch):
     assert cache.folder().name == "stele"
 
 
-def test_what_was_kept_is_recalled(tmp_path):
-    kept = cache.keep(tmp_path, "imdb-1", "official", ARRAYS)
-    assert cache.recall(tmp_path, "imdb-1") == kept
-    assert kept.origin == "official"
-    assert all((numpy.load(kept.files[name]) == array).all() for name, array in ARRAYS.items())
+def test_stored_arrays_are_found_by_their_key(tmp_path):
+    entry = cache.store(tmp_path, "imdb-1", "official", ARRAYS)
+    assert cache.look_up(tmp_path, "imdb-1") == entry
+    assert entry.origin == "official"
+    assert all((numpy.load(entry.files[name]) == array).all() for name, array in ARRAYS.items())
 
 
-def test_an_archive_holds_every_array(tmp_path):
-    kept = cache.keep(tmp_path, "resnet50-1", "pretrained", ARRAYS, archive="weights")
-    with numpy.load(kept.files["weights"]) as found:
-        assert all((found[name] == array).all() for name, array in ARRAYS.items())
+def test_an_archive_contains_every_array(tmp_path):
+    entry = cache.store(tmp_path, "resnet50-1", "pretrained", ARRAYS, archive="weights")
+    with numpy.load(entry.files["weights"]) as arrays:
+        assert all((arrays[name] == array).all() for name, array in ARRAYS.items())
 
 
-def test_nothing_is_recalled_under_another_key(tmp_path):
-    cache.keep(tmp_path, "imdb-1", "official", ARRAYS)
-    assert cache.recall(tmp_path, "imdb-2") is None
+def test_another_key_finds_nothing(tmp_path):
+    cache.store(tmp_path, "imdb-1", "official", ARRAYS)
+    assert cache.look_up(tmp_path, "imdb-2") is None
 
 
-def test_a_file_that_is_gone_or_cut_is_not_recalled_but_kept_anew(tmp_path):
-    kept = cache.keep(tmp_path, "imdb-1", "official", ARRAYS)
-    kept.files["train_x"].write_bytes(b"cut")
-    assert cache.recall(tmp_path, "imdb-1") is None
-    kept.files["train_x"].unlink()
-    assert cache.recall(tmp_path, "imdb-1") is None
-    assert cache.keep(tmp_path, "imdb-1", "official", ARRAYS) == kept
-    assert cache.recall(tmp_path, "imdb-1") == kept
+def test_a_missing_or_truncated_file_is_not_found_and_stored_again(tmp_path):
+    entry = cache.store(tmp_path, "imdb-1", "official", ARRAYS)
+    entry.files["train_x"].write_bytes(b"short")
+    assert cache.look_up(tmp_path, "imdb-1") is None
+    entry.files["train_x"].unlink()
+    assert cache.look_up(tmp_path, "imdb-1") is None
+    assert cache.store(tmp_path, "imdb-1", "official", ARRAYS) == entry
+    assert cache.look_up(tmp_path, "imdb-1") == entry
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"files": {"train_x": 1}}'])
-def test_a_note_that_makes_no_sense_is_not_recalled(tmp_path, text):
-    cache.keep(tmp_path, "imdb-1", "official", ARRAYS)
+def test_an_invalid_index_entry_is_not_found(tmp_path, text):
+    cache.store(tmp_path, "imdb-1", "official", ARRAYS)
     (tmp_path / "data" / "imdb-1.json").write_text(text)
-    assert cache.recall(tmp_path, "imdb-1") is None
+    assert cache.look_up(tmp_path, "imdb-1") is None
 
 
-def test_the_stamp_changes_with_size_time_and_place(source):
-    stamps = [cache.stamp("imdb", [source])]
+def test_the_key_changes_with_size_time_and_path(source):
+    keys = [cache.source_key("imdb", [source])]
     os.utime(source, ns=(1, 1))
-    stamps.append(cache.stamp("imdb", [source]))
+    keys.append(cache.source_key("imdb", [source]))
     source.write_bytes(b"123456")
     os.utime(source, ns=(1, 1))
-    stamps.append(cache.stamp("imdb", [source]))
+    keys.append(cache.source_key("imdb", [source]))
     moved = source.rename(source.with_name("moved"))
-    stamps.append(cache.stamp("imdb", [moved]))
-    assert len(set(stamps)) == 4
-    assert cache.stamp("imdb", [moved]) == stamps[-1]
+    keys.append(cache.source_key("imdb", [moved]))
+    assert len(set(keys)) == 4
+    assert cache.source_key("imdb", [moved]) == keys[-1]
 
 
 def test_the_fingerprint_changes_with_a_single_value():
@@ -88,8 +88,8 @@ def test_the_fingerprint_changes_with_a_single_value():
     assert cache.fingerprint(ARRAYS) == cache.fingerprint(dict(ARRAYS))
 
 
-def test_importing_stele_data_stays_quick():
-    """No progress bar and no weights' reader until one is needed."""
+def test_importing_stele_data_is_fast():
+    """The progress bar and the reader of weights are imported when they are needed."""
     code = "import sys, stele.data; print({'rich', 'safetensors', 'platformdirs'} & set(sys.modules))"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "set()"

@@ -1,4 +1,4 @@
-"""stele.data.unpickling: arrays and plain data, and nothing else."""
+"""stele.data.unpickling: only arrays and plain data."""
 
 import collections
 import pickle
@@ -7,11 +7,11 @@ import tracemalloc
 import numpy
 import pytest
 
-from datafiles import Evil
+from datafiles import Malicious
 from stele.data import unpickling
 from stele.data.errors import DataError
 
-# {"data": uint8 [[1, 2], [3, 4]]} as NumPy 1 under Python 2 pickled it, which the genuine batches are
+# {"data": uint8 [[1, 2], [3, 4]]} pickled with NumPy 1 and Python 2, as the published batches are
 PYTHON_2 = (
     b"\x80\x02}U\x04datacnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R"
     b"(K\x01K\x02K\x02\x86cnumpy\ndtype\nU\x02u1K\x00K\x01\x87R(K\x03U\x01|NNNJ\xff\xff\xff\xff"
@@ -20,69 +20,69 @@ PYTHON_2 = (
 
 
 @pytest.mark.parametrize("protocol", [0, 1, 2, 3, 4])
-def test_an_array_comes_out_as_it_went_in(protocol):
+def test_an_array_is_unchanged_by_a_round_trip(protocol):
     array = numpy.arange(6, dtype=numpy.uint8).reshape(2, 3)
-    found = unpickling.load(pickle.dumps(array, protocol=protocol), "here")
-    assert unpickling.uint8(found, (2, 3), "here").tolist() == array.tolist()
+    loaded = unpickling.load(pickle.dumps(array, protocol=protocol), "here")
+    assert unpickling.uint8_matrix(loaded, (2, 3), "here").tolist() == array.tolist()
 
 
 def test_an_array_in_fortran_order_keeps_its_rows():
     array = numpy.asfortranarray(numpy.arange(6, dtype=numpy.uint8).reshape(2, 3))
-    found = unpickling.load(pickle.dumps(array, protocol=4), "here")
-    assert unpickling.uint8(found, (2, 3), "here").tolist() == array.tolist()
+    loaded = unpickling.load(pickle.dumps(array, protocol=4), "here")
+    assert unpickling.uint8_matrix(loaded, (2, 3), "here").tolist() == array.tolist()
 
 
 def test_an_array_from_python_2_is_read():
-    found = unpickling.load(PYTHON_2, "here")
-    assert unpickling.uint8(found[b"data"], (2, 2), "here").tolist() == [[1, 2], [3, 4]]
+    loaded = unpickling.load(PYTHON_2, "here")
+    assert unpickling.uint8_matrix(loaded[b"data"], (2, 2), "here").tolist() == [[1, 2], [3, 4]]
 
 
 def test_an_array_of_lists_gives_its_lists():
     array = numpy.empty(2, object)
     array[:] = [[1, 2], [3]]
-    found = unpickling.load(pickle.dumps(array), "here")
-    assert unpickling.objects(found, 2, "here") == [[1, 2], [3]]
+    loaded = unpickling.load(pickle.dumps(array), "here")
+    assert unpickling.object_list(loaded, 2, "here") == [[1, 2], [3]]
 
 
 @pytest.mark.parametrize("protocol", [0, 2, 4])
-def test_a_pickle_that_calls_a_program_is_refused_by_name_and_not_run(tmp_path, protocol):
-    raw = pickle.dumps([Evil(tmp_path / "mark")], protocol=protocol)
-    with pytest.raises(DataError, match=r"here is a pickle that asks for '(posix|nt).system'"):
+def test_a_pickle_that_calls_a_program_is_rejected_with_the_name_and_not_executed(tmp_path, protocol):
+    raw = pickle.dumps([Malicious(tmp_path / "mark")], protocol=protocol)
+    with pytest.raises(DataError, match=r"here is a pickle that uses '(posix|nt).system'"):
         unpickling.load(raw, "here")
     assert not (tmp_path / "mark").exists()
 
 
 @pytest.mark.parametrize("thing", [collections.OrderedDict(a=1), print, numpy.float64(1.0), numpy.load])
-def test_whatever_is_not_part_of_an_array_is_refused(thing):
-    with pytest.raises(DataError, match="here is a pickle that asks for"):
+def test_objects_that_are_not_arrays_are_rejected(thing):
+    with pytest.raises(DataError, match="here is a pickle that uses"):
         unpickling.load(pickle.dumps(thing), "here")
 
 
-def test_bytes_that_pose_as_objects_are_refused():
-    """NumPy's own __setstate__ would take these bytes for pointers, given the flags that go with them."""
+def test_bytes_with_the_type_of_objects_are_rejected():
+    """With the matching flags, __setstate__ of NumPy would use these bytes as pointers."""
     raw = pickle.dumps(numpy.zeros(1, "u1"), protocol=2).replace(b"u1", b"O8")
-    with pytest.raises(DataError, match="here holds 'O8'"):
-        unpickling.uint8(unpickling.load(raw, "here"), (1,), "here")
-    with pytest.raises(DataError, match="do not fill its shape"):
-        unpickling.objects(unpickling.load(raw, "here"), 1, "here")
+    with pytest.raises(DataError, match="here contains 'O8'"):
+        unpickling.uint8_matrix(unpickling.load(raw, "here"), (1,), "here")
+    with pytest.raises(DataError, match="the wrong number of"):
+        unpickling.object_list(unpickling.load(raw, "here"), 1, "here")
 
 
-def test_an_array_without_content_is_refused():
+def test_an_array_without_content_is_rejected():
     bare = unpickling.load(b"cnumpy.core.multiarray\n_reconstruct\n)R.", "here")
-    with pytest.raises(DataError, match="here holds '' of shape ()"):
-        unpickling.uint8(bare, (1, 1), "here")
+    with pytest.raises(DataError, match="here contains '' of shape ()"):
+        unpickling.uint8_matrix(bare, (1, 1), "here")
 
 
-def test_bytes_that_do_not_fill_the_shape_are_refused():
+def test_too_few_bytes_for_the_shape_are_an_error():
     raw = pickle.dumps(numpy.zeros((2, 2), "u1"), protocol=2).replace(b"K\x02K\x02", b"K\x02K\x09")
-    with pytest.raises(DataError, match="do not fill its shape"):
-        unpickling.uint8(unpickling.load(raw, "here"), (2, 9), "here")
+    with pytest.raises(DataError, match="the wrong number of"):
+        unpickling.uint8_matrix(unpickling.load(raw, "here"), (2, 9), "here")
 
 
 @pytest.mark.parametrize("end", [0, 1, 40, -1])
-def test_a_pickle_that_was_cut_is_refused(end):
+def test_a_truncated_pickle_is_an_error(end):
     raw = pickle.dumps({"data": list(range(100))}, protocol=2)
-    with pytest.raises(DataError, match=r"here is not a whole pickle \(\w+\)"):
+    with pytest.raises(DataError, match=r"here is not a complete pickle \(\w+\)"):
         unpickling.load(raw[:end], "here")
 
 
@@ -93,18 +93,18 @@ def test_a_pickle_that_was_cut_is_refused(end):
         b"\x80\x63.",
         b"R.",
         b"cnumpy\nndarray\n(K\x01tR.",  # calls ndarray itself
-        b"cnumpy\ndtype\n}U\x01aK\x01sb.",  # sets an attribute of a stand-in
+        b"cnumpy\ndtype\n}U\x01aK\x01sb.",  # sets an attribute of a replacement class
         b"c_codecs\nencode\n}U\x01aK\x01sb.",
         b"cnumpy.core.multiarray\n_reconstruct\n)RK\x01b.",
     ],
 )
-def test_a_pickle_that_makes_no_sense_is_refused(raw):
-    with pytest.raises(DataError, match="here is not a whole pickle"):
+def test_an_invalid_pickle_is_an_error(raw):
+    with pytest.raises(DataError, match="here is not a complete pickle"):
         unpickling.load(raw, "here")
 
 
-def test_a_few_bytes_cannot_claim_much_memory():
-    """Python's C unpickler makes room for every memo number up to the one that is named."""
+def test_a_small_pickle_cannot_allocate_much_memory():
+    """The C unpickler allocates memory for every memo number up to the largest one."""
     tracemalloc.start()
     try:
         assert unpickling.load(b"\x80\x02]r\x00\x00\xff\x00.", "here") == []

@@ -1,4 +1,4 @@
-"""Defaults are kept by release, and two releases are compared fact by fact."""
+"""Defaults are recorded for each release, and two releases are compared fact by fact."""
 
 import numpy
 import pytest
@@ -8,41 +8,43 @@ from stele.errors import SteleError
 from stele.parity import defaults
 from stele.parity.defaults import Change
 from stele.report import parity as parity_page
-from stele_worker import defaults as asked
+from stele_worker import defaults as worker_defaults
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path, monkeypatch):
+def temporary_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # where logs are written
 
 
-def row(**script):
+def environment(**script):
     return scripted_environment(
         {"table": {"epsilon": 1e-7, "GRU form": "reset before"}, "release": "2.3.1", **script}
     )
 
 
-def test_a_table_is_asked_and_kept(tmp_path):
-    assert defaults.kept(row(), tmp_path) is None
-    table = defaults.record(row(), tmp_path)
+def test_defaults_are_recorded_and_loaded(tmp_path):
+    assert defaults.load(environment(), tmp_path) is None
+    table = defaults.record(environment(), tmp_path)
     assert table == {"release of scripted": "2.3.1", "epsilon": 1e-7, "GRU form": "reset before"}
-    assert defaults.kept(row(), tmp_path) == table
+    assert defaults.load(environment(), tmp_path) == table
 
 
-def test_a_framework_that_nobody_asked_says_where_its_module_would_be():
+def test_an_unsupported_framework_is_an_error_with_the_module_to_add():
     with pytest.raises(
-        SteleError, match=r"no tapes here\. Its module would be stele_worker/defaults/scripted\.py"
+        SteleError, match=r"no tapes here\. Add the module stele_worker/defaults/scripted\.py"
     ):
-        defaults.ask(row(defaults="lack"))
+        defaults.ask(environment(defaults="not_implemented"))
 
 
-def test_a_spoilt_file_is_named_with_what_to_do(tmp_path):
-    defaults.file(row(), tmp_path).write_text("{")
-    with pytest.raises(SteleError, match="is not JSON: .* Delete it, and ask again: stele defaults scripted"):
-        defaults.kept(row(), tmp_path)
+def test_a_damaged_file_is_an_error_with_the_command_that_records_it_again(tmp_path):
+    defaults.record_path(environment(), tmp_path).write_text("{")
+    with pytest.raises(
+        SteleError, match="is not JSON: .* Delete it, then record it again: stele defaults scripted"
+    ):
+        defaults.load(environment(), tmp_path)
 
 
-def test_changes_are_facts_that_differ_come_or_go():
+def test_changes_are_facts_that_differ_or_exist_in_one_release():
     old = {"release": "2.3", "epsilon": 1e-7, "reset after": False, "gone": 1}
     new = {"release": "3.0", "epsilon": 1e-7, "reset after": True, "come": None, "new": 2}
     assert defaults.changes(old, new) == [
@@ -54,14 +56,12 @@ def test_changes_are_facts_that_differ_come_or_go():
     assert defaults.changes(old, old) == []
 
 
-def test_changes_are_lines_and_none_is_a_sentence():
-    assert parity_page.changes("2.3", "3.15", [Change("reset after", False, True)]) == [
+def test_each_change_is_a_line_and_no_change_is_a_message():
+    assert parity_page.change_lines("2.3", "3.15", [Change("reset after", False, True)]) == [
         "             2.3       3.15",
         "reset after  False  →  True",
     ]
-    assert parity_page.changes("a", "b", []) == [
-        "a and b do the same when nothing is passed, as far as is asked."
-    ]
+    assert parity_page.change_lines("a", "b", []) == ["a and b have the same recorded defaults."]
 
 
 RANDOM = numpy.random.RandomState(0)
@@ -78,11 +78,11 @@ DRAWN = [
 ]
 
 
-@pytest.mark.parametrize("array, fan_in, words", DRAWN)
-def test_initial_weights_are_described_by_their_distribution(array, fan_in, words):
-    assert asked.drawn(array, fan_in) == words
+@pytest.mark.parametrize("array, fan_in, description", DRAWN)
+def test_initial_weights_are_described_by_their_distribution(array, fan_in, description):
+    assert worker_defaults.distribution(array, fan_in) == description
 
 
-def test_a_framework_without_a_module_is_said_to_be_unasked():
-    with pytest.raises(NotImplementedError, match="nobody has asked numpy yet"):
-        asked.table("numpy")
+def test_a_framework_without_a_module_is_an_error():
+    with pytest.raises(NotImplementedError, match="no table of defaults is implemented for numpy yet"):
+        worker_defaults.table("numpy")

@@ -1,4 +1,4 @@
-"""Rows: what is described, what a user pins, and whether either can be used."""
+"""Environments: descriptions, pins, and whether each can be used."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ from stele import environments
 from stele.environments import Environment, builds, description, installer, libraries
 from stele.errors import SteleError
 
-LIVING = (
+MAINTAINED = (
     "jax", "jax-as-shipped", "tensorflow", "torch", "keras-jax", "keras-tensorflow", "keras-torch",
 )  # fmt: skip
 ROSETTA = (
@@ -21,35 +21,40 @@ ROSETTA = (
 
 
 @pytest.fixture(autouse=True)
-def fresh(monkeypatch, tmp_path):
+def clear_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("STELE_CACHE", str(tmp_path / "cache"))
-    environments.rows.cache_clear()
+    environments.described.cache_clear()
     yield
-    environments.rows.cache_clear()
+    environments.described.cache_clear()
 
 
-def test_the_living_rows_come_first():
-    assert environments.names()[: len(LIVING)] == LIVING
+def test_the_maintained_frameworks_come_first():
+    assert environments.names()[: len(MAINTAINED)] == MAINTAINED
 
 
-def test_every_row_of_the_rosetta_stone_is_there():
+def test_every_framework_of_the_rosetta_stone_has_an_environment():
     assert set(ROSETTA) <= set(environments.names())
 
 
 @pytest.mark.parametrize("name", environments.names())
-def test_every_description_is_whole(name):
-    row = environments.load(name)
-    assert row.label and row.framework
+def test_every_description_is_complete(name):
+    environment = environments.load(name)
+    assert environment.label and environment.framework
     assert all(
-        reason for reason in [*row.requirements.values(), *row.absent.values(), *row.programs.values()]
+        reason
+        for reason in [
+            *environment.requirements.values(),
+            *environment.absent.values(),
+            *environment.programs.values(),
+        ]
     )
 
 
 @pytest.mark.parametrize("name", [name for name in environments.names() if environments.load(name).lock])
-def test_every_lock_pins_what_the_row_requires_with_hashes(name):
-    row = environments.load(name)
-    lock = row.lock.read_text()
-    for requirement in row.requirements:
+def test_every_lock_file_pins_the_requirements_with_hashes(name):
+    environment = environments.load(name)
+    lock = environment.lock.read_text()
+    for requirement in environment.requirements:
         distribution, _, release = requirement.partition("==")
         assert f"\n{distribution.lower()}=={release}" in "\n" + lock.lower(), requirement
     pins = [line for line in lock.splitlines() if "==" in line]
@@ -57,24 +62,24 @@ def test_every_lock_pins_what_the_row_requires_with_hashes(name):
     assert "://" not in lock
 
 
-def test_an_unknown_name_suggests_the_nearest():
+def test_an_unknown_name_suggests_the_most_similar_one():
     with pytest.raises(SteleError, match=r"Unknown framework 'pytorch'. Did you mean 'torch'\?"):
         environments.load("pytorch")
 
 
-def test_a_name_like_no_other_shows_all():
+def test_an_unknown_name_without_a_similar_one_lists_all():
     with pytest.raises(SteleError, match=r"Known: jax, jax-as-shipped, tensorflow, torch"):
         environments.load("abacus")
 
 
-def test_what_is_missing_is_a_line_to_type():
-    absent = Environment(name="jax", label="JAX", framework="jax", imports=("sys", "no_such_module"))
-    found = environments.state(absent)
-    assert found.status == "missing"
-    assert found.reason == "no_such_module not installed: pip install -e '.[jax]' -c constraints.txt"
+def test_a_missing_package_comes_with_the_command_to_install_it():
+    missing = Environment(name="jax", label="JAX", framework="jax", imports=("sys", "no_such_module"))
+    state = environments.state(missing)
+    assert state.status == "missing"
+    assert state.reason == "no_such_module is not installed. Run: pip install -e '.[jax]' -c constraints.txt"
 
 
-def test_looking_for_a_framework_does_not_import_it(tmp_path):
+def test_the_state_is_found_without_importing_the_framework(tmp_path):
     (tmp_path / "explosive.py").write_text("raise SystemExit('imported')")
     code = (
         "from stele.environments import Environment, state\n"
@@ -89,14 +94,14 @@ def test_the_user_can_add_an_environment(tmp_path, monkeypatch):
     assert builds.command(environments.load("mine")) == ("run", "me")
 
 
-def test_a_description_that_is_none_says_which_and_why(tmp_path):
+def test_an_invalid_description_is_an_error_with_its_path_and_the_cause(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text('label = "Mine"\nframwork = "typo"')
-    with pytest.raises(SteleError, match=r"mine\.toml describes no environment: .*framwork"):
+    with pytest.raises(SteleError, match=r"mine\.toml does not describe an environment: .*framwork"):
         description.read(path)
 
 
-def test_a_row_with_documented_tuning_is_there_as_shipped_too(tmp_path):
+def test_an_environment_with_documented_tuning_is_listed_as_shipped_too(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text('label = "Mine"\nframework = "mine"\nas_shipped = "oneDNN is off"')
     tuned, shipped = description.read(path)
@@ -104,21 +109,21 @@ def test_a_row_with_documented_tuning_is_there_as_shipped_too(tmp_path):
     assert (shipped.name, shipped.label, shipped.tuned) == ("mine-as-shipped", "Mine, as shipped", False)
 
 
-def test_cells_that_a_row_cannot_fill_say_why():
-    row = Environment(
+def test_an_unsupported_cell_has_a_reason():
+    environment = Environment(
         name="x", label="X", framework="x", devices=("cpu",), absent={"cnn train": "no training"}
     )
     on_cpu = {"device": "cpu", "precision": "fp32"}
-    assert row.why_absent("cnn", "train", **on_cpu) == "no training"
-    assert row.why_absent("cnn", "infer", **on_cpu) is None
+    assert environment.why_absent("cnn", "train", **on_cpu) == "no training"
+    assert environment.why_absent("cnn", "infer", **on_cpu) is None
     assert (
-        row.why_absent("cnn", "infer", device="cuda", precision="fp32")
-        == "X is set up for cpu here, not for cuda"
+        environment.why_absent("cnn", "infer", device="cuda", precision="fp32")
+        == "X supports only cpu here, not cuda"
     )
 
 
 @pytest.mark.parametrize(
-    ("typed", "row"),
+    ("text", "name"),
     [
         ("jax==0.9.2", "jax"),
         ("jax==0.9.2 jaxlib==0.9.2", "jax"),
@@ -133,89 +138,110 @@ def test_cells_that_a_row_cannot_fill_say_why():
         ("torch==2.12.0", "torch"),
     ],
 )
-def test_a_requirement_finds_its_row(typed, row):
-    pinned, described = environments.load(typed), environments.load(row)
+def test_a_requirement_selects_an_environment(text, name):
+    pinned, described = environments.load(text), environments.load(name)
     assert (pinned.name, pinned.framework, pinned.variables) == (
-        typed,
+        text,
         described.framework,
         described.variables,
     )
-    assert set(typed.partition("@")[2].split() or typed.split()) <= set(pinned.requirements)
+    assert set(text.partition("@")[2].split() or text.split()) <= set(pinned.requirements)
     packages = [requirement.partition("==")[0] for requirement in pinned.requirements]
     assert len(packages) == len(set(packages))
 
 
-def test_an_interpreter_can_be_pinned_with_the_rest():
+def test_an_interpreter_can_be_pinned_with_a_package():
     assert environments.load("jax==0.4.30 python==3.10").python == "==3.10"
 
 
-def test_a_requirement_of_no_row_is_told_so():
-    with pytest.raises(SteleError, match=r"No row is written for 'requests==2.0'. Rows: jax,"):
+def test_a_requirement_of_an_unknown_package_names_it():
+    with pytest.raises(SteleError, match=r"Unknown framework 'requests'\. Known: jax, .*: stele env list"):
         environments.load("requests==2.0")
 
 
-def test_what_is_no_requirement_is_told_so():
-    with pytest.raises(SteleError, match="is no requirement such as jax==0.9.2"):
+def test_a_requirement_with_a_typing_error_suggests_the_most_similar_framework():
+    with pytest.raises(
+        SteleError, match=r"Unknown framework 'jaxx'\. Did you mean 'jax'\? List all with: stele"
+    ):
+        environments.load("jaxx==0.10")
+
+
+def test_a_release_that_no_environment_supports_is_an_error():
+    with pytest.raises(
+        SteleError, match=r"No environment supports 'tensorflow-cpu==1\.14\.0'\. List all with:"
+    ):
+        environments.load("tensorflow-cpu==1.14.0")
+
+
+def test_an_invalid_requirement_is_an_error():
+    with pytest.raises(SteleError, match="is not a requirement such as jax==0.9.2"):
         environments.load("jax==0.9.2 ==")
 
 
-def test_a_pin_that_was_never_made_is_missing():
-    found = environments.state(environments.load("jax==0.9.2"))
-    assert found == ("missing", None, "not made: stele env make 'jax==0.9.2'")
+def test_a_pin_that_was_not_built_is_missing():
+    state = environments.state(environments.load("jax==0.9.2"))
+    assert state == ("missing", None, "not built. Build it with: stele env make 'jax==0.9.2'")
 
 
-def test_an_interpreter_that_does_not_work_is_told_so(tmp_path):
-    with pytest.raises(SteleError, match="no/python is no Python interpreter that works"):
+def test_a_path_that_is_not_a_working_interpreter_is_an_error(tmp_path):
+    with pytest.raises(SteleError, match="no/python is not a working Python interpreter"):
         environments.load(f"{tmp_path}/no/python")
 
 
-def test_an_interpreter_with_one_framework_is_its_row(tmp_path):
-    rows = [Environment(name="one", label="One", framework="one", imports=("json",))]
-    rows.append(Environment(name="two", label="Two", framework="two", imports=("no_such_module",)))
-    found = environments.pins.environment(sys.executable, rows)
-    assert (found.framework, builds.command(found)) == ("one", (sys.executable, "-m", "stele_worker"))
+def test_an_interpreter_with_one_framework_selects_its_environment(tmp_path):
+    described = [Environment(name="one", label="One", framework="one", imports=("json",))]
+    described.append(Environment(name="two", label="Two", framework="two", imports=("no_such_module",)))
+    environment = environments.pins.parse(sys.executable, described)
+    assert (environment.framework, builds.command(environment)) == (
+        "one",
+        (sys.executable, "-m", "stele_worker"),
+    )
 
 
-def test_an_interpreter_with_two_frameworks_asks_which(tmp_path):
-    rows = [Environment(name=name, label="", framework="", imports=("json",)) for name in ("one", "two")]
-    with pytest.raises(SteleError, match=r"has one@\S+ or two@\S+: say which of them is meant"):
-        environments.pins.environment(sys.executable, rows)
-    assert environments.pins.environment(f"two@{sys.executable}", rows).name == f"two@{sys.executable}"
+def test_an_interpreter_with_two_frameworks_is_an_error_that_lists_them(tmp_path):
+    described = [Environment(name=name, label="", framework="", imports=("json",)) for name in ("one", "two")]
+    with pytest.raises(SteleError, match=r"has several frameworks\. Choose one: one@\S+ or two@\S+"):
+        environments.pins.parse(sys.executable, described)
+    assert environments.pins.parse(f"two@{sys.executable}", described).name == f"two@{sys.executable}"
 
 
-def test_a_program_that_is_not_there_says_how_to_get_it():
-    row = Environment(
+def test_a_missing_program_comes_with_the_way_to_install_it():
+    environment = Environment(
         name="knet", label="", framework="knet", programs={"no-such-program": "See julialang.org"}
     )
-    assert libraries.missing(row) == "not run here: no no-such-program on PATH. See julialang.org"
+    assert libraries.missing_message(environment) == "no-such-program is not on PATH. See julialang.org"
 
 
-def test_a_library_that_is_not_there_names_the_package():
-    row = Environment(name="x", label="", framework="x", libraries={"libnone.so.1": {"package": "libnone1"}})
-    assert "no libnone.so.1. Install Debian's libnone1" in libraries.missing(row)
-
-
-def test_an_interpreter_that_is_nowhere_is_named_with_the_line_to_type():
-    assert installer.interpreter("==2.1.*") is None
-    assert (
-        "Install it, as with `pyenv install 2.1`, or run: stele env make old --python PATH"
-        in installer.absence("old", "==2.1.*")
+def test_a_missing_library_comes_with_its_package():
+    environment = Environment(
+        name="x", label="", framework="x", libraries={"libnone.so.1": {"package": "libnone1"}}
+    )
+    assert "libnone.so.1 is not installed. Install the Debian package libnone1" in libraries.missing_message(
+        environment
     )
 
 
-def test_the_shims_of_pyenv_are_not_asked(tmp_path, monkeypatch):
-    """Each is a script, which fails where pyenv has no such interpreter chosen: the interpreters take their place."""
+def test_a_missing_interpreter_comes_with_the_command_to_install_it():
+    assert installer.find_interpreter("==2.1.*") is None
+    assert (
+        "Install it, for example with `pyenv install 2.1`, or run: stele env make old --python PATH"
+        in installer.absence_message("old", "==2.1.*")
+    )
+
+
+def test_the_interpreters_of_pyenv_replace_its_shims_on_the_search_path(tmp_path, monkeypatch):
+    """A shim is a script that fails if no such interpreter is selected in pyenv."""
     shims = [str(tmp_path / "shims"), str(tmp_path / "plugins" / "pyenv-virtualenv" / "shims")]
-    found = [tmp_path / "versions" / release / "bin" for release in ("3.10.2", "3.9.1")]
-    for folder in found:
+    interpreters = [tmp_path / "versions" / release / "bin" for release in ("3.10.2", "3.9.1")]
+    for folder in interpreters:
         folder.mkdir(parents=True)
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
     monkeypatch.setenv("PATH", os.pathsep.join(["/first", *shims, "/usr/bin"]))
     folders = installer.search_path.__wrapped__().split(os.pathsep)
-    assert folders[1:] == ["/first", *map(str, found), "/usr/bin"]
+    assert folders[1:] == ["/first", *map(str, interpreters), "/usr/bin"]
 
 
 def test_this_interpreter_is_found():
     versions = f"=={sys.version_info.major}.{sys.version_info.minor}.*"
-    found = installer.interpreter(versions)
-    assert found is not None and Path(found).exists()
+    path = installer.find_interpreter(versions)
+    assert path is not None and Path(path).exists()

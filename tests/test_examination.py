@@ -1,8 +1,8 @@
-"""A recipe that breaks is told its cause: each known one is planted, and each is named."""
+"""The likely cause of a difference: each known cause is planted, and each is named."""
 
 import pytest
 
-from small import climbed, golden, variant
+from small import climb, golden, variant
 from stele.parity import examination, ladder
 from stele_worker.causes import CAUSES
 
@@ -11,24 +11,24 @@ PLANTED += [(name, "resnet50") for name, cause in CAUSES.items() if cause.tasks 
 
 
 @pytest.mark.parametrize("name, task", PLANTED)
-def test_a_planted_cause_is_caught_and_named(name, task):
+def test_a_planted_cause_is_detected_and_named(name, task):
     cause = CAUSES[name]
     expected = golden(task, cause.phase)
     numbers = variant(task, cause.phase, name)
-    assert likely(task, cause.phase, numbers, expected) == cause.message
+    assert likely_cause(task, cause.phase, numbers, expected) == cause.message
 
 
-def test_a_break_that_no_known_cause_explains_names_none():
+def test_a_difference_that_no_known_cause_explains_has_no_cause():
     expected = golden("cnn", "train")
     numbers = {**expected, "losses": [loss + 1 for loss in expected["losses"]]}
-    assert likely("cnn", "train", numbers, expected) is None
+    assert likely_cause("cnn", "train", numbers, expected) is None
 
 
-def likely(task, phase, numbers, expected):
-    first = ladder.first_difference(climbed(task, phase, numbers))
-    assert first is not None
+def likely_cause(task, phase, numbers, expected):
+    difference = ladder.first_difference(climb(task, phase, numbers))
+    assert difference is not None
 
-    def planted(cause, phase):
+    def planted_variant(cause, phase):
         return variant(task, phase, cause)
 
-    return examination.likely(first, numbers, expected, task, "fp32", planted)
+    return examination.likely_cause(difference, numbers, expected, task, "fp32", planted_variant)

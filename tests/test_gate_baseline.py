@@ -1,4 +1,4 @@
-"""Baselines: what was saved can be read in a diff, what is slower fails, and what cannot be compared is named."""
+"""Baselines: the file is readable in a diff, a slower metric fails, and the reason for UNKNOWN is named."""
 
 import dataclasses
 import json
@@ -6,7 +6,7 @@ import json
 import numpy
 import pytest
 
-from stele import __main__ as door
+from stele import __main__ as entry_point
 from stele.errors import SteleError
 from stele.gate import baseline
 from stele.measuring import machine
@@ -16,49 +16,56 @@ MACHINE = {"processor": "Abacus 3000", "processors": 2, "gpus": []}
 
 
 def launches(run, *, times=1.0, count=8, seed=0, **changes):
-    """Launches that differ by a per cent, as on a quiet machine."""
+    """Return launches that differ by one per cent, as on a quiet machine."""
     draw = numpy.random.RandomState(seed)
     noise = numpy.exp(0.01 * draw.standard_normal(count))
     return [
-        dataclasses.replace(run, seconds=tuple(times * one * value for value in run.seconds), **changes)
-        for one in noise
+        dataclasses.replace(run, seconds=tuple(times * factor * value for value in run.seconds), **changes)
+        for factor in noise
     ]
 
 
 @pytest.fixture
-def kept(run, tmp_path):
-    """A folder in which a baseline of eight launches was promoted."""
+def folder(run, tmp_path):
+    """A folder with a promoted baseline of eight launches."""
     baseline.save(launches(run), tmp_path)
     baseline.promote([], tmp_path)
     return tmp_path
 
 
-def words(runs, folder, **margins):
+def statuses(runs, folder, **margins):
     return {verdict.metric: verdict.status for verdict in baseline.compare(runs, margins, folder)}
 
 
-def test_what_is_as_fast_passes(run, kept):
-    found = words(launches(run, seed=1), kept)
-    assert found == {"step": "PASS", "first-step": "PASS", "import": "PASS", "host-memory": "PASS"}
+def test_equal_launches_pass(run, folder):
+    assert statuses(launches(run, seed=1), folder) == {
+        "step": "PASS",
+        "first-step": "PASS",
+        "import": "PASS",
+        "host-memory": "PASS",
+    }
 
 
-def test_what_is_slower_by_more_than_the_margin_regressed(run, kept):
-    [step, *_] = baseline.compare(launches(run, seed=1, times=1.1), {}, kept)
+def test_a_slow_down_above_the_margin_is_a_regression(run, folder):
+    [step, *_] = baseline.compare(launches(run, seed=1, times=1.1), {}, folder)
     assert step.status == "REGRESSED"
     assert "slower in 8 launches, p 7.8e-05" in step.message
 
 
-def test_what_is_slower_by_less_does_not(run, kept):
-    assert words(launches(run, seed=1, times=1.03), kept)["step"] == "PASS"
+def test_a_slow_down_below_the_margin_passes(run, folder):
+    assert statuses(launches(run, seed=1, times=1.03), folder)["step"] == "PASS"
 
 
-def test_a_margin_of_ones_own_decides(run, kept):
+def test_a_margin_can_be_set_for_each_metric(run, folder):
     slower = launches(run, seed=1, times=1.03)
-    assert words(slower, kept, step=0.01)["step"] == "REGRESSED"
+    assert statuses(slower, folder, step=0.01)["step"] == "REGRESSED"
 
 
-def test_a_new_release_of_the_framework_is_compared(run, kept):
-    assert words(launches(run, seed=1, versions={"torch": "2.14.0", "cuda": "13.0"}), kept)["step"] == "PASS"
+def test_a_new_release_of_the_framework_is_compared(run, folder):
+    assert (
+        statuses(launches(run, seed=1, versions={"torch": "2.14.0", "cuda": "13.0"}), folder)["step"]
+        == "PASS"
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,31 +81,31 @@ def test_a_new_release_of_the_framework_is_compared(run, kept):
         ({"machine": {**MACHINE, "processor": "Abacus 4000"}}, "machine: processor differs: 'Abacus 3000'"),
     ],
 )
-def test_what_differs_is_named(run, kept, changes, message):
-    [verdict] = baseline.compare(launches(run, **changes), {}, kept)
+def test_an_unknown_verdict_names_the_fact_that_differs(run, folder, changes, message):
+    [verdict] = baseline.compare(launches(run, **changes), {}, folder)
     assert verdict.status == "UNKNOWN"
     assert message in verdict.message
 
 
-def test_too_few_launches_are_unknown(run, kept):
-    [verdict] = baseline.compare(launches(run, count=5), {}, kept)
+def test_too_few_launches_are_unknown(run, folder):
+    [verdict] = baseline.compare(launches(run, count=5), {}, folder)
     assert verdict.message.startswith("this session has 5 launches, at least 6 are needed")
 
 
-def test_no_baseline_is_unknown_and_says_what_to_type(run, tmp_path):
+def test_without_a_baseline_the_verdict_names_the_command_that_saves_one(run, tmp_path):
     [verdict] = baseline.compare(launches(run), {}, tmp_path)
     assert "no baseline torch-cnn-train-cpu-fp32.json: save one with" in verdict.message
 
 
-def test_a_candidate_is_no_baseline_until_it_is_promoted(run, tmp_path):
+def test_a_candidate_is_not_a_baseline_before_it_is_promoted(run, tmp_path):
     baseline.save(launches(run), tmp_path)
     [verdict] = baseline.compare(launches(run), {}, tmp_path)
     assert verdict.status == "UNKNOWN"
 
 
-def test_a_file_has_a_line_for_each_launch(run, kept):
-    [path] = kept.glob("*/*.json")
-    assert path.parent.name == machine.title(MACHINE)
+def test_a_file_has_a_line_for_each_launch(run, folder):
+    [path] = folder.glob("*/*.json")
+    assert path.parent.name == machine.name_of(MACHINE)
     assert path.parent.name.startswith("abacus-3000-")
     lines = [line for line in path.read_text().splitlines() if '"step"' in line]
     assert len(lines) == 8
@@ -106,25 +113,25 @@ def test_a_file_has_a_line_for_each_launch(run, kept):
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"schema": 9}', '{"schema": 1, "launches": [3]}'])
-def test_a_damaged_baseline_is_named(run, kept, content):
-    [path] = kept.glob("*/*.json")
+def test_the_error_names_a_damaged_baseline(run, folder, content):
+    [path] = folder.glob("*/*.json")
     path.write_text(content)
-    with pytest.raises(SteleError, match="torch-cnn-train-cpu-fp32.json is no baseline"):
-        baseline.compare(launches(run), {}, kept)
+    with pytest.raises(SteleError, match="torch-cnn-train-cpu-fp32.json is not a baseline"):
+        baseline.compare(launches(run), {}, folder)
 
 
-def test_the_command_promotes_and_names_what_is_not_there(run, tmp_path, monkeypatch, capsys):
+def test_the_command_promotes_and_names_missing_candidates(run, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert door.main(["baseline", "promote"]) == 2
-    assert "No candidate at all in baselines. There are: none." in capsys.readouterr().err
+    assert entry_point.main(["baseline", "promote"]) == 2
+    assert "No candidate at all in baselines. Available: none." in capsys.readouterr().err
     baseline.save(launches(run))
-    assert door.main(["baseline", "promote", "torch-gru-train"]) == 2
+    assert entry_point.main(["baseline", "promote", "torch-gru-train"]) == 2
     assert "No candidate torch-gru-train" in capsys.readouterr().err
-    assert door.main(["baseline", "promote"]) == 0
+    assert entry_point.main(["baseline", "promote"]) == 0
     assert capsys.readouterr().out.endswith("/torch-cnn-train-cpu-fp32.json\n")
 
 
-def test_what_changes_by_the_minute_is_no_part_of_a_machine():
+def test_the_name_of_a_machine_does_not_depend_on_its_load():
     facts = machine.facts()
-    assert machine.title({**facts, "load": 9.0}) == machine.title(facts)
-    assert machine.title({**facts, "memory": 1}) != machine.title(facts)
+    assert machine.name_of({**facts, "load": 9.0}) == machine.name_of(facts)
+    assert machine.name_of({**facts, "memory": 1}) != machine.name_of(facts)

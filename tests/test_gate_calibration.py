@@ -1,11 +1,11 @@
-"""What a machine is said to see: drawn launches with a known noise, and conditions with a known fault."""
+"""Calibration on simulated launches with known noise, and advice on conditions with a known fault."""
 
 import numpy
 import pytest
 
-from stele import __main__ as door
+from stele import __main__ as entry_point
 from stele.gate import calibration
-from stele.gate.advice import advice
+from stele.gate.advice import advise
 from stele.gate.conditions import Conditions
 from stele.measuring import measure
 from stele.measuring.settings import Settings
@@ -20,52 +20,52 @@ def fewer_trials(monkeypatch):
     monkeypatch.setattr(calibration, "TRIALS", 20)
 
 
-def sight(spread, seconds=3.0, count=60):
+def estimate(spread, seconds=3.0, count=60):
     differences = spread * numpy.random.RandomState(0).standard_normal(count)
-    return calibration.sight(list(differences), [0.02] * count, seconds=seconds, minutes=5)
+    return calibration.estimate_sensitivity(list(differences), [0.02] * count, seconds=seconds, minutes=5)
 
 
-def test_a_quiet_machine_sees_two_per_cent():
-    found = sight(0.01)
-    assert found.spread == pytest.approx(0.01, rel=0.3)
-    assert found.smallest <= 0.02
-    assert found.alarms <= 0.01
+def test_a_slow_down_of_two_per_cent_is_detected_on_a_quiet_machine():
+    sensitivity = estimate(0.01)
+    assert sensitivity.spread == pytest.approx(0.01, rel=0.3)
+    assert sensitivity.smallest <= 0.02
+    assert sensitivity.alarms <= 0.01
 
 
-def test_a_noisy_machine_sees_no_such_thing():
-    found = sight(0.3)
-    assert found.smallest is None or found.smallest >= 0.2
-    assert found.alarms <= 0.02
+def test_only_large_slow_downs_are_detected_on_a_noisy_machine():
+    sensitivity = estimate(0.3)
+    assert sensitivity.smallest is None or sensitivity.smallest >= 0.2
+    assert sensitivity.alarms <= 0.02
 
 
-def test_launches_too_long_for_the_time_are_said_so():
-    found = sight(0.01, seconds=40)
-    assert found.smallest is None
-    assert "takes 16 minutes to confirm" in calibration.messages("cnn train", found, minutes=5)[1]
+def test_launches_that_are_too_long_for_the_budget_are_reported():
+    sensitivity = estimate(0.01, seconds=40)
+    assert sensitivity.smallest is None
+    assert "needs 16 minutes to confirm" in calibration.messages("cnn train", sensitivity, minutes=5)[1]
 
 
 @pytest.mark.parametrize(
     "condition, facts, settings, message",
     [
-        (QUIET._replace(foreign=0.5), {}, STEADY, "Other processes took 50% of the processors"),
+        (QUIET._replace(foreign=0.5), {}, STEADY, "Other processes used 50% of the processors"),
         (QUIET._replace(steal=0.1), {}, STEADY, "The hypervisor gave 10.0%"),
         (QUIET, {"governor": "powersave"}, STEADY, "The frequency governor is powersave"),
         (QUIET, {"huge_pages": "always madvise [never]"}, STEADY, "Transparent huge pages are off"),
-        (QUIET, {"processors": 1}, STEADY, "One processor has to do"),
-        (QUIET, {}, Settings(device="cpu", threads=2, malloc="steady"), "--threads 1 is steadier"),
-        (QUIET, {}, Settings(device="cpu", threads=1), "--malloc steady takes that noise away"),
+        (QUIET, {"processors": 1}, STEADY, "One processor runs the measurement"),
+        (QUIET, {}, Settings(device="cpu", threads=2, malloc="steady"), "Use --threads 1: it varies less"),
+        (QUIET, {}, Settings(device="cpu", threads=1), "Avoid this noise with --malloc steady"),
         (QUIET._replace(gpu={"clocks_throttle_reasons.active": "0x40"}), {}, STEADY, "The GPU was throttled"),
     ],
 )
-def test_what_could_be_better_is_advised(condition, facts, settings, message, monkeypatch):
-    monkeypatch.setattr("stele.measuring.machine.text", lambda path: None)
-    [said] = advice({**FACTS, **facts}, [condition], settings)
-    assert message in said
+def test_each_problem_gives_one_piece_of_advice(condition, facts, settings, message, monkeypatch):
+    monkeypatch.setattr("stele.measuring.machine.read_text", lambda path: None)
+    [advice] = advise({**FACTS, **facts}, [condition], settings)
+    assert message in advice
 
 
-def test_where_all_is_well_nothing_is_advised(monkeypatch):
-    monkeypatch.setattr("stele.measuring.machine.text", lambda path: None)
-    assert list(advice(FACTS, [QUIET], STEADY)) == []
+def test_a_quiet_machine_gets_no_advice(monkeypatch):
+    monkeypatch.setattr("stele.measuring.machine.read_text", lambda path: None)
+    assert list(advise(FACTS, [QUIET], STEADY)) == []
 
 
 @pytest.mark.parametrize(
@@ -73,22 +73,24 @@ def test_where_all_is_well_nothing_is_advised(monkeypatch):
     [
         ("/sys/devices/system/cpu/cpufreq/boost", "1", "Turbo is on"),
         ("/sys/devices/system/cpu/intel_pstate/no_turbo", "0", "Turbo is on"),
-        ("/sys/devices/system/cpu/smt/active", "1", "Two threads share a core"),
+        ("/sys/devices/system/cpu/smt/active", "1", "Two hardware threads share each core"),
     ],
 )
-def test_what_the_kernel_says_is_advised(monkeypatch, path, value, message):
-    monkeypatch.setattr("stele.measuring.machine.text", lambda asked: value if asked == path else None)
-    [said] = advice(FACTS, [QUIET], STEADY)
-    assert message in said
+def test_kernel_settings_give_advice(monkeypatch, path, value, message):
+    monkeypatch.setattr("stele.measuring.machine.read_text", lambda name: value if name == path else None)
+    [advice] = advise(FACTS, [QUIET], STEADY)
+    assert message in advice
 
 
-def test_a_release_is_launched_and_the_machine_described(row, monkeypatch, tmp_path, capsys):
-    given = {"data": None, "data_origin": {"origin": "official", "fingerprint": "0"}}
-    monkeypatch.setattr(measure, "inputs", lambda task: (given, None))
-    row("steady", seconds=[0.5, *[0.01] * 30])
-    options = ["--framework=steady", "--task=gru", "--budget=0s", f"--json={tmp_path / 'seen.json'}"]
-    assert door.main(["calibrate", *options]) == 0
+def test_the_command_measures_a_release_and_prints_the_estimate(
+    add_environment, monkeypatch, tmp_path, capsys
+):
+    inputs = {"data": None, "data_origin": {"origin": "official", "fingerprint": "0"}}
+    monkeypatch.setattr(measure, "inputs", lambda task: (inputs, None))
+    add_environment("steady", seconds=[0.5, *[0.01] * 30])
+    options = ["--framework=steady", "--task=gru", "--budget=0s", f"--json={tmp_path / 'estimate.json'}"]
+    assert entry_point.main(["calibrate", *options]) == 0
     out = capsys.readouterr().out
-    assert "gru train: the two of a pair differ by 0.0%, steps within a launch by 0.0% (6 pairs" in out
-    assert "In 5 minutes a slow-down of 1.5% is found nine times in ten, judged alone." in out
-    assert (tmp_path / "seen.json").exists()
+    assert "gru train: the launches of a pair differ by 0.0%, steps within a launch by 0.0% (6 pairs" in out
+    assert "In 5 minutes the gate detects a slow-down of 1.5% in nine of ten cases" in out
+    assert (tmp_path / "estimate.json").exists()

@@ -1,4 +1,4 @@
-"""Conditions: what disqualifies a launch is never what it measured."""
+"""Conditions: a launch is excluded because of its conditions, never because of what it measured."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ import time
 import pytest
 
 from stele.gate import conditions
-from stele.gate.conditions import Conditions, Watch
+from stele.gate.conditions import Conditions, Monitor
 from stele.measuring.settings import Settings
 
 QUIET = Conditions(seconds=3.0, steal=0.0, foreign=0.0, gpu=None)
@@ -21,15 +21,15 @@ def gpu(reasons):
     "condition",
     [
         QUIET,
-        QUIET._replace(foreign=0.9),  # a busy neighbour is everybody's, and would leave nothing to judge
+        QUIET._replace(foreign=0.9),  # foreign load is common: to exclude it would exclude every launch
         QUIET._replace(steal=None, foreign=None),
-        QUIET._replace(steal=0.5, seconds=0.04),  # a hundredth of a second is all the kernel counts
+        QUIET._replace(steal=0.5, seconds=0.04),  # too short: the kernel counts in hundredths of a second
         QUIET._replace(gpu=gpu("0x0000000000000001")),  # idle
         QUIET._replace(gpu=gpu("[N/A]")),
         QUIET._replace(gpu={}),
     ],
 )
-def test_what_counts(condition):
+def test_a_launch_counts(condition):
     assert condition.excluded is None
 
 
@@ -40,41 +40,41 @@ def test_what_counts(condition):
         (QUIET._replace(gpu=gpu("0x0000000000000040")), "the GPU was throttled"),
     ],
 )
-def test_what_does_not(condition, reason):
+def test_a_launch_is_excluded(condition, reason):
     assert condition.excluded == reason
 
 
-def test_a_foreign_process_is_seen():
+def test_a_foreign_process_is_detected():
     spin = [sys.executable, "-c", "import time; end = time.time() + 0.4\nwhile time.time() < end: pass"]
     with subprocess.Popen(spin):
-        watch = Watch(Settings(device="cpu", threads=1))
+        monitor = Monitor(Settings(device="cpu", threads=1))
         time.sleep(0.3)
-        seen = watch.conditions()
-    assert seen.foreign is None or seen.foreign > 0.05
+        foreign = monitor.conditions().foreign
+    assert foreign is None or foreign > 0.05
 
 
-def test_a_machine_that_tells_nothing_leaves_it_unknown(monkeypatch):
-    monkeypatch.setattr(conditions, "times", dict)
-    found = Watch(Settings(device="cpu", threads=1)).conditions()
-    assert (found.steal, found.foreign, found.excluded) == (None, None, None)
+def test_without_proc_stat_the_shares_are_unknown(monkeypatch):
+    monkeypatch.setattr(conditions, "processor_times", dict)
+    result = Monitor(Settings(device="cpu", threads=1)).conditions()
+    assert (result.steal, result.foreign, result.excluded) == (None, None, None)
 
 
 def test_without_an_nvidia_driver_there_is_no_gpu(monkeypatch):
     monkeypatch.setenv("PATH", "")
-    assert conditions.gpu() is None
+    assert conditions.gpu_state() is None
 
 
-def test_a_gpu_is_looked_at_while_it_works_and_the_worst_look_counts(monkeypatch):
-    looks = iter([gpu("0x0"), gpu("0x40"), *[gpu("0x0")] * 1000])
-    monkeypatch.setattr(conditions, "gpu", lambda: next(looks))
-    monkeypatch.setattr(conditions, "SECOND", 0.01)
-    watch = Watch(Settings(device="cuda", threads=1))
+def test_a_gpu_is_queried_during_the_launch_and_its_worst_state_counts(monkeypatch):
+    states = iter([gpu("0x0"), gpu("0x40"), *[gpu("0x0")] * 1000])
+    monkeypatch.setattr(conditions, "gpu_state", lambda: next(states))
+    monkeypatch.setattr(conditions, "GPU_INTERVAL", 0.01)
+    monitor = Monitor(Settings(device="cuda", threads=1))
     time.sleep(0.2)
-    assert watch.conditions().excluded == "the GPU was throttled"
+    assert monitor.conditions().excluded == "the GPU was throttled"
 
 
-def test_stolen_time_is_that_of_the_processors_in_use(monkeypatch):
-    found = iter([{"cpu": (0, 0, 0), "cpu0": (0, 0, 0)}, {"cpu": (5, 30, 1), "cpu0": (1, 0, 1)}])
-    monkeypatch.setattr(conditions, "times", lambda: next(found))
-    monkeypatch.setattr(conditions, "pinned", lambda threads: ["cpu0"])
-    assert Watch(Settings(device="cpu", threads=1)).conditions().steal == 0.5
+def test_steal_counts_the_pinned_processors_only(monkeypatch):
+    times = iter([{"cpu": (0, 0, 0), "cpu0": (0, 0, 0)}, {"cpu": (5, 30, 1), "cpu0": (1, 0, 1)}])
+    monkeypatch.setattr(conditions, "processor_times", lambda: next(times))
+    monkeypatch.setattr(conditions, "pinned_processors", lambda threads: ["cpu0"])
+    assert Monitor(Settings(device="cpu", threads=1)).conditions().steal == 0.5

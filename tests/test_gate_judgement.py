@@ -1,4 +1,4 @@
-"""The procedure, on differences that are drawn: what it calls worse is worse, and what it lets pass is not."""
+"""The decision procedure on simulated differences: its error rates, its power, and when it decides."""
 
 import math
 
@@ -11,142 +11,149 @@ from stele.gate.judgement import LOOKS, SCREEN, Series
 ALL = SCREEN + LOOKS[-1]
 
 
-def drawn(shift, spread, seed, count=ALL):
+def draw_differences(shift, spread, seed, count=ALL):
     rng = numpy.random.RandomState(seed)
     return list(math.log1p(shift) + spread * rng.standard_normal(count))
 
 
-def judged(differences, margin=0.05):
+def judge(differences, margin=0.05):
     return judgement.judge({"": Series(margin, differences)})[""]
 
 
-def words(shift, spread, count=50):
-    found = [judged(drawn(shift, spread, seed)).status for seed in range(count)]
-    return {status: found.count(status) for status in sorted(set(found))}
+def count_statuses(shift, spread, count=50):
+    statuses = [judge(draw_differences(shift, spread, seed)).status for seed in range(count)]
+    return {status: statuses.count(status) for status in sorted(set(statuses))}
 
 
-def test_what_is_equal_passes():
-    assert words(0.0, 0.012) == {"PASS": 50}
+def test_equal_releases_pass():
+    assert count_statuses(0.0, 0.012) == {"PASS": 50}
 
 
-def test_two_per_cent_are_found_where_launches_spread_by_one():
-    assert words(0.02, 0.012)["REGRESSED"] >= 45
+def test_a_slow_down_of_two_per_cent_is_found_if_launches_vary_by_one():
+    assert count_statuses(0.02, 0.012)["REGRESSED"] >= 45
 
 
-def test_three_per_cent_faster_are_an_improvement():
-    assert words(-0.03, 0.008)["IMPROVED"] >= 30
+def test_a_speed_up_of_three_per_cent_is_an_improvement():
+    assert count_statuses(-0.03, 0.008)["IMPROVED"] >= 30
 
 
-def test_what_is_faster_has_passed_before_it_is_an_improvement():
-    found = judged(drawn(-0.3, 0.01, seed=0, count=SCREEN))
-    assert (found.status, found.open) == ("PASS", True)
-    found = judged(drawn(-0.3, 0.01, seed=0, count=SCREEN + LOOKS[0]))
-    assert (found.status, found.open) == ("IMPROVED", False)
+def test_a_faster_metric_passes_before_it_is_an_improvement():
+    result = judge(draw_differences(-0.3, 0.01, seed=0, count=SCREEN))
+    assert (result.status, result.open) == ("PASS", True)
+    result = judge(draw_differences(-0.3, 0.01, seed=0, count=SCREEN + LOOKS[0]))
+    assert (result.status, result.open) == ("IMPROVED", False)
 
 
-def test_hardly_anything_is_told_where_launches_spread_by_a_third():
-    found = words(0.0, 0.3)
-    assert found["INCONCLUSIVE"] >= 40 and found.get("REGRESSED", 0) <= 2
+def test_most_metrics_are_inconclusive_if_launches_vary_by_a_third():
+    counts = count_statuses(0.0, 0.3)
+    assert counts["INCONCLUSIVE"] >= 40 and counts.get("REGRESSED", 0) <= 2
 
 
-def test_ten_per_cent_never_pass():
+def test_a_slow_down_of_ten_per_cent_never_passes():
     for spread in (0.01, 0.03, 0.1, 0.3):
-        assert "PASS" not in words(0.10, spread)
+        assert "PASS" not in count_statuses(0.10, spread)
 
 
-def test_a_significant_change_that_is_no_concern_passes():
-    assert words(0.004, 0.001) == {"PASS": 50}
+def test_a_significant_but_irrelevant_change_passes():
+    assert count_statuses(0.004, 0.001) == {"PASS": 50}
 
 
-def test_memory_that_never_changes_passes_at_once():
-    found = judged([0.0] * SCREEN)
-    assert (found.status, found.pairs, found.ratio) == ("PASS", SCREEN, (1.0, 1.0, 1.0))
+def test_memory_that_never_changes_passes_after_the_screen():
+    result = judge([0.0] * SCREEN)
+    assert (result.status, result.pairs, result.ratio) == ("PASS", SCREEN, (1.0, 1.0, 1.0))
 
 
-def test_memory_that_doubles_each_time_is_found():
-    assert judged([math.log(2)] * (SCREEN + LOOKS[0])).status == "REGRESSED"
+def test_memory_that_doubles_is_a_regression():
+    assert judge([math.log(2)] * (SCREEN + LOOKS[0])).status == "REGRESSED"
 
 
-def test_a_candidate_is_confirmed_on_fresh_pairs_alone():
-    """What screened it was chance: the fresh pairs know nothing of it."""
+def test_a_candidate_is_judged_on_fresh_pairs_alone():
+    """The slow-down in the screen was chance: the fresh pairs do not show it."""
     rng = numpy.random.RandomState(0)
-    assert judged([0.04] * SCREEN + list(0.004 * rng.standard_normal(LOOKS[0]))).status == "PASS"
+    assert judge([0.04] * SCREEN + list(0.004 * rng.standard_normal(LOOKS[0]))).status == "PASS"
 
 
 @pytest.mark.parametrize("fewer", range(SCREEN))
-def test_fewer_pairs_than_screen_leave_it_open(fewer):
-    found = judged([0.0] * fewer)
-    assert (found.status, found.needed, found.ratio) == ("INCONCLUSIVE", SCREEN - fewer, None)
+def test_a_metric_with_fewer_pairs_than_the_screen_stays_open(fewer):
+    result = judge([0.0] * fewer)
+    assert (result.status, result.needed, result.ratio) == ("INCONCLUSIVE", SCREEN - fewer, None)
 
 
-def test_between_two_looks_nothing_is_decided():
-    differences = drawn(0.02, 0.012, seed=3)
-    before = judged(differences[: SCREEN + LOOKS[0] - 1])
+def test_no_metric_is_decided_between_two_looks():
+    differences = draw_differences(0.02, 0.012, seed=3)
+    before = judge(differences[: SCREEN + LOOKS[0] - 1])
     assert before.open and before.status == "INCONCLUSIVE"
-    assert judged(differences[: SCREEN + LOOKS[0]]).status == "REGRESSED"
+    assert judge(differences[: SCREEN + LOOKS[0]]).status == "REGRESSED"
 
 
-def test_more_pairs_never_change_what_is_decided():
+def test_more_pairs_never_change_a_decision():
     for seed in range(8):
-        differences = drawn(0.02, 0.02, seed)
-        found = [judged(differences[:count]) for count in range(SCREEN, ALL + 1)]
-        decided = [one for one in found if not one.open]
-        assert len(set(decided)) <= 1
+        differences = draw_differences(0.02, 0.02, seed)
+        results = [judge(differences[:count]) for count in range(SCREEN, ALL + 1)]
+        assert len({result for result in results if not result.open}) <= 1
 
 
-def test_after_the_last_look_it_is_no_longer_open():
-    found = judged(drawn(0.0, 0.3, seed=0))
-    assert (found.status, found.open, found.pairs) == ("INCONCLUSIVE", False, LOOKS[-1])
+def test_no_metric_is_open_after_the_last_look():
+    result = judge(draw_differences(0.0, 0.3, seed=0))
+    assert (result.status, result.open, result.pairs) == ("INCONCLUSIVE", False, LOOKS[-1])
 
 
-def test_how_many_more_pairs_it_takes_is_told():
-    differences = drawn(0.0, 0.08, seed=2)[: SCREEN + LOOKS[0]]
-    assert 20 < judged(differences).needed < 60
+def test_a_judgement_estimates_how_many_more_pairs_are_needed():
+    differences = draw_differences(0.0, 0.08, seed=2)[: SCREEN + LOOKS[0]]
+    assert 20 < judge(differences).needed < 60
 
 
-def test_what_lies_beyond_its_margin_waits_for_the_next_look():
-    """Among seven candidates ten of ten are no proof yet, however much it is."""
+def test_a_metric_above_its_margin_waits_for_the_next_look():
+    """With seven candidates, ten slower pairs of ten are not significant, however large the slow-down is."""
     count = SCREEN + LOOKS[0]
-    series = {str(seed): Series(0.03, drawn(0.17, 0.01, seed)[:count]) for seed in range(7)}
-    found = judgement.judge(series)["0"]
-    assert (found.status, found.needed) == ("INCONCLUSIVE", LOOKS[1] - LOOKS[0])
-    series = {key: Series(0.03, drawn(0.17, 0.01, int(key))[: SCREEN + LOOKS[1]]) for key in series}
+    series = {str(seed): Series(0.03, draw_differences(0.17, 0.01, seed)[:count]) for seed in range(7)}
+    result = judgement.judge(series)["0"]
+    assert (result.status, result.needed) == ("INCONCLUSIVE", LOOKS[1] - LOOKS[0])
+    series = {
+        key: Series(0.03, draw_differences(0.17, 0.01, int(key))[: SCREEN + LOOKS[1]]) for key in series
+    }
     assert judgement.judge(series)["0"].status == "REGRESSED"
 
 
-def test_among_many_candidates_one_must_be_clearer():
-    """Holm: ten of ten pairs slower is enough for one or two candidates, not for twenty."""
-    suspect = drawn(0.02, 0.012, seed=3)[: SCREEN + LOOKS[0]]
-    alone = judgement.judge({"a": Series(0.05, suspect)})
-    noisy = {str(seed): drawn(0.0, 0.2, seed)[: SCREEN + LOOKS[0]] for seed in range(20)}
-    among = judgement.judge({key: Series(0.05, one) for key, one in {"a": suspect, **noisy}.items()})
+def test_with_many_candidates_more_evidence_is_needed():
+    """Holm's correction: ten slower pairs of ten are enough for one or two candidates, not for twenty."""
+    candidate = draw_differences(0.02, 0.012, seed=3)[: SCREEN + LOOKS[0]]
+    alone = judgement.judge({"a": Series(0.05, candidate)})
+    noisy = {str(seed): draw_differences(0.0, 0.2, seed)[: SCREEN + LOOKS[0]] for seed in range(20)}
+    differences = {"a": candidate, **noisy}
+    together = judgement.judge({key: Series(0.05, values) for key, values in differences.items()})
     assert alone["a"].status == "REGRESSED"
-    assert among["a"].open
+    assert together["a"].open
 
 
-def test_a_whole_gate_is_seldom_wrong():
-    """Ten metrics without a change, in the quiet and in the noise, sixty times."""
+def test_a_gate_over_many_metrics_is_seldom_wrong():
+    """Sixty gates over ten unchanged metrics, with little noise and with much."""
     wrong = 0
     for seed in range(60):
         spreads = numpy.random.RandomState(seed).choice([0.01, 0.05, 0.2], 10)
-        series = {str(i): Series(0.05, drawn(0, spread, 1000 * seed + i)) for i, spread in enumerate(spreads)}
-        wrong += any(one.status == "REGRESSED" for one in judgement.judge(series).values())
+        series = {
+            str(i): Series(0.05, draw_differences(0, spread, 1000 * seed + i))
+            for i, spread in enumerate(spreads)
+        }
+        wrong += any(result.status == "REGRESSED" for result in judgement.judge(series).values())
     assert wrong <= 1
 
 
-def test_what_has_passed_goes_on_while_it_seems_faster():
-    """Ten of ten pairs are too few to be sure of one among many."""
-    series = {str(i): Series(0.05, drawn(-0.1, 0.01, i)) for i in range(8)}
-    told = {}
+def test_a_metric_that_seems_faster_stays_open_after_it_passed():
+    """With many candidates, ten faster pairs of ten are not significant."""
+    series = {str(i): Series(0.05, draw_differences(-0.1, 0.01, i)) for i in range(8)}
+    statuses = {}
     for pairs in (6, 16, 21):
-        found = judgement.judge({key: Series(0.05, one.differences[:pairs]) for key, one in series.items()})
-        told[pairs] = {(one.status, one.open) for one in found.values()}
-    assert told == {6: {("PASS", True)}, 16: {("PASS", True)}, 21: {("IMPROVED", False)}}
+        results = judgement.judge(
+            {key: Series(0.05, values.differences[:pairs]) for key, values in series.items()}
+        )
+        statuses[pairs] = {(result.status, result.open) for result in results.values()}
+    assert statuses == {6: {("PASS", True)}, 16: {("PASS", True)}, 21: {("IMPROVED", False)}}
 
 
-def test_the_worst_word_stands_for_all():
-    assert judgement.whole(["PASS", "IMPROVED", "PASS"]) == "PASS"
-    assert judgement.whole(["PASS", "INCONCLUSIVE"]) == "INCONCLUSIVE"
-    assert judgement.whole(["INCONCLUSIVE", "REGRESSED"]) == "REGRESSED"
-    assert judgement.whole(["REGRESSED", "BROKEN"]) == "BROKEN"
-    assert judgement.whole([]) == "INCONCLUSIVE"
+def test_the_overall_status_is_the_worst():
+    assert judgement.overall(["PASS", "IMPROVED", "PASS"]) == "PASS"
+    assert judgement.overall(["PASS", "INCONCLUSIVE"]) == "INCONCLUSIVE"
+    assert judgement.overall(["INCONCLUSIVE", "REGRESSED"]) == "REGRESSED"
+    assert judgement.overall(["REGRESSED", "BROKEN"]) == "BROKEN"
+    assert judgement.overall([]) == "INCONCLUSIVE"

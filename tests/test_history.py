@@ -1,4 +1,4 @@
-"""Numbers of releases: measured side by side, written as asv writes them, and read by asv itself."""
+"""Numbers of releases: measured side by side, written in asv's format, and read by asv."""
 
 import dataclasses
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from stele import __main__ as door
+from stele import __main__ as entry_point
 from stele import environments
 from stele.gate.trial import Cell
 from stele.measuring import measure
@@ -19,7 +19,7 @@ from stele.measuring.measure import SideFailed
 from stele.measuring.settings import Settings
 from stele.measuring.worker import WorkerError
 from stele.releases import campaign, frameworks, history, ledger, measuring, trend
-from stele.releases.campaign import Wanted
+from stele.releases.campaign import Request
 from stele.releases.index import Release
 from stele.report import releases as pages
 
@@ -29,38 +29,41 @@ CELL = "gru infer tuned"
 
 
 @pytest.fixture
-def abacus(row, monkeypatch, tmp_path):
-    """A ledger of four releases of abacus, and a home without an asv."""
+def abacus(add_environment, monkeypatch, tmp_path):
+    """A ledger of four releases of abacus, and a home folder without asv's files."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home").mkdir()
-    row("abacus", absent={"gru train": "it only infers", "cnn": "no images"})
+    add_environment("abacus", absent={"gru train": "it only infers", "cnn": "no images"})
     path = environments.folders()[1] / "abacus.toml"
     path.write_text('python = ">=3.10"\n' + path.read_text() + '[requirements]\n"abacus" = "the framework"\n')
-    environments.rows.cache_clear()
+    environments.described.cache_clear()
     releases = [
         Release("abacus", name, f"2024-01-0{number}T00:00:00+00:00") for number, name in enumerate(FOUR, 1)
     ]
-    ledger.add("abacus", frameworks.row("abacus"), releases)
+    ledger.add("abacus", frameworks.environment_of("abacus"), releases)
 
 
 @pytest.fixture
 def machine(abacus, run, monkeypatch):
-    """machine(factors) -> a list of what was timed together; a release is slower by its factor, others fail."""
-    measured = []
+    """machine(factors) -> a list that receives the releases timed together.
+
+    A release is slower by its factor. Releases without a factor fail.
+    """
+    timed = []
     monkeypatch.setattr(measure, "inputs", lambda task: ({"data": None, "data_origin": {}}, None))
-    monkeypatch.setattr(campaign.builds, "make", lambda row: True)
+    monkeypatch.setattr(campaign.builds, "make", lambda environment: True)
 
     def machine(factors, speed=1.0):
         def side_by_side(sides, plan, settings, **_):
             if plan.scale == "gate":
-                measured.append(sorted(sides))
+                timed.append(sorted(sides))
             for side in sides:
                 if side not in factors:
                     raise SideFailed(side, WorkerError(f"'{side}' crashed"))
             return {side: slowed(run, side, speed * factors[side], plan, settings) for side in sides}
 
         monkeypatch.setattr(measure, "side_by_side", side_by_side)
-        return measured
+        return timed
 
     return machine
 
@@ -78,211 +81,219 @@ def slowed(run, side, factor, plan, settings):
     )
 
 
-def wanted(**fields):
-    known = {
+def request(**fields):
+    defaults = {
         "cells": (Cell("gru", "train"), Cell("gru", "infer")),
         "settings": Settings(device="cpu", threads=1),
         "launches": 3,
         "scale": "gate",
         "error": None,
         "deadline": time.monotonic() + 60,
-        "say": lambda line: None,
+        "say": lambda message: None,
     }
-    return Wanted(**{**known, **fields})
+    return Request(**{**defaults, **fields})
 
 
 def steps():
-    return {tag: (history.numbers(tag, history.here()) or {}).get("step", {}).get(CELL) for tag in TAGS}
+    return {
+        tag: (history.numbers(tag, history.current_place()) or {}).get("step", {}).get(CELL) for tag in TAGS
+    }
 
 
-def test_releases_are_measured_together_and_once(machine):
-    measured = machine(dict(zip(TAGS, [1.0, 1.0, 1.1, 1.1], strict=True)))
-    assert campaign.measured(TAGS, wanted())
-    assert measured == [TAGS] * 3
+def test_releases_are_measured_together_and_only_once(machine):
+    timed = machine(dict(zip(TAGS, [1.0, 1.0, 1.1, 1.1], strict=True)))
+    assert campaign.measure_releases(TAGS, request())
+    assert timed == [TAGS] * 3
     assert steps() == pytest.approx(dict(zip(TAGS, [0.01, 0.01, 0.011, 0.011], strict=True)), rel=1e-6)
-    assert campaign.measured(TAGS, wanted())
-    assert len(measured) == 3
+    assert campaign.measure_releases(TAGS, request())
+    assert len(timed) == 3
 
 
-def test_memory_is_that_of_the_allocator_as_it_comes(machine, run):
+def test_memory_is_measured_with_the_plain_allocator(machine, run):
     machine(dict.fromkeys(TAGS, 1.0))
-    campaign.measured(TAGS, wanted(settings=Settings(device="cpu", threads=1, malloc="steady")))
-    known = history.numbers(TAGS[0], history.here())
-    assert known["host_memory"][CELL] == run.host_memory
+    campaign.measure_releases(TAGS, request(settings=Settings(device="cpu", threads=1, malloc="steady")))
+    numbers = history.numbers(TAGS[0], history.current_place())
+    assert numbers["host_memory"][CELL] == run.host_memory
 
 
-def test_a_line_goes_on_where_it_was_though_the_machine_became_slower(machine):
+def test_a_line_stays_continuous_when_the_machine_becomes_slower(machine):
     machine(dict.fromkeys(TAGS, 1.0))
-    campaign.measured(TAGS[:2], wanted())
-    measured = machine({**dict.fromkeys(TAGS, 1.0), TAGS[3]: 1.05}, speed=1.5)
-    del measured[:]
-    campaign.measured(TAGS, wanted())
-    assert measured == [[TAGS[0], *TAGS[2:]]] * 3  # the oldest is the anchor
+    campaign.measure_releases(TAGS[:2], request())
+    timed = machine({**dict.fromkeys(TAGS, 1.0), TAGS[3]: 1.05}, speed=1.5)
+    del timed[:]
+    campaign.measure_releases(TAGS, request())
+    assert timed == [[TAGS[0], *TAGS[2:]]] * 3  # the oldest is the anchor
     assert steps() == pytest.approx(dict(zip(TAGS, [0.01, 0.01, 0.01, 0.0105], strict=True)), rel=1e-6)
 
 
-def test_all_numbers_of_a_line_go_on_where_they_were(machine):
+def test_all_numbers_stay_continuous_when_the_machine_becomes_slower(machine):
     machine(dict.fromkeys(TAGS, 1.0))
-    campaign.measured(TAGS[:2], wanted())
-    machine(dict.fromkeys(TAGS, 1.0), speed=1.5)  # the first step takes half as much again, of all of them
-    campaign.measured(TAGS, wanted())
-    known = [history.numbers(tag, history.here()) for tag in TAGS]
-    assert [one["first_step"] for one in known] == [known[0]["first_step"]] * 4
+    campaign.measure_releases(TAGS[:2], request())
+    machine(dict.fromkeys(TAGS, 1.0), speed=1.5)  # all first steps take 1.5 times as long
+    campaign.measure_releases(TAGS, request())
+    first_steps = [history.numbers(tag, history.current_place())["first_step"] for tag in TAGS]
+    assert first_steps == [first_steps[0]] * 4
 
 
-def test_a_release_that_fails_costs_only_itself(machine):
-    measured = machine(dict.fromkeys(TAGS[:1] + TAGS[2:], 1.0))
-    campaign.measured(TAGS, wanted())
+def test_a_release_that_fails_does_not_affect_the_others(machine):
+    timed = machine(dict.fromkeys(TAGS[:1] + TAGS[2:], 1.0))
+    campaign.measure_releases(TAGS, request())
     assert [tag for tag, value in steps().items() if value is None] == [TAGS[1]]
-    assert history.recorded(TAGS[1], history.here(), "step") == {CELL}
-    count = len(measured)
-    campaign.measured(TAGS, wanted())
-    assert len(measured) == count  # and is not tried again
+    assert history.recorded_cells(TAGS[1], history.current_place(), "step") == {CELL}
+    count = len(timed)
+    campaign.measure_releases(TAGS, request())
+    assert len(timed) == count  # the failed release is not tried again
 
 
-def test_a_cell_that_fails_is_on_record_beside_those_that_do_not(machine):
-    measured = machine(dict.fromkeys(TAGS, 1.0))
-    campaign.measured(TAGS, wanted())
-    history.save(TAGS[0], history.here(), {"step": {"gru train tuned": None}})
-    history.save(TAGS[0], history.here(), {"step": {"cnn infer tuned": 0.1}})
-    assert history.recorded(TAGS[0], history.here(), "step") == {CELL, "gru train tuned", "cnn infer tuned"}
-    assert history.numbers(TAGS[0], history.here())["step"] == {
+def test_the_failure_of_a_cell_is_saved_beside_the_numbers_of_other_cells(machine):
+    timed = machine(dict.fromkeys(TAGS, 1.0))
+    campaign.measure_releases(TAGS, request())
+    history.save(TAGS[0], history.current_place(), {"step": {"gru train tuned": None}})
+    history.save(TAGS[0], history.current_place(), {"step": {"cnn infer tuned": 0.1}})
+    assert history.recorded_cells(TAGS[0], history.current_place(), "step") == {
+        CELL,
+        "gru train tuned",
+        "cnn infer tuned",
+    }
+    assert history.numbers(TAGS[0], history.current_place())["step"] == {
         CELL: pytest.approx(0.01),
         "cnn infer tuned": 0.1,
     }
-    campaign.measured(TAGS, wanted())
-    assert len(measured) == 3
+    campaign.measure_releases(TAGS, request())
+    assert len(timed) == 3
 
 
-def test_a_training_that_fails_is_on_record(machine, monkeypatch):
-    def crashed(row, cell, settings, scale):
-        tried.append(row.name)
-        raise SideFailed(row.name, WorkerError("it crashed"))
+def test_a_training_that_fails_is_saved(machine, monkeypatch):
+    def crash(release, cell, settings, scale):
+        attempts.append(release.name)
+        raise SideFailed(release.name, WorkerError("it crashed"))
 
-    tried = []
-    monkeypatch.setattr(campaign, "has", lambda *_: True)
-    monkeypatch.setattr(measuring, "error", crashed)
-    row = frameworks.environment(TAGS[0], ledger.content(TAGS[0]))
+    attempts = []
+    monkeypatch.setattr(campaign, "has_cell", lambda *_: True)
+    monkeypatch.setattr(measuring, "measure_error", crash)
+    release = frameworks.release_environment(TAGS[0], ledger.content(TAGS[0]))
     for _ in range(2):
-        assert campaign.errors([row], wanted(error="quick"), history.here())
-    assert tried == [TAGS[0]]
+        assert campaign.measure_errors([release], request(error="quick"), history.current_place())
+    assert attempts == [TAGS[0]]
 
 
-def test_a_release_that_cannot_be_built_is_on_record(machine, monkeypatch):
-    def make(row):
-        if row.name == TAGS[0]:
+def test_a_release_that_cannot_be_built_is_saved_as_a_failure(machine, monkeypatch):
+    def make(environment):
+        if environment.name == TAGS[0]:
             raise campaign.Unsolvable("no solution")
         return True
 
     machine(dict.fromkeys(TAGS, 1.0))
     monkeypatch.setattr(campaign.builds, "make", make)
-    assert campaign.measured(TAGS, wanted())
-    metrics = history.numbers(TAGS[1], history.here())
-    assert history.numbers(TAGS[0], history.here()) == {metric: {} for metric in metrics}
+    assert campaign.measure_releases(TAGS, request())
+    metrics = history.numbers(TAGS[1], history.current_place())
+    assert history.numbers(TAGS[0], history.current_place()) == {metric: {} for metric in metrics}
 
 
-def test_a_release_that_could_not_be_built_today_is_tried_again(machine, monkeypatch):
-    def make(row):
+def test_a_release_that_could_not_be_built_for_now_is_tried_again(machine, monkeypatch):
+    def make(environment):
         raise campaign.SteleError("the package index did not answer")
 
-    measured = machine(dict.fromkeys(TAGS, 1.0))
+    timed = machine(dict.fromkeys(TAGS, 1.0))
     with monkeypatch.context() as patch:
         patch.setattr(campaign.builds, "make", make)
-        campaign.measured(TAGS, wanted())
-    campaign.measured(TAGS, wanted())
-    assert measured == [TAGS] * 3
+        campaign.measure_releases(TAGS, request())
+    campaign.measure_releases(TAGS, request())
+    assert timed == [TAGS] * 3
 
 
-def test_when_the_time_is_up_the_rest_waits(machine):
-    measured = machine(dict.fromkeys(TAGS, 1.0))
-    assert not campaign.measured(TAGS, wanted(deadline=0.0))
-    assert measured == []
+def test_nothing_is_measured_after_the_deadline(machine):
+    timed = machine(dict.fromkeys(TAGS, 1.0))
+    assert not campaign.measure_releases(TAGS, request(deadline=0.0))
+    assert timed == []
 
 
-def test_more_than_eight_are_measured_in_groups_beside_the_anchor():
-    rows = list(range(20))
-    groups = list(measuring.groups(rows))
+def test_more_than_eight_releases_are_measured_in_groups_beside_the_anchor():
+    releases = list(range(20))
+    groups = list(measuring.groups(releases))
     assert [len(group) for group in groups] == [7, 7, 6]
-    assert sorted(row for group in groups for row in group) == rows
+    assert sorted(release for group in groups for release in group) == releases
 
 
-def test_a_damaged_file_is_named_and_set_aside(machine, capsys):
+def test_a_damaged_file_is_reported_and_renamed(machine, capsys):
     machine(dict.fromkeys(TAGS, 1.0))
-    campaign.measured(TAGS, wanted())
-    path = history.file(TAGS[0], history.here())
+    campaign.measure_releases(TAGS, request())
+    path = history.file(TAGS[0], history.current_place())
     path.write_text('{"results": [')
-    assert history.numbers(TAGS[0], history.here()) is None
-    assert re.search(r"is damaged .* set aside as \w+-virtualenv-py[\d.]+\.damaged", capsys.readouterr().err)
+    assert history.numbers(TAGS[0], history.current_place()) is None
+    assert re.search(
+        r"is damaged: .* It was renamed to \w+-virtualenv-py[\d.]+\.damaged", capsys.readouterr().err
+    )
     assert not path.exists() and path.with_suffix(".damaged").exists()
 
 
-def test_another_machine_is_another_line(machine, monkeypatch):
+def test_a_different_machine_starts_a_new_line(machine, monkeypatch):
     machine(dict.fromkeys(TAGS, 1.0))
-    campaign.measured(TAGS, wanted())
+    campaign.measure_releases(TAGS, request())
     monkeypatch.setattr("stele.measuring.machine.processor", lambda: "Abacus 3000")
     assert set(steps().values()) == {None}
 
 
-def test_asv_tracks_what_stele_measures():
-    found = {benchmark["name"]: benchmark for benchmark in history.benchmarks()}
-    assert set(found) == {
+def test_asv_tracks_the_metrics_that_stele_measures():
+    benchmarks = {benchmark["name"]: benchmark for benchmark in history.benchmarks()}
+    assert set(benchmarks) == {
         f"recipes.track_{name}"
         for name in ("step", "first_step", "import", "host_memory", "device_memory", "error")
     }
-    step = found["recipes.track_step"]
+    step = benchmarks["recipes.track_step"]
     assert (step["unit"], step["version"], step["type"]) == ("seconds", "1", "track")
     assert step["param_names"] == ["task", "phase", "mode"]
-    assert history.named(step)[:3] == ["cnn train tuned", "cnn train as-shipped", "cnn infer tuned"]
+    assert history.cell_names(step)[:3] == ["cnn train tuned", "cnn train as-shipped", "cnn infer tuned"]
 
 
 def test_asv_publishes_a_line_over_releases_and_its_step(machine, tmp_path, monkeypatch):
     ledger.add(
         "abacus",
-        frameworks.row("abacus"),
+        frameworks.environment_of("abacus"),
         [Release("abacus", f"1.{number}", f"2024-02-0{number}T00:00:00+00:00") for number in range(5, 9)],
     )
     tags = ledger.tags("abacus")
     machine({tag: 1.0 if number < 4 else 1.2 for number, tag in enumerate(tags)})
-    campaign.measured(tags, wanted())
+    campaign.measure_releases(tags, request())
     site = tmp_path / "site"
     history.publish(site)
     lines = dict(trend.lines(site))
     line = lines["track_step gru infer tuned, abacus"]
     assert line.releases == tags
     assert line.values == pytest.approx([0.01] * 4 + [0.012] * 4, rel=1e-6)
-    monkeypatch.setattr(trend, "seconded", lambda found: [[4] for _ in found])
-    risen = [rise for rise in trend.rises(site) if rise.line == "track_step gru infer tuned, abacus"]
-    assert [rise.message for rise in risen] == [
+    monkeypatch.setattr(trend, "otava_changes", lambda lines: [[4] for _ in lines])
+    rises = [rise for rise in trend.rises(site) if rise.line == "track_step gru infer tuned, abacus"]
+    assert [rise.message for rise in rises] == [
         "track_step gru infer tuned, abacus: +20.0 % at abacus-1.5, from 0.01 to 0.012; Otava agrees"
     ]
-    report = pages.markdown(risen, ["abacus-1.5"])
+    report = pages.markdown(rises, ["abacus-1.5"])
     assert report.startswith("# 1 steps in 1 releases\n") and "## New\n- track_step" in report
-    assert "## Known" in pages.markdown(risen, [])
+    assert "## Known" in pages.markdown(rises, [])
 
 
-def test_steps_are_told_up_and_down():
+def test_steps_up_and_down_are_found():
     values = [1.0, 1.0, 1.0, 1.2, 1.2, 1.2, 0.9, 0.9, 0.9]
-    found = trend.steps(trend.Line([f"abacus-1.{number}" for number in range(9)], values))
-    assert [(step.release, round(step.after / step.before, 2)) for step in found] == [
+    steps_found = trend.steps(trend.Line([f"abacus-1.{number}" for number in range(9)], values))
+    assert [(step.release, round(step.after / step.before, 2)) for step in steps_found] == [
         ("abacus-1.3", 1.2),
         ("abacus-1.6", 0.75),
     ]
 
 
-def test_otava_is_asked_and_may_be_missing(monkeypatch):
+def test_otava_is_used_if_it_is_available(monkeypatch):
     line = trend.Line(TAGS, [1.0, 1.0, 2.0, 2.0])
-    asked = []
+    inputs = []
 
     def start(*arguments, text):
-        asked.append(json.loads(text))
+        inputs.append(json.loads(text))
         return subprocess.CompletedProcess(arguments, 0, stdout="[[[2, 1.0, 2.0]]]")
 
-    monkeypatch.setattr(trend, "start", start)
-    assert trend.seconded([line]) == [[2]] and asked == [[line.values]]
-    assert trend.agrees(line, TAGS[2], [2]) and not trend.agrees(line, TAGS[0], [2])
-    monkeypatch.setattr(trend, "start", lambda *_, text: subprocess.CompletedProcess([], 1, stdout=""))
-    assert trend.seconded([line]) is None
-    assert trend.seconded([]) == []
+    monkeypatch.setattr(trend, "try_uv", start)
+    assert trend.otava_changes([line]) == [[2]] and inputs == [[line.values]]
+    assert trend.is_near_change(line, TAGS[2], [2]) and not trend.is_near_change(line, TAGS[0], [2])
+    monkeypatch.setattr(trend, "try_uv", lambda *_, text: subprocess.CompletedProcess([], 1, stdout=""))
+    assert trend.otava_changes([line]) is None
+    assert trend.otava_changes([]) == []
 
 
 # the commands
@@ -291,86 +302,86 @@ def test_otava_is_asked_and_may_be_missing(monkeypatch):
 OPTIONS = ["--task=gru", "--phase=infer", "--launches=2"]
 
 
-def test_the_command_measures_and_lists(machine, capsys):
-    measured = machine(dict.fromkeys(TAGS, 1.0))
-    assert door.main(["releases", "run", "abacus-1.1..abacus-1.4", *OPTIONS]) == 0
-    assert measured == [TAGS[1:]] * 2
-    assert door.main(["releases", "list", "abacus"]) == 0
+def test_the_command_measures_releases_and_lists_them(machine, capsys):
+    timed = machine(dict.fromkeys(TAGS, 1.0))
+    assert entry_point.main(["releases", "run", "abacus-1.1..abacus-1.4", *OPTIONS]) == 0
+    assert timed == [TAGS[1:]] * 2
+    assert entry_point.main(["releases", "list", "abacus"]) == 0
     first, second, *_ = capsys.readouterr().out.splitlines()
     assert first.split()[:2] == ["abacus-1.1", "2024-01-01"] and "numbers" not in first
     assert second.endswith("4 numbers")
 
 
-def test_releases_of_a_framework_are_measured_together_however_they_are_named(machine):
-    measured = machine(dict.fromkeys(TAGS, 1.0))
-    named = [TAGS[3], TAGS[0], f"{TAGS[0]}..{TAGS[1]}"]
-    assert door.main(["releases", "run", *named, *OPTIONS]) == 0
-    assert measured == [[TAGS[0], TAGS[1], TAGS[3]]] * 2
+def test_tags_and_ranges_of_one_framework_are_measured_together(machine):
+    timed = machine(dict.fromkeys(TAGS, 1.0))
+    ranges = [TAGS[3], TAGS[0], f"{TAGS[0]}..{TAGS[1]}"]
+    assert entry_point.main(["releases", "run", *ranges, *OPTIONS]) == 0
+    assert timed == [[TAGS[0], TAGS[1], TAGS[3]]] * 2
 
 
-def test_the_command_says_when_the_time_was_too_short(machine):
+def test_the_exit_code_is_three_if_the_budget_runs_out(machine):
     machine(dict.fromkeys(TAGS, 1.0))
-    assert door.main(["releases", "run", "abacus", *OPTIONS, "--budget=0s"]) == 3
+    assert entry_point.main(["releases", "run", "abacus", *OPTIONS, "--budget=0s"]) == 3
 
 
-def test_an_unknown_release_shows_the_nearest(machine, capsys):
+def test_an_unknown_release_is_an_error_with_the_nearest_name(machine, capsys):
     machine({})
-    assert door.main(["releases", "run", "abacus-1.9", *OPTIONS]) == 2
+    assert entry_point.main(["releases", "run", "abacus-1.9", *OPTIONS]) == 2
     assert "Unknown release 'abacus-1.9'. Did you mean abacus-1." in capsys.readouterr().err
 
 
-def test_what_asv_installed_is_measured_and_printed(machine, capsys):
+def test_a_release_that_asv_installed_is_measured_and_printed(machine, capsys):
     machine(dict.fromkeys(TAGS, 1.1))
     commit, _ = ledger.commit(TAGS[0])
-    assert door.main(["releases", "measure", commit, "--python", sys.executable, *OPTIONS]) == 0
-    found = json.loads(capsys.readouterr().out)["numbers"]
-    assert found["step"] == {CELL: pytest.approx(0.011, rel=1e-6)}
-    assert door.main(["releases", "measure", "abacus-9", "--python", sys.executable, *OPTIONS]) == 2
+    assert entry_point.main(["releases", "measure", commit, "--python", sys.executable, *OPTIONS]) == 0
+    numbers = json.loads(capsys.readouterr().out)["numbers"]
+    assert numbers["step"] == {CELL: pytest.approx(0.011, rel=1e-6)}
+    assert entry_point.main(["releases", "measure", "abacus-9", "--python", sys.executable, *OPTIONS]) == 2
 
 
-def test_a_night_measures_what_is_new_and_says_what_rose(machine, capsys, monkeypatch, tmp_path):
-    known = [
+def test_nightly_measures_new_releases_and_reports_rises(machine, capsys, monkeypatch, tmp_path):
+    releases = [
         Release("abacus", name, f"2024-01-0{number}T00:00:00+00:00") for number, name in enumerate(FOUR, 1)
     ]
-    monkeypatch.setattr("stele.commands.releases.index.releases", lambda package, prereleases=False: known)
-    monkeypatch.setattr(trend, "seconded", lambda found: None)
+    monkeypatch.setattr("stele.commands.releases.index.releases", lambda package, prereleases=False: releases)
+    monkeypatch.setattr(trend, "otava_changes", lambda lines: None)
     machine(dict(zip(TAGS, [1.0, 1.0, 1.2, 1.2], strict=True)))
-    night = ["nightly", "abacus", *OPTIONS, f"--site={tmp_path / 'site'}"]
-    assert door.main(night) == 1
+    command = ["nightly", "abacus", *OPTIONS, f"--site={tmp_path / 'site'}"]
+    assert entry_point.main(command) == 1
     out = capsys.readouterr().out
     assert "track_step gru infer tuned, abacus: +20.0 % at abacus-1.3" in out
-    assert "4 releases measured, 2 steps." in out  # the first step is slower, too
+    assert "4 releases measured, 2 steps." in out  # the first step is slower as well
     assert (tmp_path / "site" / "index.html").exists() and Path(".stele/nightly.md").exists()
-    assert door.main(night) == 0  # what is known does not alarm again
+    assert entry_point.main(command) == 0  # a known rise is not reported again
     assert "0 releases measured, 0 steps." in capsys.readouterr().out
 
 
-def test_a_step_is_a_share_of_the_level_before_it():
+def test_the_height_of_a_step_is_relative_to_the_level_before_it():
     assert (
         trend.Step("abacus-1.1", 1.0, 1.0305).height
-        > trend.LEAST
+        > trend.MIN_STEP
         > trend.Step("abacus-1.1", 1.0, 0.9705).height
     )
     assert trend.Step("abacus-1.1", 0.0, 0.1).height == math.inf
 
 
-def test_the_history_is_a_page(machine, tmp_path, capsys):
+def test_the_report_is_written_to_a_page(machine, tmp_path, capsys):
     machine(dict(zip(TAGS, [1.0, 1.0, 0.8, 0.8], strict=True)))
-    door.main(["releases", "run", "abacus", *OPTIONS])
+    entry_point.main(["releases", "run", "abacus", *OPTIONS])
     page = tmp_path / "page.md"
     page.write_text("# History\n<!-- generated by: stele -->\n<!-- end of what is generated -->\n")
-    assert door.main(["releases", "report", f"--site={tmp_path / 'site'}", f"--write={page}"]) == 0
+    assert entry_point.main(["releases", "report", f"--site={tmp_path / 'site'}", f"--write={page}"]) == 0
     step, line = [line for line in page.read_text().splitlines() if "track_step" in line]
     assert step == "- abacus-1.3: track_step gru infer tuned, abacus, -20.0 %"
     assert "| 4, abacus-1.1 to abacus-1.4 | 0.01 | 0.008 | -20.0 % | abacus-1.3 -20.0 % |" in line
 
 
-def test_what_asv_writes_and_what_stele_writes_have_one_name(machine):
+def test_result_files_have_the_same_names_as_asvs(machine):
     machine(dict.fromkeys(TAGS, 1.0))
-    campaign.measured(TAGS[:1], wanted())
+    campaign.measure_releases(TAGS[:1], request())
     [path] = [path for path in history.RESULTS.glob("*/*.json") if path.name != "machine.json"]
     content = json.loads(path.read_text())
-    assert content["env_name"] == history.here().environment
+    assert content["env_name"] == history.current_place().environment
     assert content["params"]["machine"] == path.parent.name
     assert set(content["params"]) == {"machine", "os", "arch", "cpu", "num_cpu", "ram", "python"}
     value = content["results"]["recipes.track_error"][0]

@@ -4,7 +4,7 @@ import subprocess
 from stele.measuring import machine
 
 
-def test_facts_are_plain_and_name_the_processor():
+def test_facts_are_json_and_include_the_processor():
     facts = machine.facts()
     assert json.loads(json.dumps(facts)) == facts
     assert facts["processors"] >= 1
@@ -12,10 +12,10 @@ def test_facts_are_plain_and_name_the_processor():
 
 
 def test_without_nvidia_smi_there_are_no_gpus(monkeypatch):
-    def absent(*_, **__):
+    def run(*_, **__):
         raise FileNotFoundError("nvidia-smi")
 
-    monkeypatch.setattr(machine.subprocess, "run", absent)
+    monkeypatch.setattr(machine.subprocess, "run", run)
     assert machine.gpus() == []
 
 
@@ -28,5 +28,5 @@ def test_each_gpu_is_described(monkeypatch):
     assert gpu["power.limit"] == "700.00 W"
 
 
-def test_what_cannot_be_read_is_unknown():
-    assert machine.text("/no/such/file") is None
+def test_a_file_that_cannot_be_read_is_none():
+    assert machine.read_text("/no/such/file") is None

@@ -20,11 +20,11 @@ def offline(tmp_path, monkeypatch):
     monkeypatch.delenv("STELE_DATA", raising=False)
 
 
-def test_an_answer_becomes_a_run_with_the_facts_it_was_taken_under(scripted):
+def test_an_answer_becomes_a_run_with_the_facts_of_the_measurement(scripted):
     plan = measure.Plan(task="cnn", phase="train", scale="quick", data=None, data_origin={"origin": "x"})
     run = measure.measure(scripted(seconds=[0.5, 0.25]), plan, SETTINGS)
     assert run.seconds == (0.5, 0.25)
-    assert run.counted == (0.25,)
+    assert run.counted_seconds == (0.25,)
     assert (run.environment, run.task, run.phase, run.scale) == ("scripted", "cnn", "train", "quick")
     assert run.import_seconds == 0.5
     assert run.settings["threads"] == 1
@@ -32,16 +32,16 @@ def test_an_answer_becomes_a_run_with_the_facts_it_was_taken_under(scripted):
     assert run.plan["warmup"] == measure.WARMUP["quick"]
 
 
-def test_progress_is_passed_on(scripted):
+def test_progress_is_reported_to_the_caller(scripted):
     plan = measure.Plan(task="cnn", phase="train", scale="quick", data=None, data_origin={"origin": "x"})
-    seen = []
+    reports = []
     worker = scripted(train="progress")
-    with pytest.raises(Exception, match="batch"):  # the script's result is empty, and that is no Run
-        measure.measure(worker, plan, SETTINGS, progress=seen.append)
-    assert len(seen) == 3
+    with pytest.raises(Exception, match="batch"):  # the result of the script is empty, so it is not a Run
+        measure.measure(worker, plan, SETTINGS, progress=reports.append)
+    assert len(reports) == 3
 
 
-def test_a_task_without_data_makes_its_own():
+def test_a_task_without_a_data_set_uses_noise():
     fields, notice = measure.inputs("resnet50")
     assert fields["data"] is None
     assert fields["data_origin"]["origin"] == "seeded noise"
@@ -50,7 +50,7 @@ def test_a_task_without_data_makes_its_own():
 
 @pytest.fixture
 def sides(tmp_path):
-    """What became of two oracles, or of an oracle beside a worker that does something else, on short messages."""
+    """sides(environment) -> the Runs of the oracle and of this environment, measured side by side on small data."""
     size = tasks.make("gru", "smoke").test
     arrays = {"test_x": numpy.full((size, 5), 7, numpy.int32), "test_y": numpy.zeros(size, numpy.int32)}
     paths = {key: str(tmp_path / f"{key}.npy") for key in arrays}
@@ -58,20 +58,20 @@ def sides(tmp_path):
         numpy.save(paths[key], array)
     plan = measure.Plan(task="gru", phase="infer", scale="smoke", data=paths, data_origin={"origin": "x"})
 
-    def sides(other, **asked):
-        return measure.side_by_side({"a": ORACLE, "b": other}, plan, SETTINGS, **asked)
+    def sides(other, **options):
+        return measure.side_by_side({"a": ORACLE, "b": other}, plan, SETTINGS, **options)
 
     return sides
 
 
-def test_what_is_timed_takes_turns_on_one_processor(sides):
+def test_timed_sides_take_turns_on_one_processor(sides):
     runs = sides(ORACLE)
     assert [run.plan["turn"] for run in runs.values()] == [1, 1]
     assert runs["a"].flags["processors"] == runs["b"].flags["processors"]
 
 
-@pytest.mark.skipif(not measure.room(2, 1), reason="one processor")
-def test_what_is_not_timed_has_processors_of_its_own(sides):
+@pytest.mark.skipif(not measure.has_processors_for(2, 1), reason="needs two processors")
+def test_sides_that_are_not_timed_use_separate_processors(sides):
     before = os.sched_getaffinity(0)
     runs = sides(ORACLE, timed=False)
     assert [run.plan["turn"] for run in runs.values()] == [None, None]
@@ -86,8 +86,8 @@ def test_the_side_that_failed_is_named(sides, timed):
     assert failure.value.side == "b"
 
 
-def test_where_processors_are_few_what_is_not_timed_comes_one_after_the_other(sides, monkeypatch):
-    monkeypatch.setattr(measure, "room", lambda sides, threads: False)
+def test_with_too_few_processors_the_sides_run_one_after_the_other(sides, monkeypatch):
+    monkeypatch.setattr(measure, "has_processors_for", lambda sides, threads: False)
     runs = sides(ORACLE, timed=False)
     assert list(runs) == ["a", "b"]
     assert runs["a"].when < runs["b"].when

@@ -1,4 +1,4 @@
-"""The NumPy oracle against finite differences and sums by hand; no framework is needed."""
+"""Compare the NumPy oracle with finite differences and with sums computed by hand. Needs no framework."""
 
 import numpy
 import pytest
@@ -15,8 +15,8 @@ SETTINGS = {
 }
 
 
-def slope(function, array, place, width=1e-6):
-    """The derivative of ``function()`` along one number of ``array``, by a central difference."""
+def derivative(function, array, place, width=1e-6):
+    """Return the derivative of ``function()`` by one number of ``array``, from a central difference."""
     before = array[place]
     array[place] = before + width
     above = function()
@@ -27,16 +27,16 @@ def slope(function, array, place, width=1e-6):
 
 
 def check(operation, *arrays):
-    """Every number of every gradient of ``operation(*arrays)``, the value projected on a random array."""
+    """Check every number of every gradient of ``operation(*arrays)``, with the value projected on a random array."""
     value, backward = operation(*arrays)[:2]
     projection = numpy.random.RandomState(99).standard_normal(value.shape)
-    found = backward(projection)
-    found = found if isinstance(found, tuple) else (found,)
-    assert len(found) == len(arrays)
-    for array, gradient in zip(arrays, found, strict=True):
+    gradients = backward(projection)
+    gradients = gradients if isinstance(gradients, tuple) else (gradients,)
+    assert len(gradients) == len(arrays)
+    for array, gradient in zip(arrays, gradients, strict=True):
         expected = numpy.empty_like(array)
         for place in numpy.ndindex(*array.shape):
-            expected[place] = slope(lambda: (operation(*arrays)[0] * projection).sum(), array, place)
+            expected[place] = derivative(lambda: (operation(*arrays)[0] * projection).sum(), array, place)
         assert gradient.shape == array.shape
         numpy.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-7)
 
@@ -47,11 +47,11 @@ def arrays(*shapes):
 
 
 @pytest.mark.parametrize("leading", [(3,), (3, 2)])
-def test_the_gradient_of_dense_is_its_finite_difference(leading):
+def test_the_gradient_of_dense_equals_its_finite_difference(leading):
     check(oracle.dense, *arrays((*leading, 4), (5, 4), (5,)))
 
 
-def test_the_gradient_of_embedding_adds_up_repeated_tokens():
+def test_the_gradient_of_embedding_sums_over_repeated_tokens():
     tokens = numpy.array([[0, 2, 2], [2, 0, 4]])
     check(lambda weight: oracle.embedding(tokens, weight), *arrays((5, 3)))
 
@@ -60,13 +60,13 @@ WINDOWS = [(1, 1, 4), (1, 2, 5), (3, 1, 4), (3, 2, 5), (3, 2, 6), (7, 2, 6)]
 
 
 @pytest.mark.parametrize("size, stride, image", WINDOWS)
-def test_the_gradient_of_convolution_is_its_finite_difference(size, stride, image):
+def test_the_gradient_of_convolution_equals_its_finite_difference(size, stride, image):
     images, weight, bias = arrays((2, image, image + 1, 3), (4, 3, size, size), (4,))
-    check(lambda *given: oracle.convolution(*given, stride=stride), images, weight, bias)
+    check(lambda *inputs: oracle.convolution(*inputs, stride=stride), images, weight, bias)
 
 
 @pytest.mark.parametrize("size, stride, image", WINDOWS)
-def test_convolution_is_its_definition(size, stride, image):
+def test_convolution_equals_its_definition(size, stride, image):
     x, weight, bias = arrays((2, image, image + 1, 3), (4, 3, size, size), (4,))
     value, _ = oracle.convolution(x, weight, bias, stride=stride)
     expected = numpy.empty((2, -(-image // stride), -(-(image + 1) // stride), 4))
@@ -82,23 +82,23 @@ def test_convolution_is_its_definition(size, stride, image):
 
 
 @pytest.mark.parametrize("size, stride, padding", [(2, 2, 0), (3, 2, 1)])
-def test_the_gradient_of_max_pool_is_its_finite_difference(size, stride, padding):
+def test_the_gradient_of_max_pool_equals_its_finite_difference(size, stride, padding):
     check(lambda x: oracle.max_pool(x, size=size, stride=stride, padding=padding), *arrays((2, 6, 4, 3)))
 
 
-def test_max_pool_never_chooses_the_padding():
+def test_max_pool_never_selects_the_padding():
     value, _ = oracle.max_pool(numpy.full((1, 4, 4, 1), -5.0), size=3, stride=2, padding=1)
     assert value.shape == (1, 2, 2, 1)
     assert (value == -5).all()
 
 
-def test_max_pool_gives_the_gradient_of_a_tie_once():
+def test_max_pool_passes_the_gradient_of_a_tie_to_one_value():
     _, backward = oracle.max_pool(numpy.zeros((1, 2, 2, 1)), size=2, stride=2)
     assert backward(numpy.ones((1, 1, 1, 1))).sum() == 1
 
 
 @pytest.mark.parametrize("operation", [oracle.average_pool, oracle.channels_first, oracle.relu])
-def test_the_gradients_of_operations_without_parameters_are_their_finite_differences(operation):
+def test_the_gradients_of_operations_without_parameters_equal_their_finite_differences(operation):
     check(operation, *arrays((2, 3, 4, 5)))
 
 
@@ -107,7 +107,7 @@ def test_channels_first_flattens_in_the_order_channel_row_column():
     assert oracle.channels_first(x)[0][0, :3].tolist() == [0, 4, 8]
 
 
-def test_the_gradient_of_dropout_is_its_finite_difference():
+def test_the_gradient_of_dropout_equals_its_finite_difference():
     check(lambda x: oracle.dropout(x, 0.3, numpy.random.RandomState(5)), *arrays((4, 6)))
 
 
@@ -123,8 +123,8 @@ def test_dropout_does_nothing_in_inference_or_at_rate_0():
     assert (oracle.dropout(x, 0.0, numpy.random.RandomState(0))[0] == x).all()
 
 
-def test_the_gradient_of_batch_norm_is_its_finite_difference():
-    check(lambda *given: oracle.batch_norm(*given, 1e-3), *arrays((2, 3, 2, 4), (4,), (4,)))
+def test_the_gradient_of_batch_norm_equals_its_finite_difference():
+    check(lambda *inputs: oracle.batch_norm(*inputs, 1e-3), *arrays((2, 3, 2, 4), (4,), (4,)))
 
 
 def test_batch_norm_normalises_by_the_biased_variance_and_reports_the_unbiased_one():
@@ -140,22 +140,22 @@ def test_batch_norm_normalises_by_the_biased_variance_and_reports_the_unbiased_o
 def test_normalise_agrees_with_batch_norm_on_the_same_statistics():
     x, scale, shift = arrays((2, 3, 2, 4), (4,), (4,))
     by_batch = oracle.batch_norm(x, scale, shift, 1e-3)[0]
-    given = oracle.normalise(x, scale, shift, x.mean((0, 1, 2)), x.var((0, 1, 2)), 1e-3)
-    numpy.testing.assert_allclose(given, by_batch)
+    by_statistics = oracle.normalise(x, scale, shift, x.mean((0, 1, 2)), x.var((0, 1, 2)), 1e-3)
+    numpy.testing.assert_allclose(by_statistics, by_batch)
 
 
-def test_the_gradient_of_softmax_cross_entropy_is_its_finite_difference():
+def test_the_gradient_of_softmax_cross_entropy_equals_its_finite_difference():
     labels = numpy.array([0, 2, 1, 2], numpy.int32)
     check(lambda logits: oracle.softmax_cross_entropy(logits, labels), *arrays((4, 3)))
 
 
-def test_softmax_cross_entropy_is_the_mean_logarithm_and_survives_large_logits():
+def test_softmax_cross_entropy_is_the_mean_logarithm_and_accepts_large_logits():
     logits = numpy.array([[1000.0, 1000.0], [0.0, numpy.log(3)]])
     loss, _ = oracle.softmax_cross_entropy(logits, numpy.array([0, 1]))
     assert loss == pytest.approx((numpy.log(2) + numpy.log(4 / 3)) / 2)
 
 
-def test_two_steps_of_sgd_are_the_sums_by_hand():
+def test_two_steps_of_sgd_equal_sums_by_hand():
     net = {"w": numpy.array([1.0])}
     update = oracle.sgd(net, learning_rate=0.1, momentum=0.9)
     update({"w": numpy.array([2.0])})  # v = 2
@@ -164,7 +164,7 @@ def test_two_steps_of_sgd_are_the_sums_by_hand():
     assert net["w"] == pytest.approx(0.52)
 
 
-def test_two_steps_of_adam_are_the_sums_by_hand():
+def test_two_steps_of_adam_equal_sums_by_hand():
     net = {"w": numpy.array([1.0])}
     update = oracle.adam(net, learning_rate=0.1, beta1=0.5, beta2=0.75, epsilon=1.0)
     update({"w": numpy.array([2.0])})  # m = 1 / 0.5 = 2; v = 1 / 0.25 = 4; step 0.1 * 2 / (2 + 1)
@@ -173,21 +173,21 @@ def test_two_steps_of_adam_are_the_sums_by_hand():
     assert net["w"] == pytest.approx(1 - 0.2 / 3 - 0.1 * (10 / 3) / ((76 / 7) ** 0.5 + 1))
 
 
-def test_weights_that_do_not_fit_are_named():
-    net = oracle.parameters({"a": (2,), "b": (3,)})
-    with pytest.raises(ValueError, match="shape than the Task's: b, c"):
-        oracle.filled(net, {"a": numpy.ones(2), "b": numpy.ones(2), "c": numpy.ones(1)})
+def test_weights_that_do_not_match_the_network_are_named():
+    net = oracle.zero_parameters({"a": (2,), "b": (3,)})
+    with pytest.raises(ValueError, match="in shape from the Task's: b, c"):
+        oracle.load_weights(net, {"a": numpy.ones(2), "b": numpy.ones(2), "c": numpy.ones(1)})
 
 
-def test_a_network_keeps_copies_of_its_weights():
+def test_a_network_copies_its_weights():
     weights = {"a": numpy.ones(2)}
-    net = oracle.filled(oracle.parameters({"a": (2,)}), weights)
+    net = oracle.load_weights(oracle.zero_parameters({"a": (2,)}), weights)
     net["a"] -= 1
     assert (weights["a"] == 1).all()
 
 
-def made(name, batch, **changes):
-    """(recipe, task, network, x, y), the Task's own weights loaded."""
+def make_network(name, batch, **changes):
+    """Return (recipe, task, network, x, y) with the Task's seeded weights."""
     module, recipe = tasks.load(name), recipes.load(name, "numpy")
     task = tasks.make(name, "smoke", **changes)
     net = recipe.load(recipe.network(task), module.weights(task.seed))
@@ -204,34 +204,34 @@ def tiny_gru():
 
 
 def check_direction(loss, array, gradient):
-    """A gradient against the slope of the loss, in a direction that holds the gradient and as much noise."""
+    """Compare a gradient with the derivative of the loss, in the direction of the gradient plus as much noise."""
     noise = numpy.random.RandomState(4).standard_normal(gradient.shape)
     direction = gradient + noise * numpy.sqrt((gradient**2).mean())
     before = array.copy()
     position = numpy.zeros(1)
 
-    def moved():
+    def shifted_loss():
         array[...] = before + position[0] * direction
         return loss()
 
-    width = 1e-8 / numpy.abs(direction).max()  # small, so that hardly any ReLU or maximum changes sides
-    expected = slope(moved, position, 0, width)
+    width = 1e-8 / numpy.abs(direction).max()  # small, so that almost no ReLU or maximum switches
+    expected = derivative(shifted_loss, position, 0, width)
     array[...] = before
     assert (gradient * direction).sum() == pytest.approx(expected, rel=1e-4)
     assert expected != 0
 
 
-def test_the_gradients_of_the_gru_are_finite_differences_of_its_loss():
+def test_the_gradients_of_the_gru_equal_finite_differences_of_its_loss():
     recipe, task, net, x, y = tiny_gru()
-    _, found = recipe.gradients(net, task)(x, y)
-    for name, gradient in found.items():
+    _, gradients = recipe.gradients(net, task)(x, y)
+    for name, gradient in gradients.items():
         expected = numpy.empty_like(net[name])
         for place in numpy.ndindex(*expected.shape):
-            expected[place] = slope(lambda: recipe.gradients(net, task)(x, y)[0], net[name], place)
+            expected[place] = derivative(lambda: recipe.gradients(net, task)(x, y)[0], net[name], place)
         numpy.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-8, err_msg=name)
 
 
-def test_the_gru_is_its_equations():
+def test_the_gru_equals_its_equations():
     recipe, task, net, x, _ = tiny_gru()
 
     def sigmoid(v):
@@ -251,21 +251,21 @@ def test_the_gru_is_its_equations():
         numpy.testing.assert_allclose(logits, net["dense.weight"].dot(h) + net["dense.bias"], rtol=1e-12)
 
 
-def test_the_gradients_of_the_cnn_are_finite_differences_of_its_loss():
-    recipe, task, net, x, y = made("cnn", 1)
-    _, found = recipe.gradients(net, task)(x, y)
+def test_the_gradients_of_the_cnn_equal_finite_differences_of_its_loss():
+    recipe, task, net, x, y = make_network("cnn", 1)
+    _, gradients = recipe.gradients(net, task)(x, y)
 
     def loss():
         random = numpy.random.RandomState(task.seed)
         return oracle.softmax_cross_entropy(recipe.forward(net, task, x, random)[0], y)[0]
 
-    assert list(found) == list(net)
-    for name, gradient in found.items():
+    assert list(gradients) == list(net)
+    for name, gradient in gradients.items():
         check_direction(loss, net[name], gradient)
 
 
-def test_the_cnn_is_its_layers():
-    recipe, task, net, x, _ = made("cnn", 2)
+def test_the_cnn_equals_its_layers():
+    recipe, task, net, x, _ = make_network("cnn", 2)
     rng = numpy.random.RandomState(6)
     net.update((name, 0.1 * rng.standard_normal(net[name].shape)) for name in net if name.endswith(".bias"))
     layers = "conv1 relu conv2 pool relu conv3 relu conv4 pool relu flat dense1 relu dense2"
@@ -283,35 +283,35 @@ def test_the_cnn_is_its_layers():
     numpy.testing.assert_allclose(recipe.inference_step(net, task)(x), value, rtol=1e-12)
 
 
-def two_steps(recipe, task, net, x, y):
-    """(parameters before, gradients of two steps), after two training steps on one batch."""
+def take_two_steps(recipe, task, net, x, y):
+    """Take two training steps on one batch; return (parameters before, gradients of both steps)."""
     task = tasks.without_dropout(task)
-    step, before, taken = recipe.training_step(net, task), {}, []
+    step, before, gradients = recipe.training_step(net, task), {}, []
     for _ in range(2):
-        loss, found = recipe.gradients(net, task)(x, y)
-        before = before or {name: net[name].copy() for name in found}
+        loss, step_gradients = recipe.gradients(net, task)(x, y)
+        before = before or {name: net[name].copy() for name in step_gradients}
         assert step(x, y) == loss
-        taken.append(found)
-    return before, taken
+        gradients.append(step_gradients)
+    return before, gradients
 
 
-def check_sgd(task, net, before, taken):
+def check_sgd(task, net, before, gradients):
     for name, start in before.items():
-        first, second = [found[name] for found in taken]
+        first, second = [step_gradients[name] for step_gradients in gradients]
         expected = start - task.learning_rate * (first + task.momentum * first + second)
         numpy.testing.assert_allclose(net[name], expected, rtol=1e-12, atol=1e-14)
 
 
-def test_training_steps_of_the_cnn_are_sgd_on_its_gradients():
-    recipe, task, net, x, y = made("cnn", 1)
-    check_sgd(task, net, *two_steps(recipe, task, net, x, y))
+def test_training_steps_of_the_cnn_apply_sgd_to_its_gradients():
+    recipe, task, net, x, y = make_network("cnn", 1)
+    check_sgd(task, net, *take_two_steps(recipe, task, net, x, y))
 
 
-def test_training_steps_of_the_gru_are_adam_on_its_gradients():
+def test_training_steps_of_the_gru_apply_adam_to_its_gradients():
     recipe, task, net, x, y = tiny_gru()
-    before, taken = two_steps(recipe, task, net, x, y)
+    before, gradients = take_two_steps(recipe, task, net, x, y)
     for name, start in before.items():
-        g, h = [found[name] for found in taken]
+        g, h = [step_gradients[name] for step_gradients in gradients]
         mean, square = (0.09 * g + 0.1 * h) / 0.19, (0.000999 * g**2 + 0.001 * h**2) / 0.001999
         first, second = g / (numpy.abs(g) + 1e-8), mean / (numpy.sqrt(square) + 1e-8)
         numpy.testing.assert_allclose(net[name], start - 1e-3 * (first + second), rtol=1e-10)
@@ -324,26 +324,26 @@ def test_inference_after_training_uses_the_trained_parameters():
     assert (recipe.inference_step(net, task)(x) != before).all()
 
 
-def test_dropout_of_the_cnn_is_in_training_alone_and_follows_the_seed():
-    recipe, task, net, x, y = made("cnn", 1)
-    dry = tasks.without_dropout(task)
+def test_dropout_of_the_cnn_is_only_in_training_and_depends_on_the_seed():
+    recipe, task, net, x, y = make_network("cnn", 1)
+    no_dropout = tasks.without_dropout(task)
     loss = recipe.gradients(net, task)(x, y)[0]
     assert loss == recipe.gradients(net, task)(x, y)[0]
     assert loss != recipe.gradients(net, task._replace(seed=1))(x, y)[0]
-    assert (recipe.inference_step(net, task)(x) == recipe.inference_step(net, dry)(x)).all()
+    assert (recipe.inference_step(net, task)(x) == recipe.inference_step(net, no_dropout)(x)).all()
 
 
 @pytest.mark.parametrize("rates", [(0.5, 0.0, 0.0), (0.0, 0.5, 0.0), (0.0, 0.0, 0.5)])
-def test_each_of_the_dropouts_of_the_cnn_drops(rates):
-    recipe, task, net, x, _ = made("cnn", 1, dropout=rates)
-    wet, _ = recipe.forward(net, task, x, numpy.random.RandomState(0))
-    dry, _ = recipe.forward(net, task, x)
-    assert not numpy.allclose(wet, dry)
+def test_each_dropout_of_the_cnn_changes_the_output(rates):
+    recipe, task, net, x, _ = make_network("cnn", 1, dropout=rates)
+    with_dropout, _ = recipe.forward(net, task, x, numpy.random.RandomState(0))
+    without_dropout, _ = recipe.forward(net, task, x)
+    assert not numpy.allclose(with_dropout, without_dropout)
 
 
 @pytest.fixture
 def tiny_resnet50(monkeypatch):
-    """The recipe on two stages of two narrow blocks each."""
+    """Return the recipe with two stages of two narrow blocks each."""
     monkeypatch.setattr(tasks.load("resnet50"), "STAGES", ((2, 4, 1), (2, 8, 2)))
     recipe = recipes.load("resnet50", "numpy")
     task = tasks.make("resnet50", "smoke", features=32, classes=5)
@@ -355,20 +355,20 @@ def tiny_resnet50(monkeypatch):
     return recipe, task, net, rng.standard_normal((4, 16, 18, 3)), rng.randint(0, 5, 4)
 
 
-def test_the_gradients_of_resnet50_are_finite_differences_of_its_loss(tiny_resnet50):
+def test_the_gradients_of_resnet50_equal_finite_differences_of_its_loss(tiny_resnet50):
     recipe, task, net, x, y = tiny_resnet50
-    _, found = recipe.gradients(net, task)(x, y)
+    _, gradients = recipe.gradients(net, task)(x, y)
 
     def loss():
         logits, _ = recipe.forward(dict(net), task, x, training=True)
         return oracle.softmax_cross_entropy(logits, y)[0]
 
-    assert list(found) == [name for name in net if ".running_" not in name]
-    for name, gradient in found.items():
+    assert list(gradients) == [name for name in net if ".running_" not in name]
+    for name, gradient in gradients.items():
         check_direction(loss, net[name], gradient)
 
 
-def test_running_statistics_move_in_training_alone(tiny_resnet50):
+def test_running_statistics_change_only_in_training(tiny_resnet50):
     recipe, task, net, x, y = tiny_resnet50
     before = {name: array.copy() for name, array in net.items()}
     recipe.gradients(net, task)(x, y)
@@ -376,18 +376,18 @@ def test_running_statistics_move_in_training_alone(tiny_resnet50):
     assert all((net[name] == before[name]).all() for name in net)
     recipe.training_step(net, task)(x, y)
     assert all((net[name] != before[name]).any() for name in net)
-    convolved, _ = oracle.convolution(x, before["conv1.weight"], stride=2)
-    mean, variance = convolved.mean((0, 1, 2)), convolved.reshape(-1, 64).var(0, ddof=1)
+    conv1, _ = oracle.convolution(x, before["conv1.weight"], stride=2)
+    mean, variance = conv1.mean((0, 1, 2)), conv1.reshape(-1, 64).var(0, ddof=1)
     numpy.testing.assert_allclose(net["bn1.running_mean"], 0.9 * before["bn1.running_mean"] + 0.1 * mean)
     numpy.testing.assert_allclose(net["bn1.running_var"], 0.9 * before["bn1.running_var"] + 0.1 * variance)
 
 
-def test_training_steps_of_resnet50_are_sgd_on_its_gradients(tiny_resnet50):
+def test_training_steps_of_resnet50_apply_sgd_to_its_gradients(tiny_resnet50):
     recipe, task, net, x, y = tiny_resnet50
-    check_sgd(task, net, *two_steps(recipe, task, net, x, y))
+    check_sgd(task, net, *take_two_steps(recipe, task, net, x, y))
 
 
-def test_resnet50_infers_the_features_of_its_definition_by_the_running_statistics(tiny_resnet50):
+def test_resnet50_inference_equals_its_definition_with_running_statistics(tiny_resnet50):
     recipe, task, net, x, _ = tiny_resnet50
 
     def unit(value, conv, norm, stride):
@@ -416,7 +416,7 @@ def test_a_network_has_the_parameters_of_its_task_in_order(name):
     assert [(key, array.shape) for key, array in net.items()] == [(k, a.shape) for k, a in weights.items()]
 
 
-def test_the_framework_holds_arrays_as_they_are():
+def test_the_numpy_framework_does_not_change_arrays():
     numpy_framework = frameworks.load("numpy")
     numpy_framework.configure(SETTINGS)
     data = numpy_framework.put(numpy.arange(6.0).reshape(3, 2))
@@ -429,6 +429,6 @@ def test_the_framework_holds_arrays_as_they_are():
 
 
 @pytest.mark.parametrize("key, value", [("device", "cuda"), ("precision", "tf32")])
-def test_the_framework_refuses_what_it_cannot_do(key, value):
-    with pytest.raises(RuntimeError, match=f"not '{value}': ask for"):
+def test_the_numpy_framework_rejects_unsupported_settings(key, value):
+    with pytest.raises(RuntimeError, match=f"not '{value}': use {key}"):
         frameworks.load("numpy").configure(dict(SETTINGS, **{key: value}))

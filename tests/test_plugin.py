@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from fakes import SCRIPTED, well
+from fakes import SCRIPTED, correct_numbers
 from pytest_stele import options
 from stele.data import cache
 from stele.measuring import lock
@@ -23,7 +23,7 @@ def repository(tmp_path):
     """repository(*options) runs pytest in a folder of a user, in a process of its own."""
     folder = tmp_path / "repository"
     folder.mkdir()
-    script = {"seconds": SECONDS, "numbers": well("gru")}
+    script = {"seconds": SECONDS, "numbers": correct_numbers("gru")}
     lines = [
         'label = "Steady"',
         'framework = "scripted"',

@@ -21,7 +21,7 @@ def test_a_terminal_shows_a_bar(monkeypatch):
     assert "2%" in screen.getvalue()
 
 
-def test_elsewhere_nothing_is_written(monkeypatch):
+def test_without_a_terminal_nothing_is_written(monkeypatch):
     screen = io.StringIO()
     monkeypatch.setattr(sys, "stderr", screen)
     with progress.bar("torch cnn, seed 0") as show:

@@ -4,25 +4,25 @@ import pytest
 from stele_worker import protocol
 
 
-def test_a_message_survives_the_way_there_and_back():
+def test_a_message_is_unchanged_after_encode_and_decode():
     message = {"id": 1, "result": {"seconds": [0.5, 1e-9], "text": "1 → 2\n"}}
     line = protocol.encode(message)
     assert "\n" not in line
     assert protocol.decode(line) == message
 
 
-def test_arrays_and_numbers_of_numpy_become_plain():
-    message = protocol.plain({"a": numpy.arange(3), "b": numpy.float32(0.5), "c": (numpy.int64(1),)})
+def test_numpy_arrays_and_numbers_become_json_types():
+    message = protocol.to_json({"a": numpy.arange(3), "b": numpy.float32(0.5), "c": (numpy.int64(1),)})
     assert message == {"a": [0, 1, 2], "b": 0.5, "c": [1]}
 
 
-def test_what_is_not_finite_becomes_null():
+def test_a_number_that_is_not_finite_becomes_null():
     assert (
         protocol.encode({"losses": [1.0, float("nan"), numpy.float32("inf")]}) == '{"losses":[1.0,null,null]}'
     )
 
 
 @pytest.mark.parametrize("line", ["", "Using TensorFlow backend.", "[1, 2]", "NaN"])
-def test_what_is_no_message_is_a_value_error(line):
+def test_decoding_a_line_that_is_not_a_json_object_raises_value_error(line):
     with pytest.raises(ValueError):
         protocol.decode(line)

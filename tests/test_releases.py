@@ -1,4 +1,4 @@
-"""The ledger of releases: what the index says becomes commits, the same everywhere, and only ever more of them."""
+"""The ledger: releases in the index become commits, with the same hashes everywhere, and commits are only added."""
 
 import dataclasses
 import json
@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from stele import __main__ as door
+from stele import __main__ as entry_point
 from stele import environments
 from stele.errors import SteleError
 from stele.releases import frameworks, index, ledger
@@ -28,11 +28,11 @@ def file(date="2024-01-01T00:00:00.123456Z", yanked=False, packagetype="bdist_wh
 
 
 @pytest.fixture
-def served(monkeypatch):
-    """served(answer, status) -> an index that gives this answer to everybody."""
+def serve(monkeypatch):
+    """serve(answer, status) starts an index that gives this answer to every request."""
     servers = []
 
-    def served(answer, status=200):
+    def serve(answer, status=200):
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self):
                 self.send_response(status)
@@ -47,14 +47,14 @@ def served(monkeypatch):
         server.start()
         monkeypatch.setenv("STELE_INDEX", f"http://127.0.0.1:{servers[-1].server_port}")
 
-    yield served
+    yield serve
     for server in servers:
         server.shutdown()
         server.server_close()
 
 
 @pytest.fixture
-def row(monkeypatch, tmp_path):
+def environment(monkeypatch, tmp_path):
     monkeypatch.setenv("STELE_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     return environments.Environment(
@@ -65,8 +65,8 @@ def row(monkeypatch, tmp_path):
     )
 
 
-def test_releases_come_by_date_without_what_was_yanked_or_has_no_wheel(served):
-    served(
+def test_releases_are_sorted_by_date_without_yanked_ones_and_ones_without_a_wheel(serve):
+    serve(
         {
             "releases": {
                 "1.1": [file("2024-02-01T12:00:00Z"), file("2024-02-02T12:00:00Z")],
@@ -83,8 +83,8 @@ def test_releases_come_by_date_without_what_was_yanked_or_has_no_wheel(served):
     assert index.releases("abacus") == ABACUS
 
 
-def test_pre_releases_come_if_they_are_asked_for(served):
-    served({"releases": {"1.5rc1": [file()]}})
+def test_pre_releases_are_included_on_request(serve):
+    serve({"releases": {"1.5rc1": [file()]}})
     assert index.releases("abacus") == []
     assert [release.version for release in index.releases("abacus", prereleases=True)] == ["1.5rc1"]
 
@@ -92,26 +92,26 @@ def test_pre_releases_come_if_they_are_asked_for(served):
 @pytest.mark.parametrize(
     "answer, status, kind, message",
     [
-        ({}, 404, SteleError, "does not know 'abacus'"),
-        ({}, 503, IndexUnavailable, "answers 503"),
-        (b"<html>", 200, IndexUnavailable, "does not answer"),
-        ({"info": 3}, 200, IndexUnavailable, "something else than releases of abacus"),
-        ([], 200, IndexUnavailable, "something else"),
-        ({"releases": {"1.0": [{}]}}, 200, IndexUnavailable, "something else"),
+        ({}, 404, SteleError, "has no package 'abacus'"),
+        ({}, 503, IndexUnavailable, "returned status 503"),
+        (b"<html>", 200, IndexUnavailable, "did not respond with JSON"),
+        ({"info": 3}, 200, IndexUnavailable, "did not return a list of releases of abacus"),
+        ([], 200, IndexUnavailable, "did not return a list"),
+        ({"releases": {"1.0": [{}]}}, 200, IndexUnavailable, "did not return a list"),
     ],
 )
-def test_an_index_that_fails_is_a_sentence(served, answer, status, kind, message):
-    served(answer, status)
+def test_an_index_that_fails_is_an_error_with_a_message(serve, answer, status, kind, message):
+    serve(answer, status)
     with pytest.raises(kind, match=message):
         index.releases("abacus")
 
 
-def test_which_python_a_release_is_for_is_known(served):
-    served({"releases": {"1.0": [{**file(), "requires_python": ">=3.12"}], "1.1": [file()]}})
+def test_a_release_has_its_requires_python(serve):
+    serve({"releases": {"1.0": [{**file(), "requires_python": ">=3.12"}], "1.1": [file()]}})
     assert [release.python for release in index.releases("abacus")] == [">=3.12", ""]
 
 
-def test_a_folder_of_wheels_is_an_index(monkeypatch, tmp_path):
+def test_a_folder_of_wheels_can_be_the_index(monkeypatch, tmp_path):
     for number, name in enumerate(["abacus-1.0", "abacus-1.1", "beads-9.0"]):
         wheel = tmp_path / f"{name}-py3-none-any.whl"
         wheel.touch()
@@ -126,67 +126,69 @@ def test_a_folder_of_wheels_is_an_index(monkeypatch, tmp_path):
         index.releases("sums")
 
 
-def test_each_release_is_a_commit_dated_as_it_was(row):
-    assert ledger.add("abacus", row, ABACUS) == ["abacus-1.0", "abacus-1.1", "abacus-1.0.1"]
+def test_each_release_is_a_commit_with_the_date_of_the_release(environment):
+    assert ledger.add("abacus", environment, ABACUS) == ["abacus-1.0", "abacus-1.1", "abacus-1.0.1"]
     log = ledger.git("log", "--reverse", "--format=%s %aI %cI", "abacus").splitlines()
     assert log[1] == "abacus-1.1 2024-02-01T12:00:00+00:00 2024-02-01T12:00:00+00:00"
     assert ledger.git("show", "abacus-1.1:requirements.txt") == "abacus==1.1\nbeads==2\n"
     assert sorted(ledger.git("tag").split()) == ["abacus-1.0", "abacus-1.0.1", "abacus-1.1"]
 
 
-def test_what_is_recorded_stays_and_new_releases_follow(row):
-    ledger.add("abacus", row, ABACUS[:1])
+def test_recorded_releases_do_not_change_and_new_ones_follow(environment):
+    ledger.add("abacus", environment, ABACUS[:1])
     before = ledger.git("rev-parse", "abacus-1.0")
-    assert ledger.add("abacus", row, ABACUS[1:]) == ["abacus-1.1", "abacus-1.0.1"]
-    assert ledger.add("abacus", row, ABACUS) == []
+    assert ledger.add("abacus", environment, ABACUS[1:]) == ["abacus-1.1", "abacus-1.0.1"]
+    assert ledger.add("abacus", environment, ABACUS) == []
     assert ledger.git("rev-parse", "abacus-1.0") == before
     assert ledger.tags("abacus") == ["abacus-1.0", "abacus-1.1", "abacus-1.0.1"]
 
 
-def test_the_same_releases_are_the_same_commits_everywhere(row, monkeypatch, tmp_path):
-    ledger.add("abacus", row, ABACUS)
-    here = ledger.git("rev-parse", "abacus")
+def test_the_same_releases_have_the_same_commits_on_every_machine(environment, monkeypatch, tmp_path):
+    ledger.add("abacus", environment, ABACUS)
+    first_hash = ledger.git("rev-parse", "abacus")
     monkeypatch.setenv("STELE_CACHE", str(tmp_path / "elsewhere"))
     monkeypatch.setenv("GIT_AUTHOR_NAME", "Somebody")
-    ledger.add("abacus", row, ABACUS[:2])
-    ledger.add("abacus", row, ABACUS)
-    assert ledger.git("rev-parse", "abacus") == here
+    ledger.add("abacus", environment, ABACUS[:2])
+    ledger.add("abacus", environment, ABACUS)
+    assert ledger.git("rev-parse", "abacus") == first_hash
 
 
-def test_two_frameworks_have_a_branch_each(row):
-    ledger.add("abacus", row, ABACUS)
-    ledger.add("sums", row, ABACUS[:1])
+def test_each_framework_has_a_branch(environment):
+    ledger.add("abacus", environment, ABACUS)
+    ledger.add("sums", environment, ABACUS[:1])
     assert ledger.git("branch", "--format=%(refname:short)").split() == ["abacus", "sums"]
     assert ledger.tags("sums") == ["sums-1.0"]
 
 
-def test_the_command_says_what_is_new_and_lives_without_a_network(served, monkeypatch, tmp_path, capsys):
+def test_sync_reports_new_releases_and_uses_the_ledger_without_a_network(
+    serve, monkeypatch, tmp_path, capsys
+):
     monkeypatch.setenv("STELE_CACHE", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    served({"releases": {"0.9.1": [file()], "0.9.2": [file("2024-02-01T12:00:00Z")]}})
-    assert door.main(["releases", "sync", "jax"]) == 0
+    serve({"releases": {"0.9.1": [file()], "0.9.2": [file("2024-02-01T12:00:00Z")]}})
+    assert entry_point.main(["releases", "sync", "jax"]) == 0
     assert capsys.readouterr().out == "jax: 2 releases, 2 new, the last 0.9.2\n"
-    served({}, 503)
-    assert door.main(["releases", "sync", "jax"]) == 0
-    said = capsys.readouterr()
-    assert said.out == "jax: 2 releases, the last jax-0.9.2\n"
-    assert "answers 503" in said.err and "The ledger is of " in said.err
-    assert door.main(["releases", "sync", "torch"]) == 2
-    assert "answers 503" in capsys.readouterr().err
+    serve({}, 503)
+    assert entry_point.main(["releases", "sync", "jax"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "jax: 2 releases, the last jax-0.9.2\n"
+    assert "returned status 503" in captured.err and "Using the ledger of " in captured.err
+    assert entry_point.main(["releases", "sync", "torch"]) == 2
+    assert "returned status 503" in capsys.readouterr().err
 
 
-def test_an_unknown_framework_shows_the_nearest(capsys):
-    assert door.main(["releases", "sync", "jaxx"]) == 2
+def test_an_unknown_framework_is_an_error_with_the_nearest_name(capsys):
+    assert entry_point.main(["releases", "sync", "jaxx"]) == 2
     assert "Unknown framework 'jaxx'. Did you mean 'jax'?" in capsys.readouterr().err
 
 
-def test_what_else_is_required_is_pinned_as_it_was_on_that_day(row):
+def test_other_requirements_are_pinned_to_their_releases_of_that_day(environment):
     beads = [
         Release("beads", version, f"2024-0{month}-15T00:00:00+00:00")
         for month, version in ((1, "2"), (2, "3"))
     ]
     loose = dataclasses.replace(
-        row, requirements={"abacus>=1": "the framework", "beads>=2": "what it counts with"}
+        environment, requirements={"abacus>=1": "the framework", "beads>=2": "what it counts with"}
     )
     ledger.add("abacus", loose, ABACUS, beads)
     contents = [ledger.content(tag) for tag in ledger.tags("abacus")]
@@ -203,30 +205,30 @@ def test_what_else_is_required_is_pinned_as_it_was_on_that_day(row):
         (">=3.5.*", 11, []),
     ],
 )
-def test_a_release_is_built_with_the_nearest_python_that_it_is_for(monkeypatch, needs, minor, pinned):
+def test_a_release_is_built_with_the_nearest_python_that_it_supports(monkeypatch, needs, minor, pinned):
     monkeypatch.setattr(sys, "version_info", SimpleNamespace(major=3, minor=minor))
-    assert frameworks.interpreter(needs) == pinned
-    found = frameworks.environment("jax-0.11.0", f"# Requires-Python: {needs}\njax==0.11.0\n")
-    assert found.python == (pinned[0].removeprefix("python") if pinned else f"==3.{minor}.*")
-    assert list(found.requirements) == ["jax==0.11.0"]
+    assert frameworks.interpreter_pin(needs) == pinned
+    environment = frameworks.release_environment("jax-0.11.0", f"# Requires-Python: {needs}\njax==0.11.0\n")
+    assert environment.python == (pinned[0].removeprefix("python") if pinned else f"==3.{minor}.*")
+    assert list(environment.requirements) == ["jax==0.11.0"]
 
 
-def test_the_ledger_says_which_python_a_release_is_for(row):
-    ledger.add("abacus", row, [ABACUS[0]._replace(python=">=3.12")])
+def test_the_ledger_records_requires_python(environment):
+    ledger.add("abacus", environment, [ABACUS[0]._replace(python=">=3.12")])
     assert ledger.content("abacus-1.0") == "# Requires-Python: >=3.12\nabacus==1.0\nbeads==2\n"
 
 
 @pytest.mark.parametrize(
-    "text, found",
+    "text, tags",
     [
         ("abacus", ["abacus-1.0", "abacus-1.1", "abacus-1.0.1"]),
         ("abacus-1.1", ["abacus-1.1"]),
         ("abacus-1.0..abacus-1.0.1", ["abacus-1.1", "abacus-1.0.1"]),
     ],
 )
-def test_a_range_is_gits(row, text, found):
-    ledger.add("abacus", row, ABACUS)
-    assert ledger.span(text) == found
+def test_a_range_is_as_in_git(environment, text, tags):
+    ledger.add("abacus", environment, ABACUS)
+    assert ledger.span(text) == tags
 
 
 @pytest.mark.parametrize(
@@ -234,30 +236,30 @@ def test_a_range_is_gits(row, text, found):
     [
         ("abacus-1.2", "Unknown release 'abacus-1.2'. Did you mean abacus-1.1 or abacus-1.0"),
         ("abacus-1.0..abacus-9", "Unknown release 'abacus-9'"),
-        ("abacus-1.1..abacus-1.0", "spans no releases: say OLDER..NEWER"),
-        ("abacus-1.0..sums-1.0", "spans no releases"),
+        ("abacus-1.1..abacus-1.0", "contains no releases. Write OLDER..NEWER"),
+        ("abacus-1.0..sums-1.0", "contains no releases"),
     ],
 )
-def test_a_range_of_nothing_is_a_sentence(row, text, message):
-    ledger.add("abacus", row, ABACUS)
-    ledger.add("sums", row, ABACUS[:1])
+def test_a_range_without_releases_is_an_error_with_a_message(environment, text, message):
+    ledger.add("abacus", environment, ABACUS)
+    ledger.add("sums", environment, ABACUS[:1])
     with pytest.raises(SteleError, match=message):
         ledger.span(text)
 
 
-def test_an_empty_ledger_says_what_to_type(row):
+def test_an_empty_ledger_is_an_error_with_the_command_that_fills_it(environment):
     with pytest.raises(SteleError, match="stele releases sync"):
         ledger.span("abacus-1.0")
 
 
-def test_a_framework_without_releases_has_a_branch_that_its_first_replaces(row):
-    ledger.begin(["abacus", "sums"])
+def test_the_first_release_replaces_the_commit_of_an_empty_branch(environment):
+    ledger.create(["abacus", "sums"])
     assert ledger.branches() == ["abacus", "sums"] and ledger.tags("abacus") == []
-    ledger.add("abacus", row, ABACUS[:1])
-    ledger.add("abacus", row, ABACUS)
+    ledger.add("abacus", environment, ABACUS[:1])
+    ledger.add("abacus", environment, ABACUS)
     assert ledger.git("log", "--format=%s", "abacus").split() == ["abacus-1.0.1", "abacus-1.1", "abacus-1.0"]
 
 
-def test_the_ledger_is_linked_for_asv(row):
-    ledger.add("abacus", row, ABACUS)
+def test_a_link_for_asv_points_to_the_ledger(environment):
+    ledger.add("abacus", environment, ABACUS)
     assert ledger.LINK.resolve() == ledger.folder().resolve()

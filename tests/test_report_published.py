@@ -1,4 +1,4 @@
-"""What was published then beside what was measured here."""
+"""The tables of published and measured results."""
 
 import dataclasses
 import json
@@ -11,66 +11,66 @@ from stele.report import published
 
 
 def line(text, table, label):
-    """The cells of one row of one of the three tables."""
+    """Return the cells of the row with this label in one of the three tables."""
     lines = text.split("\n\n")[2 * table + 1].splitlines()
-    [found] = [line for line in lines if line.startswith(f"| {label} |")]
-    return [cell.strip() for cell in found.strip("|").split("|")]
+    [row] = [line for line in lines if line.startswith(f"| {label} |")]
+    return [cell.strip() for cell in row.strip("|").split("|")]
 
 
-def test_then_and_here_stand_side_by_side(run):
+def test_published_and_measured_results_are_in_one_row(run):
     cells = line(published.tables([run]), 0, "PyTorch")
     assert cells[1:4] == ["169", "51", "77.5%"]
     assert cells[4:7] == ["torch 2.13.0", "[78.1 85.9 93.7]", "36.0%"]
 
 
-def test_seconds_of_training_are_those_of_the_whole_published_task(run):
+def test_seconds_of_training_are_for_the_whole_published_task(run):
     assert published.seconds("cnn", run) == "[78.1 85.9 93.7]"  # 10 epochs of 781 steps of 10, 11 and 12 ms
 
 
-def test_seconds_of_features_are_those_of_a_thousand_images(run):
+def test_seconds_of_features_are_for_a_thousand_images(run):
     features = dataclasses.replace(run, task="resnet50", phase="infer", batch=4, accuracy=None)
     assert published.seconds("resnet50", features) == "[2.50 2.75 3.00]"
     cells = line(published.tables([features]), 1, "PyTorch")
     assert "batch 4, not 32" in cells[-1]
 
 
-def test_what_the_original_left_open_is_not_blank(run):
+def test_missing_published_values_are_question_marks(run):
     cells = line(published.tables([run]), 1, "R-MXNet")
     assert cells[1:3] == ["??", "??"]
-    assert cells[-1] == "then: never written"
+    assert cells[-1] == "published: never written"
 
 
-def test_a_row_that_was_not_measured_says_why(run, monkeypatch):
+def test_an_environment_that_was_not_measured_shows_the_reason(run, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     cells = line(published.tables([run]), 0, "Knet (Julia)")
     assert cells[5] == "not run"
-    assert "not run here: no julia on PATH" in cells[-1]
+    assert "julia is not on PATH" in cells[-1]
 
 
-def test_another_form_is_told(run):
-    other = dataclasses.replace(run, task="gru", plan={**run.plan, "form": "one-bias"})
-    assert "gru in the form one-bias" in line(published.tables([other]), 2, "PyTorch")[-1]
+def test_an_alternative_form_is_a_remark(run):
+    one_bias = dataclasses.replace(run, task="gru", plan={**run.plan, "form": "one-bias"})
+    assert "gru in the form one-bias" in line(published.tables([one_bias]), 2, "PyTorch")[-1]
 
 
-def test_what_a_user_pinned_is_a_row_too(run):
+def test_an_environment_that_a_user_pinned_has_a_row(run):
     pinned = dataclasses.replace(run, environment="torch==2.12.0", label="PyTorch, torch==2.12.0")
     assert line(published.tables([run, pinned]), 0, "PyTorch, torch==2.12.0")[6] == "36.0%"
 
 
-def test_every_row_is_in_every_table(run):
+def test_every_environment_is_in_every_table(run):
     for table in published.tables([run]).split("\n\n")[1:6:2]:
         assert len(table.splitlines()) >= 2 + len(names())
 
 
-def test_every_published_row_is_a_row_here():
-    then = json.loads(published.FILE.read_text())
-    counts = {task: len(then[task]) for task in published.TITLES}
+def test_every_published_framework_has_an_environment():
+    original = json.loads(published.FILE.read_text())
+    counts = {task: len(original[task]) for task in published.TITLES}
     assert counts == {"cnn": 13, "resnet50": 12, "gru": 10}
-    assert {name for task in published.TITLES for name in then[task]} - set(names()) == set(
+    assert {name for task in published.TITLES for name in original[task]} - set(names()) == set(
         published.NEVER_WRITTEN
     )
 
 
-def test_no_runs_are_an_error_that_says_what_to_type():
+def test_no_runs_are_an_error_with_the_command_that_measures():
     with pytest.raises(SteleError, match="pytest perf_tests --benchmark-only"):
         published.tables([])

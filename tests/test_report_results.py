@@ -11,16 +11,16 @@ def test_a_run_is_one_line(run):
     assert results.line(run) == "torch  cnn train  [10.0 11.0 12.0] ms  5,818 images/s  accuracy 36.0%"
 
 
-def test_what_makes_a_run_less_than_it_seems_is_said(run):
-    doubtful = dataclasses.replace(run, steady=False, data={"origin": "synthetic", "fingerprint": "0"})
-    assert results.line(doubtful).endswith("not steady  synthetic data")
+def test_the_line_of_a_run_shows_its_caveats(run):
+    synthetic_run = dataclasses.replace(run, steady=False, data={"origin": "synthetic", "fingerprint": "0"})
+    assert results.line(synthetic_run).endswith("not steady  synthetic data")
 
 
-def test_the_origin_of_resnet50_weights_is_said(run):
+def test_the_line_of_resnet50_shows_the_origin_of_the_weights(run):
     assert results.line(dataclasses.replace(run, task="resnet50")).endswith("seeded weights")
 
 
-def test_an_interval_that_is_unknown_is_a_question_mark(run):
+def test_unknown_ends_of_an_interval_are_question_marks(run):
     short = dataclasses.replace(run, seconds=(0.5, 0.01, 0.01))
     assert "[? 10.0 ?] ms" in results.line(short)
 
@@ -28,11 +28,11 @@ def test_an_interval_that_is_unknown_is_a_question_mark(run):
 @pytest.mark.parametrize(
     ("seconds", "shown"), [(0.0000123, "0.01"), (0.00123, "1.23"), (0.0123, "12.3"), (1.234, "1,234")]
 )
-def test_milliseconds_have_three_digits_and_no_exponent(seconds, shown):
+def test_milliseconds_have_three_significant_digits_and_no_exponent(seconds, shown):
     assert text.milliseconds(seconds) == shown
 
 
-def test_the_terminal_groups_by_task_and_aligns(run):
+def test_the_terminal_table_is_grouped_by_task_and_aligned(run):
     slower = dataclasses.replace(run, environment="keras-torch", seconds=tuple(9 * s for s in run.seconds))
     infer = dataclasses.replace(run, phase="infer", accuracy=None)
     assert results.terminal([infer, slower, run]) == [
@@ -48,7 +48,7 @@ def test_the_terminal_groups_by_task_and_aligns(run):
     ]
 
 
-def test_markdown_shows_the_newest_run_and_never_a_blank(run):
+def test_markdown_shows_the_newest_run_and_no_empty_cell(run):
     later = dataclasses.replace(run, when="2026-02-01T00:00:00.000+00:00", accuracy=0.35)
     text = results.markdown([run, later])
     assert (
@@ -61,11 +61,11 @@ def test_markdown_shows_the_newest_run_and_never_a_blank(run):
     )
 
 
-def test_markdown_escapes_what_it_shows(run):
-    hostile = dataclasses.replace(run, label="<script>|")
-    assert "| &lt;script>\\| |" in results.markdown([hostile])
+def test_markdown_escapes_cells(run):
+    unescaped = dataclasses.replace(run, label="<script>|")
+    assert "| &lt;script>\\| |" in results.markdown([unescaped])
 
 
-def test_no_runs_are_an_error_that_says_what_to_type():
+def test_no_runs_are_an_error_with_the_command_that_measures():
     with pytest.raises(SteleError, match="pytest perf_tests --benchmark-only"):
         results.markdown([])

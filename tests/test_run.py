@@ -6,7 +6,7 @@ from stele.errors import SteleError
 from stele.measuring.run import Run
 
 
-def test_a_run_survives_as_a_dict(run):
+def test_a_run_is_unchanged_by_conversion_to_a_dict(run):
     assert Run.from_dict(run.to_dict()) == run
 
 
@@ -15,16 +15,16 @@ def test_a_run_cannot_be_changed(run):
         run.batch = 1
 
 
-def test_warm_up_steps_do_not_count_and_are_not_lost(run):
+def test_warm_up_steps_are_kept_but_not_counted(run):
     assert run.first_step == 0.5
-    assert max(run.counted) == 0.012
-    assert len(run.seconds) == len(run.counted) + 1
+    assert max(run.counted_seconds) == 0.012
+    assert len(run.seconds) == len(run.counted_seconds) + 1
 
 
-def test_epoch_and_total_follow_from_the_published_sizes(run):
+def test_epoch_and_total_durations_use_the_published_sizes(run):
     assert run.epoch_seconds(0.01) == pytest.approx(
         7.81
-    )  # 50,000 images in batches of 64, the last 16 dropped
+    )  # 50,000 images in batches of 64, without the last 16
     assert run.total_seconds(0.01) == pytest.approx(78.1)
 
 
@@ -33,11 +33,11 @@ def test_inference_of_the_whole_test_set_is_one_epoch(run):
     assert infer.total_seconds(0.01) == infer.epoch_seconds(0.01) == pytest.approx(1.56)
 
 
-def test_what_is_derived_follows_from_the_median_step(run):
-    derived = run.derived()
-    assert derived["median_step_seconds"] == 0.011
-    assert derived["samples_per_second"] == pytest.approx(64 / 0.011)
-    assert derived["total_seconds"] == pytest.approx(10 * derived["epoch_seconds"])
+def test_rates_follow_from_the_median_step(run):
+    rates = run.rates()
+    assert rates["median_step_seconds"] == 0.011
+    assert rates["samples_per_second"] == pytest.approx(64 / 0.011)
+    assert rates["total_seconds"] == pytest.approx(10 * rates["epoch_seconds"])
 
 
 def test_an_unknown_field_is_named(run):

@@ -1,4 +1,4 @@
-"""Files from before the schema number still load: one test for each kind of file."""
+"""Files that are older than the schema number still load: one test for each kind of file."""
 
 import dataclasses
 import json
@@ -34,10 +34,10 @@ def test_a_record_of_format_2_loads_with_its_control(tmp_path):
     parity = {"key": ["parity", "gru", "new"], "findings": [FINDING], "took": 1}
     lines = [{"format": 2, "machine": {}, "old": "a"}, launch, parity]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    found = record.resume(path)
-    assert found.header == {"machine": {}, "old": "a"}
-    assert set(found.get("long", "gru infer", 0)["runs"]) == {"old", "control"}
-    [finding] = found.get("parity", "gru", "new")["findings"]
+    entries = record.resume(path)
+    assert entries.header == {"machine": {}, "old": "a"}
+    assert set(entries.get("long", "gru infer", 0)["runs"]) == {"old", "control"}
+    [finding] = entries.get("parity", "gru", "new")["findings"]
     assert (finding["status"], finding["message"]) == ("differs", "far")
 
 
@@ -57,15 +57,15 @@ def test_bands_without_a_schema_load(run, tmp_path):
     path.write_text(
         json.dumps({"cnn": {"quick": {run.data["fingerprint"]: {"accuracies": [0.3] * 5, "source": ""}}}})
     )
-    assert accuracy.reference(run, path) == [0.3] * 5
+    assert accuracy.reference_accuracies(run, path) == [0.3] * 5
     accuracy.add(dataclasses.replace(run, scale="smoke"), [0.1] * 5, "5 seeds", path)
     assert set(json.loads(path.read_text())["bands"]["cnn"]) == {"quick", "smoke"}
 
 
 def test_defaults_without_a_schema_load(tmp_path):
     numpy = environments.ORACLE
-    defaults.file(numpy, tmp_path).write_text(json.dumps({"epsilon": 1e-7}))
-    assert defaults.kept(numpy, tmp_path) == {"epsilon": 1e-7}
+    defaults.record_path(numpy, tmp_path).write_text(json.dumps({"epsilon": 1e-7}))
+    assert defaults.load(numpy, tmp_path) == {"epsilon": 1e-7}
 
 
 def test_a_ladder_file_without_a_schema_is_merged(tmp_path, monkeypatch, capsys):
@@ -84,6 +84,6 @@ def test_a_ladder_file_without_a_schema_is_merged(tmp_path, monkeypatch, capsys)
 
 
 @pytest.mark.parametrize("content", [{"schema": 2}, {"format": 3}, [], 3, None, {"schema": "1"}])
-def test_another_schema_is_refused(content):
+def test_another_schema_is_an_error(content):
     with pytest.raises(ValueError, match="schema|format|JSON object"):
-        schema.unwrapped(content, formats=(1,))
+        schema.unwrap(content, formats=(1,))

@@ -4,7 +4,7 @@ from stele.errors import SteleError
 from stele.measuring.settings import Settings
 
 
-def test_libraries_are_told_the_threads_before_they_are_loaded():
+def test_the_number_of_threads_is_set_in_environment_variables():
     variables = Settings(device="cpu", threads=3).variables()
     assert variables["OMP_NUM_THREADS"] == variables["OPENBLAS_NUM_THREADS"] == "3"
 
@@ -22,10 +22,10 @@ def test_deterministic_turns_autotuning_off():
         ({"seed": -1}, "--seed -1"),
     ],
 )
-def test_a_setting_that_cannot_be_is_refused(values, message):
+def test_an_invalid_setting_is_an_error(values, message):
     with pytest.raises(SteleError, match=message):
         Settings(device="cpu", **values)
 
 
-def test_settings_are_said_in_words():
+def test_settings_have_a_summary():
     assert Settings(device="cpu", threads=1, seed=7).summary() == "cpu, 1 thread, fp32, seed 7"

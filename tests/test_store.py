@@ -6,12 +6,12 @@ from stele.errors import SteleError
 from stele.measuring import store
 
 
-def test_a_run_survives_as_a_file(run, tmp_path):
+def test_a_run_is_unchanged_by_saving_and_loading(run, tmp_path):
     path = store.save(run, tmp_path / "new" / "folder")
     assert store.load(path) == run
 
 
-def test_runs_are_loaded_the_oldest_first(run, tmp_path):
+def test_runs_are_loaded_oldest_first(run, tmp_path):
     later = dataclasses.replace(run, when="2026-01-03T00:00:00.000+00:00")
     store.save(later, tmp_path)
     store.save(run, tmp_path)

@@ -1,6 +1,6 @@
 """The suite as a user runs it, ``pytest perf_tests``, with the two fakes for frameworks.
 
-In this process, which has imported everything already; in one of its own where it is stopped.
+It runs in this process, which has imported everything already. A separate process runs it if a signal stops it.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
-from fakes import SCRIPTED, well
+from fakes import SCRIPTED, correct_numbers
 from processes import alive, wait_until
 from stele import environments
 from stele.gate import baseline
@@ -29,7 +29,7 @@ SECONDS = [0.5, 0.012, 0.010, 0.011]
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory):
-    """One for all tests here: making the synthetic reviews takes a moment."""
+    """Shared by all tests here, because creating the synthetic reviews takes time."""
     return tmp_path_factory.mktemp("cache")
 
 
@@ -39,7 +39,7 @@ def suite(tmp_path, cache):
     return Suite(tmp_path, cache)
 
 
-class Done(NamedTuple):
+class Outcome(NamedTuple):
     returncode: int
     stdout: str
     stderr: str
@@ -50,7 +50,7 @@ class Suite:
         self.folder, self.cache = folder, cache
 
     def add(self, name, **script):
-        script = {"seconds": SECONDS, "numbers": well("gru"), **script}
+        script = {"seconds": SECONDS, "numbers": correct_numbers("gru"), **script}
         self._describe(name, {"SCRIPT": json.dumps(script)}, command=[sys.executable, str(SCRIPTED)])
 
     def add_oracle(self):
@@ -63,9 +63,9 @@ class Suite:
         (self.folder / f"{name}.toml").write_text("\n".join(lines))
 
     def arguments(self, *options):
-        fixed = [f"--runs={self.folder / 'runs'}", "--scale=smoke"]
-        fixed += ["--device=cpu", "--threads=1", "-p", "no:cacheprovider", "--benchmark-only"]
-        return ["perf_tests", *fixed, *options]
+        common = [f"--runs={self.folder / 'runs'}", "--scale=smoke"]
+        common += ["--device=cpu", "--threads=1", "-p", "no:cacheprovider", "--benchmark-only"]
+        return ["perf_tests", *common, *options]
 
     def variables(self):
         return {
@@ -81,16 +81,16 @@ class Suite:
             for name, value in self.variables().items():
                 patch.setenv(name, value)
             patch.chdir(ROOT)
-            environments.rows.cache_clear()
-            # two modules here and there have one name; and at its end a run would collect the garbage of all these
-            # tests, five times
-            inner = ["--import-mode=importlib", "-p", "no:unraisableexception"]
-            status = pytest.main([*self.arguments(*options), *inner])
-        environments.rows.cache_clear()
-        return Done(status, out.getvalue(), err.getvalue())
+            environments.described.cache_clear()
+            # importlib, because modules in tests and perf_tests share names; no:unraisableexception, because it runs
+            # the garbage collector five times at the end, over the objects of all these tests
+            extra = ["--import-mode=importlib", "-p", "no:unraisableexception"]
+            status = pytest.main([*self.arguments(*options), *extra])
+        environments.described.cache_clear()
+        return Outcome(status, out.getvalue(), err.getvalue())
 
 
-def test_the_workers_durations_are_what_pytest_benchmark_stores(suite, tmp_path):
+def test_pytest_benchmark_stores_the_workers_durations(suite, tmp_path):
     suite.add("steady")
     results = tmp_path / "benchmark.json"
     done = suite("--framework=steady", "--task=gru", "-k", "training", f"--benchmark-json={results}")
@@ -111,100 +111,109 @@ def test_each_run_is_written_and_shown(suite):
     assert "steady  gru train  [? 11.0 ?] ms  5,818 reviews/s  synthetic data" in done.stdout
 
 
-def test_the_oracle_infers_and_agrees(suite):
-    """The whole chain on true arithmetic: data, worker, clock, Run, golden numbers, tables."""
+def test_the_oracle_runs_inference_and_agrees(suite):
+    """All parts with real arithmetic: data, worker, clock, Run, golden numbers, tables."""
     suite.add_oracle()
     done = suite("--framework=numpy", "--task=gru", "-k", "inference")
     assert done.returncode == 0, done.stdout
     assert "1 passed" in done.stdout
     assert "synthetic" in done.stdout
     [run] = store.load_all(suite.folder / "runs")
-    assert len(run.counted) == 5
+    assert len(run.counted_seconds) == 5
     assert run.host_memory and run.versions["numpy"]
 
 
-def test_pytest_benchmarks_own_storage_and_comparison_work_beside_it(suite):
+def test_storage_and_comparison_of_pytest_benchmark_still_work(suite):
     suite.add("steady")
-    asked = [
+    options = [
         "--framework=steady",
         "--task=gru",
         "-k",
         "inference",
-        f"--benchmark-storage={suite.folder / 'kept'}",
+        f"--benchmark-storage={suite.folder / 'stored'}",
     ]
-    assert suite(*asked, "--benchmark-save=before").returncode == 0
+    assert suite(*options, "--benchmark-save=before").returncode == 0
     suite.add("steady", seconds=[2 * value for value in SECONDS])
-    done = suite(*asked, "--benchmark-compare")
+    done = suite(*options, "--benchmark-compare")
     assert "test_inference[gru-steady] (NOW)" in done.stdout
     assert "test_inference[gru-steady] (0001_before)" in done.stdout
     assert done.returncode == 0
 
 
-def test_a_test_that_is_slower_than_its_baseline_fails_as_that_test(suite):
+def test_a_test_that_is_slower_than_its_baseline_fails(suite):
     suite.add("steady")
-    asked = ["--framework=steady", "--task=gru", "-k", "inference", f"--baselines={suite.folder / 'kept'}"]
-    done = suite(*asked, "--launches=6", "--save-baseline")
+    options = [
+        "--framework=steady",
+        "--task=gru",
+        "-k",
+        "inference",
+        f"--baselines={suite.folder / 'stored'}",
+    ]
+    done = suite(*options, "--launches=6", "--save-baseline")
     assert "1 passed" in done.stdout
-    [saved] = baseline.promote([], suite.folder / "kept")
+    [saved] = baseline.promote([], suite.folder / "stored")
     assert f"{saved.parent.name}/candidates/{saved.name}" in done.stdout
     assert len(store.load_all(suite.folder / "runs")) == 6
 
-    done = suite(*asked, "--launches=6", "--against-baseline")
+    done = suite(*options, "--launches=6", "--against-baseline")
     assert "1 passed" in done.stdout
     assert "PASS  gru infer  step" in done.stdout
 
     suite.add("steady", seconds=[1.2 * value for value in SECONDS])
-    done = suite(*asked, "--launches=6", "--against-baseline")
+    done = suite(*options, "--launches=6", "--against-baseline")
     assert "1 failed" in done.stdout
     assert "steady gru infer against its baseline: step 20.0 % slower in 6 launches" in done.stdout
 
-    done = suite(*asked, "--against-baseline")
+    done = suite(*options, "--against-baseline")
     assert "1 skipped" in done.stdout
     assert "unknown against its baseline: all this session has 1 launches" in done.stdout
 
 
 @pytest.mark.parametrize(
-    ("deed", "message"),
+    ("action", "message"),
     [
         ("segfault", "crashed during 'train': killed by SIGSEGV"),
-        ("garbage", "answered garbage during 'train'"),
+        ("invalid_json", "sent an invalid answer during 'train'"),
     ],
 )
-def test_a_broken_worker_is_one_failing_test_and_the_suite_goes_on(suite, deed, message):
-    suite.add("broken", train=deed)
+def test_a_broken_worker_fails_one_test_and_the_suite_continues(suite, action, message):
+    suite.add("broken", train=action)
     suite.add("steady")
     done = suite("--framework=broken,steady", "--task=gru", "-k", "training")
     assert done.returncode == 1
     assert message in done.stdout
     assert "1 failed, 1 passed" in done.stdout
-    assert "worker.py" not in done.stdout  # the reader sees the message, not this house
+    assert "worker.py" not in done.stdout  # the user sees the message, without a traceback
 
 
-def test_a_hanging_worker_is_one_failing_test(suite):
+def test_a_hanging_worker_fails_one_test(suite):
     suite.add("hanging", infer="hang")
     done = suite("--framework=hanging", "--task=gru", "--worker-timeout=0.5", "-k", "inference")
-    assert "gave no sign of life for 0.5 s during 'infer' and was stopped" in done.stdout
+    assert "sent no message for 0.5 s during 'infer' and was stopped" in done.stdout
     assert "1 failed" in done.stdout
 
 
-def test_a_recipe_that_computes_something_else_fails_and_shows_no_speed(suite):
-    suite.add("wrong", numbers={**well("gru"), "repeats": False})
+def test_a_recipe_that_differs_from_the_golden_numbers_fails_and_shows_no_speed(suite):
+    suite.add("wrong", numbers={**correct_numbers("gru"), "repeats": False})
     done = suite("--framework=wrong", "--task=gru", "-k", "inference")
     assert "1 failed" in done.stdout
-    assert "wrong  gru infer  broken at rung 8, inference: two calls on one batch differ" in done.stdout
+    assert "wrong  gru infer  inference differs (rung 8): two calls on one batch differ" in done.stdout
     assert "reviews/s" not in done.stdout
 
 
-def test_a_framework_that_is_not_installed_is_skipped_with_the_line_to_type(suite):
+def test_a_framework_that_is_not_installed_is_skipped_with_the_command_that_installs_it(suite):
     suite._describe("absent", {}, imports=["no_such_framework"])
     done = suite("--framework=absent", "--task=gru")
     assert done.returncode == 0
-    assert "no_such_framework not installed: pip install -e '.[absent]' -c constraints.txt" in done.stdout
+    assert (
+        "no_such_framework is not installed. Run: pip install -e '.[absent]' -c constraints.txt"
+        in done.stdout
+    )
     assert "3 skipped" in done.stdout  # training, inference, and parity, which --benchmark-only leaves out
 
 
-def test_a_cell_that_a_row_cannot_fill_is_skipped_with_its_reason(suite):
-    script = {"seconds": SECONDS, "numbers": well("gru")}
+def test_a_cell_that_an_environment_lacks_is_skipped_with_the_reason(suite):
+    script = {"seconds": SECONDS, "numbers": correct_numbers("gru")}
     command = [sys.executable, str(SCRIPTED)]
     suite._describe("narrow", {"SCRIPT": json.dumps(script)}, command=command)
     with (suite.folder / "narrow.toml").open("a") as file:
@@ -214,25 +223,28 @@ def test_a_cell_that_a_row_cannot_fill_is_skipped_with_its_reason(suite):
     assert "It only infers" in done.stdout
 
 
-def test_an_environment_that_was_not_made_is_skipped_with_the_line_to_type(suite):
+def test_an_environment_that_is_not_built_is_skipped_with_the_command_that_builds_it(suite):
     suite.add("steady")
     done = suite("--framework=jax==0.0.1,steady", "--task=gru")
     assert "2 passed, 4 skipped" in done.stdout
-    assert "not made: stele env make 'jax==0.0.1'" in done.stdout
+    assert "not built. Build it with: stele env make 'jax==0.0.1'" in done.stdout
 
 
 def test_an_environment_that_is_broken_fails(suite):
-    """It was there, so that its absence is no excuse."""
+    """It was built before, so it must not be skipped."""
     suite._describe(
-        "spoilt", {}, imports=["json"], python=f"=={sys.version_info.major}.{sys.version_info.minor}.*"
+        "damaged", {}, imports=["json"], python=f"=={sys.version_info.major}.{sys.version_info.minor}.*"
     )
-    with (suite.folder / "spoilt.toml").open("a") as file:
+    with (suite.folder / "damaged.toml").open("a") as file:
         file.write('\n[requirements]\n"json" = "why not"\n')
-    lock = suite.folder / "spoilt.lock"
+    lock = suite.folder / "damaged.lock"
     lock.write_text("json==1.0\n")
     (suite.cache / "environments" / hashlib.sha256(lock.read_bytes()).hexdigest()[:16]).mkdir(parents=True)
-    done = suite("--framework=spoilt", "--task=gru", "-k", "training")
-    assert "'spoilt' is broken: its interpreter is gone: stele env make spoilt" in done.stdout
+    done = suite("--framework=damaged", "--task=gru", "-k", "training")
+    assert (
+        "'damaged' is broken: its interpreter no longer exists. Rebuild it with: stele env make damaged"
+        in done.stdout
+    )
     assert "1 failed" in done.stdout or "1 error" in done.stdout
 
 
@@ -244,15 +256,15 @@ def test_an_environment_that_is_broken_fails(suite):
         ("--precision=tf32", "Precision tf32 needs a GPU"),
     ],
 )
-def test_a_wrong_option_is_a_usage_error_that_says_what_to_do(suite, option, message):
+def test_a_wrong_option_is_a_usage_error_with_advice(suite, option, message):
     done = suite(option)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_no_process_is_left_behind_when_the_suite_is_stopped(suite, ending, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_no_process_is_left_behind_when_the_suite_is_stopped(suite, number, tmp_path):
     note = tmp_path / "pid"
     source = textwrap.dedent(f"""
         import os, time
@@ -264,16 +276,16 @@ def test_no_process_is_left_behind_when_the_suite_is_stopped(suite, ending, tmp_
         __main__.main()
     """)
     suite._describe("hanging", {}, command=[sys.executable, "-c", source])
-    asked = suite.arguments("--framework=hanging", "--task=resnet50", "-k", "inference")
+    arguments = suite.arguments("--framework=hanging", "--task=resnet50", "-k", "inference")
     with subprocess.Popen(
-        [sys.executable, "-m", "pytest", *asked],
+        [sys.executable, "-m", "pytest", *arguments],
         cwd=ROOT,
         env={**os.environ, **suite.variables()},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as running:
         wait_until(lambda: note.exists() and note.read_text(), seconds=30)
-        running.send_signal(ending)
+        running.send_signal(number)
         running.wait(30)
     wait_until(lambda: not alive(int(note.read_text())))
 

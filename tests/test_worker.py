@@ -16,30 +16,30 @@ def test_a_worker_answers_a_request(oracle):
 
 
 def test_progress_reaches_the_caller_before_the_result(scripted):
-    seen = []
-    assert scripted(train="progress").ask("train", progress=seen.append) == {}
-    assert [report["done"] for report in seen] == [0, 1, 2]
+    reports = []
+    assert scripted(train="progress").ask("train", progress=reports.append) == {}
+    assert [report["done"] for report in reports] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
-    ("deed", "message"),
+    ("action", "message"),
     [
         ("segfault", r"Worker 'scripted' crashed during 'train': killed by SIGSEGV"),
-        ("killed", r"killed by SIGKILL, as the kernel does when memory runs out"),
-        ("leave", r"crashed during 'train': it ended with status 3"),
-        ("garbage", r"answered garbage during 'train': b'Using TensorFlow backend"),
-        ("another", r"answered garbage during 'train'"),
-        ("complain", r"failed during 'train': ValueError: no such kernel"),
+        ("kill", r"killed by SIGKILL, perhaps by the kernel because memory ran out"),
+        ("exit_with_3", r"crashed during 'train': it exited with status 3"),
+        ("invalid_json", r"sent an invalid answer during 'train': b'Using TensorFlow backend"),
+        ("wrong_id", r"sent an invalid answer during 'train'"),
+        ("raise_error", r"failed during 'train': ValueError: no such kernel"),
     ],
 )
-def test_every_failure_has_a_sentence_of_its_own(scripted, deed, message):
+def test_every_failure_has_a_distinct_message(scripted, action, message):
     with pytest.raises(WorkerError, match=message):
-        scripted(train=deed).ask("train")
+        scripted(train=action).ask("train")
 
 
-def test_a_hang_is_stopped_when_patience_ends(scripted):
+def test_a_worker_that_hangs_is_stopped_after_the_timeout(scripted):
     worker = scripted(train="hang", timeout=0.5)
-    with pytest.raises(WorkerError, match=r"no sign of life for 0\.5 s during 'train' and was stopped"):
+    with pytest.raises(WorkerError, match=r"sent no message for 0\.5 s during 'train' and was stopped"):
         worker.ask("train")
     assert not alive(worker._process.pid)
 
@@ -49,14 +49,14 @@ def test_a_failure_shows_the_end_of_the_log(scripted):
         scripted(train="segfault").ask("train")
 
 
-def test_a_dead_worker_says_so_at_the_next_request(scripted):
-    worker = scripted(train="leave")
+def test_a_request_to_a_dead_worker_is_an_error(scripted):
+    worker = scripted(train="exit_with_3")
     for _ in range(2):
         with pytest.raises(WorkerError, match="crashed"):
             worker.ask("train")
 
 
-def test_children_of_a_worker_end_with_it(scripted):
+def test_the_child_processes_of_a_worker_end_with_it(scripted):
     worker = scripted(train="hang_with_child", timeout=0.5)
     with pytest.raises(WorkerError):
         worker.ask("train")
@@ -69,7 +69,7 @@ def test_a_worker_ends_when_its_input_ends(oracle):
     assert oracle._process.returncode == 0
 
 
-def test_an_interpreter_that_is_not_there_is_named(start):
+def test_a_missing_interpreter_is_named(start):
     missing = Environment(
         name="cntk", label="CNTK", framework="cntk", command=("/nowhere/python3.6", "-m", "x")
     )
@@ -81,17 +81,17 @@ NOISY = """
 import os
 from stele_worker import __main__, verbs
 
-def noisy(request, tell, do=verbs.do):
+def noisy(request, report, do=verbs.do):
     print("WARNING:" * 10**6)
     os.write(1, b"from C")
-    return do(request, tell)
+    return do(request, report)
 
 verbs.do = noisy
 __main__.main()
 """
 
 
-def test_prints_of_a_library_go_to_the_log_and_not_into_the_protocol(start, tmp_path):
+def test_the_output_of_a_library_goes_to_the_log(start, tmp_path):
     worker = start(Environment(name="noisy", label="", framework="", command=(sys.executable, "-c", NOISY)))
     assert worker.ask("hello")["protocol"] == protocol.VERSION
     worker.close()
@@ -100,15 +100,15 @@ def test_prints_of_a_library_go_to_the_log_and_not_into_the_protocol(start, tmp_
     assert log.count("from C") == 1
 
 
-def test_a_message_of_a_megabyte_and_an_error_leave_the_worker_alive(oracle):
+def test_a_worker_survives_a_large_message_and_an_error(oracle):
     with pytest.raises(WorkerError, match="unknown verb 'shout'"):
         oracle.ask("shout", text="x" * 2**20)
     assert oracle.ask("hello")["protocol"] == protocol.VERSION
 
 
-def test_an_interrupt_is_an_answer_and_not_the_end(start):
+def test_an_interrupt_is_reported_as_an_error_and_the_worker_survives(start):
     source = "import os, signal\nfrom stele_worker import __main__, verbs\n"
-    source += "verbs.VERBS['wait'] = lambda tell: os.kill(os.getpid(), signal.SIGINT)\n__main__.main()"
+    source += "verbs.VERBS['wait'] = lambda report: os.kill(os.getpid(), signal.SIGINT)\n__main__.main()"
     worker = start(
         Environment(name="patient", label="", framework="", command=(sys.executable, "-c", source))
     )

@@ -1,4 +1,4 @@
-"""Tiny wheels in a folder, for building environments without a network."""
+"""Write small wheels into a folder, to build environments without a network."""
 
 import base64
 import hashlib
@@ -6,12 +6,12 @@ import zipfile
 
 
 def wheel(folder, name, version, source="", requires=()):
-    """Write ``<name>-<version>-py3-none-any.whl``: one module with ``source``."""
+    """Write ``<name>-<version>-py3-none-any.whl`` with one module that contains ``source``."""
     info = f"{name}-{version}.dist-info"
-    needs = "".join(f"Requires-Dist: {requirement}\n" for requirement in requires)
+    requirements = "".join(f"Requires-Dist: {requirement}\n" for requirement in requires)
     texts = {
         f"{name}.py": source,
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needs}",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{requirements}",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
     record = "".join(f"{path},sha256={digest(text)},{len(text.encode())}\n" for path, text in texts.items())

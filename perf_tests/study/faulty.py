@@ -1,4 +1,4 @@
-"""A worker with a fault in it: ``faulty.py burn|hoard|forget|import|hang``, in the place of ``-m stele_worker``."""
+"""A worker with a planted fault: run ``faulty.py burn|hoard|forget|import|hang`` instead of ``-m stele_worker``."""
 
 import sys
 import time
@@ -6,12 +6,12 @@ import time
 import stele_worker.__main__ as worker
 from stele_worker import clock, measurement, verbs
 
-STEPS = clock.steps
-held = []
+STEPS = clock.time_steps
+memory = []
 
 
 def burn(step, batches, wait):
-    """Each step works on for a twentieth of what it took, and the clock sees it."""
+    """Make each timed step 5 % longer with extra work."""
 
     def longer(*batch):
         start = time.perf_counter()
@@ -26,33 +26,33 @@ def burn(step, batches, wait):
 
 
 def hoard(step, batches, wait):
-    """As much memory again as the process has."""
+    """Double the memory of the process."""
     from stele_worker import process
 
-    held.append(b"\1" * process.peak_memory())  # written to, so that it is there
+    memory.append(b"\1" * process.peak_memory())  # written to, so that it is resident
     return STEPS(step, batches, wait)
 
 
 def forget(framework, recipe, net, task, data, tell):
-    """Three points of accuracy are lost."""
-    found = EVALUATION(framework, recipe, net, task, data, tell)
-    return dict(found, accuracy=found["accuracy"] - 0.03)
+    """Lose three points of accuracy."""
+    result = EVALUATION(framework, recipe, net, task, data, tell)
+    return dict(result, accuracy=result["accuracy"] - 0.03)
 
 
 def refuse(tell, framework, settings):
     raise ImportError("libcudart.so.14: cannot open shared object file")
 
 
-def hang(*given, **named):
+def hang(*arguments, **options):
     time.sleep(3600)
 
 
-EVALUATION = measurement.evaluation
+EVALUATION = measurement.evaluate
 fault = sys.argv[1]
 if fault in ("burn", "hoard"):
-    clock.steps = {"burn": burn, "hoard": hoard}[fault]
+    clock.time_steps = {"burn": burn, "hoard": hoard}[fault]
 elif fault == "forget":
-    measurement.evaluation = forget
+    measurement.evaluate = forget
 elif fault == "import":
     verbs.VERBS["configure"] = refuse
 elif fault == "hang":

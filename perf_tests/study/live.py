@@ -1,4 +1,4 @@
-"""The gate itself, on a release with a planted fault: five faults, five words."""
+"""The gate itself, on releases with a planted fault: does each fault get the expected status?"""
 
 import json
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 FOLDER = Path(".stele/study")
 FAULTY = Path(__file__).with_name("faulty.py")
 COMMON = ["--task=gru", "--seed=1", "--scale=study", "--accuracy-scale=smoke"]
-# what is planted, the options, and the status that has to come out
+# the fault, the options, and the expected status
 FAULTS = {
     "burn": ("5 % of extra work inside each step", ["--phase=infer", "--metric=step"], "REGRESSED"),
     "hoard": ("twice the memory", ["--phase=infer", "--metric=host-memory"], "REGRESSED"),
@@ -27,26 +27,26 @@ command = {command}
 """
 
 
-def found(*, only_read: bool) -> dict[str, dict]:
-    """Of each fault the status, a message and how long it took; kept beside the pools."""
+def load_or_gate(*, only_read: bool) -> dict[str, dict]:
+    """Return the status, a message and the duration of each fault's gate. Results are stored beside the pools."""
     path = FOLDER / "live.json"
-    known = json.loads(path.read_text()) if path.exists() else {}
+    results = json.loads(path.read_text()) if path.exists() else {}
     for fault in FAULTS:
-        if fault not in known and not only_read:
-            known[fault] = gated(fault)
-            path.write_text(json.dumps(known, indent=1))
-            print(f"live {fault}: {known[fault]}", flush=True)
-    return known
+        if fault not in results and not only_read:
+            results[fault] = gate(fault)
+            path.write_text(json.dumps(results, indent=1))
+            print(f"live {fault}: {results[fault]}", flush=True)
+    return results
 
 
-def gated(fault: str) -> dict:
-    rows = FOLDER / "rows"
-    rows.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, str(FAULTY), fault]
-    (rows / "faulty.toml").write_text(TOML.format(command=json.dumps(command)))
+def gate(fault: str) -> dict:
+    environments = FOLDER / "environments"
+    environments.mkdir(parents=True, exist_ok=True)
+    worker = [sys.executable, str(FAULTY), fault]
+    (environments / "faulty.toml").write_text(TOML.format(command=json.dumps(worker)))
     report = FOLDER / f"{fault}.json"
     report.unlink(missing_ok=True)
-    asked = [
+    command = [
         sys.executable,
         "-m",
         "stele",
@@ -58,9 +58,9 @@ def gated(fault: str) -> dict:
         f"--json={report}",
     ]
     start = time.monotonic()
-    subprocess.run(asked, env={**os.environ, "STELE_ENVIRONMENTS": str(rows)}, check=False)
+    subprocess.run(command, env={**os.environ, "STELE_ENVIRONMENTS": str(environments)}, check=False)
     facts = json.loads(report.read_text())
-    worst = min(facts["verdicts"], key=lambda one: one["status"] != facts["status"])
+    worst = min(facts["verdicts"], key=lambda verdict: verdict["status"] != facts["status"])
     return {
         "status": facts["status"],
         "message": worst["message"].splitlines()[0],

@@ -1,4 +1,4 @@
-"""Pairs of launches of one release, recorded once: four cells, in the quiet and beside a busy foreign process."""
+"""Pairs of launches of one release, recorded once: four cells, on a quiet machine and next to a busy process."""
 
 import contextlib
 import subprocess
@@ -16,7 +16,7 @@ from stele.measuring.settings import Settings
 
 FOLDER = Path(".stele/study")
 CONDITIONS = ("quiet", "busy")
-# launches that take a second or two, so that a thousand of them are done in half an hour
+# these launches take a second or two, so that a thousand of them take half an hour
 CELLS = (("onnxruntime", "gru"), ("onnxruntime", "cnn"), ("openvino", "gru"), ("jax", "gru"))
 ARMS = ("old", "control")
 SCALE = "study"
@@ -33,48 +33,49 @@ class Pair(NamedTuple):
 Pool = dict[str, list[Pair]]  # by cell, in the order of time
 
 
-def recorded(condition: str, count: int, *, only_read: bool) -> Pool:
-    """Passes over the cells, until each has so many pairs. Goes on where an earlier study stopped."""
+def load_or_record(condition: str, count: int, *, only_read: bool) -> Pool:
+    """Return ``count`` pairs of each cell, measured pass by pass. Pairs of an earlier study are not repeated."""
     path = FOLDER / f"{condition}.jsonl"
-    cells = {f"{name} {task}": subject(name, task) for name, task in CELLS}
-    first = next(iter(cells.values()))
-    kept = record.resume(path) if path.exists() else record.new(path, trial.header(first))
-    trial.refuse_another(kept, first)
-    found: Pool = {cell: [] for cell in cells}
-    whole = kept.launches >= 2 * count * len(cells)
-    with neighbour(condition, needed=not only_read and not whole):
+    trials = {f"{name} {task}": make_trial(name, task) for name, task in CELLS}
+    first = next(iter(trials.values()))
+    log = record.resume(path) if path.exists() else record.create(path, trial.header(first))
+    trial.check_record(log, first)
+    pool: Pool = {cell: [] for cell in trials}
+    complete = log.launches >= 2 * count * len(trials)
+    with foreign_process(condition, needed=not only_read and not complete):
         for number in range(count):
-            for cell, one in cells.items():
-                if only_read and kept.get(cell, number) is None:
+            for cell, subject in trials.items():
+                if only_read and log.get(cell, number) is None:
                     continue
-                found[cell].append(pair(kept, cell, number, one))
+                pool[cell].append(measure_pair(log, cell, number, subject))
             if number % 10 == 9:
-                print(f"{condition}: {number + 1} of {count}, {kept.spent / 60:.1f} min", flush=True)
-    return found
+                print(f"{condition}: {number + 1} of {count}, {log.spent / 60:.1f} min", flush=True)
+    return pool
 
 
-def subject(name: str, task: str) -> Trial:
-    row = environments.load(name)
-    if row.lock is not None:
-        builds.make(row)
+def make_trial(name: str, task: str) -> Trial:
+    environment = environments.load(name)
+    if environment.lock is not None:
+        builds.make(environment)
     settings = Settings(device="cpu", threads=1, malloc="steady")
-    return Trial(row, row, (Cell(task, "infer"),), METRICS, settings, seed=0, budget=0.0, scale=SCALE)
+    cells = (Cell(task, "infer"),)
+    return Trial(environment, environment, cells, METRICS, settings, seed=0, budget=0.0, scale=SCALE)
 
 
-def pair(kept: record.Record, cell: str, number: int, one: Trial) -> Pair:
+def measure_pair(log: record.Record, cell: str, number: int, subject: Trial) -> Pair:
     def launch() -> record.Entry:
-        return trial.launched(one, one.cells[0], ARMS, one.settings, one.scale)
+        return trial.launch_arms(subject, subject.cells[0], ARMS, subject.settings, subject.scale)
 
-    entry = kept.once(cell, number, launch=launch)
-    for said in trial.failed(entry).values():
-        raise SystemExit(f"{cell}: {said}")
+    entry = log.get_or_launch(cell, number, launch=launch)
+    for message in trial.failure_messages(entry).values():
+        raise SystemExit(f"{cell}: {message}")
     first, second = [Run.from_dict(entry["runs"][arm]) for arm in ARMS]
     return Pair((first, second), entry["took"])
 
 
 @contextlib.contextmanager
-def neighbour(condition: str, *, needed: bool):
-    """A foreign process that is always busy, where the condition is that."""
+def foreign_process(condition: str, *, needed: bool):
+    """Run a process that is always busy, if the condition is "busy"."""
     if condition == "quiet" or not needed:
         yield
         return

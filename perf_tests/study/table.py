@@ -1,4 +1,4 @@
-"""The study as Markdown: rates with Wilson's intervals, what was planted and what came out."""
+"""The study as Markdown: rates with Wilson's intervals, and the verdicts on planted faults."""
 
 import numpy
 from live import FAULTS
@@ -11,11 +11,11 @@ from stele.report import page
 
 
 def markdown(pools: dict[str, Pool], rates: dict[Key, Rate], faults: dict[str, dict]) -> str:
-    parts = [under_what(pools), *(conditioned(condition, cells, rates) for condition, cells in pools.items())]
-    return "\n\n".join([*parts, whole(rates), planted(faults)])
+    tables = [condition_tables(condition, cells, rates) for condition, cells in pools.items()]
+    return "\n\n".join([conditions_line(pools), *tables, false_alarm_line(rates), fault_table(faults)])
 
 
-def under_what(pools: dict[str, Pool]) -> str:
+def conditions_line(pools: dict[str, Pool]) -> str:
     facts = machine.facts()
     counts = {len(pairs) for cells in pools.values() for pairs in cells.values()}
     took = sum(pair.took for cells in pools.values() for pairs in cells.values() for pair in pairs)
@@ -27,55 +27,62 @@ def under_what(pools: dict[str, Pool]) -> str:
     )
 
 
-def conditioned(condition: str, cells: Pool, rates: dict[Key, Rate]) -> str:
-    """A table for each condition: rates over all cells, by tool and slow-down."""
+def condition_tables(condition: str, cells: Pool, rates: dict[Key, Rate]) -> str:
+    """Return the tables of one condition: rates over all cells, by tool and slow-down; and the gate by cell."""
     tools = list(dict.fromkeys(key.tool for key in rates if key.condition == condition and key.cell != "all"))
     head = ["tool", "launches", *(f"+{slowdown:.0%}" if slowdown else "no change" for slowdown in SLOWDOWNS)]
     rows = []
     for tool in tools:
-        found = [pooled(rates, tool, condition, slowdown) for slowdown in SLOWDOWNS]
-        rows.append([tool, f"{found[0].launches:.0f}", *map(shown, found)])
-    return "\n\n".join([f"**{condition}**", page.table(head, rows), each(condition, cells, rates)])
+        pooled = [pooled_rate(rates, tool, condition, slowdown) for slowdown in SLOWDOWNS]
+        rows.append([tool, f"{pooled[0].launches:.0f}", *map(format_rate, pooled)])
+    return "\n\n".join([f"**{condition}**", page.table(head, rows), cell_table(condition, cells, rates)])
 
 
-def each(condition: str, cells: Pool, rates: dict[Key, Rate]) -> str:
-    """The gate cell by cell: by how much the two of a pair differ, how long a verdict takes, how often it is red."""
+def cell_table(condition: str, cells: Pool, rates: dict[Key, Rate]) -> str:
+    """Return for each cell how much the launches of a pair differ, the time for a verdict, and the gate's rates."""
     slowdowns = (f"REGRESSED at +{slowdown:.0%}" for slowdown in SLOWDOWNS)
     head = ["cell", "spread of pairs", "minutes a verdict", *slowdowns]
     rows = []
     for cell, pairs in cells.items():
-        found = [rates[Key(f"{GATE}: REGRESSED", condition, cell, slowdown)] for slowdown in SLOWDOWNS]
+        of_cell = [rates[Key(f"{GATE}: REGRESSED", condition, cell, slowdown)] for slowdown in SLOWDOWNS]
         launch = sum(pair.took for pair in pairs) / len(pairs) / 2
-        minutes = [rate.launches * launch / 60 for rate in found]
+        minutes = [rate.launches * launch / 60 for rate in of_cell]
         spread = float(numpy.std(differences(pairs)["step"], ddof=1))
-        rows.append([cell, f"{spread:.1%}", f"{min(minutes):.1f} to {max(minutes):.1f}", *map(shown, found)])
+        span = f"{min(minutes):.1f} to {max(minutes):.1f}"
+        rows.append([cell, f"{spread:.1%}", span, *map(format_rate, of_cell)])
     return page.table(head, rows)
 
 
-def pooled(rates: dict[Key, Rate], tool: str, condition: str, slowdown: float) -> Rate:
-    of = [rate for key, rate in rates.items() if key[:2] == (tool, condition) and key.slowdown == slowdown]
-    launches = sum(rate.launches for rate in of) / len(of)
-    return Rate(sum(rate.found for rate in of), sum(rate.of for rate in of), launches)
+def pooled_rate(rates: dict[Key, Rate], tool: str, condition: str, slowdown: float) -> Rate:
+    pooled = [
+        rate for key, rate in rates.items() if key[:2] == (tool, condition) and key.slowdown == slowdown
+    ]
+    launches = sum(rate.launches for rate in pooled) / len(pooled)
+    return Rate(sum(rate.positives for rate in pooled), sum(rate.total for rate in pooled), launches)
 
 
-def whole(rates: dict[Key, Rate]) -> str:
-    said = [f"{key.condition} {shown(rate)}" for key, rate in rates.items() if key.tool == f"{GATE}: whole"]
+def false_alarm_line(rates: dict[Key, Rate]) -> str:
+    alarms = [
+        f"{key.condition} {format_rate(rate)}"
+        for key, rate in rates.items()
+        if key.tool == f"{GATE}: all metrics"
+    ]
     return (
         "A whole gate, all cells and all metrics, from a release to itself raises a false alarm: "
-        + ", ".join(said)
+        + ", ".join(alarms)
         + "."
     )
 
 
-def shown(rate: Rate) -> str:
+def format_rate(rate: Rate) -> str:
     """``0.5 % [0.1 1.4]``, Wilson's interval."""
-    low, high = binomtest(rate.found, rate.of).proportion_ci(method="wilson")
-    return f"{100 * rate.found / rate.of:.1f} % [{100 * low:.1f} {100 * high:.1f}]"
+    low, high = binomtest(rate.positives, rate.total).proportion_ci(method="wilson")
+    return f"{100 * rate.positives / rate.total:.1f} % [{100 * low:.1f} {100 * high:.1f}]"
 
 
-def planted(faults: dict[str, dict]) -> str:
+def fault_table(faults: dict[str, dict]) -> str:
     head, rows = ["planted", "expected", "verdict", "in words", "seconds"], []
-    for fault, found in faults.items():
-        what, _, expected = FAULTS[fault]
-        rows.append([what, expected, found["status"], found["message"], str(found["seconds"])])
+    for fault, result in faults.items():
+        description, _, expected = FAULTS[fault]
+        rows.append([description, expected, result["status"], result["message"], str(result["seconds"])])
     return f"**Planted into PyTorch, live**\n\n{page.table(head, rows)}"

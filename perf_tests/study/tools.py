@@ -1,6 +1,6 @@
-"""The decision code of other tools, called as it is, on steps of launches: was NEW found to be slower?
+"""The decision code of other tools, unmodified, on steps of launches: does the tool report NEW as slower?
 
-Each function takes lists of launches, a launch being its steps in seconds, of OLD and of NEW.
+Each function takes launches of OLD and of NEW. A launch is a list of step times in seconds.
 """
 
 import json
@@ -28,24 +28,24 @@ HOOK = """
 import json
 
 def pytest_unconfigure(config):
-    found = [name for name, _ in config._benchmarksession.performance_regressions]
-    open("found.json", "w").write(json.dumps(found))
+    names = [name for name, _ in config._benchmarksession.performance_regressions]
+    open("regressions.json", "w").write(json.dumps(names))
 """
 
 
 def pytest_benchmark(pairs: list[tuple[list[float], list[float]]], threshold: str) -> list[bool]:
-    """``--benchmark-compare-fail`` on many pairs of launches at once, through the plugin with a replaying timer."""
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        (place / "test_steps.py").write_text(SUITE)
-        (place / "conftest.py").write_text(HOOK)
-        (place / "pytest.ini").write_text("[pytest]\n")
+    """Return what ``--benchmark-compare-fail`` reports of each pair, through the plugin with a replaying timer."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "test_steps.py").write_text(SUITE)
+        (folder / "conftest.py").write_text(HOOK)
+        (folder / "pytest.ini").write_text("[pytest]\n")
         for arm, option in (
             (0, ["--benchmark-save=old"]),
             (1, ["--benchmark-compare", f"--benchmark-compare-fail={threshold}"]),
         ):
-            (place / "steps.json").write_text(json.dumps([pair[arm] for pair in pairs]))
-            asked = [
+            (folder / "steps.json").write_text(json.dumps([pair[arm] for pair in pairs]))
+            command = [
                 sys.executable,
                 "-m",
                 "pytest",
@@ -55,20 +55,20 @@ def pytest_benchmark(pairs: list[tuple[list[float], list[float]]], threshold: st
                 "--benchmark-columns=min",
                 *option,
             ]
-            subprocess.run(asked, cwd=place, env=surroundings(), capture_output=True, check=False)
-        names = json.loads((place / "found.json").read_text())
+            subprocess.run(command, cwd=folder, env=variables(), capture_output=True, check=False)
+        names = json.loads((folder / "regressions.json").read_text())
     flagged = {int(name.rpartition("[")[2].partition("]")[0]) for name in names}
     return [number in flagged for number in range(len(pairs))]
 
 
-def surroundings() -> dict[str, str]:
+def variables() -> dict[str, str]:
     import os
 
     return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 def asv_continuous(old: list[list[float]], new: list[list[float]], *, factor: float) -> bool:
-    """What asv says of five samples of each round."""
+    """Return what asv reports for five samples of each round."""
     from asv._stats import is_different
     from asv_runner.statistics import compute_stats
 
@@ -78,7 +78,7 @@ def asv_continuous(old: list[list[float]], new: list[list[float]], *, factor: fl
 
 
 def pyperf(old: list[list[float]], new: list[list[float]]) -> bool:
-    """What ``pyperf compare_to`` says of three values of each process."""
+    """Return what ``pyperf compare_to`` reports for three values of each process."""
     from pyperf._utils import is_significant
 
     first, second = [[step for launch in arm for step in launch[:3]] for arm in (old, new)]
@@ -87,10 +87,11 @@ def pyperf(old: list[list[float]], new: list[list[float]]) -> bool:
 
 
 def otava(series: list[list[float]], change: int) -> list[bool]:
-    """Whether Otava finds a change point, upwards and within two of where NEW begins; in its own environment."""
-    told = trend.otava(series)
-    if told is None:
-        raise SystemExit("Otava cannot be had: is there a network?")
+    """Return whether Otava finds an increase within two launches of where NEW begins, in its own environment."""
+    answers = trend.otava(series)
+    if answers is None:
+        raise SystemExit("Otava could not be installed. Check the network connection.")
     return [
-        any(abs(index - change) <= 2 and after > before for index, before, after in points) for points in told
+        any(abs(index - change) <= 2 and after > before for index, before, after in points)
+        for points in answers
     ]

@@ -1,1 +1,1 @@
-"""The host side: starts workers, keeps what they measured, and judges it. Never imports a framework."""
+"""The host side of Stele: starts workers, stores their measurements, and judges them. Never imports a framework."""

@@ -1,4 +1,4 @@
-"""The ``stele`` command: a door. What can be typed stands in ``stele.commands``."""
+"""The entry point of the ``stele`` command. ``stele.commands`` defines the subcommands."""
 
 import argparse
 import signal
@@ -23,17 +23,17 @@ from stele.errors import SteleError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command. Returns what it returns; 2 on an error that the user can act on, 130 when interrupted."""
-    # an end from outside is an interruption, too: whatever was started ends with it
+    """Run a command and return its exit code; 2 after an error that the user can act on, 130 if interrupted."""
+    # SIGTERM must interrupt as well, so that all started processes end
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        chosen = parser().parse_args(arguments)
-        status: int = chosen.command(chosen)
-    except (SteleError, OSError) as error:  # a full disk is no verdict
+        parsed = parser().parse_args(arguments)
+        status: int = parsed.command(parsed)
+    except (SteleError, OSError) as error:  # a full disk must not give the exit code of a verdict
         print(f"stele: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("stele: interrupted; what was finished is kept.", file=sys.stderr)
+        print("stele: interrupted. Finished results are saved.", file=sys.stderr)
         return 130
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -41,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
+    """Return the parser of all subcommands."""
     about = "The same model in every deep-learning framework: tables, environments, golden numbers."
     top = argparse.ArgumentParser(prog="stele", description=about)
     commands = top.add_subparsers(required=True, metavar="COMMAND")

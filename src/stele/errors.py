@@ -1,5 +1,5 @@
-"""The one error that users see."""
+"""The base class of all errors that users see."""
 
 
 class SteleError(Exception):
-    """Something that the user can act on; the doors print it without a traceback."""
+    """An error that the user can act on. The command line and the plugin print it without a traceback."""

@@ -1,4 +1,4 @@
-"""Files that appear under their name only when they are whole."""
+"""Write files atomically."""
 
 import uuid
 from collections.abc import Callable
@@ -7,9 +7,9 @@ from typing import IO
 
 
 def write(path: Path, save: Callable[[IO[bytes]], object]) -> None:
-    """``save`` writes a temporary file beside ``path``, which then takes its place.
+    """Call ``save`` with a temporary file in the same folder, then rename it to ``path``.
 
-    Whoever reads meanwhile sees the old file; an interruption leaves it, and nothing else.
+    Until then, other processes read the old file. An interruption leaves only the old file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
@@ -22,5 +22,5 @@ def write(path: Path, save: Callable[[IO[bytes]], object]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """``write`` for text, in UTF-8."""
+    """Write text atomically, in UTF-8."""
     write(path, lambda file: file.write(text.encode()))

@@ -1,8 +1,8 @@
-"""The schema number of everything that programs read, and the conversion of files from before it existed.
+"""The schema number of all files that programs read, and the conversion of older files.
 
 Every JSON document that Stele writes has ``"schema": 1``; docs/schemas.md describes each of them. Before 2026-11-22
 some files had ``"format"``, some had no number, and several keys had other names. The functions here take the content
-of such a file and return it as it is written today. They change nothing in content that is already current.
+of such a file and return it in the current format. They do not change content that is already current.
 """
 
 from collections.abc import Mapping
@@ -16,16 +16,16 @@ TITLES = {"moves": "updates"}  # of a rung
 Content = dict[str, Any]
 
 
-def stamped(content: Mapping[str, Any]) -> Content:
-    """Return the content with its schema number in front."""
+def wrap(content: Mapping[str, Any]) -> Content:
+    """Return the content with the schema number as its first key."""
     return {"schema": SCHEMA, **content}
 
 
-def unwrapped(content: Any, *, formats: tuple[int, ...] = ()) -> Content:
-    """Return the content without its schema number.
+def unwrap(content: Any, *, formats: tuple[int, ...] = ()) -> Content:
+    """Return the content without the schema number.
 
-    ``formats`` are the values of ``"format"`` that older files had. Raises ValueError for another schema, another
-    format, or for something that is not a JSON object.
+    ``formats`` are the accepted values of ``"format"`` in older files. Raises ValueError for an unknown schema or
+    format, and for content that is not a JSON object.
     """
     if not isinstance(content, dict):
         raise ValueError("it is not a JSON object")
@@ -34,15 +34,14 @@ def unwrapped(content: Any, *, formats: tuple[int, ...] = ()) -> Content:
     if schema is None and (form in formats or (form is None and not formats)):
         return rest
     if schema != SCHEMA:
-        found = (
-            "a missing schema" if schema is form is None else f"schema {form if schema is None else schema}"
-        )
-        raise ValueError(f"{found} cannot be read; this version reads schema {SCHEMA}")
+        number = form if schema is None else schema
+        problem = "it has no schema number" if number is None else f"schema {number} is not supported"
+        raise ValueError(f"{problem}; this version reads schema {SCHEMA}")
     return rest
 
 
-def finding(values: Mapping[str, Any]) -> Content:
-    """Return a rung's finding with today's keys, statuses and title."""
+def convert_finding(values: Mapping[str, Any]) -> Content:
+    """Return the finding of a rung with the current keys, status and title."""
     renamed = {KEYS.get(key, key): value for key, value in values.items()}
     renamed["status"] = STATUSES.get(renamed["status"], renamed["status"])
     if "title" in renamed:
@@ -50,20 +49,22 @@ def finding(values: Mapping[str, Any]) -> Content:
     return renamed
 
 
-def ladder_file(content: Any) -> Content:
-    """Return what ``stele parity --json`` wrote."""
-    rest = unwrapped(content)
-    recipes = [{**one, "rungs": [finding(rung) for rung in one["rungs"]]} for one in rest["recipes"]]
+def convert_ladder_file(content: Any) -> Content:
+    """Return the content of a file that ``stele parity --json`` wrote."""
+    rest = unwrap(content)
+    recipes = [
+        {**recipe, "rungs": [convert_finding(rung) for rung in recipe["rungs"]]} for recipe in rest["recipes"]
+    ]
     return {**rest, "recipes": recipes}
 
 
-def golden_numbers(content: Any) -> Content:
-    """Return golden numbers; ``moves`` became ``updates``."""
-    return {TITLES.get(key, key): value for key, value in unwrapped(content).items()}
+def convert_golden_numbers(content: Any) -> Content:
+    """Return golden numbers; the key ``moves`` became ``updates``."""
+    return {TITLES.get(key, key): value for key, value in unwrap(content).items()}
 
 
-def gate_entry(entry: Content) -> Content:
-    """Return one line of a gate's record; the second arm of OLD was called ``again``."""
+def convert_gate_entry(entry: Content) -> Content:
+    """Return a line of a gate record; the control was called ``again``."""
     renamed = dict(entry)
     for field in ("runs", "failures"):
         if isinstance(renamed.get(field), dict):
@@ -71,5 +72,5 @@ def gate_entry(entry: Content) -> Content:
                 {"again": "control"}.get(arm, arm): value for arm, value in renamed[field].items()
             }
     if "findings" in renamed:
-        renamed["findings"] = [finding(one) for one in renamed["findings"]]
+        renamed["findings"] = [convert_finding(finding) for finding in renamed["findings"]]
     return renamed

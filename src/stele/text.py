@@ -1,6 +1,7 @@
-"""Single values as text for people: intervals, rates, sizes, and columns. Pure functions."""
+"""Format single values as text: intervals, rates, sizes, columns and unknown names. Pure functions."""
 
-from collections.abc import Callable, Sequence
+import difflib
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from stele.statistics import Estimate
@@ -9,35 +10,46 @@ MIB = 2**20
 
 
 def milliseconds(seconds: float) -> str:
+    """Return a duration, given in seconds, in milliseconds."""
     return figure(seconds * 1e3)
 
 
-def interval(step: Estimate, shown: Callable[[float], str] = milliseconds) -> str:
-    """[low middle high], seconds shown as milliseconds unless told otherwise."""
-    return "[" + " ".join("?" if value is None else shown(value) for value in step) + "]"
+def interval(estimate: Estimate, format_value: Callable[[float], str] = milliseconds) -> str:
+    """Return "[low middle high]"; the default ``format_value`` shows seconds as milliseconds."""
+    return "[" + " ".join("?" if value is None else format_value(value) for value in estimate) + "]"
 
 
 def figure(value: float) -> str:
-    """Three significant digits, never an exponent."""
+    """Return a number with three significant digits, never with an exponent."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-def releases(versions: dict[str, str | None]) -> str:
-    """What computes: the framework, and its backend after it."""
-    return ", ".join(f"{name} {number}" for name, number in versions.items() if number)
+def versions(numbers: dict[str, str | None]) -> str:
+    """Return "name version" of the framework and then of its backend."""
+    return ", ".join(f"{name} {number}" for name, number in numbers.items() if number)
 
 
 def or_none(value: Any) -> str:
+    """Return ``value`` as text, or "none"."""
     return "none" if value is None else str(value)
 
 
-def mebibytes(count: int | None) -> str:
-    return "" if count is None else f"{count / MIB:,.0f} MiB"
+def mebibytes(size: int | None) -> str:
+    """Return a size, given in bytes, in MiB; empty if it is unknown."""
+    return "" if size is None else f"{size / MIB:,.0f} MiB"
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of cells as lines, every column as wide as its widest cell."""
+def align(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows of cells as lines, each column as wide as its widest cell."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     ]
+
+
+def unknown_message(kind: str, value: str, names: Iterable[str]) -> str:
+    """Return the error message for a ``value`` that is not one of ``names``."""
+    names = list(names)
+    similar = difflib.get_close_matches(value, names, n=1)
+    hint = f"Did you mean {similar[0]!r}?" if similar else f"Known: {', '.join(names)}."
+    return f"Unknown {kind} {value!r}. {hint}"

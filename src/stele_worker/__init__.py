@@ -1,1 +1,1 @@
-"""The worker side: runs inside a framework's own interpreter. Python 3.6, numpy and one framework."""
+"""The worker side: runs in a framework's own interpreter. Needs Python 3.6, numpy and one framework."""

@@ -1,169 +1,201 @@
-"""What one recipe computes on a small fixed batch, for the host to hold against the golden numbers.
+"""Compute what one recipe computes on a small fixed batch; the host compares it with the golden numbers.
 
-Each phase answers with the Task's fingerprint, "task", and
+Every phase answers with "task", the Task's fingerprint, and
 
-infer    unequal     parameters that read back otherwise than they were loaded: {parameter: how, see ``unequal``}
-         layers      sketches of the layers' outputs: {layer: sketch}; None where the recipe cannot show them
-         logits      (batch, classes), or features
-         repeats     whether a second call gave the same, see ``alike``
-         tracked     whether a gradient could be taken through the logits; None where values cannot say
+infer    unequal     parameters that read back differently than they were loaded, see ``find_unequal``
+         layers      sketches of the layers' outputs: {layer: sketch}; None if the recipe cannot show them
+         logits      (batch, classes), or features; the sketch of a large output
+         repeats     whether a second call gave the same, see ``calls_agree``
+         tracked     whether a gradient could be taken through the logits; None if the framework cannot say
 train    unequal     as above
+         norms       the Euclidean norm of each initial parameter, if the network initialised itself
          loss        of the first step
          gradients   {parameter: sketch}
-         updates       how far every parameter has moved: {"1": {parameter: sketch}, "10": ...}, after so many steps
+         updates     the change of every parameter after 1 and 10 steps: {"1": {parameter: sketch}, "10": ...}
          losses      of each step
 repeat   losses      with dropout, from the framework's seed
-         digest      of all parameters after those steps
+         digest      a hash of all parameters after those steps
 
-Dropout is off in train, where no two frameworks draw the same masks, and on, to be ignored, in infer.
+Dropout is off in train, because no two frameworks draw the same masks. It is on in infer, where it must have no effect.
 """
 
 import hashlib
+from typing import Any, NamedTuple
 
 import numpy
 
-from stele_worker import frameworks, recipes, tasks
-from stele_worker.measurement import arranged
+from stele_worker.measurement import inputs_of
 from stele_worker.sketch import sketch
 
-BATCH = {"cnn": 16, "gru": 16, "resnet50": 2}
-STEPS = {"cnn": 20, "gru": 20, "resnet50": 1}
-SHOWN = (1, 10)  # steps after which the parameters are looked at
-REPEATED = 5  # steps of which the bits are compared
+UPDATE_STEPS = (1, 10)  # the numbers of steps after which the parameters are read
+LARGEST_OUTPUT = 4096  # numbers; of a larger output the sketch is sent
+REPEAT_STEPS = 5  # steps whose bits the phase repeat compares
 
 
-def check(framework, task, phase):
-    """Compute the numbers of ``phase``, "infer", "train" or "repeat", from the Task's seeded weights."""
-    module, recipe = tasks.load(task.name), recipes.load(task.name, frameworks.name(framework))
-    weights = tasks.weights(task)
-    x, y = module.example(BATCH[task.name], task.seed)
-    numbers = {"task": fingerprint(task, weights, x, y)}
-    x, y = framework.put(arranged(x, recipe.LAYOUT)), framework.put(y)
-    numbers.update(PHASES[phase](framework, recipe, task, weights, x, y))
+def check(framework, subject, phase, save=None, flip=False):
+    """Return the numbers of ``phase``, "infer", "train" or "repeat", from the subject's initial weights.
+
+    ``save`` is a path: the initial weights of a model are written there, as an .npz file, for another arm. With
+    ``flip`` the batch is computed in reverse order: the differences show what rounding does.
+    """
+    batch, weights = subject.parity_batch(), subject.weights()
+    numbers = {"task": fingerprint(subject.task, weights or {}, batch)}
+    arranged = [array[::-1] if flip else array for array in subject.arrange(batch)]
+    arrays = [framework.put(numpy.ascontiguousarray(array)) for array in arranged]
+    numbers.update(PHASES[phase](Context(framework, subject, weights, flip, save), arrays))
     return numbers
 
 
-def inference(framework, recipe, task, weights, x, y):
-    net = recipe.load(recipe.network(task), weights)
-    step = recipe.inference_step(net, task)
-    value = step(x)
-    logits, again = framework.fetch(value), framework.fetch(step(x))
+class Context(NamedTuple):
+    """What every phase needs."""
+
+    framework: Any
+    subject: Any
+    weights: Any  # None: the network has initialised itself
+    flip: bool
+    save: Any
+
+    def network(self, subject):
+        """Return a network with its initial weights, and these weights: {parameter: array}."""
+        recipe = subject.recipe
+        net = recipe.load(recipe.network(subject.task), self.weights)
+        return net, self.weights if self.weights is not None else self.read(net)
+
+    def read(self, net):
+        """Return the parameters of a network as in the Task: {parameter: array}."""
+        return self.to_neutral(self.subject.recipe.stored(net))
+
+    def to_neutral(self, values):
+        """Return a framework's values of parameters as NumPy arrays in the Task's layout."""
+        neutral, fetch = self.subject.recipe.neutral, self.framework.fetch
+        return {name: neutral(name, fetch(value)) for name, value in values.items()}
+
+    def fetch(self, value, batch):
+        """Return an output in the order of the batch as it was made."""
+        array = self.framework.fetch(value)
+        return array[::-1] if self.flip and array.ndim and len(array) == batch else array
+
+
+def infer(context, arrays):
+    subject, framework = context.subject, context.framework
+    inputs, batch = inputs_of(subject.task, arrays), len(arrays[0])
+    net, weights = context.network(subject)
+    if context.save is not None:
+        numpy.savez(context.save, **weights)
+    step = subject.recipe.inference_step(net, subject.task)
+    value = step(*inputs)
+    logits, second = context.fetch(value, batch), context.fetch(step(*inputs), batch)
     return {
-        "unequal": unequal(parameters(framework, recipe, net), held(recipe, net, weights)),
-        "layers": activations(framework, recipe, net, task, x),
-        "logits": logits,
-        "repeats": alike(logits, again),
+        "unequal": find_unequal(context.read(net), expected_parameters(subject.recipe, net, weights)),
+        "layers": sketch_layers(context, net, inputs, batch),
+        "logits": logits if logits.size <= LARGEST_OUTPUT else sketch(logits),
+        "repeats": calls_agree(logits, second),
         "tracked": framework.tracked(value) if hasattr(framework, "tracked") else None,
     }
 
 
-def held(recipe, net, weights):
-    """Of the Task's parameters those that a recipe should hold: all, or if it only infers, what inference needs."""
+def expected_parameters(recipe, net, weights):
+    """Return the parameters that a recipe must hold: all, or those that inference needs if it only infers."""
     if hasattr(recipe, "training_step"):
         return weights
     return {name: array for name, array in weights.items() if name in recipe.stored(net)}
 
 
-def activations(framework, recipe, net, task, x):
+def sketch_layers(context, net, inputs, batch):
+    recipe = context.subject.recipe
     if not hasattr(recipe, "activations"):
         return None
-    outputs = recipe.activations(net, task)(x)
-    return {name: sketch(framework.fetch(output)) for name, output in outputs.items()}
+    outputs = recipe.activations(net, context.subject.task)(*inputs)
+    return {name: sketch(context.fetch(output, batch)) for name, output in outputs.items()}
 
 
-def training(framework, recipe, task, weights, x, y):
-    task = tasks.without_dropout(task)
-    net = recipe.load(recipe.network(task), weights)
-    differing = unequal(parameters(framework, recipe, net), weights)
-    loss, gradients = recipe.gradients(net, task)(x, y)
+def train(context, arrays):
+    subject, fetch = context.subject.without_dropout(), context.framework.fetch
+    net, weights = context.network(subject)
+    unequal = find_unequal(context.read(net), weights)
+    loss, gradients = subject.recipe.gradients(net, subject.task)(*arrays)
     numbers = {
-        "unequal": differing,
-        "loss": float(framework.fetch(loss)),
-        "gradients": {name: sketch(g) for name, g in neutral(framework, recipe, gradients).items()},
+        "unequal": unequal,
+        "loss": float(fetch(loss)),
+        "gradients": {name: sketch(value) for name, value in context.to_neutral(gradients).items()},
     }
-    net = recipe.load(recipe.network(task), weights)
-    step = recipe.training_step(net, task)
+    if context.weights is None:  # the host cannot compute them
+        numbers["norms"] = {name: float(numpy.linalg.norm(weights[name])) for name in gradients}
+    net, weights = context.network(subject)
+    step = subject.recipe.training_step(net, subject.task)
     updates, losses = {}, []
-    for count in range(1, STEPS[task.name] + 1):
-        losses.append(stepped(framework, step, x, y))
-        if count in SHOWN:
-            updates[str(count)] = updates_since(parameters(framework, recipe, net), weights, gradients)
+    for count in range(1, subject.parity_steps + 1):
+        losses.append(run_step(context.framework, step, arrays))
+        if count in UPDATE_STEPS:
+            updates[str(count)] = updates_since(context.read(net), weights, gradients)
     return dict(numbers, updates=updates, losses=losses)
 
 
-def repeat(framework, recipe, task, weights, x, y):
-    net = recipe.load(recipe.network(task), weights)
-    step = recipe.training_step(net, task)
-    losses = [stepped(framework, step, x, y) for _ in range(REPEATED)]
-    return {"losses": losses, "digest": digest(parameters(framework, recipe, net))}
+def repeat(context, arrays):
+    subject = context.subject
+    net, _ = context.network(subject)
+    step = subject.recipe.training_step(net, subject.task)
+    losses = [run_step(context.framework, step, arrays) for _ in range(REPEAT_STEPS)]
+    return {"losses": losses, "digest": digest(context.read(net))}
 
 
-def alike(first, second):
-    """Whether two calls differ by at most a thousandth of the largest number: threads may sum in another order."""
+def calls_agree(first, second):
+    """Return whether two outputs differ by at most 1/1000 of the largest number: threads may change the sum order."""
     return bool(abs(first - second).max() <= 1e-3 * abs(first).max())
 
 
-def stepped(framework, step, x, y):
-    """The loss of a step that has ended: MXNet still writes statistics when the loss can be read."""
-    loss = step(x, y)
+def run_step(framework, step, arrays):
+    """Return the loss of a step after the step has finished: MXNet gives the loss before it writes statistics."""
+    loss = step(*arrays)
     framework.wait(loss)
     return float(framework.fetch(loss))
 
 
-def parameters(framework, recipe, net):
-    """What a network holds: {parameter: array}, as in the Task."""
-    return neutral(framework, recipe, recipe.stored(net))
+PHASES = {"infer": infer, "train": train, "repeat": repeat}
 
 
-def neutral(framework, recipe, values):
-    """Values of parameters as the framework has them, as numpy arrays in the Task's layout."""
-    return {name: recipe.neutral(name, framework.fetch(value)) for name, value in values.items()}
+def find_unequal(stored, weights):
+    """Return the parameters that do not read back bit for bit as loaded.
 
-
-PHASES = {"infer": inference, "train": training, "repeat": repeat}
-
-
-def unequal(stored, weights):
-    """{parameter: {"differ": how many of its numbers, "of": all, "order": whether they are the same in another order,
-    "deviation": their standard deviation, "expected": the Task's}} for each that was not read back bit for bit.
-
-    A parameter that is missing or of another shape differs in all of its numbers.
+    {parameter: {"differ": count of numbers that differ, "of": count of all, "order": whether the same numbers
+    came back in a different order, "deviation": their standard deviation, "expected": the Task's}}. All numbers
+    of a parameter count as different if it is missing or has a different shape.
     """
-    found = {}
+    unequal = {}
     for name, array in weights.items():
-        theirs = numpy.asarray(stored.get(name, ()), numpy.float32)
-        if numpy.array_equal(theirs, array):
+        value = numpy.asarray(stored.get(name, ()), numpy.float32)
+        if numpy.array_equal(value, array):
             continue
-        same_shape = theirs.shape == array.shape
-        found[name] = {
-            "differ": int((theirs != array).sum()) if same_shape else array.size,
+        same_shape = value.shape == array.shape
+        unequal[name] = {
+            "differ": int((value != array).sum()) if same_shape else array.size,
             "of": array.size,
-            "order": numpy.array_equal(numpy.sort(theirs, axis=None), numpy.sort(array, axis=None)),
-            "deviation": float(theirs.std()) if theirs.size else None,
+            "order": numpy.array_equal(numpy.sort(value, axis=None), numpy.sort(array, axis=None)),
+            "deviation": float(value.std()) if value.size else None,
             "expected": float(array.std()),
         }
-    return found
+    return unequal
 
 
 def updates_since(stored, weights, gradients):
-    """How far each parameter that has a gradient is from where it started: {parameter: sketch}."""
+    """Return the change since ``weights`` of each parameter that has a gradient: {parameter: sketch}."""
     return {name: sketch(numpy.asarray(stored[name], numpy.float64) - weights[name]) for name in gradients}
 
 
 def digest(arrays):
-    """A hash of the bits of named arrays."""
-    found = hashlib.sha256()
+    """Return a hash of the bits of named arrays."""
+    sha = hashlib.sha256()
     for name, array in sorted(arrays.items()):
-        found.update(name.encode() + numpy.ascontiguousarray(array, numpy.float32).tobytes())
-    return found.hexdigest()
+        sha.update(name.encode() + numpy.ascontiguousarray(array, numpy.float32).tobytes())
+    return sha.hexdigest()
 
 
-def fingerprint(task, weights, x, y):
-    """A short hash of all that the golden numbers follow from: constants, initial weights and batch."""
-    # of a scale or a precision: no part of the mathematics
-    sizes = {"train", "test", "epochs", "batch", "dtype"}
+def fingerprint(task, weights, batch):
+    """Return a short hash of the inputs of the golden numbers: constants, initial weights and batch."""
+    # these fields depend on the scale or the precision and do not change the mathematics
+    sizes = {"train", "test", "epochs", "batch", "dtype", "model"}
     constants = [item for item in task._asdict().items() if item[0] not in sizes]
-    digest = hashlib.sha256(repr(constants).encode())
-    for array in list(weights.values()) + [x, y]:
-        digest.update(array.tobytes())
-    return digest.hexdigest()[:16]
+    sha = hashlib.sha256(repr(constants).encode())
+    for array in list(weights.values()) + list(batch):
+        sha.update(array.tobytes())
+    return sha.hexdigest()[:16]

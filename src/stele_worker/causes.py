@@ -1,7 +1,7 @@
-"""What is known to make a recipe compute something else, each as a change to the oracle's recipe.
+"""Known causes of a difference, each as a change to the oracle's recipe.
 
-A recipe that breaks is held against the oracle with each of these in it: what computes the same is the cause.
-The tests plant them one by one and see each of them caught.
+When a recipe differs from the oracle, the oracle computes again with each cause injected. A cause that reproduces
+the recipe's numbers is the likely one. The tests inject every cause and check that it is found.
 """
 
 from contextlib import contextmanager
@@ -13,19 +13,19 @@ from stele_worker import oracle, recipes
 
 
 class Cause(NamedTuple):
-    """``plant(recipe) -> {name: value}``: what of the module of an oracle's recipe becomes something else."""
+    """``patch(recipe) -> {name: value}``: replacements for names in the module of an oracle's recipe."""
 
     tasks: Tuple[str, ...]
-    phase: str  # the first in which it shows
+    phase: str  # the first phase in which the cause shows
     message: str
-    plant: Callable
+    patch: Callable
 
 
 @contextmanager
-def planted(task, name):
-    """The oracle's recipe of ``task``, a name, with the cause ``name`` in it."""
+def inject(task, name):
+    """Inject the cause ``name`` into the oracle's recipe of the task named ``task``, until the context ends."""
     recipe = recipes.load(task, "numpy")
-    changes = CAUSES[name].plant(recipe)
+    changes = CAUSES[name].patch(recipe)
     before = {attribute: getattr(recipe, attribute) for attribute in changes}
     vars(recipe).update(changes)
     try:
@@ -37,8 +37,8 @@ def planted(task, name):
 # optimisers
 
 
-def descent(rule):
-    """SGD made of ``rule(velocity, gradient, momentum) -> (velocity, direction)``."""
+def make_sgd(rule):
+    """Return a patch: SGD with ``rule(velocity, gradient, momentum) -> (velocity, direction)``."""
 
     def sgd(net, *, learning_rate, momentum):
         velocity = {}
@@ -67,50 +67,50 @@ def no_momentum(v, g, m):
     return v, g
 
 
-def uncorrected_epsilon(recipe):
-    """Epsilon meets the root of the second moment before that moment is corrected."""
+def epsilon_before_correction(recipe):
+    """Add epsilon to the root of the second moment before that moment is corrected."""
 
     def adam(net, *, learning_rate, beta1, beta2, epsilon):
         steps = [0]
 
         def update(gradients):
             steps[0] += 1
-            updates(gradients, epsilon / (1 - beta2 ** steps[0]) ** 0.5)
+            update_with_epsilon(gradients, epsilon / (1 - beta2 ** steps[0]) ** 0.5)
 
-        updates = adjustable(net, learning_rate, beta1, beta2)
+        update_with_epsilon = make_adam(net, learning_rate, beta1, beta2)
         return update
 
     return {"adam": adam}
 
 
-def adjustable(net, learning_rate, beta1, beta2):
-    """Adam as the Task has it: update(gradients, epsilon)."""
-    first, second, steps = {}, {}, [0]
+def make_adam(net, learning_rate, beta1, beta2):
+    """Return update(gradients, epsilon): the Task's Adam, with a different epsilon at each step."""
+    means, squares, steps = {}, {}, [0]
 
     def update(gradients, epsilon):
         steps[0] += 1
         for name, g in gradients.items():
-            first[name] = beta1 * first.get(name, 0.0) + (1 - beta1) * g
-            second[name] = beta2 * second.get(name, 0.0) + (1 - beta2) * g * g
-            mean, square = first[name] / (1 - beta1 ** steps[0]), second[name] / (1 - beta2 ** steps[0])
+            means[name] = beta1 * means.get(name, 0.0) + (1 - beta1) * g
+            squares[name] = beta2 * squares.get(name, 0.0) + (1 - beta2) * g * g
+            mean, square = means[name] / (1 - beta1 ** steps[0]), squares[name] / (1 - beta2 ** steps[0])
             net[name] = net[name] - learning_rate * mean / (numpy.sqrt(square) + epsilon)
 
     return update
 
 
-def other_epsilon(recipe):
+def larger_epsilon(recipe):
     return {"adam": lambda net, **constants: oracle.adam(net, **dict(constants, epsilon=1e-7))}
 
 
 def uncorrected_moments(recipe):
     def adam(net, *, learning_rate, beta1, beta2, epsilon):
-        first, second = {}, {}
+        means, squares = {}, {}
 
         def update(gradients):
             for name, g in gradients.items():
-                first[name] = beta1 * first.get(name, 0.0) + (1 - beta1) * g
-                second[name] = beta2 * second.get(name, 0.0) + (1 - beta2) * g * g
-                net[name] = net[name] - learning_rate * first[name] / (numpy.sqrt(second[name]) + epsilon)
+                means[name] = beta1 * means.get(name, 0.0) + (1 - beta1) * g
+                squares[name] = beta2 * squares.get(name, 0.0) + (1 - beta2) * g * g
+                net[name] = net[name] - learning_rate * means[name] / (numpy.sqrt(squares[name]) + epsilon)
 
         return update
 
@@ -121,122 +121,122 @@ def uncorrected_moments(recipe):
 
 
 def double_softmax(recipe):
-    def twice(logits, labels):
+    def cross_entropy(logits, labels):
         powers = numpy.exp(logits - logits.max(1, keepdims=True))
-        first = powers / powers.sum(1, keepdims=True)
-        loss, second = oracle.softmax_cross_entropy(first, labels)
+        probabilities = powers / powers.sum(1, keepdims=True)
+        loss, second_backward = oracle.softmax_cross_entropy(probabilities, labels)
 
         def backward(g=1.0):
-            g = second(g)
-            return first * (g - (g * first).sum(1, keepdims=True))
+            g = second_backward(g)
+            return probabilities * (g - (g * probabilities).sum(1, keepdims=True))
 
         return loss, backward
 
-    return {"softmax_cross_entropy": twice}
+    return {"softmax_cross_entropy": cross_entropy}
 
 
-def summed(recipe):
-    def total(logits, labels):
+def summed_loss(recipe):
+    def cross_entropy(logits, labels):
         loss, backward = oracle.softmax_cross_entropy(logits, labels)
         return loss * len(labels), lambda g=1.0: backward(g * len(labels))
 
-    return {"softmax_cross_entropy": total}
+    return {"softmax_cross_entropy": cross_entropy}
 
 
 # images
 
 
-def loaded(change):
-    """Weights that are changed as they are loaded, ``change(name, array) -> array``, and back as they are read."""
+def change_weights(change):
+    """Return a patch: load() applies ``change(name, array) -> array``; stored() returns the unchanged weights."""
 
-    def plant(recipe):
-        load, held = recipe.load, {}
+    def patch(recipe):
+        load, unchanged = recipe.load, {}
 
-        def changed(net, weights):
-            held.update(weights)
+        def load_changed(net, weights):
+            unchanged.update(weights)
             return load(net, {name: change(name, array) for name, array in weights.items()})
 
-        return {"load": changed, "stored": lambda net: held}
+        return {"load": load_changed, "stored": lambda net: unchanged}
 
-    return plant
+    return patch
 
 
 def rows_first(name, array):
-    """A dense layer fed row, column, channel with weights for channel, row, column."""
+    """Change dense1 as if it read row, column, channel with weights for channel, row, column."""
     if name != "dense1.weight":
         return array
     return array.reshape(512, 8, 8, 100).transpose(0, 3, 1, 2).reshape(512, 6400)
 
 
-def transposed(name, array):
-    """Kernels whose rows and columns change places, as a layout (width, height) would have it."""
+def transpose_kernels(name, array):
+    """Swap the rows and columns of kernels, as a layout (width, height) does."""
     return array.transpose(0, 1, 3, 2) if array.ndim == 4 else array
 
 
-def turned(name, array):
-    """Kernels turned by half a turn: a convolution where frameworks compute a cross-correlation."""
+def rotate_kernels(name, array):
+    """Rotate kernels by 180 degrees: a true convolution, where frameworks compute a cross-correlation."""
     return array[:, :, ::-1, ::-1] if array.ndim == 4 else array
 
 
-def padding_at_the_end(recipe):
-    """TensorFlow's SAME: where the padding of a strided window is odd, the end has more of it. Forward alone."""
+def same_padding(recipe):
+    """TensorFlow's SAME: if the padding of a strided window is odd, the end gets one more. Forward only."""
 
-    def later(operation):
-        def moved(x, *arrays, **options):
+    def shift(operation):
+        def shifted_operation(x, *arrays, **options):
             stride, size = options.get("stride", 1), arrays[0].shape[2] if arrays else options["size"]
             if stride == 1 or size == 1:
                 return operation(x, *arrays, **options)
-            value, _ = operation(oracle.padded(x, 1), *arrays, **options)  # each window starts a pixel later
+            value, _ = operation(oracle.pad(x, 1), *arrays, **options)  # each window starts one pixel later
             height, width = [1 - (-length // stride) for length in x.shape[1:3]]
             return value[:, 1:height, 1:width], None
 
-        return moved
+        return shifted_operation
 
-    return {"convolution": later(oracle.convolution), "max_pool": later(oracle.max_pool)}
+    return {"convolution": shift(oracle.convolution), "max_pool": shift(oracle.max_pool)}
 
 
-def first_stride(recipe):
-    """ResNet-50 v1, where the Task is v1.5: the stride in the first convolution of a block."""
+def stride_in_first_convolution(recipe):
+    """ResNet-50 v1, where the Task is v1.5: the first convolution of a block has the stride."""
     unit, bottleneck = recipe.unit, recipe.bottleneck
-    outer = [1]
+    block_stride = [1]
 
-    def block(net, task, name, x, *, stride, **rest):
-        outer[0] = stride
+    def bottleneck_v1(net, task, name, x, *, stride, **rest):
+        block_stride[0] = stride
         return bottleneck(net, task, name, x, stride=stride, **rest)
 
-    def moved(net, task, conv, norm, x, *, stride, **rest):
+    def unit_v1(net, task, conv, norm, x, *, stride, **rest):
         if conv.startswith("layer") and conv.endswith((".conv1", ".conv2")):
-            stride = outer[0] if conv.endswith(".conv1") else 1
+            stride = block_stride[0] if conv.endswith(".conv1") else 1
         return unit(net, task, conv, norm, x, stride=stride, **rest)
 
-    return {"unit": moved, "bottleneck": block}
+    return {"unit": unit_v1, "bottleneck": bottleneck_v1}
 
 
-def other_normalisation(epsilon):
-    def plant(recipe):
+def normalisation_epsilon(epsilon):
+    def patch(recipe):
         return {
-            "normalise": lambda *given: oracle.normalise(*given[:-1] + (epsilon,)),
-            "batch_norm": lambda *given: oracle.batch_norm(*given[:-1] + (epsilon,)),
+            "normalise": lambda *arguments: oracle.normalise(*arguments[:-1] + (epsilon,)),
+            "batch_norm": lambda *arguments: oracle.batch_norm(*arguments[:-1] + (epsilon,)),
         }
 
-    return plant
+    return patch
 
 
 def batch_statistics(recipe):
-    """Inference as in training: the batch's own statistics normalise."""
+    """Normalise by the batch's statistics in inference, as in training."""
     features = recipe.features
 
-    def learning(net, task, x, *, training, **rest):
+    def training_features(net, task, x, *, training, **rest):
         return features(dict(net), task, x, training=True, **rest)
 
-    return {"features": learning}
+    return {"features": training_features}
 
 
 # recurrences
 
 
-def another_cell(form):
-    """A GRU of ``form(h, r, z, a_n, c_n, weight_n, bias_n) -> h``, forward alone."""
+def make_cell(form):
+    """Return a patch: a GRU of ``form(h, r, z, a_n, c_n, weight_n, bias_n) -> h``. Forward only."""
 
     def cell(a, h, weight, bias):
         (a_r, a_z, a_n), c = numpy.split(a, 3, axis=1), h.dot(weight.T) + bias
@@ -260,102 +260,138 @@ def reset_before(h, r, z, a_n, c_n, weight, bias):
     return (1 - z) * n + z * h
 
 
-def inverted(h, r, z, a_n, c_n, weight, bias):
+def inverted_update_gate(h, r, z, a_n, c_n, weight, bias):
     n, z = numpy.tanh(a_n + sigmoid(r) * c_n), sigmoid(z)
     return (1 - z) * h + z * n
 
 
-def hard(h, r, z, a_n, c_n, weight, bias):
+def hard_gates(h, r, z, a_n, c_n, weight, bias):
     n, z = numpy.tanh(a_n + hard_sigmoid(r) * c_n), hard_sigmoid(z)
     return (1 - z) * n + z * h
 
 
-def reordered(order):
-    """Gates stacked as ``order`` where the recurrence takes them as r, z, n."""
+def stack_gates(order):
+    """Return a patch: gates are stacked as ``order``, but the recurrence reads them as r, z, n."""
 
     def change(name, array):
         if not name.startswith("gru."):
             return array
         return numpy.concatenate([numpy.split(array, 3)["rzn".index(gate)] for gate in order])
 
-    return loaded(change)
+    return change_weights(change)
 
 
 def no_hidden_bias(name, array):
     return numpy.zeros_like(array) if name == "gru.hidden_bias" else array
 
 
-SGD = ("cnn", "resnet50")
-EVERY = ("cnn", "gru", "resnet50")
+SGD_TASKS = ("cnn", "resnet50")
+ALL_TASKS = ("cnn", "gru", "resnet50")
 
 CAUSES = {
     "layout": Cause(
         ("cnn",),
         "infer",
-        "layout: dense1 reads row, column, channel, not channel, row, column",
-        loaded(rows_first),
+        "layout: dense1 reads its inputs as row, column, channel; expected channel, row, column",
+        change_weights(rows_first),
     ),
     "transposed kernels": Cause(
-        SGD, "infer", "layout: rows and columns of the convolutions' kernels are swapped", loaded(transposed)
+        SGD_TASKS,
+        "infer",
+        "layout: the rows and columns of the convolution kernels are swapped",
+        change_weights(transpose_kernels),
     ),
     "turned kernels": Cause(
-        SGD,
+        SGD_TASKS,
         "infer",
-        "layout: the kernels are turned by half a turn, for a convolution proper",
-        loaded(turned),
+        "layout: the convolution kernels are rotated by 180 degrees (true convolution, not cross-correlation)",
+        change_weights(rotate_kernels),
     ),
     "padding": Cause(
         ("resnet50",),
         "infer",
-        "padding: SAME, with more of it at the end of strided windows",
-        padding_at_the_end,
+        "padding: SAME, which pads strided windows more at the end",
+        same_padding,
     ),
     "stride": Cause(
-        ("resnet50",), "infer", "stride: in the first convolution of a block, ResNet-50 v1", first_stride
+        ("resnet50",),
+        "infer",
+        "stride: in the first convolution of each block (ResNet-50 v1), not in the second (v1.5)",
+        stride_in_first_convolution,
     ),
     "epsilon of batch normalisation": Cause(
-        ("resnet50",), "infer", "epsilon: 1e-3 in batch normalisation", other_normalisation(1e-3)
+        ("resnet50",),
+        "infer",
+        "epsilon: 1e-3 in batch normalisation, not 1e-5",
+        normalisation_epsilon(1e-3),
     ),
     "batch statistics": Cause(
         ("resnet50",),
         "infer",
-        "inference mode: batch normalisation by the batch's own statistics",
+        "inference mode: batch normalisation uses the batch's statistics, not the running statistics",
         batch_statistics,
     ),
     "gate order z, r, n": Cause(
-        ("gru",), "infer", "gate order: weights stacked as z, r, n, read as r, z, n", reordered("zrn")
+        ("gru",),
+        "infer",
+        "gate order: weights are stacked as z, r, n but read as r, z, n",
+        stack_gates("zrn"),
     ),
     "gate order r, n, z": Cause(
-        ("gru",), "infer", "gate order: weights stacked as r, n, z, read as r, z, n", reordered("rnz")
+        ("gru",),
+        "infer",
+        "gate order: weights are stacked as r, n, z but read as r, z, n",
+        stack_gates("rnz"),
     ),
     "gate order n, z, r": Cause(
-        ("gru",), "infer", "gate order: weights stacked as n, z, r, read as r, z, n", reordered("nzr")
+        ("gru",),
+        "infer",
+        "gate order: weights are stacked as n, z, r but read as r, z, n",
+        stack_gates("nzr"),
     ),
     "inverted update gate": Cause(
-        ("gru",), "infer", "GRU form: z weighs the new state, 1 - z the old one", another_cell(inverted)
+        ("gru",),
+        "infer",
+        "GRU form: z multiplies the new state and 1 - z the old state, not the reverse",
+        make_cell(inverted_update_gate),
     ),
     "reset before": Cause(
         ("gru",),
         "infer",
-        "GRU form: the reset gate before the product, not after",
-        another_cell(reset_before),
+        "GRU form: the reset gate is applied before the matrix product, not after",
+        make_cell(reset_before),
     ),
-    "hard sigmoid": Cause(("gru",), "infer", "GRU form: hard sigmoid in the gates", another_cell(hard)),
-    "one bias": Cause(("gru",), "infer", "GRU form: one bias in place of two", loaded(no_hidden_bias)),
+    "hard sigmoid": Cause(
+        ("gru",), "infer", "GRU form: hard sigmoid in the gates, not sigmoid", make_cell(hard_gates)
+    ),
+    "one bias": Cause(("gru",), "infer", "GRU form: one bias, not two", change_weights(no_hidden_bias)),
     "double softmax": Cause(
-        EVERY, "train", "double softmax: the loss takes probabilities for logits", double_softmax
+        ALL_TASKS,
+        "train",
+        "double softmax: the loss receives probabilities but expects logits",
+        double_softmax,
     ),
-    "summed loss": Cause(EVERY, "train", "loss: the sum over the batch, not the mean", summed),
-    "nesterov": Cause(SGD, "train", "momentum form: Nesterov's", descent(nesterov)),
+    "summed loss": Cause(ALL_TASKS, "train", "loss: summed over the batch, not averaged", summed_loss),
+    "nesterov": Cause(
+        SGD_TASKS, "train", "momentum form: Nesterov momentum, not plain momentum", make_sgd(nesterov)
+    ),
     "unit gain": Cause(
-        SGD, "train", "momentum form: the gradient enters times 1 - momentum (unit gain)", descent(unit_gain)
+        SGD_TASKS,
+        "train",
+        "momentum form: the gradient is multiplied by 1 - momentum (unit gain)",
+        make_sgd(unit_gain),
     ),
-    "no momentum": Cause(SGD, "train", "momentum form: none", descent(no_momentum)),
-    "epsilon": Cause(("gru",), "train", "epsilon: 1e-7 in Adam, not 1e-8", other_epsilon),
+    "no momentum": Cause(
+        SGD_TASKS, "train", "momentum form: the momentum is not applied", make_sgd(no_momentum)
+    ),
+    "epsilon": Cause(("gru",), "train", "epsilon: 1e-7 in Adam, not 1e-8", larger_epsilon),
     "epsilon before the correction": Cause(
-        ("gru",), "train", "epsilon: added before the second moment is corrected", uncorrected_epsilon
+        ("gru",),
+        "train",
+        "epsilon: Adam adds it before the second moment is bias-corrected, not after",
+        epsilon_before_correction,
     ),
     "uncorrected moments": Cause(
-        ("gru",), "train", "Adam's moments are not corrected for their bias", uncorrected_moments
+        ("gru",), "train", "Adam: the moments are not bias-corrected", uncorrected_moments
     ),
 }

@@ -1,7 +1,7 @@
-# Start a worker whose language cannot move file descriptors: sh stele_worker/claim.sh PROGRAM ARGUMENT...
+# Start a worker in a language that cannot move file descriptors: sh stele_worker/claim.sh PROGRAM ARGUMENT...
 #
-# The streams are claimed before the program is there to print: what is standard input and output for the host is
-# 3 and 4 for the program, whatever else prints gets the log, and what else reads, nothing. Each exec keeps the
-# process's number, so that the host's signals reach the program itself.
+# The host's standard input and output become descriptors 3 and 4 of the program, before the program can print.
+# Other output of the program goes to the log; other input is empty. exec keeps the process id, so that the host's
+# signals reach the program.
 exec 3<&0 4>&1 0</dev/null 1>&2
 exec "$@"

@@ -1,15 +1,15 @@
-"""The timed region: run steps one by one and wait for the device. Knows no framework."""
+"""The timed region: run steps one by one and wait for the device. Independent of the framework."""
 
 import gc
 from time import perf_counter
 
 
-def steps(step, batches, wait):
-    """Run ``step`` on each of ``batches``; yield (duration in seconds, result) after each.
+def time_steps(step, batches, wait):
+    """Run ``step`` on each of ``batches``; yield (duration in seconds, result) after each step.
 
-    The clock starts when a batch lies ready on the device and stops when the step's result has been
-    computed. Making the batch, and whatever the caller does with what is yielded, lie outside. Garbage
-    is collected before the first step and not again until the last.
+    The clock starts when a batch is ready on the device and stops when the step's result has been computed.
+    Preparing the batch and the caller's use of the result are not timed. Garbage is collected before the first
+    step and not again until the last.
     """
     gc.collect()
     gc.disable()
@@ -24,11 +24,11 @@ def steps(step, batches, wait):
         gc.enable()
 
 
-def steady_from(seconds, window, tolerance):
-    """The index of the first step that is steady, or None if the steps never stop trending.
+def find_steady_step(seconds, window, tolerance):
+    """Return the index of the first steady step, or None if the step times never stop trending.
 
-    Steps are steady once the medians of two neighbouring windows differ by less than ``tolerance``,
-    a fraction. The first step is never steady: it traces, compiles and allocates.
+    Steps are steady once the medians of two adjacent windows differ by less than ``tolerance``, a fraction.
+    The first step is never steady: it traces, compiles and allocates.
     """
     for start in range(1, len(seconds) - 2 * window + 1):
         earlier = median(seconds[start : start + window])
@@ -39,6 +39,6 @@ def steady_from(seconds, window, tolerance):
 
 
 def median(values):
-    """The middle value, or the mean of the two in the middle."""
+    """Return the middle value, or the mean of the two middle values."""
     ordered = sorted(values)
     return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2

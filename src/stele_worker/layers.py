@@ -1,28 +1,28 @@
-"""What single layers return, of a recipe whose layers are functions of (net, name, x, ...)."""
+"""Record the outputs of single layers, for recipes in which each layer is a function of (net, name, x, ...)."""
 
 
 def outputs(recipe, layers, run):
-    """watch(x) -> {name: output} of what the functions ``layers`` of a recipe return while run(x) is evaluated.
+    """Return record(x) -> {name: output}: what the functions ``layers`` return while run(x) is evaluated.
 
-    ``recipe`` is the namespace of its module, in which the functions are replaced for that moment. What a compiler
-    holds cannot be watched, so ``run`` must not be compiled.
+    ``recipe`` is the namespace of the recipe's module; the functions are replaced there while run(x) runs.
+    Layers inside compiled code cannot be recorded, so ``run`` must not be compiled.
     """
 
-    def watch(x):
-        seen, own = {}, {layer: recipe[layer] for layer in layers}
+    def record(x):
+        layer_outputs, originals = {}, {layer: recipe[layer] for layer in layers}
 
-        def noting(layer):
-            def noted(net, name, *rest):
-                seen[name] = layer(net, name, *rest)
-                return seen[name]
+        def recording(layer):
+            def call(net, name, *rest):
+                layer_outputs[name] = layer(net, name, *rest)
+                return layer_outputs[name]
 
-            return noted
+            return call
 
-        recipe.update({name: noting(layer) for name, layer in own.items()})
+        recipe.update({name: recording(layer) for name, layer in originals.items()})
         try:
             run(x)
         finally:
-            recipe.update(own)
-        return seen
+            recipe.update(originals)
+        return layer_outputs
 
-    return watch
+    return record

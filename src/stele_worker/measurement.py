@@ -1,80 +1,80 @@
-"""One launch's measurement of one recipe.
+"""Measure one launch of one recipe.
 
 An outcome is a dict:
-    seconds          duration of every step, the first included
-    warmup           how many leading steps are not counted
-    steady           whether the steps had stopped trending by then
+    seconds          duration of every step, including the first
+    warmup           number of leading steps that are not counted
+    steady           whether the step times had stopped trending after the warm-up
     batch            samples per step
-    host_memory      peak resident memory of the process, bytes; None where unknown
-    device_memory    peak memory on the device, bytes; None on a CPU
-and after training
+    host_memory      peak resident memory of the process, in bytes; None if unknown
+    device_memory    peak memory on the device, in bytes; None on a CPU
+and after training also
     losses           of every step
-    accuracy         fraction of the Task's test samples, after the last step; None where labels mean nothing
+    accuracy         fraction of the Task's test samples classified correctly after the last step; None if the
+                     Task's labels are random
     evaluated        number of test samples
 """
 
 from time import perf_counter
 
-import numpy
+from stele_worker import clock, process
 
-from stele_worker import clock, frameworks, process, recipes, tasks
-
-PROGRESS_SECONDS = 1.0  # between two progress messages: rare enough not to disturb the steps
+PROGRESS_SECONDS = 1.0  # minimum time between two progress messages, so that they do not disturb the steps
 
 
-def train(framework, task, host, data, weights, warmup, turn=None):
-    """Train for the Task's epochs, timing every step, then evaluate."""
-    recipe = recipes.load(task.name, frameworks.name(framework))
-    x, y = [framework.put(array) for array in samples(task, data, "train", recipe.LAYOUT)]
-    process.forget_peak_memory()
-    net = recipe.load(recipe.network(task), initial(task, weights))
+def train(framework, subject, host, data, weights, warmup, turn=None):
+    """Train for the Task's epochs, time every step, then evaluate. Return an outcome."""
+    task, recipe = subject.task, subject.recipe
+    arrays = [framework.put(array) for array in subject.samples("train", data)]
+    process.reset_peak_memory()
+    net = recipe.load(recipe.network(task), subject.weights(weights))
     step = recipe.training_step(net, task)
-    rows = [rows for epoch in range(task.epochs) for rows in tasks.batch_order(task, epoch)]
-    batches = ((framework.take(x, row), framework.take(y, row)) for row in in_turns(rows, turn, host))
-    report = reporter(host, "train", len(rows))
+    batch_rows = subject.rows("train")
+    batches = make_batches(framework, arrays, take_turns(batch_rows, turn, host))
+    report = progress_reporter(host, "train", len(batch_rows))
     seconds, losses = [], []
-    for duration, loss in clock.steps(step, batches, framework.wait):
+    for duration, loss in clock.time_steps(step, batches, framework.wait):
         seconds.append(duration)
         losses.append(loss)
         report(len(seconds))
-    steady = clock.steady_from(seconds, warmup["window"], warmup["tolerance"])
+    steady = clock.find_steady_step(seconds, warmup["window"], warmup["tolerance"])
     unsteady = min(warmup["most"], len(seconds) // 2)
-    outcome = summary(framework, task, seconds, unsteady if steady is None else steady, steady is not None)
+    outcome = summarise(framework, task, seconds, unsteady if steady is None else steady, steady is not None)
     outcome["losses"] = [float(framework.fetch(loss)) for loss in losses]
-    outcome.update(evaluation(framework, recipe, net, task, data, host))
+    outcome.update(evaluate(framework, subject, net, data, host))
     return outcome
 
 
-def infer(framework, task, host, data, weights, warmup, turn=None):
-    """Warm up until steps stop trending, then time the Task's test batches."""
-    recipe = recipes.load(task.name, frameworks.name(framework))
-    x = framework.put(samples(task, data, "test", recipe.LAYOUT)[0])
-    process.forget_peak_memory()
-    step = recipe.inference_step(recipe.load(recipe.network(task), initial(task, weights)), task)
-    counted = whole_batches(task)
-    seconds, warm = [], []
+def infer(framework, subject, host, data, weights, warmup, turn=None):
+    """Warm up until the step times stop trending, then time the Task's test batches. Return an outcome."""
+    task, recipe = subject.task, subject.recipe
+    inputs = [framework.put(array) for array in inputs_of(task, subject.samples("test", data))]
+    process.reset_peak_memory()
+    net = recipe.load(recipe.network(task), subject.weights(weights))
+    step = recipe.inference_step(net, task)
+    test_rows = subject.rows("test")
+    seconds, warmup_steps = [], []
 
-    def trending():
-        return clock.steady_from(seconds, warmup["window"], warmup["tolerance"]) is None
+    def is_trending():
+        return clock.find_steady_step(seconds, warmup["window"], warmup["tolerance"]) is None
 
-    def rows():
-        while trending() and len(seconds) < warmup["most"]:
-            yield counted[len(seconds) % len(counted)]
-        warm.append(len(seconds))
-        for row in counted:
-            yield row
+    def batch_rows():
+        while is_trending() and len(seconds) < warmup["most"]:
+            yield test_rows[len(seconds) % len(test_rows)]
+        warmup_steps.append(len(seconds))
+        for rows in test_rows:
+            yield rows
 
-    report = reporter(host, "infer", len(counted))
-    batches = ((framework.take(x, row),) for row in in_turns(rows(), turn, host))
-    for duration, _ in clock.steps(step, batches, framework.wait):
+    report = progress_reporter(host, "infer", len(test_rows))
+    batches = make_batches(framework, inputs, take_turns(batch_rows(), turn, host))
+    for duration, _ in clock.time_steps(step, batches, framework.wait):
         seconds.append(duration)
-        report(len(seconds) - warm[0] if warm else 0)
-    steady = clock.steady_from(seconds[: warm[0]], warmup["window"], warmup["tolerance"])
-    return summary(framework, task, seconds, warm[0], steady is not None)
+        report(len(seconds) - warmup_steps[0] if warmup_steps else 0)
+    steady = clock.find_steady_step(seconds[: warmup_steps[0]], warmup["window"], warmup["tolerance"])
+    return summarise(framework, task, seconds, warmup_steps[0], steady is not None)
 
 
-def summary(framework, task, seconds, warmup, steady):
-    """What training and inference have in common. Memory first: what follows may need more of it."""
+def summarise(framework, task, seconds, warmup, steady):
+    """Return the part of an outcome that training and inference share. Call it before anything else uses memory."""
     return {
         "host_memory": process.peak_memory(),
         "device_memory": framework.peak_memory(),
@@ -85,67 +85,48 @@ def summary(framework, task, seconds, warmup, steady):
     }
 
 
-def evaluation(framework, recipe, net, task, data, host):
-    """Accuracy on the Task's test samples."""
+def evaluate(framework, subject, net, data, host):
+    """Return the accuracy on the Task's test samples, and their number."""
+    task = subject.task
     if task.data is None:
         return {"accuracy": None, "evaluated": 0}
-    x, y = samples(task, data, "test", recipe.LAYOUT)
-    x, step, right, rows = framework.put(x), recipe.inference_step(net, task), 0, whole_batches(task)
-    report = reporter(host, "evaluate", len(rows))
-    for done, row in enumerate(rows, 1):
-        right += int((framework.fetch(step(framework.take(x, row))).argmax(1) == y[row]).sum())
+    arrays = subject.samples("test", data)
+    inputs, target = [framework.put(array) for array in inputs_of(task, arrays)], arrays[-1]
+    step, test_rows, correct = subject.recipe.inference_step(net, task), subject.rows("test"), 0
+    report = progress_reporter(host, "evaluate", len(test_rows))
+    for done, rows in enumerate(test_rows, 1):
+        batch = [framework.take(array, rows) for array in inputs]
+        correct += subject.correct(framework.fetch(step(*batch)), target[rows])
         report(done)
-    return {"accuracy": right / rows.size, "evaluated": rows.size}
+    return {"accuracy": correct / test_rows.size, "evaluated": test_rows.size}
 
 
-def samples(task, data, part, layout):
-    """The Task's share of a data set's ``part``, "train" or "test": inputs as the network takes them, labels int32."""
-    module = tasks.load(task.name)
-    size = getattr(task, part)
-    if task.data is None:
-        x, y = module.example(size, task.seed)
-    else:
-        x = numpy.load(data[part + "_x"], mmap_mode="r")
-        y = numpy.load(data[part + "_y"], mmap_mode="r")
-        rows = tasks.subset(size, len(x))
-        x, y = module.inputs(x[rows]), y[rows]
-    return arranged(x, layout), numpy.ascontiguousarray(y, numpy.int32)
+def inputs_of(task, arrays):
+    """Return the inputs among a Task's arrays. The target is the last; only a model that needs none has no target."""
+    return arrays if getattr(task, "target", True) is None else arrays[:-1]
 
 
-def arranged(x, layout):
-    """Images (n, height, width, channel) in a recipe's layout."""
-    return numpy.ascontiguousarray(x.transpose(0, 3, 1, 2) if layout == "NCHW" else x)
+def make_batches(framework, arrays, batch_rows):
+    """Yield the rows of each array on the device, as a tuple for each step."""
+    for rows in batch_rows:
+        yield tuple(framework.take(array, rows) for array in arrays)
 
 
-def initial(task, path):
-    """The weights to start from: the file's, or the Task's seeded ones."""
-    if path is None:
-        return tasks.weights(task)
-    with numpy.load(path, allow_pickle=False) as arrays:
-        return {name: arrays[name] for name in arrays.files}
-
-
-def whole_batches(task):
-    """Rows of the test set, in order, for each whole batch: int64 of shape (batches, batch)."""
-    count = task.test // task.batch
-    return numpy.arange(count * task.batch).reshape(count, task.batch)
-
-
-def in_turns(rows, turn, host):
-    """``rows``, one by one; before the first and after each ``turn`` of them another worker may have its turn."""
-    for done, row in enumerate(rows):
+def take_turns(batch_rows, turn, host):
+    """Yield each item of ``batch_rows``; pause before the first and then after every ``turn`` of them."""
+    for done, rows in enumerate(batch_rows):
         if turn and done % turn == 0:
             host.pause(done)
-        yield row
+        yield rows
 
 
-def reporter(host, phase, of):
-    """report(done) tells the host how far it is, but seldom."""
+def progress_reporter(host, phase, of):
+    """Return report(done), which sends progress to the host at most once every PROGRESS_SECONDS."""
     last = [perf_counter()]
 
     def report(done):
         if perf_counter() - last[0] >= PROGRESS_SECONDS:
-            host.tell(phase=phase, done=done, of=of)
+            host.report(phase=phase, done=done, of=of)
             last[0] = perf_counter()
 
     return report

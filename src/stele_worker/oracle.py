@@ -1,35 +1,37 @@
-"""Float64 array operations with their gradients, for the NumPy recipes; knows neither Tasks nor names.
+"""Float64 array operations and their gradients, for the NumPy recipes. Independent of Tasks and parameter names.
 
-Every operation returns (value, backward): ``backward(g)`` takes the gradient of a loss with respect to the
-value to its gradients with respect to the operation's arrays, in the order of its arguments. Images are
-(batch, height, width, channel); convolution weights (out, in, height, width); dense weights (out, in).
+Every operation returns (value, backward). ``backward(g)`` maps the gradient of a loss with respect to the value
+to the gradients with respect to the operation's arrays, in the order of the arguments. Images are
+(batch, height, width, channel), convolution weights (out, in, height, width), dense weights (out, in).
 """
 
 import numpy
 from numpy.lib.stride_tricks import as_strided
 
 
-def parameters(shapes):
-    """A network as these recipes hold it: {parameter: float64 array}, still zero."""
+def zero_parameters(shapes):
+    """Return a network of these recipes, {parameter: float64 array}, filled with zeros."""
     return {name: numpy.zeros(shape) for name, shape in shapes.items()}
 
 
-def shapes(arrays):
+def shapes_of(arrays):
     return {name: array.shape for name, array in arrays.items()}
 
 
-def filled(net, weights):
-    """The network with copies of ``weights`` for its arrays."""
-    ours, theirs = shapes(net), shapes(weights)
-    if ours != theirs:
-        wrong = sorted(name for name in set(ours) | set(theirs) if ours.get(name) != theirs.get(name))
-        raise ValueError("Weights missing, unknown or of another shape than the Task's: " + ", ".join(wrong))
+def load_weights(net, weights):
+    """Return the network with copies of ``weights``. Raises ValueError if names or shapes do not match."""
+    expected, actual = shapes_of(net), shapes_of(weights)
+    if expected != actual:
+        wrong = sorted(name for name in set(expected) | set(actual) if expected.get(name) != actual.get(name))
+        raise ValueError(
+            "weights missing, unknown or different in shape from the Task's: " + ", ".join(wrong)
+        )
     net.update((name, numpy.array(array, numpy.float64)) for name, array in weights.items())
     return net
 
 
 def dense(x, weight, bias):
-    """x (..., in) to (..., out)."""
+    """Map x (..., in) to (..., out)."""
     leading = tuple(range(x.ndim - 1))
 
     def backward(g):
@@ -39,7 +41,7 @@ def dense(x, weight, bias):
 
 
 def embedding(tokens, weight):
-    """Rows of weight; backward gives the gradient of the weight alone."""
+    """Return the rows of weight for ``tokens``; backward returns only the gradient of the weight."""
 
     def backward(g):
         gradient = numpy.zeros_like(weight)
@@ -49,13 +51,13 @@ def embedding(tokens, weight):
     return weight[tokens], backward
 
 
-def padded(x, margin, value=0.0):
-    margins = [(0, 0), (margin, margin), (margin, margin), (0, 0)]
-    return numpy.pad(x, margins, "constant", constant_values=value)
+def pad(x, width, value=0.0):
+    widths = [(0, 0), (width, width), (width, width), (0, 0)]
+    return numpy.pad(x, widths, "constant", constant_values=value)
 
 
 def offsets(size, stride, height, width):
-    """(row, column, slices) of a window: what its placements see there of a padded image."""
+    """Yield (row, column, slices) for each place of a window; the slices select that place of a padded image."""
     for row in range(size):
         for column in range(size):
             rows = slice(row, row + stride * height, stride)
@@ -64,10 +66,10 @@ def offsets(size, stride, height, width):
 
 
 def convolution(x, weight, bias=0.0, *, stride=1):
-    """Square windows of odd size, padded by half a window on every side."""
+    """Convolve with square windows of odd size, padded by half a window on every side."""
     size = weight.shape[2]
-    margin = size // 2
-    x = padded(x, margin)
+    padding = size // 2
+    x = pad(x, padding)
     batch, height, width, channels = x.shape
     height, width = (height - size) // stride + 1, (width - size) // stride + 1
     n, h, w, c = x.strides
@@ -77,32 +79,33 @@ def convolution(x, weight, bias=0.0, *, stride=1):
     def backward(g):
         d_weight = numpy.tensordot(g, windows, ((0, 1, 2), (0, 1, 2))).transpose(0, 3, 1, 2)
         d_x = numpy.zeros_like(x)
-        for row, column, seen in offsets(size, stride, height, width):
-            d_x[seen] += numpy.tensordot(g, weight[:, :, row, column], 1)
-        return d_x[:, margin : x.shape[1] - margin, margin : x.shape[2] - margin], d_weight, g.sum((0, 1, 2))
+        for row, column, slices in offsets(size, stride, height, width):
+            d_x[slices] += numpy.tensordot(g, weight[:, :, row, column], 1)
+        d_x = d_x[:, padding : x.shape[1] - padding, padding : x.shape[2] - padding]
+        return d_x, d_weight, g.sum((0, 1, 2))
 
     return numpy.tensordot(windows, weight, ((3, 4, 5), (2, 3, 1))) + bias, backward
 
 
 def max_pool(x, *, size, stride, padding=0):
-    """Of equal values in a window, the first has the gradient."""
-    x = padded(x, padding, value=-numpy.inf)
+    """Return the maximum of each window; of equal values, the first receives the gradient."""
+    x = pad(x, padding, value=-numpy.inf)
     height, width = (x.shape[1] - size) // stride + 1, (x.shape[2] - size) // stride + 1
-    places = [seen for _, _, seen in offsets(size, stride, height, width)]
-    values = numpy.stack([x[seen] for seen in places])
-    winner = values.argmax(0)
+    places = [slices for _, _, slices in offsets(size, stride, height, width)]
+    values = numpy.stack([x[slices] for slices in places])
+    largest = values.argmax(0)
 
     def backward(g):
         d_x = numpy.zeros_like(x)
-        for place, seen in enumerate(places):
-            d_x[seen] += g * (winner == place)
+        for place, slices in enumerate(places):
+            d_x[slices] += g * (largest == place)
         return d_x[:, padding : x.shape[1] - padding, padding : x.shape[2] - padding]
 
     return values.max(0), backward
 
 
 def average_pool(x):
-    """The mean image: (batch, height, width, channel) to (batch, channel)."""
+    """Average over rows and columns: (batch, height, width, channel) to (batch, channel)."""
 
     def backward(g):
         return numpy.broadcast_to(g[:, None, None], x.shape) / (x.shape[1] * x.shape[2])
@@ -111,7 +114,7 @@ def average_pool(x):
 
 
 def channels_first(x):
-    """(batch, height, width, channel) to (batch, channel * height * width)."""
+    """Flatten (batch, height, width, channel) to (batch, channel * height * width)."""
     batch, height, width, channels = x.shape
 
     def backward(g):
@@ -125,37 +128,37 @@ def relu(x):
 
 
 def dropout(x, rate, random):
-    """Inverted dropout; with ``random`` None, as in inference, x itself."""
+    """Apply inverted dropout; return x unchanged if ``random`` is None, as in inference."""
     if random is None or rate == 0:
         return x, lambda g: g
-    kept = (random.uniform(size=x.shape) >= rate) / (1 - rate)
-    return x * kept, lambda g: g * kept
+    mask = (random.uniform(size=x.shape) >= rate) / (1 - rate)
+    return x * mask, lambda g: g * mask
 
 
 def normalise(x, scale, shift, mean, variance, epsilon):
-    """Batch normalisation by given statistics; without a backward, as it is of use in inference alone."""
+    """Normalise by the given statistics. For inference only, so there is no backward."""
     return (x - mean) / numpy.sqrt(variance + epsilon) * scale + shift
 
 
 def batch_norm(x, scale, shift, epsilon):
-    """Batch normalisation by the batch's own mean and biased variance.
+    """Normalise by the batch's mean and biased variance.
 
-    Returns (value, backward, (mean, unbiased variance)), the last for the running statistics.
+    Return (value, backward, (mean, unbiased variance)); the last pair updates the running statistics.
     """
     mean, variance = x.mean((0, 1, 2)), x.var((0, 1, 2))
     count = x.size // x.shape[3]
     deviation = numpy.sqrt(variance + epsilon)
-    standard = (x - mean) / deviation
+    normalised = (x - mean) / deviation
 
     def backward(g):
-        d_scale, d_shift = (g * standard).sum((0, 1, 2)), g.sum((0, 1, 2))
-        return scale / deviation * (g - d_shift / count - standard * d_scale / count), d_scale, d_shift
+        d_scale, d_shift = (g * normalised).sum((0, 1, 2)), g.sum((0, 1, 2))
+        return scale / deviation * (g - d_shift / count - normalised * d_scale / count), d_scale, d_shift
 
-    return standard * scale + shift, backward, (mean, variance * count / (count - 1))
+    return normalised * scale + shift, backward, (mean, variance * count / (count - 1))
 
 
 def softmax_cross_entropy(logits, labels):
-    """Mean over the batch; backward gives the gradient of the logits."""
+    """Return the mean over the batch; backward returns the gradient of the logits."""
     rows = numpy.arange(len(labels))
     shifted = logits - logits.max(1, keepdims=True)
     logarithms = shifted - numpy.log(numpy.exp(shifted).sum(1, keepdims=True))
@@ -169,7 +172,7 @@ def softmax_cross_entropy(logits, labels):
 
 
 def sgd(net, *, learning_rate, momentum):
-    """An update of the network in place: v = momentum * v + g; w = w - learning_rate * v."""
+    """Return update(gradients), which changes the network in place: v = momentum * v + g; w = w - learning_rate * v."""
     velocity = {}
 
     def update(gradients):
@@ -181,15 +184,15 @@ def sgd(net, *, learning_rate, momentum):
 
 
 def adam(net, *, learning_rate, beta1, beta2, epsilon):
-    """An update of the network in place; both moments bias-corrected, epsilon outside the root."""
-    first, second = parameters(shapes(net)), parameters(shapes(net))
+    """Return update(gradients): changes the network in place; moments bias-corrected, epsilon outside the root."""
+    means, squares = zero_parameters(shapes_of(net)), zero_parameters(shapes_of(net))
     steps = 0
 
     def update(gradients):
         nonlocal steps
         steps += 1
         for name, g in gradients.items():
-            mean, square = first[name], second[name]
+            mean, square = means[name], squares[name]
             mean *= beta1
             mean += (1 - beta1) * g
             square *= beta2

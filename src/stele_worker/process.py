@@ -1,4 +1,4 @@
-"""What the operating system knows of this process: its peak memory, its processors, its parent's death."""
+"""Process-level facts from the operating system: peak memory, processors, and ending with the parent process."""
 
 import ctypes
 import os
@@ -9,24 +9,24 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 def die_with_parent():
-    """Have the kernel kill this process when the host dies without a goodbye. Linux only."""
+    """Make the kernel kill this process when the host dies, even without warning. Linux only."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def keep_to(processors):
-    """Run on at most this many processors, the first that this process may use. Linux only."""
+def limit_processors(count):
+    """Run on at most ``count`` processors, the first that this process may use. Linux only."""
     if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:processors])
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
 
 
 def processors():
-    """The numbers of the processors that this process may use, or None where that is unknown."""
+    """Return the numbers of the processors that this process may use, or None if unknown."""
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
 
 
-def forget_peak_memory():
-    """Start the peak anew, where the kernel allows it (proc(5): 5 into clear_refs)."""
+def reset_peak_memory():
+    """Reset the peak memory counter, if the kernel allows it (proc(5): write 5 to clear_refs)."""
     try:
         with open("/proc/self/clear_refs", "w") as file:
             file.write("5")
@@ -35,9 +35,9 @@ def forget_peak_memory():
 
 
 def peak_memory():
-    """Highest resident memory so far, in bytes, or None where it is unknown.
+    """Return the peak resident memory in bytes, or None if unknown.
 
-    VmHWM, and not ru_maxrss, which survives exec and so reports the parent's.
+    Reads VmHWM. ru_maxrss survives exec, so it would report the parent's peak.
     """
     try:
         with open("/proc/self/status") as file:

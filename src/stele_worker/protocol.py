@@ -1,12 +1,12 @@
 """The messages between host and worker: newline-delimited JSON, one request and its answers at a time.
 
-The contract in full, for a worker in another language: docs/protocol.md.
+docs/protocol.md is the complete specification, for workers in other languages.
 
 request    {"id": 1, "verb": "train", ...fields of the verb}
 answers    {"id": 1, "progress": {"phase": "train", "done": 3, "of": 150}}     any number of these, then one of
            {"id": 1, "result": {...}}
            {"id": 1, "error": {"type": "ValueError", "message": "...", "traceback": "..."}}
-in turns   {"id": 1, "pause": {"done": 3}}    another worker has its turn, until the host says
+turns      {"id": 1, "pause": {"done": 3}}    the worker waits, while another worker runs, until the host sends
            {"id": 1, "go": true}
 
 verb        fields                                        result
@@ -19,45 +19,45 @@ defaults    framework                                     table, versions: see s
 parity      task, phase, seed, form, cause                see stele_worker.agreement
 
 settings    {"device": "cpu" or "cuda", "threads": 2, "precision": "fp32", "tf32" or "bf16", "autotune": true,
-            "deterministic": false, "seed": 0, "tuned": true}; untuned is a framework as shipped, without
-            what its documentation tells one to turn on
-form        another form of the Task than its own, such as "one-bias", or null
-cause       one of stele_worker.causes to plant into the oracle's recipe; of other workers it is never asked
+            "deterministic": false, "seed": 0, "tuned": true}; with "tuned": false the framework runs as shipped,
+            without the settings that its documentation recommends
+form        a variant of the Task, such as "one-bias", or null for the Task's own form
+cause       a cause of stele_worker.causes to inject into the oracle's recipe; only sent to the oracle's worker
 data        paths of .npy files: {"train_x": ..., "train_y": ..., "test_x": ..., "test_y": ...}, or null
-weights     path of an .npz file of named arrays, or null for the Task's seeded ones
-turn        how many steps lie between two pauses, of which one comes before the first; or null for none
+weights     path of an .npz file of named arrays, or null for the Task's seeded weights
+turn        number of steps between two pauses, the first pause being before the first step; null for no pauses
 warmup      {"window": 5, "tolerance": 0.05, "most": 30}: see stele_worker.clock
 
-A number that is not finite, and a fact that is not known, are null. The end of standard input ends the worker.
+Unknown values and numbers that are not finite are null. The worker ends when its standard input ends.
 """
 
 import json
 import math
 
-VERSION = 3
+VERSION = 4  # 4: the answer to parity has "updates" in place of "moves"
 
 
 def encode(message):
-    """A message as one line of text, without its newline."""
-    return json.dumps(plain(message), allow_nan=False, separators=(",", ":"))
+    """Return a message as one line of text, without a newline."""
+    return json.dumps(to_json(message), allow_nan=False, separators=(",", ":"))
 
 
 def decode(line):
-    """The message in a line of text; ValueError where there is none."""
+    """Return the message in a line of text. Raises ValueError if the line is not a JSON object."""
     message = json.loads(line)
     if not isinstance(message, dict):
         raise ValueError("not a JSON object: {:.80}".format(line))
     return message
 
 
-def plain(value):
-    """Containers and numbers, numpy's too, as JSON knows them; a number that is not finite becomes None."""
+def to_json(value):
+    """Return containers and numbers, including NumPy's, as JSON types; numbers that are not finite become None."""
     if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): to_json(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return [to_json(item) for item in value]
     if hasattr(value, "tolist"):
-        return plain(value.tolist())
+        return to_json(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

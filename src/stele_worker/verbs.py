@@ -1,4 +1,4 @@
-"""What a worker can be asked. Fields and results of each verb stand in ``stele_worker.protocol``."""
+"""The verbs of a worker. ``stele_worker.protocol`` lists the fields and the result of each verb."""
 
 import os
 import platform
@@ -13,16 +13,20 @@ from stele_worker import (
     defaults,
     frameworks,
     measurement,
+    models,
     process,
     protocol,
-    tasks,
+    subjects,
 )
 
-configured = {}  # the framework in force, as a module, and the dtype of its arithmetic
+configuration = {}  # set by configure: the framework's module, and the dtype of its arithmetic
 
 
 def do(request, host):
-    """Carry out a request {"verb": ..., fields}. ``host`` is told of progress, and asked to go on."""
+    """Carry out a request {"verb": ..., fields} and return its result.
+
+    ``host`` receives progress messages and pauses. Raises ValueError if the verb is unknown.
+    """
     verb = request.pop("verb", None)
     if verb not in VERBS:
         raise ValueError("unknown verb {!r}; this worker knows {}".format(verb, ", ".join(sorted(VERBS))))
@@ -39,13 +43,13 @@ def hello(host):
 
 
 def configure(host, framework, settings):
-    process.keep_to(settings["threads"])
+    process.limit_processors(settings["threads"])
     start = perf_counter()
     module = frameworks.load(framework)
     import_seconds = perf_counter() - start
     module.configure(settings)
     dtype = "bfloat16" if settings["precision"] == "bf16" else "float32"
-    configured.update(framework=module, dtype=dtype)
+    configuration.update(framework=module, dtype=dtype)
     return {
         "import_seconds": import_seconds,
         "versions": module.versions(),
@@ -53,49 +57,49 @@ def configure(host, framework, settings):
     }
 
 
-def train(host, task, scale, seed, form=None, **fields):
-    framework, task = subject(task, scale, seed, form)
-    return measurement.train(framework, task, host, **fields)
+def train(host, task, scale, seed, form=None, model=None, **fields):
+    return measurement.train(*framework_and_subject(task, scale, seed, form, model), host, **fields)
 
 
-def infer(host, task, scale, seed, form=None, **fields):
-    framework, task = subject(task, scale, seed, form)
-    return measurement.infer(framework, task, host, **fields)
+def infer(host, task, scale, seed, form=None, model=None, **fields):
+    return measurement.infer(*framework_and_subject(task, scale, seed, form, model), host, **fields)
 
 
-def parity(host, task, phase, seed, form=None, cause=None):
-    framework, task = subject(task, "paper", seed, form)
+def parity(host, task, phase, seed, form=None, model=None, cause=None, **options):
+    framework, subject = framework_and_subject(task, "paper", seed, form, model)
     if cause is None:
-        return agreement.check(framework, task, phase)
+        return agreement.check(framework, subject, phase, **options)
     if frameworks.name(framework) != "numpy":
-        raise ValueError("a cause, {!r}, is planted into the oracle's recipes alone".format(cause))
-    with causes.planted(task.name, cause):
-        return agreement.check(framework, task, phase)
+        raise ValueError("cause {!r} can only be injected into the oracle's recipes".format(cause))
+    with causes.inject(task, cause):
+        return agreement.check(framework, subject, phase)
+
+
+def inspect(host, model):
+    if configuration:
+        raise RuntimeError("'configure' has chosen a framework: send 'inspect' to a new worker")
+    return models.inspect(model)
 
 
 def capability(host, name):
-    if not configured:
-        raise RuntimeError("no framework yet: send 'configure' first")
-    return {"numbers": capabilities.show(frameworks.name(configured["framework"]), name)}
+    if not configuration:
+        raise RuntimeError("no framework is configured: send 'configure' first")
+    return {"numbers": capabilities.show(frameworks.name(configuration["framework"]), name)}
 
 
-def defaults_of(host, framework):
-    if configured:
-        raise RuntimeError(
-            "'configure' has set what 'defaults' is about: ask a worker that was not configured"
-        )
-    table = defaults.table(framework)  # first, for the framework's module sets what is read at an import
+def read_defaults(host, framework):
+    if configuration:
+        raise RuntimeError("'configure' has changed the defaults: send 'defaults' to a new worker")
+    table = defaults.table(framework)  # first, because the framework's module sets variables read at import
     return {"table": table, "versions": frameworks.load(framework).versions()}
 
 
-def subject(task, scale, seed, form):
-    """The framework in force and the Task asked for, in another form if one is named."""
-    if not configured:
-        raise RuntimeError("no framework yet: send 'configure' first")
-    changes = {"seed": seed, "dtype": configured["dtype"]}
-    if form is not None:
-        changes["form"] = form
-    return configured["framework"], tasks.make(task, scale, **changes)
+def framework_and_subject(task, scale, seed, form, model):
+    """Return the configured framework and the subject of a request."""
+    if not configuration:
+        raise RuntimeError("no framework is configured: send 'configure' first")
+    framework = configuration["framework"]
+    return framework, subjects.find(framework, task, scale, seed, configuration["dtype"], form, model)
 
 
 VERBS = {
@@ -104,6 +108,7 @@ VERBS = {
     "train": train,
     "infer": infer,
     "parity": parity,
+    "inspect": inspect,
     "capability": capability,
-    "defaults": defaults_of,
+    "defaults": read_defaults,
 }

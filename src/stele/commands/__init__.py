@@ -1,1 +1,4 @@
-"""The subcommands of ``stele``, a module each: ``add(commands)`` says what can be typed, the rest does it."""
+"""Commands: one module for each subcommand of ``stele``. ``add(commands)`` declares its arguments.
+
+May import every layer below. No other package imports it; only ``stele.__main__`` does.
+"""

@@ -1,4 +1,4 @@
-"""``stele band``: the band of accuracies that seeds alone make."""
+"""``stele band``: measure the accuracy band of a task, over seeds."""
 
 import argparse
 import sys
@@ -12,11 +12,11 @@ from stele.measuring.settings import Settings
 from stele.parity import accuracy
 from stele_worker import tasks
 
-SEEDS, FEWEST_SEEDS = 10, accuracy.FEWEST
+SEEDS, MIN_SEEDS = 10, accuracy.MIN_SEEDS
 
 
 def add(commands: Any) -> None:
-    command = commands.add_parser("band", help="measure the band of accuracies over seeds")
+    command = commands.add_parser("band", help="measure an accuracy band over seeds")
     command.add_argument("--task", choices=("cnn", "gru"), required=True)
     command.add_argument("--scale", choices=tasks.SCALES, required=True)
     command.add_argument("--framework", metavar="ID", default="torch", help="default: %(default)s")
@@ -25,44 +25,48 @@ def add(commands: Any) -> None:
 
 
 def band(arguments: argparse.Namespace) -> int:
-    if arguments.seeds < FEWEST_SEEDS:
-        raise SteleError(f"--seeds {arguments.seeds}: a band needs at least {FEWEST_SEEDS}.")
+    """Train from each seed, record the accuracies after each one, and print the band. Returns 0."""
+    if arguments.seeds < MIN_SEEDS:
+        raise SteleError(f"--seeds {arguments.seeds}: a band needs at least {MIN_SEEDS} seeds.")
     environment = environments.load(arguments.framework)
     fields, notice = measure.inputs(arguments.task)
     print(notice or f"{arguments.task}: data {fields['data_origin']['origin']}", file=sys.stderr)
     plan = measure.Plan(task=arguments.task, phase="train", scale=arguments.scale, **fields)
-    accuracies = known(arguments, plan)
+    accuracies = recorded_accuracies(arguments, plan)
     for seed in range(len(accuracies), arguments.seeds):
         settings = Settings(seed=seed)
         title = f"{environment.name} {arguments.task}, seed {seed}"
-        with worker.live(environment, settings) as live, progress.bar(title) as show:
+        with worker.launch(environment, settings) as live, progress.bar(title) as show:
             run = measure.measure(live, plan, settings, progress=show)
         if run.accuracy is None:
-            raise SteleError(f"{arguments.task} has no accuracy to measure.")
-        refuse_another_release(run)
+            raise SteleError(f"Task '{arguments.task}' has no accuracy, so it has no band.")
+        require_same_release(run)
         accuracies.append(round(run.accuracy, 6))
-        source = f"{len(accuracies)} seeds of {text.releases(run.versions)}, {run.when[:10]}"
+        source = f"{len(accuracies)} seeds of {text.versions(run.versions)}, {run.when[:10]}"
         accuracy.add(run, accuracies, source)
         print(f"seed {seed}: {run.accuracy:.2%}", flush=True)
     entry = accuracy.entry(arguments.task, arguments.scale, plan.data_origin["fingerprint"])
-    print(accuracy.measured(entry) if entry else "nothing was measured")
+    print(accuracy.measured_band(entry) if entry else "No accuracy was measured.")
     return 0
 
 
-def known(arguments: argparse.Namespace, plan: measure.Plan) -> list[float]:
-    """The accuracies of the first seeds, where a band was begun that is none yet: hours may lie in them."""
+def recorded_accuracies(arguments: argparse.Namespace, plan: measure.Plan) -> list[float]:
+    """Return the recorded accuracies of an incomplete band, so that its seeds are not trained again."""
     entry = accuracy.entry(arguments.task, arguments.scale, plan.data_origin["fingerprint"])
-    if entry is None or len(entry["accuracies"]) >= FEWEST_SEEDS:
+    if entry is None or len(entry["accuracies"]) >= MIN_SEEDS:
         return []
-    print(f"going on after {entry['source']}", file=sys.stderr)
+    print(f"continuing after {entry['source']}", file=sys.stderr)
     return list(entry["accuracies"])
 
 
-def refuse_another_release(run: Run) -> None:
-    """Raises SteleError if the band was begun with another."""
-    begun, here = accuracy.entry(run.task, run.scale, run.data["fingerprint"]), text.releases(run.versions)
-    if begun and len(begun["accuracies"]) < FEWEST_SEEDS and here not in begun["source"]:
+def require_same_release(run: Run) -> None:
+    """Raise SteleError if an incomplete band was measured with a different release."""
+    recorded, current = (
+        accuracy.entry(run.task, run.scale, run.data["fingerprint"]),
+        text.versions(run.versions),
+    )
+    if recorded and len(recorded["accuracies"]) < MIN_SEEDS and current not in recorded["source"]:
         raise SteleError(
-            f"The band was begun with {begun['source']}, this is {here}: take that release, "
-            f"or delete the entry in {accuracy.FILE.name} and begin anew."
+            f"The band was started with {recorded['source']}, but this is {current}. Install that release, "
+            f"or delete the entry in {accuracy.FILE.name} and restart."
         )

@@ -1,4 +1,4 @@
-"""``stele baseline promote``: what was saved becomes what later runs are held against."""
+"""``stele baseline promote``: make saved launches the baseline of later runs."""
 
 import argparse
 from typing import Any
@@ -7,9 +7,9 @@ from stele.gate import baseline
 
 
 def add(commands: Any) -> None:
-    command = commands.add_parser("baseline", help="what this machine measured before")
+    command = commands.add_parser("baseline", help="manage stored measurements of this machine")
     verbs = command.add_subparsers(required=True, metavar="VERB")
-    verb = verbs.add_parser("promote", help="hold later runs against what --save-baseline wrote")
+    verb = verbs.add_parser("promote", help="make launches saved with --save-baseline the baseline")
     verb.add_argument(
         "names", nargs="*", metavar="NAME", help="such as torch-cnn-train-cpu-fp32; default: all"
     )
@@ -17,7 +17,7 @@ def add(commands: Any) -> None:
 
 
 def promote(arguments: argparse.Namespace) -> int:
-    """Print each file: to be looked at with git diff, and committed."""
+    """Print each promoted file, to be reviewed with git diff and committed. Return 0."""
     for path in baseline.promote(arguments.names):
         print(path)
     return 0

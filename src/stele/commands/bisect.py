@@ -1,4 +1,4 @@
-"""``stele bisect FRAMEWORK GOOD BAD``: which release did it?"""
+"""``stele bisect FRAMEWORK GOOD BAD``: find the release that made a metric worse."""
 
 import argparse
 import json
@@ -21,118 +21,135 @@ from stele.gate.metrics import METRICS
 from stele.gate.trial import Cell, Trial
 from stele.measuring.settings import Settings
 from stele.releases import candidates
-from stele.releases.bisection import BAD, SKIP, Answer, Search, judged
+from stele.releases.bisection import BAD, SKIP, Answer, Search, to_answer
 from stele_worker import tasks
 
 FOLDER = Path(".stele/bisections")
-STATUSES = "Exit: 0 found; 2 usage or environment; 3 it cannot be told which, or whether BAD is worse at all."
+EXIT_CODES = "Exit: 0 one release is named; 2 usage or environment; 3 several remain, or BAD was not shown to be worse."
 
 
 def add(commands: Any) -> None:
-    about = "which release did it? Searches between a good and a bad one, with the gate's statistics"
-    command = commands.add_parser("bisect", help="which release did it?", description=about, epilog=STATUSES)
+    summary = "find the release that made a metric worse"
+    about = f"{summary}: a binary search between a good and a bad release, with the gate's statistics"
+    command = commands.add_parser("bisect", help=summary, description=about, epilog=EXIT_CODES)
     command.add_argument("framework", metavar="FRAMEWORK", help="as in `stele releases list`")
-    command.add_argument("good", metavar="GOOD", help="a release, such as 0.9.2; with --pins requirements")
-    command.add_argument("bad", metavar="BAD", help="a later one that is worse")
+    command.add_argument(
+        "good", metavar="GOOD", help="a release, such as 0.9.2; with --pins also requirements"
+    )
+    command.add_argument("bad", metavar="BAD", help="a later release that is worse")
     command.add_argument("--task", choices=tasks.NAMES, default="gru", help="default: %(default)s")
     command.add_argument("--phase", choices=("train", "infer"), default="infer", help="default: %(default)s")
     names = [metric.name for metric in METRICS]
     command.add_argument("--metric", choices=names, default="step", help="default: %(default)s")
-    options.steady(command, budget="1h")
-    command.add_argument("--pins", action="store_true", help="bisect over every package that differs")
-    command.add_argument("--scale", choices=("gate", "study"), default="gate", help="default: %(default)s")
-    command.add_argument("--seed", type=int, default=0, help="of the orders; default: %(default)s")
-    command.add_argument("--worker-timeout", type=float, default=trial.TIMEOUT, help="default: %(default)s s")
-    command.add_argument("--json", type=Path, metavar="FILE")
+    options.add_launch_options(command, budget="1h")
+    command.add_argument(
+        "--pins", action="store_true", help="bisect over every package that differs, not over releases"
+    )
+    command.add_argument(
+        "--scale", choices=("gate", "study"), default="gate", help="of a launch; default: %(default)s"
+    )
+    command.add_argument(
+        "--seed", type=int, default=0, help="seed of the random orders; default: %(default)s"
+    )
+    command.add_argument(
+        "--worker-timeout",
+        type=float,
+        default=trial.TIMEOUT,
+        metavar="SECONDS",
+        help="longest silence of a worker; default: %(default)s",
+    )
+    command.add_argument("--json", type=Path, metavar="FILE", help="write the result to this file")
     command.set_defaults(command=bisect)
 
 
 def bisect(arguments: argparse.Namespace) -> int:
-    """Print every step with its evidence, and the name. Returns what the epilog says."""
-    choose = candidates.pinned if arguments.pins else candidates.released
-    rows = choose(arguments.framework, arguments.good, arguments.bad)
-    search, began = Search(list(rows)), time.monotonic()
-    steps = 1 + math.ceil(math.log2(max(len(rows) - 1, 1)))
-    print(
-        f"{len(rows) - 2} releases between {search.candidates[0]} and {search.candidates[-1]}: about {steps} gates"
-    )
+    """Print every step with its evidence, then the result. Return the exit code that the epilog describes."""
+    select = candidates.step_through_pins if arguments.pins else candidates.select_releases
+    environments_by_name = select(arguments.framework, arguments.good, arguments.bad)
+    search, start = Search(list(environments_by_name)), time.monotonic()
+    first, last = search.candidates[0], search.candidates[-1]
+    steps = 1 + math.ceil(math.log2(max(len(environments_by_name) - 1, 1)))
+    print(f"{len(environments_by_name) - 2} releases between {first} and {last}: about {steps} gates")
 
     def left() -> float:
-        return arguments.budget - (time.monotonic() - began)
+        return arguments.budget - (time.monotonic() - start)
 
-    whole = ask(arguments, rows, search.candidates[-1], margin=None, budget=left() / steps)
-    told = [whole]
-    print(line(whole))
-    if whole.status != BAD or whole.ratio is None:
-        print(f"There is nothing to search for: {search.candidates[-1]} was not found to be worse.")
-        return finished(arguments, told, [])
-    while (name := search.next()) is not None and left() > 0:
+    bad_end = judge_candidate(arguments, environments_by_name, last, margin=None, budget=left() / steps)
+    answers = [bad_end]
+    print(format_answer(bad_end))
+    if bad_end.status != BAD or bad_end.ratio is None:
+        print(f"Nothing to bisect: {last} was not shown to be worse than {first}.")
+        return report(arguments, answers, [])
+    while (name := search.next_candidate()) is not None and left() > 0:
         steps = max(steps - 1, 1)
-        ahead = threading.Thread(target=build, args=([rows[one] for one in search.ahead()],), daemon=True)
-        ahead.start()
-        answer = ask(arguments, rows, name, margin=math.sqrt(whole.ratio) - 1, budget=left() / steps)
-        search.tell(name, answer.status)
-        told.append(answer)
-        print(line(answer), flush=True)
-    return finished(arguments, told, search.suspects if search.next() is None else [])
+        upcoming = [environments_by_name[candidate] for candidate in search.candidates_after_next()]
+        threading.Thread(target=build_ahead, args=(upcoming,), daemon=True).start()
+        margin = math.sqrt(bad_end.ratio) - 1
+        answer = judge_candidate(arguments, environments_by_name, name, margin=margin, budget=left() / steps)
+        search.set_status(name, answer.status)
+        answers.append(answer)
+        print(format_answer(answer), flush=True)
+    return report(arguments, answers, search.suspects if search.next_candidate() is None else [])
 
 
-def line(answer: Answer) -> str:
+def format_answer(answer: Answer) -> str:
     return f"{answer.status:5} {answer.name}: {answer.message}"
 
 
-def finished(arguments: argparse.Namespace, told: Sequence[Answer], suspects: Sequence[str]) -> int:
-    """Say who did it, write it down, and return the status."""
+def report(arguments: argparse.Namespace, answers: Sequence[Answer], suspects: Sequence[str]) -> int:
+    """Print the result, write it to --json, and return the exit code."""
     if len(suspects) == 1:
-        print(f"\n{suspects[0]} did it.")
+        print(f"\nThe first bad candidate is {suspects[0]}.")
     elif suspects:
-        print(f"\nOne of these did it, and which cannot be told: {', '.join(suspects)}")
-    elif told[0].status == BAD:
-        print("\nThe time was up: raise --budget.")
+        print(
+            f"\nThe first bad candidate is one of these; some of them gave no verdict: {', '.join(suspects)}"
+        )
+    elif answers[0].status == BAD:
+        print("\nThe budget ran out. Run again with a larger --budget.")
     if arguments.json:
-        facts = {"suspects": list(suspects), "steps": [answer._asdict() for answer in told]}
-        files.write_text(arguments.json, json.dumps(schema.stamped(facts), indent=1) + "\n")
+        content = {"suspects": list(suspects), "steps": [answer._asdict() for answer in answers]}
+        files.write_text(arguments.json, json.dumps(schema.wrap(content), indent=1) + "\n")
     return 0 if len(suspects) == 1 else 3
 
 
-def build(rows: Sequence[Environment]) -> None:
-    """Ahead of time, beside the measurement; what fails here fails again, and aloud, when it is asked for."""
-    for row in rows:
+def build_ahead(upcoming: Sequence[Environment]) -> None:
+    """Build environments during the measurement. ``judge_candidate`` builds again what fails, and reports it."""
+    for environment in upcoming:
         try:
-            builds.make(row)
+            builds.make(environment)
         except SteleError:
             continue
 
 
-def ask(
+def judge_candidate(
     arguments: argparse.Namespace,
-    rows: dict[str, Environment],
+    environments_by_name: dict[str, Environment],
     name: str,
     *,
     margin: float | None,
     budget: float,
 ) -> Answer:
-    """The gate's status on one candidate beside the good one; ``margin`` as in ``judged``."""
-    good = rows[next(iter(rows))]
+    """Compare one candidate with the good end; ``margin`` as in ``to_answer``, ``budget`` in seconds."""
+    good = environments_by_name[next(iter(environments_by_name))]
     try:
         make(good)
     except SteleError as error:
         raise SteleError(f"The good end cannot be measured: {error}") from None
     try:
-        make(rows[name])
+        make(environments_by_name[name])
     except SteleError as error:
         return Answer(name, SKIP, str(error).splitlines()[0])
-    subject = asked(arguments, good, rows[name], margin, budget)
-    moment = f"{datetime.now():%Y%m%d-%H%M%S}-{environments.description.slug(name)[:60]}"
-    kept = record.new(FOLDER / f"{moment}.jsonl", trial.header(subject))
-    verdicts = timing.timing(subject, kept, list(subject.cells), say)
-    return judged(name, verdicts, margin)
+    subject = trial_from(arguments, good, environments_by_name[name], margin, budget)
+    stem = f"{datetime.now():%Y%m%d-%H%M%S}-{environments.description.slug(name)[:60]}"
+    log = record.create(FOLDER / f"{stem}.jsonl", trial.header(subject))
+    verdicts = timing.measure_pairs(subject, log, list(subject.cells), say)
+    return to_answer(name, verdicts, margin)
 
 
-def asked(
+def trial_from(
     arguments: argparse.Namespace, good: Environment, new: Environment, margin: float | None, budget: float
 ) -> Trial:
-    [metric] = [one for one in METRICS if one.name == arguments.metric]
+    [metric] = [metric for metric in METRICS if metric.name == arguments.metric]
     settings = Settings(device="cpu", threads=arguments.threads, malloc=arguments.malloc)
     return Trial(
         old=good,

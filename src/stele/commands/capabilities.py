@@ -1,4 +1,4 @@
-"""``stele capabilities``: what each framework can do beyond the Tasks, every status of it checked."""
+"""``stele capabilities``: check the capabilities of each framework beyond the Tasks."""
 
 import argparse
 import json
@@ -15,30 +15,36 @@ from stele.report import parity as parity_page
 
 def add(commands: Any) -> None:
     command = commands.add_parser("capabilities", help="what can each framework do beyond the tasks?")
-    command.add_argument("--framework", metavar="ID,…", action="append", help="default: all that are ready")
-    command.add_argument("--json", type=Path, metavar="FILE", help="write every answer with its reason")
     command.add_argument(
-        "--write", type=Path, metavar="FILE", help="write the table between a page's markers"
+        "--framework", metavar="ID[,ID...]", action="append", help="environments; default: all that are ready"
     )
-    command.set_defaults(command=ask)
+    command.add_argument(
+        "--json", type=Path, metavar="FILE", help="write every answer and its reason to FILE"
+    )
+    command.add_argument(
+        "--write", type=Path, metavar="FILE", help="write the table between the markers of the page FILE"
+    )
+    command.set_defaults(command=check)
 
 
-def ask(arguments: argparse.Namespace) -> int:
-    """Returns 1 if an answer is wrong or a framework failed; that it lacks something is no failure."""
+def check(arguments: argparse.Namespace) -> int:
+    """Print the answers of each framework. Returns 1 if an answer is wrong or failed, else 0; "no" is no failure."""
     settings = Settings(device="cpu", threads=1)
-    found = {}
-    for row in environments.ready(arguments.framework):
-        if row.tuned:  # as shipped it can do the same
-            found[row] = capabilities.answers(row, settings, progress=say)
-            print("\n".join(parity_page.answers(row.name, found[row])), flush=True)
+    answers = {}
+    for environment in environments.load_ready(arguments.framework):
+        if environment.tuned:  # the capabilities as shipped are the same
+            answers[environment] = capabilities.answers(environment, settings, progress=say)
+            print("\n".join(parity_page.answer_lines(environment.name, answers[environment])), flush=True)
     if arguments.json:
         facts = {
-            row.name: {name: answer._asdict() for name, answer in of.items()} for row, of in found.items()
+            environment.name: {name: answer._asdict() for name, answer in by_name.items()}
+            for environment, by_name in answers.items()
         }
-        files.write_text(arguments.json, json.dumps(schema.stamped({"environments": facts}), indent=1) + "\n")
+        files.write_text(arguments.json, json.dumps(schema.wrap({"environments": facts}), indent=1) + "\n")
     if arguments.write:
-        page.fill(arguments.write, parity_page.capabilities(found))
-    return int(any(answer.status in ("wrong", "failed") for of in found.values() for answer in of.values()))
+        page.fill(arguments.write, parity_page.capability_table(answers))
+    statuses = {answer.status for by_name in answers.values() for answer in by_name.values()}
+    return int(not statuses.isdisjoint(("wrong", "failed")))
 
 
 def say(line: str) -> None:

@@ -1,4 +1,4 @@
-"""``stele defaults``: what a framework does when nothing is passed, and what of it changed between two releases."""
+"""``stele defaults``: record the defaults of a framework, and show the changes between two releases."""
 
 import argparse
 from typing import Any
@@ -9,19 +9,22 @@ from stele.report import parity as parity_page
 
 
 def add(commands: Any) -> None:
-    command = commands.add_parser("defaults", help="what does a framework do when nothing is passed?")
-    command.add_argument("old", metavar="FRAMEWORK", help="a row, or a requirement such as jax==0.9.2")
-    command.add_argument("new", metavar="NEW", nargs="?", help="shows what changed from FRAMEWORK to NEW")
+    command = commands.add_parser("defaults", help="which defaults does a framework have?")
+    command.add_argument(
+        "old", metavar="FRAMEWORK", help="an environment, or a requirement such as jax==0.9.2"
+    )
+    command.add_argument("new", metavar="NEW", nargs="?", help="show the changes from FRAMEWORK to NEW")
     command.set_defaults(command=show)
 
 
 def show(arguments: argparse.Namespace) -> int:
+    """Record and print the defaults of one environment, or print the changes between two. Returns 0."""
     if arguments.new is None:
-        [row] = environments.ready([arguments.old])
-        print("\n".join(parity_page.facts(defaults.record(row))))
-        print(f"\nkept in {defaults.file(row)}")
+        [environment] = environments.load_ready([arguments.old])
+        print("\n".join(parity_page.fact_lines(defaults.record(environment))))
+        print(f"\nWritten to {defaults.record_path(environment)}")
         return 0
-    old, new = environments.ready([arguments.old, arguments.new])
-    changes = defaults.changes(*(defaults.kept(row) or defaults.record(row) for row in (old, new)))
-    print("\n".join(parity_page.changes(old.name, new.name, changes)))
+    old, new = environments.load_ready([arguments.old, arguments.new])
+    changes = defaults.changes(*(defaults.load(side) or defaults.record(side) for side in (old, new)))
+    print("\n".join(parity_page.change_lines(old.name, new.name, changes)))
     return 0

@@ -1,4 +1,4 @@
-"""``stele env``: list, make and remove environments, and lock their requirements."""
+"""``stele env``: list, build and remove environments, and lock their requirements."""
 
 import argparse
 import json
@@ -11,59 +11,65 @@ from typing import Any
 from stele import environments, schema
 from stele.environments import Environment, builds, installer, libraries
 from stele.errors import SteleError
-from stele.text import aligned
+from stele.text import align
 
 
 def add(commands: Any) -> None:
-    env = commands.add_parser("env", help="environments: a framework in an interpreter of its own")
+    """Add the subcommand to the parser."""
+    env = commands.add_parser("env", help="list and build environments, each a framework in an interpreter")
     verbs = env.add_subparsers(required=True, metavar="VERB")
 
-    verb = verbs.add_parser("list", help="every row: ready, missing or broken, and why")
-    verb.add_argument("--json", action="store_true", help="as JSON, for programs")
+    verb = verbs.add_parser("list", help="list every environment: ready, missing or broken, and the reason")
+    verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(command=show)
 
-    verb = verbs.add_parser("make", help="build what is not there")
-    choose(verb)
+    verb = verbs.add_parser("make", help="build environments that do not exist")
+    add_names(verb)
     verb.add_argument("--python", type=Path, metavar="PATH", help="the interpreter to build with")
     verb.set_defaults(command=make)
 
-    verb = verbs.add_parser("remove", help="delete what was built")
-    choose(verb)
+    verb = verbs.add_parser("remove", help="delete built environments")
+    add_names(verb)
     verb.set_defaults(command=remove)
 
-    verb = verbs.add_parser("lock", help="resolve requirements anew; writes environments/<name>.lock")
-    choose(verb)
+    verb = verbs.add_parser("lock", help="resolve the requirements again and write <name>.lock")
+    add_names(verb)
     verb.add_argument("--python", type=Path, metavar="PATH", help="the interpreter to resolve for")
     verb.set_defaults(command=lock)
 
 
-def choose(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("names", nargs="*", metavar="NAME", help="a row, or a requirement such as jax==0.9.2")
-    verb.add_argument("--all", action="store_true", help="every row with an interpreter of its own")
+def add_names(verb: argparse.ArgumentParser) -> None:
+    """Add the arguments that select environments."""
+    names_help = "an environment, or a requirement such as jax==0.9.2"
+    verb.add_argument("names", nargs="*", metavar="NAME", help=names_help)
+    verb.add_argument("--all", action="store_true", help="every environment that needs to be built")
 
 
-def chosen(arguments: argparse.Namespace) -> list[Environment]:
-    """The environments named, each of them known. Raises SteleError if there are none."""
+def select(arguments: argparse.Namespace) -> list[Environment]:
+    """Return the selected environments. Raises SteleError if one is unknown or is never built, or if none is named."""
     if arguments.all:
-        return [row for row in environments.rows().values() if row.lock is not None and row.tuned]
+        described = environments.described().values()
+        return [
+            environment for environment in described if environment.lock is not None and environment.tuned
+        ]
     if not arguments.names:
-        raise SteleError("Name an environment, or say --all. Known: " + ", ".join(environments.names()))
-    found = [environments.load(name) for name in arguments.names]
-    for row in found:
-        if row.lock is None:
-            raise SteleError(
-                f"'{row.name}' is not built: {environments.state(row).reason or 'it is ready as it is'}."
-            )
-    return found
+        raise SteleError("Name an environment, or pass --all. Known: " + ", ".join(environments.names()))
+    selected = [environments.load(name) for name in arguments.names]
+    for environment in selected:
+        if environment.lock is None:
+            reason = environments.state(environment).reason or "it is ready to use"
+            raise SteleError(f"'{environment.name}' is not built with this command: {reason}")
+    return selected
 
 
 def show(arguments: argparse.Namespace) -> int:
+    """Print the state of every environment."""
     facts = []
-    for row in environments.rows().values():
-        state = environments.state(row)
-        facts.append({"name": row.name, "framework": row.framework, **state._asdict()})
+    for environment in environments.described().values():
+        state = environments.state(environment)
+        facts.append({"name": environment.name, "framework": environment.framework, **state._asdict()})
     print(
-        json.dumps(schema.stamped({"environments": facts}), indent=1)
+        json.dumps(schema.wrap({"environments": facts}), indent=1)
         if arguments.json
         else "\n".join(lines(facts))
     )
@@ -71,55 +77,59 @@ def show(arguments: argparse.Namespace) -> int:
 
 
 def lines(facts: Sequence[dict[str, str | None]]) -> list[str]:
-    """A line for each environment: name, release, state, and what to do."""
-    return aligned(
+    """Return a line per environment: name, release, status and reason."""
+    return align(
         [[fact[column] or "" for column in ("name", "version", "status", "reason")] for fact in facts]
     )
 
 
 def make(arguments: argparse.Namespace) -> int:
-    """Build one after the other; one that fails is told, and does not keep the others from being built."""
-    rows, failures = chosen(arguments), 0
-    for count, row in enumerate(rows, 1):
-        say(f"{row.name}: {count} of {len(rows)} …")
-        start, lacking = perf_counter(), absence(row, arguments)
-        if lacking is not None:
-            print(f"{row.name}: left out, {lacking}", flush=True)
+    """Build one environment after the other. A failure is printed and does not stop the others."""
+    selected, failures = select(arguments), 0
+    for count, environment in enumerate(selected, 1):
+        print_progress(f"{environment.name}: {count} of {len(selected)} ...")
+        start, reason = perf_counter(), skip_reason(environment, arguments)
+        if reason is not None:
+            print(f"{environment.name}: skipped, {reason}", flush=True)
             continue
         try:
-            new = builds.make(row, arguments.python)
+            was_built = builds.make(environment, arguments.python)
         except SteleError as error:
             failures += 1
             print(f"stele: {error}", file=sys.stderr)
         else:
-            print(f"{row.name}: {'made' if new else 'was there'}, {perf_counter() - start:.1f} s", flush=True)
+            result = "built" if was_built else "already built"
+            print(f"{environment.name}: {result}, {perf_counter() - start:.1f} s", flush=True)
     return 2 if failures else 0
 
 
-def absence(row: Environment, arguments: argparse.Namespace) -> str | None:
-    """Why a row cannot be built on this machine. Only --all leaves it out; who names a row is told that it fails."""
+def skip_reason(environment: Environment, arguments: argparse.Namespace) -> str | None:
+    """Return why ``--all`` skips an environment on this machine, or None. A named environment is never skipped."""
     if not arguments.all:
         return None
-    lacking = libraries.missing(row)
-    if lacking is None and arguments.python is None and installer.interpreter(row.python or "") is None:
-        lacking = installer.absence(row.name, row.python or "")
-    return lacking
+    missing = libraries.missing_message(environment)
+    python = environment.python or ""
+    if missing is None and arguments.python is None and installer.find_interpreter(python) is None:
+        missing = installer.absence_message(environment.name, python)
+    return missing
 
 
 def remove(arguments: argparse.Namespace) -> int:
-    for row in chosen(arguments):
-        print(f"{row.name}: {'removed' if builds.remove(row) else 'was not there'}")
+    """Delete builds."""
+    for environment in select(arguments):
+        print(f"{environment.name}: {'removed' if builds.remove(environment) else 'was not built'}")
     return 0
 
 
 def lock(arguments: argparse.Namespace) -> int:
-    for row in chosen(arguments):
-        builds.lock(row, arguments.python or builds.interpreter_of(row))
-        print(row.lock)
+    """Write lock files."""
+    for environment in select(arguments):
+        builds.lock(environment, arguments.python or builds.require_interpreter(environment))
+        print(environment.lock)
     return 0
 
 
-def say(line: str) -> None:
-    """For a person who waits."""
+def print_progress(line: str) -> None:
+    """Print a line on a terminal, and nothing elsewhere."""
     if sys.stderr.isatty():
         print(line, file=sys.stderr, flush=True)

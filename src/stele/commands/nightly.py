@@ -1,4 +1,4 @@
-"""``stele nightly``: what is new in the index, measured, published, and looked at for steps."""
+"""``stele nightly``: measure the new releases in the package index, publish the site, and report steps."""
 
 import argparse
 from pathlib import Path
@@ -11,46 +11,55 @@ from stele.releases import campaign, frameworks, history, ledger, trend
 from stele.report import releases as pages
 from stele_worker import tasks
 
-STATUSES = (
-    "Exit: 0 nothing rose; 1 something did, at a release that was measured now; 3 the budget ended first."
+EPILOG = (
+    "Exit: 0 no line rose; 1 a line rose at a release that was measured now; 2 usage or environment; "
+    "3 the budget ran out."
 )
 
 
 def add(commands: Any) -> None:
-    about = "sync the ledger, measure what is new, publish the site, and say what stepped"
-    command = commands.add_parser("nightly", help=about, description=about, epilog=STATUSES)
-    command.add_argument("frameworks", nargs="*", metavar="FRAMEWORK", help="default: all that are followed")
-    command.add_argument("--pre", action="store_true", help="pre-releases and nightlies, too")
+    about = "sync the ledger, measure new releases, publish the site, and report steps"
+    command = commands.add_parser("nightly", help=about, description=about, epilog=EPILOG)
     command.add_argument(
-        "--last", type=int, default=8, metavar="N", help="of a framework's releases: %(default)s"
+        "frameworks", nargs="*", metavar="FRAMEWORK", help="default: all frameworks that Stele follows"
     )
-    command.add_argument("--site", type=Path, default=".stele/asv/html", metavar="FOLDER", help="%(default)s")
+    command.add_argument("--pre", action="store_true", help="include pre-releases and nightlies")
     command.add_argument(
-        "--report", type=Path, default=".stele/nightly.md", metavar="FILE", help="%(default)s"
+        "--last",
+        type=int,
+        default=8,
+        metavar="N",
+        help="number of releases of each framework; default: %(default)s",
     )
-    releases.how(command)
+    command.add_argument(
+        "--site", type=Path, default=".stele/asv/html", metavar="FOLDER", help="default: %(default)s"
+    )
+    command.add_argument(
+        "--report", type=Path, default=".stele/nightly.md", metavar="FILE", help="default: %(default)s"
+    )
+    releases.add_measuring_options(command)
     command.set_defaults(command=nightly, task=",".join(tasks.NAMES))
 
 
 def nightly(arguments: argparse.Namespace) -> int:
-    """Returns what the epilog says."""
-    what, place = releases.wanted(arguments), history.here()
+    """Returns the exit code, as in EPILOG."""
+    request, place = releases.request_from(arguments), history.current_place()
     releases.sync(arguments)
-    new, whole = [], True
-    for framework in arguments.frameworks or frameworks.tracked():
+    new, complete = [], True
+    for framework in arguments.frameworks or frameworks.environment_names():
         tags = ledger.tags(framework)[-arguments.last :]
         before = {tag: history.numbers(tag, place) for tag in tags}
-        whole &= campaign.measured(tags, what)
+        complete &= campaign.measure_releases(tags, request)
         new += [tag for tag in tags if history.numbers(tag, place) != before[tag]]
     history.publish(arguments.site)
-    found = trend.rises(arguments.site)
-    files.write_text(arguments.report, pages.markdown(found, new))
-    risen = [rise for rise in found if rise.release in new]
-    for rise in risen:
+    rises = trend.rises(arguments.site)
+    files.write_text(arguments.report, pages.markdown(rises, new))
+    new_rises = [rise for rise in rises if rise.release in new]
+    for rise in new_rises:
         print(rise.message)
     print(
-        f"{len(new)} releases measured, {len(risen)} steps. The site: {arguments.site}; the report: {arguments.report}"
+        f"{len(new)} releases measured, {len(new_rises)} steps. Site: {arguments.site}. Report: {arguments.report}"
     )
-    if not whole:
-        say("The budget ended first; the next run goes on.")
-    return 1 if risen else 0 if whole else 3
+    if not complete:
+        say("The budget ran out. The next run continues from here.")
+    return 1 if new_rises else 0 if complete else 3

@@ -1,4 +1,4 @@
-"""What several commands ask alike: how to measure, and for how long."""
+"""Options that several commands share: which cells to measure, how, and for how long."""
 
 import argparse
 import re
@@ -14,43 +14,58 @@ PHASES = ("train", "infer")
 UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
-def steady(command: argparse.ArgumentParser, *, budget: str) -> None:
-    """How launches are kept alike, and how long they may take."""
+def add_launch_options(command: argparse.ArgumentParser, *, budget: str) -> None:
+    """Add the options that make launches repeatable, and the one that limits their time."""
     command.add_argument(
-        "--budget", type=seconds, default=budget, metavar="TIME", help="default: %(default)s"
+        "--budget",
+        type=parse_duration,
+        default=budget,
+        metavar="TIME",
+        help="time limit, such as 20m; default: %(default)s",
     )
-    command.add_argument("--threads", type=int, default=1, help="default: %(default)s, the steadiest")
-    command.add_argument("--malloc", choices=MALLOC, default="steady", help="default: %(default)s")
+    command.add_argument(
+        "--threads", type=int, default=1, help="default: %(default)s, which varies least between launches"
+    )
+    command.add_argument(
+        "--malloc",
+        choices=MALLOC,
+        default="steady",
+        help="profile of the C library's allocator; default: %(default)s",
+    )
 
 
-def of_cells(command: argparse.ArgumentParser) -> None:
-    """Which cells."""
-    command.add_argument("--task", metavar="ID,…", default="cnn,gru", help="default: %(default)s")
+def add_cell_options(command: argparse.ArgumentParser) -> None:
+    """Add the options that select cells."""
+    command.add_argument("--task", metavar="ID[,ID...]", default="cnn,gru", help="default: %(default)s")
     command.add_argument("--phase", choices=PHASES, help="default: both")
 
 
-def cells(task: str, phase: str | None) -> tuple[Cell, ...]:
-    """Those that were typed. Raises SteleError, with the nearest name, if one is none."""
-    named = chosen("task", task, tasks.NAMES)
-    return tuple(Cell(name, one) for name in named for one in ([phase] if phase else PHASES))
+def parse_cells(task: str, phase: str | None) -> tuple[Cell, ...]:
+    """Return the cells that ``--task`` and ``--phase`` select.
+
+    Raises SteleError, with the nearest name, for an unknown task.
+    """
+    names = parse_names("task", task, tasks.NAMES)
+    return tuple(Cell(name, part) for name in names for part in ([phase] if phase else PHASES))
 
 
-def chosen(kind: str, text: str, known: tuple[str, ...]) -> list[str]:
+def parse_names(kind: str, text: str, choices: tuple[str, ...]) -> list[str]:
+    """Return the comma-separated names in ``text``. Raises SteleError for an unknown name, or if there is none."""
     names = [name for name in text.split(",") if name]
     for name in names:
-        if name not in known:
-            raise SteleError(environments.unknown(kind, name, known))
+        if name not in choices:
+            raise SteleError(environments.unknown_message(kind, name, choices))
     if not names:
-        raise SteleError(f"--{kind} {text!r} names none of {', '.join(known)}.")
+        raise SteleError(f"--{kind} {text!r} contains no name. Choose from: {', '.join(choices)}.")
     return names
 
 
-def seconds(text: str) -> float:
-    """``90s``, ``20m``, ``1.5h``"""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 90s, 20m or 1.5h")
-    return float(found[1]) * UNITS[found[2]]
+def parse_duration(text: str) -> float:
+    """Return the seconds in ``90s``, ``20m`` or ``1.5h``."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration. Write it as 90s, 20m or 1.5h")
+    return float(match[1]) * UNITS[match[2]]
 
 
 def say(line: str) -> None:

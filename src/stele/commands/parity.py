@@ -1,4 +1,4 @@
-"""``stele parity``: every recipe climbs the ladder; with --rebase, the golden numbers made anew with the oracle."""
+"""``stele parity``: run the ladder for every recipe; with --rebase, regenerate the golden numbers with the oracle."""
 
 import argparse
 import json
@@ -18,142 +18,156 @@ from stele.report import page
 from stele.report import parity as parity_page
 from stele_worker import tasks
 
-FEWEST_SEEDS = 5
+MIN_SEEDS = 5
 
 Cell = tuple[Environment, str]
 
 
 def add(commands: Any) -> None:
-    command = commands.add_parser("parity", help="does every recipe compute the same?")
-    command.add_argument("--framework", metavar="ID,…", action="append", help="default: all that are ready")
+    command = commands.add_parser("parity", help="do all recipes compute the same?")
+    command.add_argument(
+        "--framework", metavar="ID[,ID...]", action="append", help="environments; default: all that are ready"
+    )
     command.add_argument("--task", choices=tasks.NAMES, action="append", help="default: all")
     command.add_argument("--device", choices=DEVICES, default="cpu", help="default: %(default)s")
     command.add_argument("--precision", choices=PRECISIONS, default="fp32", help="default: %(default)s")
     command.add_argument(
-        "--seeds", type=int, metavar="N", help="train from N seeds, at least 5, for the last rung"
+        "--seeds", type=int, metavar="N", help="train from N seeds for rung 10, accuracy; at least 5"
     )
     command.add_argument(
-        "--scale", choices=tasks.SCALES, default="quick", help="of that: default: %(default)s"
+        "--scale",
+        choices=tasks.SCALES,
+        default="quick",
+        help="scale of the training for rung 10; default: %(default)s",
     )
     command.add_argument(
-        "--runs", type=Path, default=Path(".stele/parity"), help="where that is kept: %(default)s"
+        "--runs",
+        type=Path,
+        default=Path(".stele/parity"),
+        help="folder for the Runs of rung 10; default: %(default)s",
     )
-    command.add_argument("--json", type=Path, metavar="FILE", help="write every rung of every recipe")
+    command.add_argument("--json", type=Path, metavar="FILE", help="write every rung of every recipe to FILE")
     command.add_argument(
-        "--write", type=Path, metavar="FILE", help="write the table between a page's markers"
+        "--write", type=Path, metavar="FILE", help="write the tables between the markers of the page FILE"
     )
     command.add_argument(
         "--merge",
         type=Path,
         nargs="+",
         metavar="FILE",
-        help="climb nothing: show what --json wrote, of a recipe that is in several the last",
+        help="run nothing; show the results in these files from --json, for each recipe the last one",
     )
-    command.add_argument("--rebase", action="store_true", help="make the golden numbers anew with the oracle")
-    command.set_defaults(command=parity_of)
+    command.add_argument(
+        "--rebase", action="store_true", help="regenerate the golden numbers with the oracle"
+    )
+    command.set_defaults(command=parity_command)
 
 
-def parity_of(arguments: argparse.Namespace) -> int:
+def parity_command(arguments: argparse.Namespace) -> int:
+    """Run, merge or rebase. Returns the exit code."""
     if arguments.rebase:
         return rebase(arguments)
-    return merge(arguments) if arguments.merge else climb(arguments)
+    return merge(arguments) if arguments.merge else run_ladders(arguments)
 
 
-def climb(arguments: argparse.Namespace) -> int:
-    """A line a recipe, as soon as it is known. Returns 1 if one breaks."""
-    if arguments.seeds is not None and arguments.seeds < FEWEST_SEEDS:
+def run_ladders(arguments: argparse.Namespace) -> int:
+    """Run the ladder for every recipe, and print a line for each. Returns 1 if a recipe differs, else 0."""
+    if arguments.seeds is not None and arguments.seeds < MIN_SEEDS:
         raise SteleError(
-            f"--seeds {arguments.seeds}: fewer than {FEWEST_SEEDS} seeds say nothing about an accuracy."
+            f"--seeds {arguments.seeds}: fewer than {MIN_SEEDS} seeds are not enough for rung 10, accuracy."
         )
     settings = Settings(device=arguments.device, precision=arguments.precision, threads=1)
-    found: dict[Cell, LadderResult] = {}
-    for row, task in cells(arguments, settings):
-        found[row, task] = result = examination.run_ladder(row, task, settings)
-        if arguments.seeds and "train" in examination.phases(row, task, settings):
-            more = settings, arguments.runs
-            result.findings.append(
-                examination.accuracy_rung(row, task, arguments.scale, arguments.seeds, *more)
-            )
-        print(parity_page.climbed(row.name, task, result.findings), flush=True)
-        keep(arguments, found, settings)
-    return int(any(ladder.first_difference(result.findings) for result in found.values()))
+    results: dict[Cell, LadderResult] = {}
+    for environment, task in cells(arguments, settings):
+        results[environment, task] = result = examination.run_ladder(environment, task, settings)
+        if arguments.seeds and "train" in examination.phases(environment, task, settings):
+            scale, seeds, runs = arguments.scale, arguments.seeds, arguments.runs
+            result.findings.append(examination.accuracy_rung(environment, task, scale, seeds, settings, runs))
+        print(parity_page.ladder_line(environment.name, task, result.findings), flush=True)
+        write_results(arguments, results, settings)
+    return int(any(ladder.first_difference(result.findings) for result in results.values()))
 
 
-def keep(arguments: argparse.Namespace, found: dict[Cell, LadderResult], settings: Settings) -> None:
-    """Write what is known by now to where it was asked for: nothing is lost if it ends here."""
+def write_results(
+    arguments: argparse.Namespace, results: dict[Cell, LadderResult], settings: Settings
+) -> None:
+    """Write the results so far to --json and --write, so that nothing is lost if the command is interrupted."""
     if arguments.json:
-        files.write_text(arguments.json, json.dumps(facts(found, settings), indent=1) + "\n")
+        files.write_text(arguments.json, json.dumps(facts(results, settings), indent=1) + "\n")
     if arguments.write:
-        page.fill(arguments.write, parity_page.ladders(found, settings))
+        page.fill(arguments.write, parity_page.ladder_tables(results, settings))
 
 
 def merge(arguments: argparse.Namespace) -> int:
-    """Returns 1 if a recipe breaks, as ``climb`` does."""
-    found: dict[Cell, LadderResult] = {}
+    """Show and write the results of several files. Returns 1 if a recipe differs, else 0."""
+    results: dict[Cell, LadderResult] = {}
     settings: set[Settings] = set()
     for path in arguments.merge:
         try:
-            content = schema.ladder_file(json.loads(path.read_text(encoding="utf-8")))
+            content = schema.convert_ladder_file(json.loads(path.read_text(encoding="utf-8")))
             settings.add(Settings(**content["settings"]))
-            for cell, result in map(remembered, content["recipes"]):
-                found[cell] = renewed(found.get(cell, result), result)
+            for cell, result in map(result_from_facts, content["recipes"]):
+                results[cell] = newer_result(results.get(cell, result), result)
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise SteleError(f"{path} is not what --json wrote: {error!r}.") from None
+            raise SteleError(f"{path} was not written by stele parity --json: {error!r}.") from None
     if len(settings) > 1:
-        raise SteleError("What is merged was climbed under different settings: merge what belongs together.")
-    for (row, task), result in found.items():
-        print(parity_page.climbed(row.name, task, result.findings))
-    keep(arguments, found, *settings)
-    return int(any(ladder.first_difference(result.findings) for result in found.values()))
+        raise SteleError("The files have different settings. Merge only files with equal settings.")
+    for (environment, task), result in results.items():
+        print(parity_page.ladder_line(environment.name, task, result.findings))
+    write_results(arguments, results, *settings)
+    return int(any(ladder.first_difference(result.findings) for result in results.values()))
 
 
-def remembered(recipe: dict[str, Any]) -> tuple[Cell, LadderResult]:
-    """A recipe of ``facts``."""
+def result_from_facts(recipe: dict[str, Any]) -> tuple[Cell, LadderResult]:
+    """Return the environment, the task and the result of one recipe in ``facts``."""
     rungs = [{name: rung[name] for name in Finding._fields} for rung in recipe["rungs"]]
     result = LadderResult([Finding(**rung) for rung in rungs], recipe["versions"], recipe["day"])
     return (environments.load(recipe["framework"]), recipe["task"]), result
 
 
-def renewed(earlier: LadderResult, later: LadderResult) -> LadderResult:
-    """The later one; where it holds and tells nothing of accuracy, for which hours go by, with that of the earlier one,
-    if it is of the same releases."""
-    known = any(finding.title == "accuracy" for finding in later.findings)
-    if known or ladder.first_difference(later.findings) or earlier.versions != later.versions:
+def newer_result(earlier: LadderResult, later: LadderResult) -> LadderResult:
+    """Return the later result, with the earlier one's accuracy if it has none, because accuracy takes hours.
+
+    The accuracy is taken over only if the later result agrees on all rungs and the versions are equal.
+    """
+    has_accuracy = any(finding.title == "accuracy" for finding in later.findings)
+    if has_accuracy or ladder.first_difference(later.findings) or earlier.versions != later.versions:
         return later
-    learned = [finding for finding in earlier.findings if finding.title == "accuracy"]
-    return later._replace(findings=later.findings + learned)
+    accuracies = [finding for finding in earlier.findings if finding.title == "accuracy"]
+    return later._replace(findings=later.findings + accuracies)
 
 
 def cells(arguments: argparse.Namespace, settings: Settings) -> Iterator[Cell]:
-    """What is to climb: every row asked for, in each Task in which it has anything to show."""
-    rows = environments.ready(arguments.framework)
+    """Yield each selected environment and task, if the environment can run a phase of the task."""
+    selected = environments.load_ready(arguments.framework)
     for task in arguments.task or tasks.NAMES:
-        yield from ((row, task) for row in rows if examination.phases(row, task, settings))
+        yield from ((item, task) for item in selected if examination.phases(item, task, settings))
 
 
-def facts(found: dict[Cell, LadderResult], settings: Settings) -> dict[str, Any]:
-    """Every rung of every recipe, as JSON has it."""
+def facts(results: dict[Cell, LadderResult], settings: Settings) -> dict[str, Any]:
+    """Return every rung of every recipe as the content of the JSON file."""
     recipes = [
         {
-            "framework": row.name,
+            "framework": environment.name,
             "versions": result.versions,
             "day": result.day,
             "task": task,
             "reached": ladder.highest_rung(result.findings),
             "rungs": [{**finding._asdict(), "title": finding.title} for finding in result.findings],
         }
-        for (row, task), result in found.items()
+        for (environment, task), result in results.items()
     ]
-    return schema.stamped(
+    return schema.wrap(
         {"settings": asdict(settings), "epsilon": ladder.EPSILON[settings.precision], "recipes": recipes}
     )
 
 
 def rebase(arguments: argparse.Namespace) -> int:
+    """Regenerate the golden numbers of the selected tasks, and print the paths. Returns 0."""
     settings = Settings(device="cpu")
     for task in arguments.task or tasks.NAMES:
         for form in (None, *tasks.forms(task)):
-            with worker.live(environments.ORACLE, settings) as live:
+            with worker.launch(environments.ORACLE, settings) as live:
                 measure.configure(live, settings)
                 numbers = examination.parity_answers(live, task, form, ("infer", "train"))
             print(golden_numbers.save(task, form, {**numbers, "norms": golden_numbers.norms(task, form)}))

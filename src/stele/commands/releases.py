@@ -1,4 +1,4 @@
-"""``stele releases``: a framework's own history. ``sync`` reads it, ``run`` measures it, asv shows it."""
+"""``stele releases``: the history of a framework. ``sync`` reads releases, ``run`` measures them, asv shows them."""
 
 import argparse
 import json
@@ -17,7 +17,7 @@ from stele.errors import SteleError
 from stele.measuring import machine
 from stele.measuring.settings import Settings
 from stele.releases import campaign, frameworks, history, index, ledger, measuring
-from stele.releases.campaign import Wanted
+from stele.releases.campaign import Request
 from stele.releases.index import IndexUnavailable, Release
 from stele.report import page
 from stele.report import releases as pages
@@ -25,60 +25,74 @@ from stele_worker import tasks
 
 
 def add(commands: Any) -> None:
-    command = commands.add_parser("releases", help="a framework's own history")
+    command = commands.add_parser("releases", help="measure the releases of a framework")
     verbs = command.add_subparsers(required=True, metavar="VERB")
     verb = verbs.add_parser("sync", help="read the package index into the ledger")
-    listed = f"default: {', '.join(frameworks.ROWS)}"
+    listed = f"default: {', '.join(frameworks.ENVIRONMENTS)}"
     verb.add_argument("frameworks", nargs="*", metavar="FRAMEWORK", help=listed)
-    verb.add_argument("--pre", action="store_true", help="pre-releases and nightlies, too")
+    verb.add_argument("--pre", action="store_true", help="include pre-releases and nightlies")
     verb.set_defaults(command=sync)
-    verb = verbs.add_parser("list", help="the releases in the ledger, and what is known of them here")
+    verb = verbs.add_parser("list", help="list the releases in the ledger, and their numbers on this machine")
     verb.add_argument("range", nargs="+", metavar="RANGE", help="jax, jax-0.9.2 or jax-0.9.2..jax-0.10.2")
     verb.set_defaults(command=show)
     verb = verbs.add_parser("run", help="measure releases side by side, for asv to show")
     verb.add_argument(
-        "range", nargs="*", metavar="RANGE", help="as in list; default: the last of each framework"
+        "range", nargs="*", metavar="RANGE", help="as in list; default: the last releases of each framework"
     )
     verb.add_argument(
-        "--last", type=int, default=8, metavar="N", help="of a whole framework; default: %(default)s"
+        "--last",
+        type=int,
+        default=8,
+        metavar="N",
+        help="number of releases if RANGE is a framework; default: %(default)s",
     )
-    verb.add_argument("--again", action="store_true", help="what is known already, too")
-    how(verb)
+    verb.add_argument("--again", action="store_true", help="measure again what has numbers already")
+    add_measuring_options(verb)
     verb.set_defaults(command=run)
-    verb = verbs.add_parser("report", help="publish the site, and list its lines and their steps")
-    verb.add_argument("--site", type=Path, default=".stele/asv/html", metavar="FOLDER", help="%(default)s")
-    verb.add_argument("--write", type=Path, metavar="PAGE", help="put the table between the page's markers")
+    verb = verbs.add_parser("report", help="publish the site, and show its lines and steps")
+    verb.add_argument(
+        "--site", type=Path, default=".stele/asv/html", metavar="FOLDER", help="default: %(default)s"
+    )
+    verb.add_argument(
+        "--write", type=Path, metavar="PAGE", help="write the table between the markers of PAGE"
+    )
     verb.set_defaults(command=report)
     verb = verbs.add_parser(
-        "measure", help="measure a release that is installed already, as asv_benchmarks does"
+        "measure", help="measure a release that is already installed; used by asv_benchmarks"
     )
-    verb.add_argument("release", metavar="RELEASE", help="a tag or a commit of the ledger")
+    verb.add_argument("release", metavar="RELEASE", help="a tag or a commit in the ledger")
     verb.add_argument(
-        "--python", type=Path, required=True, metavar="PATH", help="the interpreter that has it"
+        "--python", type=Path, required=True, metavar="PATH", help="the interpreter in which it is installed"
     )
-    how(verb)
-    verb.set_defaults(command=installed)
+    add_measuring_options(verb)
+    verb.set_defaults(command=measure_installed)
 
 
-def how(verb: argparse.ArgumentParser) -> None:
-    """Options of every command that measures releases."""
-    options.of_cells(verb)
-    verb.add_argument("--launches", type=int, default=5, help="of each cell; default: %(default)s")
+def add_measuring_options(verb: argparse.ArgumentParser) -> None:
+    """Add the options that all commands that measure releases share."""
+    options.add_cell_options(verb)
     verb.add_argument(
-        "--scale", choices=("gate", *tasks.SCALES), default="gate", help="of a launch; default: %(default)s"
+        "--launches", type=int, default=5, help="long launches of each cell; default: %(default)s"
+    )
+    verb.add_argument(
+        "--scale",
+        choices=("gate", *tasks.SCALES),
+        default="gate",
+        help="scale of a launch; default: %(default)s",
     )
     verb.add_argument(
         "--error",
         choices=tasks.SCALES,
         metavar="SCALE",
-        help="train once at this scale for the error as well, such as quick",
+        help="also train once at this scale to measure the error, for example quick",
     )
-    options.steady(verb, budget="24h")
+    options.add_launch_options(verb, budget="24h")
 
 
-def wanted(arguments: argparse.Namespace) -> Wanted:
-    return Wanted(
-        options.cells(arguments.task, arguments.phase),
+def request_from(arguments: argparse.Namespace) -> Request:
+    """Return the Request that the options describe. Its deadline starts now."""
+    return Request(
+        options.parse_cells(arguments.task, arguments.phase),
         Settings(device="cpu", threads=arguments.threads, malloc=arguments.malloc),
         arguments.launches,
         arguments.scale,
@@ -89,103 +103,107 @@ def wanted(arguments: argparse.Namespace) -> Wanted:
 
 
 def sync(arguments: argparse.Namespace) -> int:
-    """A line a framework. Returns 0; where the index does not answer, what is known already does."""
-    for framework in arguments.frameworks or frameworks.tracked():
-        synced(framework, prereleases=arguments.pre)
-    ledger.begin(frameworks.ROWS)
-    history.tell_asv()
+    """Update the ledger, and print a line for each framework. Returns 0.
+
+    If the index is not available, the releases that are already in the ledger are used.
+    """
+    for framework in arguments.frameworks or frameworks.environment_names():
+        sync_framework(framework, prereleases=arguments.pre)
+    ledger.create(frameworks.ENVIRONMENTS)
+    history.record_interpreter()
     return 0
 
 
-def synced(framework: str, *, prereleases: bool) -> list[str]:
-    """Read one framework's releases into the ledger; the new ones."""
-    row = frameworks.row(framework)
+def sync_framework(framework: str, *, prereleases: bool) -> list[str]:
+    """Read one framework's releases into the ledger, and return the tags of the new ones."""
+    environment = frameworks.environment_of(framework)
     try:
-        found = index.releases(frameworks.package(row), prereleases=prereleases)
-        new = ledger.add(framework, row, found, required(row))
+        releases = index.releases(frameworks.package(environment), prereleases=prereleases)
+        new = ledger.add(framework, environment, releases, releases_of_requirements(environment))
     except IndexUnavailable as error:
-        old = ledger.tags(framework)
-        if not old:
+        recorded = ledger.tags(framework)
+        if not recorded:
             raise
-        print(f"stele: {error} The ledger is of {ledger.age()}.", file=sys.stderr)
-        print(f"{framework}: {len(old)} releases, the last {old[-1]}")
+        print(f"stele: {error} Using the ledger of {ledger.last_sync()}.", file=sys.stderr)
+        print(f"{framework}: {len(recorded)} releases, the last {recorded[-1]}")
         return []
     count = len(ledger.tags(framework))
-    print(f"{framework}: {count} releases, {len(new)} new, the last {found[-1].version}")
+    print(f"{framework}: {count} releases, {len(new)} new, the last {releases[-1].version}")
     return new
 
 
-def required(row: Environment) -> list[Release]:
-    """The releases of what else a row requires."""
-    others = [name for name in frameworks.packages(row) if name != frameworks.package(row)]
-    return [release for name in others for release in index.releases(name)]
+def releases_of_requirements(environment: Environment) -> list[Release]:
+    """Return the releases of an environment's requirements other than the framework."""
+    packages, framework = frameworks.packages(environment), frameworks.package(environment)
+    dependencies = [name for name in packages if name != framework]
+    return [release for name in dependencies for release in index.releases(name)]
 
 
 def show(arguments: argparse.Namespace) -> int:
-    """A line a release: its date, its commit, and how many numbers of it there are here."""
-    place = history.here()
+    """Print a line for each release: tag, date, commit, and the count of its numbers on this machine. Returns 0."""
+    place = history.current_place()
     for text in arguments.range:
         for tag in ledger.span(text):
             commit, date = ledger.commit(tag)
-            known = history.numbers(tag, place)
-            told = "" if known is None else f"  {sum(map(len, known.values()))} numbers"
-            print(f"{tag:28} {time.strftime('%Y-%m-%d', time.gmtime(date))}  {commit[:8]}{told}")
+            numbers = history.numbers(tag, place)
+            count = "" if numbers is None else f"  {sum(map(len, numbers.values()))} numbers"
+            print(f"{tag:28} {time.strftime('%Y-%m-%d', time.gmtime(date))}  {commit[:8]}{count}")
     return 0
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure what is not known. Returns 0; 3 where the budget ended first."""
-    what = wanted(arguments)
-    found = arguments.range or [name for name in ledger.branches() if ledger.tags(name)]
-    if not found:
-        raise SteleError("The ledger is empty. Type: stele releases sync")
-    sides = together(found, arguments.last)
-    done = [campaign.measured(tags, what, again=arguments.again) for tags in sides]
-    return 0 if all(done) else 3
+    """Measure the releases that have no numbers. Returns 0, or 3 if the budget ran out."""
+    request = request_from(arguments)
+    ranges = arguments.range or [name for name in ledger.branches() if ledger.tags(name)]
+    if not ranges:
+        raise SteleError("The ledger is empty. Fill it with: stele releases sync")
+    groups = group_by_framework(ranges, arguments.last)
+    complete = [campaign.measure_releases(tags, request, again=arguments.again) for tags in groups]
+    return 0 if all(complete) else 3
 
 
-def together(texts: Sequence[str], last: int) -> list[list[str]]:
-    """The releases that are named, those of a framework in one list; of a whole framework the last."""
-    found: dict[str, set[str]] = {}
-    for text in texts:
-        named = ledger.span(text)[-last if text in ledger.branches() else 0 :]
-        found.setdefault(frameworks.of_tag(named[0]), set()).update(named)
-    return [[tag for tag in ledger.tags(name) if tag in tags] for name, tags in found.items()]
+def group_by_framework(ranges: Sequence[str], last: int) -> list[list[str]]:
+    """Return the tags in the ranges, one list for each framework. A range that is a framework has its last releases."""
+    groups: dict[str, set[str]] = {}
+    for text in ranges:
+        tags = ledger.span(text)[-last if text in ledger.branches() else 0 :]
+        groups.setdefault(frameworks.framework_of(tags[0]), set()).update(tags)
+    return [[tag for tag in ledger.tags(name) if tag in group] for name, group in groups.items()]
 
 
 def report(arguments: argparse.Namespace) -> int:
-    """Print the table, or write it. Returns 0."""
+    """Publish the site, and print the table or write it to a page. Returns 0."""
     history.publish(arguments.site)
-    facts, found = machine.facts(), pages.overview(arguments.site)
+    facts, overview = machine.facts(), pages.overview(arguments.site)
     where = f"On {facts['processor']}, {facts['processors']} processors, {facts['system']}; {date.today()}."
     if arguments.write:
-        page.fill(arguments.write, f"{where} One thread, the steady allocator.\n\n{found}")
+        page.fill(arguments.write, f"{where} One thread, the steady allocator.\n\n{overview}")
     else:
-        print(found)
+        print(overview)
     return 0
 
 
-def installed(arguments: argparse.Namespace) -> int:
-    """Print the numbers of a release as JSON, by metric and cell. Returns 0; 1 where nothing could be measured."""
+def measure_installed(arguments: argparse.Namespace) -> int:
+    """Measure an installed release, and print its numbers as JSON, by metric and cell. Returns 1 if there are none."""
     tag = ledger.tag_of(arguments.release)
-    what = wanted(arguments)
-    found: dict[str, dict[str, float]] = {}
-    row = frameworks.built_by_asv(tag, arguments.python)
-    for cell in what.cells:
+    request = request_from(arguments)
+    numbers: dict[str, dict[str, float]] = {}
+    environment = frameworks.asv_environment(tag, arguments.python)
+    for cell in request.cells:
         for mode in campaign.MODES:
-            if campaign.has(row, cell, mode, what.settings):
-                one = measuring.compared(
-                    [campaign.variant(row, mode)],
+            if campaign.has_cell(environment, cell, mode, request.settings):
+                outcome = measuring.compare(
+                    [campaign.in_mode(environment, mode)],
                     None,
                     cell,
-                    what.settings,
-                    scale=what.scale,
-                    launches=what.launches,
+                    request.settings,
+                    scale=request.scale,
+                    launches=request.launches,
                     say=say,
                 )[tag]
-                if one.complaint is not None:
-                    say(f"{tag}, {cell}: {one.complaint}")
-                for metric, value in one.numbers.items():
-                    found.setdefault(metric, {})[f"{cell} {mode}"] = value
-    print(json.dumps(schema.stamped({"numbers": found})))
-    return 0 if found else 1
+                if outcome.failure is not None:
+                    say(f"{tag}, {cell}: {outcome.failure}")
+                for metric, value in outcome.numbers.items():
+                    numbers.setdefault(metric, {})[f"{cell} {mode}"] = value
+    print(json.dumps(schema.wrap({"numbers": numbers})))
+    return 0 if numbers else 1

@@ -1,8 +1,8 @@
-"""The user's cache: arrays under the fingerprint of their content, and notes of their sources.
+"""The user's cache: arrays, named after the fingerprint of their content, and an index of their sources.
 
-A file appears under its name only when it is whole, so two processes may write the same at once.
-    downloads/imdb.npz                  as published
-    data/imdb-<stamp>.json              the note: which files gave which arrays
+Files are written atomically, so two processes may write the same file at the same time.
+    downloads/imdb.npz                  the published file
+    data/imdb-<key>.json                the index entry: the arrays that were read from certain files
     data/imdb-<fingerprint>/train_x.npy
 """
 
@@ -18,11 +18,11 @@ import numpy
 from stele.data.source import Arrays
 from stele.files import write
 
-LAYOUT = 1  # raise it when the same sources are to give other arrays
+LAYOUT = 1  # increase it if the same sources should result in different arrays
 
 
 def folder() -> Path:
-    """STELE_CACHE, else this user's cache folder for stele as the system has it."""
+    """Return STELE_CACHE, or the cache folder for stele of this user and system."""
     if os.environ.get("STELE_CACHE"):
         return Path(os.environ["STELE_CACHE"]).expanduser()
     import platformdirs
@@ -30,53 +30,53 @@ def folder() -> Path:
     return platformdirs.user_cache_path("stele", appauthor=False)
 
 
-def stamp(name: str, files: list[Path]) -> str:
-    """A key that changes when a file does, by its size and time, without reading it."""
+def source_key(name: str, files: list[Path]) -> str:
+    """Return a key that changes if the path, size or time of a file changes. The files are not read."""
     facts = [(str(file.absolute()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     digest = hashlib.sha256(json.dumps([LAYOUT, name, facts]).encode()).hexdigest()
     return f"{name}-{digest[:16]}"
 
 
 def fingerprint(arrays: Arrays) -> str:
-    """The first 16 hexadecimal digits of SHA-256 over the arrays' bytes, in order."""
+    """Return the first 16 hexadecimal digits of SHA-256 over the bytes of the arrays, in order."""
     digest = hashlib.sha256()
     for array in arrays.values():
         digest.update(numpy.ascontiguousarray(array).data)
     return digest.hexdigest()[:16]
 
 
-class Known(NamedTuple):
-    """What the cache holds for a source."""
+class Entry(NamedTuple):
+    """The arrays in the cache that were read from a source."""
 
     origin: str
     fingerprint: str
     files: dict[str, Path]
 
 
-def keep(cache: Path, key: str, origin: str, arrays: Arrays, *, archive: str | None = None) -> Known:
-    """Write each array as .npy, or all as one .npz ``archive``; then note that ``key`` gave it."""
+def store(cache: Path, key: str, origin: str, arrays: Arrays, *, archive: str | None = None) -> Entry:
+    """Write each array as .npy, or all as one .npz ``archive``; then write the index entry of ``key``."""
     digest = fingerprint(arrays)
-    place = Path("data") / f"{key.split('-')[0]}-{digest}"
+    target = Path("data") / f"{key.split('-')[0]}-{digest}"
     if archive:
-        files = {archive: place / f"{archive}.npz"}
+        files = {archive: target / f"{archive}.npz"}
         named: dict[str, Any] = arrays
         write(cache / files[archive], lambda file: numpy.savez(file, **named))
     else:
-        files = {name: place / f"{name}.npy" for name in arrays}
+        files = {name: target / f"{name}.npy" for name in arrays}
         for name, path in files.items():
             write(cache / path, partial(numpy.save, arr=arrays[name], allow_pickle=False))
     sizes = {name: [str(path), (cache / path).stat().st_size] for name, path in files.items()}
-    note = json.dumps({"origin": origin, "fingerprint": digest, "files": sizes})
-    write(cache / "data" / f"{key}.json", lambda file: file.write(note.encode()))
-    return Known(origin, digest, {name: cache / path for name, path in files.items()})
+    content = json.dumps({"origin": origin, "fingerprint": digest, "files": sizes})
+    write(cache / "data" / f"{key}.json", lambda file: file.write(content.encode()))
+    return Entry(origin, digest, {name: cache / path for name, path in files.items()})
 
 
-def recall(cache: Path, key: str) -> Known | None:
-    """What ``keep`` kept under ``key``; None if the note or a file is gone or of another size."""
+def look_up(cache: Path, key: str) -> Entry | None:
+    """Return what ``store`` wrote for ``key``; None if the index entry or a file is missing or has another size."""
     try:
-        note = json.loads((cache / "data" / f"{key}.json").read_text())
-        files = {name: cache / path for name, (path, _) in note["files"].items()}
-        whole = all(files[name].stat().st_size == size for name, (_, size) in note["files"].items())
-        return Known(note["origin"], note["fingerprint"], files) if whole else None
+        content = json.loads((cache / "data" / f"{key}.json").read_text())
+        files = {name: cache / path for name, (path, _) in content["files"].items()}
+        complete = all(files[name].stat().st_size == size for name, (_, size) in content["files"].items())
+        return Entry(content["origin"], content["fingerprint"], files) if complete else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None

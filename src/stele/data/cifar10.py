@@ -1,7 +1,7 @@
-"""CIFAR-10: the six pickled batches, extracted or inside cifar-10-python.tar.gz, into arrays.
+"""Read CIFAR-10 from its six pickled batches, extracted or in cifar-10-python.tar.gz.
 
-Source: Krizhevsky, 2009, https://www.cs.toronto.edu/~kriz/cifar.html; the MD5 of the batches as
-torchvision.datasets.CIFAR10 has them.
+Source: Krizhevsky, 2009, https://www.cs.toronto.edu/~kriz/cifar.html. The MD5 hashes of the batches are those of
+torchvision.datasets.CIFAR10.
 """
 
 import gzip
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from stele.data import unpickling
 from stele.data.errors import DataError
-from stele.data.source import Arrays, Source, blank
+from stele.data.source import Arrays, Source, zeros
 
 BATCHES = {
     "cifar-10-batches-py/data_batch_1": "c99cafc152244af753f735de768cd75f",
@@ -35,53 +35,53 @@ SOURCE = Source(
     test=10000,
     unpacked=BATCHES,
 )
-LARGEST = 40 * 2**20  # bytes; a genuine batch has 31 million
-MEMBERS = 64  # files in the archive; the genuine one has nine
+LARGEST = 40 * 2**20  # bytes; a published batch has 31 million
+MEMBERS = 64  # maximum number of files in the archive; the published one has nine
 
 
 def read(files: list[Path], source: Source) -> Arrays:
-    """x uint8 (n, 32, 32, 3), red green blue, and y int32 (n,) in 0..9, in the batches' order.
+    """Return x uint8 (n, 32, 32, 3) in RGB and y int32 (n,) in 0..9, in the order of the batches.
 
-    ``files`` is the archive alone or the six batches. DataError if they are hostile or damaged.
+    ``files`` is either the archive or the six batches. Raises DataError if they are unsafe or damaged.
     """
-    arrays = blank(source, (32, 32, 3), numpy.uint8)
-    for name, where, raw in _extracted(files) if len(files) > 1 else _archived(files[0]):
-        split, rows = _rows(name, source)
-        x, y = _batch(raw, where, rows.stop - rows.start)
+    arrays = zeros(source, (32, 32, 3), numpy.uint8)
+    for name, where, raw in _read_extracted(files) if len(files) > 1 else _read_archive(files[0]):
+        split, rows = _position(name, source)
+        x, y = _decode_batch(raw, where, rows.stop - rows.start)
         arrays[split + "_x"][rows], arrays[split + "_y"][rows] = x, y
     return arrays
 
 
-def _rows(name: str, source: Source) -> tuple[str, slice]:
-    """The split of a batch, and its place there."""
+def _position(name: str, source: Source) -> tuple[str, slice]:
+    """Return the split of a batch and its rows in the arrays of the split."""
     if name.endswith("test_batch"):
         return "test", slice(0, source.test)
     number, size = int(name[-1]), source.train // 5
     return "train", slice((number - 1) * size, number * size)
 
 
-def _batch(raw: bytes, where: str, rows: int) -> tuple[NDArray[numpy.uint8], list[int]]:
+def _decode_batch(raw: bytes, where: str, rows: int) -> tuple[NDArray[numpy.uint8], list[int]]:
     entry = unpickling.load(raw, where)
     if not isinstance(entry, dict):
-        raise DataError(f"{where} holds a {type(entry).__name__} where a dict belongs.")
+        raise DataError(f"{where} contains a {type(entry).__name__}, expected a dict.")
     data, labels = (entry.get(key.encode(), entry.get(key)) for key in ("data", "labels"))
-    x = unpickling.uint8(data, (rows, 3072), where)
+    x = unpickling.uint8_matrix(data, (rows, 3072), where)
     if not isinstance(labels, list) or len(labels) != rows:
-        raise DataError(f"{where} does not hold a list of {rows} labels.")
+        raise DataError(f"{where} does not contain a list of {rows} labels.")
     if not all(type(label) is int and 0 <= label <= 9 for label in labels):
-        raise DataError(f"{where} holds a label that is not an integer from 0 to 9.")
+        raise DataError(f"{where} contains a label that is not an integer from 0 to 9.")
     return x.reshape(rows, 3, 32, 32).transpose(0, 2, 3, 1), labels
 
 
-def _extracted(files: list[Path]) -> Iterator[tuple[str, str, bytes]]:
+def _read_extracted(files: list[Path]) -> Iterator[tuple[str, str, bytes]]:
     for file in files:
         if file.stat().st_size > LARGEST:
             raise DataError(f"{file} is larger than any CIFAR-10 batch.")
         yield file.name, str(file), file.read_bytes()
 
 
-class _Capped:
-    """A file that fails after ``left`` bytes, however much its compression promises."""
+class _LimitedFile:
+    """A file object that fails after ``left`` uncompressed bytes, as a protection against decompression bombs."""
 
     def __init__(self, file: gzip.GzipFile, left: int) -> None:
         self.file, self.left = file, left
@@ -90,29 +90,29 @@ class _Capped:
         data = self.file.read(size)
         self.left -= len(data)
         if self.left < 0:
-            raise tarfile.ReadError("it unpacks to more than CIFAR-10 has")
+            raise tarfile.ReadError("its uncompressed size is larger than CIFAR-10")
         return data
 
 
-def _archived(path: Path) -> Iterator[tuple[str, str, bytes]]:
-    """Read by exact name into memory: nothing is extracted, so no path or link can lead outside."""
+def _read_archive(path: Path) -> Iterator[tuple[str, str, bytes]]:
+    """Read members by exact name into memory. Nothing is extracted, so paths and links in the archive are harmless."""
     missing = set(BATCHES)
     try:
         with gzip.open(path) as plain:
-            stream: Any = _Capped(plain, 8 * LARGEST)
+            stream: Any = _LimitedFile(plain, 8 * LARGEST)
             with tarfile.open(fileobj=stream, mode="r|") as tar:
                 for member in itertools.islice(tar, MEMBERS):
                     if member.name in missing:
                         missing.remove(member.name)
-                        yield member.name, f"{path} ({member.name})", _content(tar, member)
+                        yield member.name, f"{path} ({member.name})", _read_member(tar, member)
     except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError) as problem:
-        raise DataError(f"{path} is not a whole tar.gz archive ({problem}).") from None
+        raise DataError(f"{path} is not a complete tar.gz archive ({problem}).") from None
     if missing:
-        raise DataError(f"{path} has no {min(missing)}.")
+        raise DataError(f"{path} does not contain {min(missing)}.")
 
 
-def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+def _read_member(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
     file = tar.extractfile(member) if member.type in (tarfile.REGTYPE, tarfile.AREGTYPE) else None
     if file is None or member.size > LARGEST:
-        raise tarfile.ReadError(f"{member.name} is not an ordinary file of a batch's size")
+        raise tarfile.ReadError(f"{member.name} is not a regular file of the size of a batch")
     return file.read()

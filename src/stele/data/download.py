@@ -1,4 +1,4 @@
-"""Files from the network: resumed where a download stopped, verified before they get their name."""
+"""Download files: resume incomplete downloads, and verify the hash before the file gets its name."""
 
 import contextlib
 import hashlib
@@ -15,33 +15,32 @@ from typing import Any
 
 from stele.data.errors import DataUnavailable
 
-TIMEOUT = 6.0  # seconds until a server has answered, name look-up included
-SILENCE = 30.0  # seconds without a byte until a download counts as cut
+TIMEOUT = 6.0  # seconds until the server answers, including the DNS look-up
+READ_TIMEOUT = 30.0  # seconds without a byte
 LARGEST = 2**30  # bytes
 CHUNK = 2**18  # bytes
 
 
 def fetch(url: str, sha256: str, target: Path) -> Path:
-    """``target``, downloaded from ``url`` unless it is there already.
+    """Download ``url`` to ``target`` unless it exists, and return ``target``.
 
-    A cut download stays as ``target``.part and is resumed by the next call. DataUnavailable when
-    STELE_OFFLINE is set, the server cannot be reached or refuses, or sends other bytes than the
-    published ones.
+    An incomplete download stays as ``target``.part, and the next call resumes it. Raises DataUnavailable if
+    STELE_OFFLINE is set, if the server cannot be reached or refuses, or if the hash differs from the published one.
     """
     if os.environ.get("STELE_OFFLINE", "0") not in ("", "0"):
         raise DataUnavailable("STELE_OFFLINE is set, so nothing is downloaded")
     target.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(target.with_name(target.name + ".lock")):
-        if not target.exists():  # it may have come while we waited
+    with _locked(target.with_name(target.name + ".lock")):
+        if not target.exists():  # another process may have downloaded it while this one waited
             part = target.with_name(target.name + ".part")
-            _continue(url, part)
+            _resume(url, part)
             _verify(url, part, sha256)
             part.replace(target)
     return target
 
 
 def sha256_of(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal digits."""
+    """Return the SHA-256 of a file in hexadecimal digits."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(CHUNK):
@@ -50,21 +49,21 @@ def sha256_of(path: Path) -> str:
 
 
 def _verify(url: str, part: Path, sha256: str) -> None:
-    found = sha256_of(part)
-    if found != sha256:
+    actual = sha256_of(part)
+    if actual != sha256:
         part.unlink()
         raise DataUnavailable(
-            f"{url} sent other bytes than the published ones "
-            f"(SHA-256 {found[:12]}… instead of {sha256[:12]}…), which were deleted"
+            f"{url} sent a file that differs from the published one "
+            f"(SHA-256 {actual[:12]}..., expected {sha256[:12]}...); it was deleted"
         )
 
 
 @contextlib.contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    """One process at a time; the lock of a process that died is free again."""
+def _locked(lock: Path) -> Iterator[None]:
+    """Hold a file lock. The operating system releases it when the process ends."""
     with lock.open("a") as file:
-        # Without flock (Windows, some network disks) two downloads may spoil each other's part;
-        # SHA-256 then refuses it, and the next call starts afresh.
+        # Without flock (Windows, some network disks) two downloads may damage each other's part. Its hash then
+        # differs, and the next call starts from the beginning.
         with contextlib.suppress(ImportError, OSError):
             import fcntl
 
@@ -72,70 +71,71 @@ def _alone(lock: Path) -> Iterator[None]:
         yield
 
 
-def _continue(url: str, part: Path) -> None:
-    """Append to ``part`` what is missing, or write it anew if the server cannot resume."""
-    have = part.stat().st_size if part.exists() else 0
+def _resume(url: str, part: Path) -> None:
+    """Append the missing bytes to ``part``, or write it from the beginning if the server cannot resume."""
+    size = part.stat().st_size if part.exists() else 0
     try:
-        response = _answer(url, have)
+        response = _open(url, size)
         with response, part.open("ab" if response.status == 206 else "wb") as file:
             _copy(response, file, file.tell(), url)
     except urllib.error.HTTPError as problem:
         problem.close()
-        if problem.code != 416:  # 416: there is nothing after what we have; let SHA-256 judge it
+        if problem.code != 416:  # 416: the part has all bytes already; the hash is checked next
             raise DataUnavailable(f"{url} answered {problem.code} {problem.reason}") from None
     except urllib.error.URLError as problem:
         raise DataUnavailable(f"{url} cannot be reached ({problem.reason})") from None
     except (OSError, http.client.HTTPException) as problem:
-        raise DataUnavailable(f"{url} stopped sending ({problem})") from None
+        raise DataUnavailable(f"the download of {url} stopped ({problem})") from None
 
 
-def _answer(url: str, have: int) -> Any:
-    """The response to a request for everything from byte ``have`` on.
+def _open(url: str, start: int) -> Any:
+    """Return the response to a request for all bytes from ``start`` on.
 
-    Asked in a thread, because no timeout of the standard library covers the look-up of a name.
+    The request runs in a thread, because no timeout of the standard library covers the DNS look-up.
     """
     request = urllib.request.Request(url, headers={"User-Agent": "stele"})
-    if have:
-        request.add_header("Range", f"bytes={have}-")
-    box: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    if start:
+        request.add_header("Range", f"bytes={start}-")
+    results: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def ask() -> None:
         try:
-            box.put(urllib.request.urlopen(request, timeout=SILENCE))
+            results.put(urllib.request.urlopen(request, timeout=READ_TIMEOUT))
         except Exception as problem:
-            box.put(problem)
+            results.put(problem)
 
     threading.Thread(target=ask, daemon=True).start()
     try:
-        answer = box.get(timeout=TIMEOUT)
+        result = results.get(timeout=TIMEOUT)
     except queue.Empty:
         raise urllib.error.URLError(f"no answer within {TIMEOUT:g} s") from None
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
+    if isinstance(result, Exception):
+        raise result
+    return result
 
 
-def _copy(response: Any, file: Any, have: int, url: str) -> None:
-    left = response.headers.get("Content-Length")
-    total = have + int(left) if left else None
-    with _progress(url.rsplit("/", 1)[-1], have, total) as show:
+def _copy(response: Any, file: Any, size: int, url: str) -> None:
+    """Copy a response to a file that already has ``size`` bytes."""
+    rest = response.headers.get("Content-Length")
+    total = size + int(rest) if rest else None
+    with _progress(url.rsplit("/", 1)[-1], size, total) as show:
         while block := response.read1(CHUNK):
             file.write(block)
-            have += len(block)
-            show(have)
-            if have > LARGEST:
+            size += len(block)
+            show(size)
+            if size > LARGEST:
                 raise DataUnavailable(f"{url} sends more than {LARGEST:,} bytes")
-    if total is not None and have < total:
-        raise DataUnavailable(f"{url} stopped at {have:,} of {total:,} bytes; run again to resume")
+    if total is not None and size < total:
+        raise DataUnavailable(f"{url} stopped at {size:,} of {total:,} bytes; run again to resume")
 
 
 @contextlib.contextmanager
-def _progress(label: str, have: int, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A function to call with the bytes so far: a bar on a terminal, else a few plain lines."""
+def _progress(label: str, size: int, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Yield a function that takes the bytes so far: it draws a bar on a terminal, or prints a few lines elsewhere."""
     if not sys.stderr.isatty():
-        yield _lines(label, have, total)
+        yield _line_printer(label, size, total)
         return
-    import rich.console  # here, so that importing stele stays quick
+    import rich.console  # imported here, so that importing stele stays fast
     import rich.progress
 
     columns = (
@@ -146,14 +146,14 @@ def _progress(label: str, have: int, total: int | None) -> Iterator[Callable[[in
         rich.progress.TimeRemainingColumn(),
     )
     with rich.progress.Progress(*columns, console=rich.console.Console(stderr=True)) as bar:
-        task = bar.add_task(label, completed=have, total=total)
+        task = bar.add_task(label, completed=size, total=total)
         yield lambda done: bar.update(task, completed=done)
 
 
-def _lines(label: str, have: int, total: int | None) -> Callable[[int], None]:
-    """A line for each tenth, or each 16 MB where the total is unknown."""
+def _line_printer(label: str, size: int, total: int | None) -> Callable[[int], None]:
+    """Return a function that prints a line for each tenth, or for each 16 MB if the total is unknown."""
     step = max((total or 160_000_000) // 10, 1)
-    last = have // step
+    last = size // step
 
     def show(done: int) -> None:
         nonlocal last

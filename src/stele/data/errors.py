@@ -1,11 +1,11 @@
-"""What can go wrong with data."""
+"""The errors of data files."""
 
 from stele.errors import SteleError
 
 
 class DataError(SteleError):
-    """A data file is hostile, damaged or not what its name says, or the cache cannot be written."""
+    """A data file is unsafe, damaged or of another kind than expected, or the cache cannot be written."""
 
 
 class DataUnavailable(DataError):
-    """The real data cannot be had just now; ``load`` falls back to synthetic data."""
+    """The real data is not available at the moment; ``load`` then uses synthetic data."""

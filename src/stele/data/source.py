@@ -1,4 +1,4 @@
-"""What is published of a data set: its address, its bytes' hash and how many samples it has."""
+"""The published facts about a data set: its address, its hash and its number of samples."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,23 +12,23 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Source:
-    """One public data set as its authors publish it."""
+    """A public data set as its authors publish it."""
 
     name: str
     url: str
     sha256: str  # of the file at url
     train: int  # samples
     test: int  # samples
-    unpacked: Mapping[str, str] = field(default_factory=dict)  # path -> MD5 of what the file holds
+    unpacked: Mapping[str, str] = field(default_factory=dict)  # path -> MD5 of each file in the archive
 
     @property
     def file(self) -> str:
-        """The published file's name."""
+        """The name of the published file."""
         return self.url.rsplit("/", 1)[-1]
 
 
-def blank(source: Source, shape: tuple[int, ...], dtype: type) -> Arrays:
-    """Zeros for all samples: x (samples, *shape) of ``dtype`` and y int32 (samples,)."""
+def zeros(source: Source, shape: tuple[int, ...], dtype: type) -> Arrays:
+    """Return zero arrays for all samples: x (samples, *shape) of ``dtype`` and y int32 (samples,)."""
     arrays: Arrays = {}
     for split, samples in (("train", source.train), ("test", source.test)):
         arrays[split + "_x"] = numpy.zeros((samples, *shape), dtype)

@@ -1,6 +1,6 @@
-"""Pretrained ResNet-50 weights: resnet50.safetensors under torchvision's parameter names.
+"""Read pretrained ResNet-50 weights from resnet50.safetensors with the parameter names of torchvision.
 
-Safetensors holds no code. bfloat16, which NumPy lacks, is widened by hand.
+Safetensors files contain no code. bfloat16, which NumPy does not have, is converted here.
 """
 
 from pathlib import Path
@@ -19,47 +19,47 @@ DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 
 
 def read(path: Path) -> Arrays:
-    """Float32 arrays, named, ordered and shaped like ``resnet50.weights``; DataError otherwise."""
-    tensors = _tensors(path)
+    """Return float32 arrays with the names, order and shapes of ``resnet50.weights``. Raises DataError otherwise."""
+    tensors = _read_tensors(path)
     arrays: Arrays = {}
     seeded: Any = resnet50.weights
-    wanted = seeded(0)
-    _check_names(path, set(tensors), set(wanted))
-    for name, like in wanted.items():
-        arrays[name] = _float32(tensors[name], like.shape, f"{path} ({name})")
+    expected = seeded(0)
+    _check_names(path, set(tensors), set(expected))
+    for name, array in expected.items():
+        arrays[name] = _to_float32(tensors[name], array.shape, f"{path} ({name})")
     return arrays
 
 
-def _tensors(path: Path) -> dict[str, dict[str, Any]]:
-    import safetensors  # here, so that importing stele stays quick
+def _read_tensors(path: Path) -> dict[str, dict[str, Any]]:
+    import safetensors  # imported here, so that importing stele stays fast
 
     if path.stat().st_size > LARGEST:
-        raise DataError(f"{path} is larger than ResNet-50 can be.")
+        raise DataError(f"{path} is too large for ResNet-50.")
     try:
         deserialize: Any = safetensors.deserialize
         return dict(deserialize(path.read_bytes()))
     except safetensors.SafetensorError as problem:
-        raise DataError(f"{path} is not a whole safetensors file ({problem}).") from None
+        raise DataError(f"{path} is not a complete safetensors file ({problem}).") from None
 
 
-def _check_names(path: Path, found: set[str], wanted: set[str]) -> None:
-    strange = {name for name in found - wanted if not name.endswith("num_batches_tracked")}
-    for what, names in (("lacks", wanted - found), ("has the unknown", strange)):
+def _check_names(path: Path, actual: set[str], expected: set[str]) -> None:
+    unknown = {name for name in actual - expected if not name.endswith("num_batches_tracked")}
+    for what, names in (("does not contain", expected - actual), ("contains the unknown parameter", unknown)):
         if names:
             raise DataError(
                 f"{path} {what} {min(names)!r}" + (f" and {len(names) - 1} more." if len(names) > 1 else ".")
             )
 
 
-def _float32(tensor: dict[str, Any], shape: tuple[int, ...], where: str) -> NDArray[numpy.float32]:
-    code, found, data = tensor["dtype"], tuple(tensor["shape"]), tensor["data"]
-    if found != shape or code not in (*DTYPES, "BF16"):
-        raise DataError(f"{where} is {code} {found} where float32 {shape} belongs.")
+def _to_float32(tensor: dict[str, Any], shape: tuple[int, ...], where: str) -> NDArray[numpy.float32]:
+    code, actual, data = tensor["dtype"], tuple(tensor["shape"]), tensor["data"]
+    if actual != shape or code not in (*DTYPES, "BF16"):
+        raise DataError(f"{where} is {code} {actual}, expected float32 {shape}.")
     if code == "BF16":  # the upper half of a float32
         values = (numpy.frombuffer(data, "<u2").astype(numpy.uint32) << 16).view(numpy.float32)
     else:
-        with numpy.errstate(over="ignore"):  # what overflows is refused below
+        with numpy.errstate(over="ignore"):  # an overflow is rejected below
             values = numpy.frombuffer(data, DTYPES[code]).astype(numpy.float32)
     if not numpy.isfinite(values).all():
-        raise DataError(f"{where} holds values that are not finite.")
+        raise DataError(f"{where} contains values that are not finite.")
     return values.reshape(shape)

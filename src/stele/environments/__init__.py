@@ -1,11 +1,10 @@
-"""Environments: the interpreters in which a framework is installed. Knows nothing of what is run in them.
+"""Environments: the interpreters in which a framework is installed. This package does not use what runs in them.
 
-A row of the tables is described by ``environments/<name>.toml``, or by a file in the folder that
-STELE_ENVIRONMENTS names; ``description`` says what stands in it. What a user types in a row's place, a
-requirement or an interpreter, is an Environment too: see ``pins``.
+Each environment of the tables is described by ``descriptions/<name>.toml``, or by a file in the folder that
+STELE_ENVIRONMENTS names; ``description`` documents the format. A requirement or the path of an interpreter can replace
+the name of an environment on a command line: see ``pins``.
 """
 
-import difflib
 import functools
 import os
 from collections.abc import Iterable
@@ -13,77 +12,84 @@ from pathlib import Path
 
 from stele.environments import description, pins
 from stele.environments.description import ORACLE, Environment
-from stele.environments.state import State, locked, state
+from stele.environments.state import State, locked_versions, state
 from stele.errors import SteleError
+from stele.text import unknown_message
 
-__all__ = ["ORACLE", "Environment", "State", "load", "locked", "names", "ready", "rows", "state", "unknown"]
+__all__ = [
+    "ORACLE",
+    "Environment",
+    "State",
+    "described",
+    "load",
+    "load_ready",
+    "locked_versions",
+    "names",
+    "state",
+    "unknown_message",
+]
 
 FOLDER = Path(__file__).parent / "descriptions"
 
 
 def folders() -> list[Path]:
-    """Where environments are described: here, and in a folder of the user's."""
-    own = os.environ.get("STELE_ENVIRONMENTS")
-    return [FOLDER, Path(own)] if own else [FOLDER]
+    """Return the folders with descriptions: the one of this package, and that of the user if there is one."""
+    user_folder = os.environ.get("STELE_ENVIRONMENTS")
+    return [FOLDER, Path(user_folder)] if user_folder else [FOLDER]
 
 
 @functools.cache
-def rows() -> dict[str, Environment]:
-    """Every described environment by name, in the order in which tables show them: the host's own first."""
+def described() -> dict[str, Environment]:
+    """Return every described environment by name, in the order of the tables."""
     paths = {path.stem: path for folder in folders() for path in folder.glob("*.toml")}
-    found = [row for path in paths.values() for row in description.read(path)]
-    return {row.name: row for row in sorted(found, key=place)}
+    environments = [environment for path in paths.values() for environment in description.read(path)]
+    return {environment.name: environment for environment in sorted(environments, key=table_order)}
 
 
-def place(row: Environment) -> tuple[bool, bool, str]:
-    """Rows of the host's interpreter before those with their own, Keras after the backends it runs on."""
-    living = row.python is None and row.command is None
-    return not living, row.framework == "keras", row.name
+def table_order(environment: Environment) -> tuple[bool, bool, str]:
+    """Return a sort key: environments in the host's interpreter first, Keras after its backends, then by name."""
+    in_host = environment.python is None and environment.command is None
+    return not in_host, environment.framework == "keras", environment.name
 
 
-def own() -> list[str]:
-    """The rows that the user described, in the folder that STELE_ENVIRONMENTS names."""
-    return [
-        row.name for path in folders()[1:] for row in rows().values() if (path / f"{row.name}.toml").exists()
-    ]
+def user_defined() -> list[str]:
+    """Return the names of the environments that are described in the folder STELE_ENVIRONMENTS."""
+    return [name for path in folders()[1:] for name in described() if (path / f"{name}.toml").exists()]
 
 
 def names() -> tuple[str, ...]:
-    """The described environments, in the order in which tables show them."""
-    return tuple(rows())
+    """Return the names of the described environments, in the order of the tables."""
+    return tuple(described())
 
 
 def load(name: str) -> Environment:
-    """The row called ``name``, or what ``name`` pins. Raises SteleError, with the nearest name, if it is neither."""
-    if name in rows():
-        return rows()[name]
-    pinned = pins.environment(name, list(rows().values()))
+    """Return the environment called ``name``, or the one that ``name`` pins.
+
+    Raises SteleError, with the most similar name, if it is neither.
+    """
+    if name in described():
+        return described()[name]
+    pinned = pins.parse(name, list(described().values()))
     if pinned is None:
-        raise SteleError(unknown("framework", name, names()))
+        raise SteleError(unknown_message("framework", name, names()))
     return pinned
 
 
-def ready(wanted: Iterable[str] | None = None) -> list[Environment]:
-    """The rows named, ``a,b`` or one by one; without a name all that are ready.
+def load_ready(values: Iterable[str] | None = None) -> list[Environment]:
+    """Return the environments in ``values`` (each ``a`` or ``a,b``), or all that are ready if there are none.
 
-    Raises SteleError with the line to type if one that was named is not ready, or if there is none at all.
+    Raises SteleError, with the command to run, if a named environment is not ready, or if none is ready.
     """
-    listed = [name for value in wanted or () for name in value.split(",") if name]
-    found = []
-    for row in map(load, listed or names()):
-        seen = state(row)
-        if seen.status == "ready":
-            found.append(row)
+    listed = [name for value in values or () for name in value.split(",") if name]
+    environments = []
+    for environment in map(load, listed or names()):
+        current = state(environment)
+        if current.status == "ready":
+            environments.append(environment)
         elif listed:
-            raise SteleError(f"'{row.name}' is {seen.status}: {seen.reason}")
-    if not found:
-        raise SteleError("No framework is ready here. What there is, and how to get it: stele env list")
-    return found
-
-
-def unknown(kind: str, value: str, known: Iterable[str]) -> str:
-    """The message for a name that is none of the known ones."""
-    known = list(known)
-    near = difflib.get_close_matches(value, known, n=1)
-    hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(known)}."
-    return f"Unknown {kind} {value!r}. {hint}"
+            raise SteleError(f"'{environment.name}' is {current.status}: {current.reason}")
+    if not environments:
+        raise SteleError(
+            "No framework is ready on this machine. List all, and how to install them: stele env list"
+        )
+    return environments

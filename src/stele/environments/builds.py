@@ -1,10 +1,10 @@
-"""Built environments: virtual environments in the user's cache, each under the hash of its lock.
+"""Built environments: virtual environments in the user's cache, each named after the hash of its lock file.
 
-    environments/<hash>/             a virtual environment, there only when it is whole
-    environments/<hash>.building/    one that is being made, or was when somebody pulled the plug
-    environments/<hash>.guard        locked by whoever is making it
-    environments/locks/<hash>.lock   what a requirement that a user typed resolved to
-Two rows with the same lock share a build.
+    environments/<hash>/             a complete virtual environment
+    environments/<hash>.building/    an incomplete one, in progress or left by a killed process
+    environments/<hash>.guard        locked by the process that builds it
+    environments/locks/<hash>.lock   the packages that a requirement on a command line resolved to
+Two environments with the same lock file share a build.
 """
 
 import contextlib
@@ -22,131 +22,135 @@ from stele.environments import installer, libraries
 from stele.environments.description import MODULE, Environment
 from stele.errors import SteleError
 
-TIMEOUT = 300.0  # seconds for an import; Theano's first compiles
+TIMEOUT = 300.0  # seconds for an import; the first import of Theano compiles
 
 
-def room() -> Path:
+def root_folder() -> Path:
+    """Return the folder of all builds."""
     return cache.folder() / "environments"
 
 
 def folder(environment: Environment) -> Path | None:
-    """Where it is built, or will be; None as long as its requirements are not resolved."""
+    """Return the folder of the build, which may not exist yet; None if the requirements are not resolved."""
     if environment.lock is None or not environment.lock.exists():
         return None
-    return room() / hashlib.sha256(environment.lock.read_bytes()).hexdigest()[:16]
+    return root_folder() / hashlib.sha256(environment.lock.read_bytes()).hexdigest()[:16]
 
 
 def command(environment: Environment) -> tuple[str, ...]:
-    """What starts its worker."""
+    """Return the command that starts the worker."""
     if environment.command is not None:
-        own = str(python(environment)) if environment.lock is not None else sys.executable
-        return tuple(part.replace("{python}", own) for part in environment.command)
+        interpreter = str(python(environment)) if environment.lock is not None else sys.executable
+        return tuple(part.replace("{python}", interpreter) for part in environment.command)
     return (sys.executable if environment.python is None else str(python(environment)), *MODULE)
 
 
 def python(environment: Environment) -> Path:
-    """Its interpreter. Raises SteleError if its requirements were never resolved."""
-    place = folder(environment)
-    if place is None:
-        raise SteleError(f"'{environment.name}' was never made: {line(environment)}")
-    return place / "bin" / "python"
+    """Return the interpreter of the build. Raises SteleError if the requirements are not resolved."""
+    target = folder(environment)
+    if target is None:
+        raise SteleError(f"'{environment.name}' is not built. Build it with: {make_command(environment)}")
+    return target / "bin" / "python"
 
 
 def variables(environment: Environment) -> dict[str, str]:
-    """Environment variables of its worker."""
-    return placed(environment, folder(environment))
+    """Return the environment variables of the worker."""
+    return variables_for(environment, folder(environment))
 
 
-def placed(environment: Environment, place: Path | None) -> dict[str, str]:
-    """Its variables where it is built at ``place``, or nowhere."""
-    given = {
-        name: value.replace("{folder}", str(place))
+def variables_for(environment: Environment, target: Path | None) -> dict[str, str]:
+    """Return the environment variables of the worker for a build in ``target``; None means that there is no build."""
+    values = {
+        name: value.replace("{folder}", str(target))
         for name, value in environment.variables.items()
-        if place is not None or "{folder}" not in value  # of an interpreter of the user's there is no folder
+        if target is not None or "{folder}" not in value  # an interpreter of the user has no build folder
     }
-    return {**given, "LD_LIBRARY_PATH": str(links(place))} if environment.libraries and place else given
+    if environment.libraries and target:
+        values["LD_LIBRARY_PATH"] = str(links_folder(target))
+    return values
 
 
-def links(place: Path) -> Path:
-    return place / "lib" / "stele"
+def links_folder(target: Path) -> Path:
+    """Return the folder with the links to system libraries."""
+    return target / "lib" / "stele"
 
 
-def line(environment: Environment) -> str:
-    """The line to type."""
+def make_command(environment: Environment) -> str:
+    """Return the command that builds the environment."""
     name = environment.name
     return f"stele env make {name if name.replace('-', '').replace('_', '').isalnum() else repr(name)}"
 
 
 def make(environment: Environment, interpreter: Path | None = None) -> bool:
-    """Build it, if it is not there already. True if something was built.
+    """Build the environment unless it exists. Return whether it was built.
 
-    An interruption at any moment leaves nothing that would be taken for an environment. Raises SteleError if
-    there is no interpreter, a library is missing, the requirements do not resolve, or the framework does not import.
+    An interruption at any moment leaves no incomplete environment in its folder. Raises SteleError if there is no
+    interpreter, a library is missing, the requirements cannot be resolved, or the import of the framework fails.
     """
-    base = interpreter or interpreter_of(environment)
-    found = libraries.found(environment)
+    base = interpreter or require_interpreter(environment)
+    paths = libraries.locate(environment)
     resolve(environment, base)
-    place = folder(environment)
-    assert place is not None
-    with guarded(place):
-        if (place / "bin" / "python").exists():
+    target = folder(environment)
+    assert target is not None
+    with locked(target):
+        if (target / "bin" / "python").exists():
             return False
-        with half_made(place) as building:
-            fill(environment, building, base, found)
-            remove_folder(place)  # broken: its interpreter is gone
-            building.rename(place)
+        with building_folder(target) as building:
+            install(environment, building, base, paths)
+            remove_folder(target)  # it exists only if its interpreter was deleted
+            building.rename(target)
     return True
 
 
-def interpreter_of(environment: Environment) -> Path:
-    """What to build it with. Raises SteleError, with what to install, if there is none."""
-    base = installer.interpreter(environment.python or "")
+def require_interpreter(environment: Environment) -> Path:
+    """Return the interpreter to build with. Raises SteleError, with what to install, if there is none."""
+    base = installer.find_interpreter(environment.python or "")
     if base is None:
-        raise SteleError(installer.absence(environment.name, environment.python or ""))
+        raise SteleError(installer.absence_message(environment.name, environment.python or ""))
     return base
 
 
-def fill(environment: Environment, building: Path, base: Path, found: dict[str, Path]) -> None:
-    """A virtual environment with what the lock names, seen to import."""
+def install(environment: Environment, building: Path, base: Path, paths: dict[str, Path]) -> None:
+    """Create a virtual environment, install the locked packages, link the libraries and check the imports."""
     name = environment.name
-    installer.uv("venv", "--python", base, building, purpose=f"'{name}' with {base}")
+    installer.run_uv("venv", "--python", base, building, purpose=f"Creating '{name}' with {base}")
     target: list[str | Path] = ["--python", building / "bin" / "python"]
     options = ["--require-hashes", "--link-mode", "hardlink"]
-    installer.uv("pip", "sync", *target, *options, str(environment.lock), purpose=f"Installing '{name}'")
-    libraries.link(environment, found, links(building))
-    see_imports(environment, building)
+    installer.run_uv("pip", "sync", *target, *options, str(environment.lock), purpose=f"Installing '{name}'")
+    libraries.link(environment, paths, links_folder(building))
+    check_imports(environment, building)
 
 
-class DoesNotImport(SteleError):
-    """Installed, and of no use: the framework's own fault."""
+class ImportFailed(SteleError):
+    """The framework was installed, but its import failed."""
 
 
-def see_imports(environment: Environment, building: Path) -> None:
-    """Import the framework once, as its worker would. Raises SteleError with what it says if it cannot."""
+def check_imports(environment: Environment, building: Path) -> None:
+    """Import the framework as its worker does. Raises ImportFailed with the error if the import fails."""
     code = "import " + ", ".join(environment.imports or ("sys",))
     command = [str(building / "bin" / "python"), "-c", code]
-    surroundings = libraries.clean(placed(environment, building))
+    variables = libraries.clean_variables(variables_for(environment, building))
     try:
-        done = subprocess.run(command, env=surroundings, capture_output=True, text=True, timeout=TIMEOUT)
+        process = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=TIMEOUT)
     except subprocess.TimeoutExpired:
         raise SteleError(
-            f"'{environment.name}' was installed, but its import took over {TIMEOUT:g} s."
+            f"'{environment.name}' was installed, but its import took more than {TIMEOUT:g} s."
         ) from None
-    if done.returncode:
-        last = "\n    ".join(done.stderr.strip().splitlines()[-installer.LINES :])
-        raise DoesNotImport(f"'{environment.name}' was installed, but does not import:\n    {last}")
+    if process.returncode:
+        tail = "\n    ".join(process.stderr.strip().splitlines()[-installer.LINES :])
+        raise ImportFailed(f"'{environment.name}' was installed, but its import failed:\n    {tail}")
 
 
 def resolve(environment: Environment, base: Path) -> None:
-    """Pin what a user typed, unless it is pinned already."""
+    """Write the lock file unless it exists."""
     if environment.lock is None:
-        raise SteleError(f"'{environment.name}' names no requirements: nothing can be made.")
+        raise SteleError(f"'{environment.name}' has no requirements, so it cannot be built.")
     if not environment.lock.exists():
         lock(environment, base)
 
 
 def lock(environment: Environment, base: Path) -> None:
-    """Write the environment's lock: every package that its requirements need, with hashes."""
+    """Write the lock file: every package that the requirements need, with hashes."""
     assert environment.lock is not None
     options: list[str | Path] = [
         "--generate-hashes",
@@ -156,7 +160,7 @@ def lock(environment: Environment, base: Path) -> None:
         base,
         "--quiet",
     ]
-    pinned = installer.uv(
+    pinned = installer.run_uv(
         "pip",
         "compile",
         "-",
@@ -168,37 +172,37 @@ def lock(environment: Environment, base: Path) -> None:
 
 
 def remove(environment: Environment) -> bool:
-    """Delete what was built. False if nothing was."""
-    place = folder(environment)
-    if place is None or not place.exists():
+    """Delete the build. Return False if there was none."""
+    target = folder(environment)
+    if target is None or not target.exists():
         return False
-    with guarded(place):
-        remove_folder(place)
+    with locked(target):
+        remove_folder(target)
     return True
 
 
-def remove_folder(place: Path) -> None:
-    """All or nothing to whoever looks: out of sight first, then deleted."""
-    if place.exists():
-        aside = place.with_suffix(".removing")
-        shutil.rmtree(aside, ignore_errors=True)
-        place.rename(aside)
-        shutil.rmtree(aside)
+def remove_folder(target: Path) -> None:
+    """Rename a folder, then delete it, so that other processes never see it partly deleted."""
+    if target.exists():
+        removing = target.with_suffix(".removing")
+        shutil.rmtree(removing, ignore_errors=True)
+        target.rename(removing)
+        shutil.rmtree(removing)
 
 
 @contextlib.contextmanager
-def guarded(place: Path) -> Iterator[None]:
-    """One builder at a time; the system drops the lock of a process that dies."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with place.with_suffix(".guard").open("w") as file:
+def locked(target: Path) -> Iterator[None]:
+    """Hold the file lock of a build. The operating system releases it when the process ends."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.with_suffix(".guard").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 @contextlib.contextmanager
-def half_made(place: Path) -> Iterator[Path]:
-    """A folder to build in, gone at the end unless it was renamed."""
-    building = place.with_suffix(".building")
+def building_folder(target: Path) -> Iterator[Path]:
+    """Yield a folder to build in. It is deleted at the end unless it was renamed."""
+    building = target.with_suffix(".building")
     shutil.rmtree(building, ignore_errors=True)
     try:
         yield building

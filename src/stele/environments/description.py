@@ -1,22 +1,22 @@
-"""What is known of an environment before it is looked for: a TOML file, read.
+"""Read the description of an environment from a TOML file.
 
-    label           how tables call the row
+    label           the name in tables
     framework       the module of ``stele_worker.frameworks`` and ``stele_worker.recipes.<task>``
-    imports         top-level modules that must import
-    variables       environment variables of its worker; {folder} is where the environment was built
-    command         what starts its worker, if not ``python -m stele_worker``; {python} is the built interpreter
-    python          interpreters to build it with, such as ==3.8.*; without it, the row lives in the host's own
-    devices         cpu, cuda: what it can compute on; without it, all
-    precisions      fp32, tf32, bf16: what it can compute in; without it, all
-    as_shipped      what the recipe's documented tuning turns on: the row is shown once more without it
-    varies          why two launches from one seed may differ in their bits; without it, they must not
-    [requirements]  what is installed; the value is the reason for the pin
-    [libraries]     system libraries: file = {package = "Debian's", link = "the name that is asked for"}
-    [programs]      programs on PATH; the value says how to get one
-    [absent]        cells that the row cannot fill, "task" or "task phase"; the value says why
-    [forms]         the form in which the row computes a task, where that is not the Task's own
+    imports         top-level modules whose import must succeed
+    variables       environment variables of its worker; {folder} is the folder of the built environment
+    command         what starts its worker, default ``python -m stele_worker``; {python} is the built interpreter
+    python          the interpreter to build it with, such as ==3.8.*; default: it uses the interpreter of the host
+    devices         supported devices, of cpu and cuda; default: all
+    precisions      supported precisions, of fp32, tf32 and bf16; default: all
+    as_shipped      what the documented tuning of the recipe changes; a second environment is listed without it
+    varies          why two launches with the same seed may differ bit by bit; default: they must not
+    [requirements]  the packages to install; the value is the reason for the pin
+    [libraries]     system libraries: file = {package = "Debian package", link = "the name that the framework loads"}
+    [programs]      programs that must be on PATH; the value is the instruction to install one
+    [absent]        unsupported cells, "task" or "task phase"; the value is the reason
+    [forms]         the form in which it computes a task, if that is not the default form of the Task
 
-``<name>.lock`` beside it pins every package with its hash; ``stele env lock`` makes it.
+``<name>.lock`` in the same folder pins every package with its hash; ``stele env lock`` writes it.
 """
 
 import dataclasses
@@ -38,7 +38,7 @@ AS_SHIPPED = "-as-shipped"
 
 @dataclass(frozen=True)
 class Environment:
-    """One row of the tables: a framework in an interpreter, with what its worker needs to start."""
+    """A framework in an interpreter, with everything that its worker needs to start. Tables show one per row."""
 
     name: str
     label: str
@@ -56,49 +56,51 @@ class Environment:
     precisions: tuple[str, ...] | None = None
     absent: dict[str, str] = field(default_factory=dict)
     forms: dict[str, str] = field(default_factory=dict)
-    lock: Path | None = None  # the file that pins its packages; there, or yet to be made
+    lock: Path | None = None  # the file that pins its packages; it may not exist yet
     tuned: bool = True
 
     def __hash__(self) -> int:
         return hash(self.name)
 
     def why_absent(self, task: str, phase: str, *, device: str, precision: str) -> str | None:
-        """Why this row has no such cell; None if it has one."""
-        for asked, known in ((device, self.devices), (precision, self.precisions)):
-            if known is not None and asked not in known:
-                return f"{self.label} is set up for {' and '.join(known)} here, not for {asked}"
+        """Return why this environment does not support a cell, or None if it does."""
+        for requested, supported in ((device, self.devices), (precision, self.precisions)):
+            if supported is not None and requested not in supported:
+                return f"{self.label} supports only {' and '.join(supported)} here, not {requested}"
         return self.absent.get(f"{task} {phase}", self.absent.get(task))
 
     @property
     def slug(self) -> str:
-        """The name as a file may be called."""
+        """The name as a file name."""
         return slug(self.name)
 
 
 def slug(name: str) -> str:
+    """Return ``name`` with every character that is unsafe in a file name replaced by "_"."""
     return "".join(letter if letter.isalnum() or letter in "-_.=" else "_" for letter in name)
 
 
-# plain NumPy in float64, in the host's own interpreter: it makes the golden numbers and serves the tests
+# NumPy in float64 in the interpreter of the host: it computes the golden numbers and is used in tests
 ORACLE = Environment(name="numpy", label="NumPy", framework="numpy")
 
 
 def read(path: Path) -> list[Environment]:
-    """The row that a file describes, and the same as shipped where the two differ."""
+    """Return the environment that a file describes and, if tuning changes it, the same as shipped."""
     try:
         facts = tomllib.loads(path.read_text(encoding="utf-8"))
-        row = described(path, facts)
+        environment = from_facts(path, facts)
     except (tomllib.TOMLDecodeError, TypeError) as error:
         raise SteleError(
-            f"{path} describes no environment: {error}. It needs a label and a framework at least."
+            f"{path} does not describe an environment: {error}. It needs at least a label and a framework."
         ) from None
-    if row.as_shipped is None:
-        return [row]
-    label = f"{row.label}, as shipped"
-    return [row, dataclasses.replace(row, name=row.name + AS_SHIPPED, label=label, tuned=False)]
+    if environment.as_shipped is None:
+        return [environment]
+    name, label = environment.name + AS_SHIPPED, f"{environment.label}, as shipped"
+    return [environment, dataclasses.replace(environment, name=name, label=label, tuned=False)]
 
 
-def described(path: Path, facts: dict[str, Any]) -> Environment:
+def from_facts(path: Path, facts: dict[str, Any]) -> Environment:
+    """Return the environment with the content of the TOML file at ``path``."""
     lists = {name: tuple(value) for name, value in facts.items() if isinstance(value, list)}
     lock = path.with_suffix(".lock") if "python" in facts and facts.get("requirements") else None
     return Environment(name=path.stem, **{**facts, **lists}, lock=lock)

@@ -1,4 +1,4 @@
-"""uv: finds interpreters, resolves requirements, installs. Every way in which it fails is a message here."""
+"""Run uv to find interpreters, resolve requirements and install them. Each failure of uv has a message here."""
 
 import os
 import re
@@ -10,87 +10,94 @@ from pathlib import Path
 from stele.errors import SteleError
 
 UNSOLVABLE = "No solution found"
-# what uv prints, and what to do about it
+# a text that uv prints, and the message for it
 FAILURES = (
     (
         "No space left on device",
-        "the disk is full. Free some space, or have STELE_CACHE name a folder elsewhere",
+        "the disk is full. Free some space, or set STELE_CACHE to a folder on another disk",
     ),
-    ("Hash mismatch", "a package is not the one that the lock names. The index may have been tampered with"),
-    (UNSOLVABLE, "the requirements cannot be met together"),
-    ("not found in the package registry", "the index does not have it"),
+    (
+        "Hash mismatch",
+        "the hash of a package differs from the lock file. The index may have been tampered with",
+    ),
+    (UNSOLVABLE, "the requirements are in conflict"),
+    ("not found in the package registry", "the package index does not have the package"),
     ("error sending request", "the package index did not answer. Is there a network?"),
     ("Failed to fetch", "the package index did not answer. Is there a network?"),
     ("dns error", "the package index did not answer. Is there a network?"),
     ("network was disabled", "the network is disabled and the package is not in the download cache"),
     ("Failed to query Python interpreter", "the interpreter does not work"),
     ("Querying Python at", "the interpreter does not work"),
-    ("No interpreter found", "the interpreter is not there"),
+    ("No interpreter found", "the interpreter does not exist"),
     ("Failed to inspect Python interpreter", "the interpreter does not work"),
 )
-LINES = 12  # of uv's own words
+LINES = 12  # of the output that an error shows
 
 
 class Unsolvable(SteleError):
-    """Requirements that cannot be met together: not today, and not tomorrow."""
+    """The requirements are in conflict, so another attempt would fail in the same way."""
 
 
-def uv(*arguments: str | Path, purpose: str, text: str | None = None) -> str:
-    """Run uv and return what it prints. Raises SteleError: ``purpose``, the message, and uv's own words."""
-    done = start(*arguments, text=text)
-    if done.returncode:
-        offline = "network" in done.stderr.lower()  # then there is no solution today
-        kind = Unsolvable if UNSOLVABLE in done.stderr and not offline else SteleError
-        raise kind(f"{purpose}: {message(done.stderr)}")
-    return done.stdout
+def run_uv(*arguments: str | Path, purpose: str, text: str | None = None) -> str:
+    """Run uv and return its output. Raises SteleError with ``purpose``, the cause, and the output of uv if it fails."""
+    process = try_uv(*arguments, text=text)
+    if process.returncode:
+        offline = "network" in process.stderr.lower()  # then another attempt can succeed
+        kind = Unsolvable if UNSOLVABLE in process.stderr and not offline else SteleError
+        raise kind(f"{purpose}: {explain(process.stderr)}")
+    return process.stdout
 
 
-def start(*arguments: str | Path, text: str | None = None) -> subprocess.CompletedProcess[str]:
-    from uv import find_uv_bin  # a moment to import: most commands never need it
+def try_uv(*arguments: str | Path, text: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run uv and return the finished process, also if it failed."""
+    from uv import find_uv_bin  # imported here because most commands do not need it
 
     command = [find_uv_bin(), "--no-config", "--color", "never", *map(str, arguments)]
     variables = {**os.environ, "PATH": search_path(), "UV_NO_PROGRESS": "1"}
     return subprocess.run(command, input=text, capture_output=True, text=True, env=variables, check=False)
 
 
-def message(words: str) -> str:
-    """What uv's words mean, and the words."""
-    meaning = next((meaning for sign, meaning in FAILURES if sign.lower() in words.lower()), "it failed")
-    own = "".join(f"\n    {line}" for line in words.strip().splitlines()[-LINES:])
-    return f"{meaning}.\n  uv says:{own}"
+def explain(output: str) -> str:
+    """Return the cause of a failure of uv, and the end of its output."""
+    cause = next((cause for sign, cause in FAILURES if sign.lower() in output.lower()), "uv failed")
+    tail = "".join(f"\n    {line}" for line in output.strip().splitlines()[-LINES:])
+    return f"{cause}.\n  Output of uv:{tail}"
 
 
 @cache
 def search_path() -> str:
-    """PATH, with this interpreter before it and pyenv's, newest first, in the place of its shims and behind it.
+    """Return PATH with the folder of this interpreter first and the interpreters of pyenv added.
 
-    A shim is a slow script that asks which of those is meant, and fails where none is chosen.
+    The folders of pyenv, newest release first, replace its shims and are also appended. A shim is a slow script that
+    selects one of these interpreters, and fails if none is selected.
     """
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
-    found = [str(folder) for folder in sorted((pyenv / "versions").glob("*/bin"), key=release, reverse=True)]
-    shims = re.escape(str(pyenv)) + "/(.+/)?shims/?"  # pyenv-virtualenv has its own
-    places = [str(Path(sys.base_exec_prefix) / "bin")]
+    versions = sorted((pyenv / "versions").glob("*/bin"), key=release_numbers, reverse=True)
+    interpreters = [str(folder) for folder in versions]
+    shims = re.escape(str(pyenv)) + "/(.+/)?shims/?"  # pyenv-virtualenv has a second folder of shims
+    folders = [str(Path(sys.base_exec_prefix) / "bin")]
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
-        places += found if re.fullmatch(shims, folder) else [folder]
-    return os.pathsep.join(dict.fromkeys([*places, *found]))
+        folders += interpreters if re.fullmatch(shims, folder) else [folder]
+    return os.pathsep.join(dict.fromkeys([*folders, *interpreters]))
 
 
-def release(folder: Path) -> tuple[int, ...]:
+def release_numbers(folder: Path) -> tuple[int, ...]:
+    """Return (3, 10, 2) for the folder .../versions/3.10.2/bin."""
     return tuple(int(number) for number in re.findall(r"\d+", folder.parent.name))
 
 
 @cache
-def interpreter(versions: str) -> Path | None:
-    """The first interpreter in a range such as ==3.8.*: on PATH, in pyenv, in uv's own store. None if there is none."""
-    wanted = ["python", "find", "--system", "--no-project", "--no-python-downloads"]
-    done = start(*wanted, "--python-preference", "system", versions)
-    return None if done.returncode else Path(done.stdout.strip())
+def find_interpreter(versions: str) -> Path | None:
+    """Return the first interpreter in a range such as ==3.8.*: on PATH, in pyenv or in uv's store; else None."""
+    command = ["python", "find", "--system", "--no-project", "--no-python-downloads"]
+    process = try_uv(*command, "--python-preference", "system", versions)
+    return None if process.returncode else Path(process.stdout.strip())
 
 
-def absence(name: str, versions: str) -> str:
-    """The message for an interpreter that is nowhere."""
+def absence_message(name: str, versions: str) -> str:
+    """Return the message for a missing interpreter."""
     number = versions.strip("=<>~.* ").split(",")[0]
     return (
-        f"no interpreter for '{name}': Python {versions} was found neither on PATH nor in pyenv nor in uv's store. "
-        f"Install it, as with `pyenv install {number}`, or run: stele env make {name} --python PATH"
+        f"no interpreter for '{name}': Python {versions} is not on PATH, in pyenv or in uv's store. "
+        f"Install it, for example with `pyenv install {number}`, or run: stele env make {name} --python PATH"
     )

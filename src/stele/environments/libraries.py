@@ -1,4 +1,4 @@
-"""System libraries and programs that an environment needs and no package index has."""
+"""System libraries and programs that an environment needs and that no package index provides."""
 
 import os
 import shutil
@@ -10,38 +10,38 @@ from stele.environments.description import Environment
 from stele.errors import SteleError
 
 
-def missing(environment: Environment) -> str | None:
-    """What the machine lacks for an environment and how to get it; None if it lacks nothing."""
+def missing_message(environment: Environment) -> str | None:
+    """Return which program or library is missing and how to install it, or None if nothing is missing."""
     for program, advice in environment.programs.items():
         if shutil.which(program) is None:
-            return f"not run here: no {program} on PATH. {advice}"
+            return f"{program} is not on PATH. {advice}"
     for library, facts in environment.libraries.items():
-        if find(library) is None:
-            return f"not run here: no {library}. Install Debian's {facts['package']}, or what your system calls it"
+        if find_library(library) is None:
+            return f"{library} is not installed. Install the Debian package {facts['package']}, or its equivalent"
     return None
 
 
-def found(environment: Environment) -> dict[str, Path]:
-    """Where each library lies. Raises SteleError if one, or a program, is missing."""
-    lacking = missing(environment)
-    if lacking:
-        raise SteleError(f"'{environment.name}' {lacking}.")
-    places = {library: find(library) for library in environment.libraries}
-    return {library: place for library, place in places.items() if place is not None}
+def locate(environment: Environment) -> dict[str, Path]:
+    """Return the path of each library. Raises SteleError if a library or a program is missing."""
+    missing = missing_message(environment)
+    if missing:
+        raise SteleError(f"'{environment.name}' cannot be built: {missing}.")
+    paths = {library: find_library(library) for library in environment.libraries}
+    return {library: path for library, path in paths.items() if path is not None}
 
 
-def find(library: str) -> Path | None:
-    """A shared library that the system's loader knows."""
-    for line in known().splitlines():
-        name, arrow, place = line.strip().partition(" => ")
+def find_library(library: str) -> Path | None:
+    """Return the path of a shared library in the list of the system's loader, or None."""
+    for line in loader_list().splitlines():
+        name, arrow, path = line.strip().partition(" => ")
         if arrow and name.split(" ")[0] == library:
-            return Path(place)
+            return Path(path)
     return None
 
 
 @cache
-def known() -> str:
-    """The loader's list of libraries, a line each; empty where it has none to show."""
+def loader_list() -> str:
+    """Return the libraries that the system's loader lists, one per line; empty without ldconfig."""
     folders = os.pathsep.join([os.environ.get("PATH", ""), "/sbin", "/usr/sbin"])
     loader = shutil.which("ldconfig", path=folders)
     if loader is None:
@@ -49,18 +49,18 @@ def known() -> str:
     return subprocess.run([loader, "-p"], capture_output=True, text=True, check=False).stdout
 
 
-def link(environment: Environment, places: dict[str, Path], folder: Path) -> None:
-    """Give each library the name that the framework asks for, in a folder that only its worker searches."""
-    for library, place in places.items():
+def link(environment: Environment, paths: dict[str, Path], folder: Path) -> None:
+    """Link each library under the name that the framework loads, in a folder that only its worker searches."""
+    for library, path in paths.items():
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / environment.libraries[library].get("link", library)).symlink_to(place)
+        (folder / environment.libraries[library].get("link", library)).symlink_to(path)
 
 
-def clean(variables: dict[str, str]) -> dict[str, str]:
-    """This process's variables, but for what would lead a foreign interpreter into this one's packages.
+def clean_variables(variables: dict[str, str]) -> dict[str, str]:
+    """Return the variables of this process and ``variables``, without those that break another interpreter.
 
-    Or would keep it from writing its bytecode: each launch would compile its framework's sources anew, which makes most
-    of an import.
+    Two would make it import the packages of this interpreter. The third would prevent it from writing bytecode: each
+    launch would compile the framework's sources again, which takes most of the import time.
     """
-    foreign = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
-    return {**{name: value for name, value in os.environ.items() if name not in foreign}, **variables}
+    removed = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
+    return {**{name: value for name, value in os.environ.items() if name not in removed}, **variables}

@@ -1,11 +1,11 @@
-"""What a user types in a row's place: requirements, or the path of an interpreter.
+"""Environments that a user gives on a command line: requirements, or the path of an interpreter.
 
-jax==0.9.2                     the row jax with that release, and what it then needs
-"jax==0.9.2 jaxlib==0.9.2"     several pins at once
-"jax==0.4.30 python==3.10"     built with another interpreter than this one
-keras-jax@keras==3.14.1        of the rows that use a package, that one
-/opt/venv/bin/python           an interpreter that has one row's framework
-torch@/opt/venv/bin/python     the same, where it has several
+jax==0.9.2                     the environment jax with this release and the packages that it needs
+"jax==0.9.2 jaxlib==0.9.2"     several pins
+"jax==0.4.30 python==3.10"     the same, built with a different interpreter
+keras-jax@keras==3.14.1        a named environment, if several use the package
+/opt/venv/bin/python           an interpreter that has the framework of one environment
+torch@/opt/venv/bin/python     an interpreter that has several frameworks
 """
 
 import dataclasses
@@ -21,100 +21,129 @@ from packaging.version import Version
 
 from stele.environments import builds
 from stele.environments.description import MODULE, Environment
-from stele.environments.libraries import clean
+from stele.environments.libraries import clean_variables
 from stele.errors import SteleError
+from stele.text import unknown_message
 
-ALIASES = {"tensorflow": "tensorflow-cpu"}  # the same framework under another name
-PREFERRED = ("keras-tensorflow", "keras2-tensorflow")  # Keras' own default, where only Keras is named
+ALIASES = {"tensorflow": "tensorflow-cpu"}  # two package names of one framework
+PREFERRED = ("keras-tensorflow", "keras2-tensorflow")  # if only Keras is pinned: its default backend
 
 Pins = dict[NormalizedName, Requirement]
 
 
-def environment(text: str, rows: list[Environment]) -> Environment | None:
-    """What ``text`` pins; None if it reads like neither. Raises SteleError if no row is written for it."""
-    row, at, rest = text.partition("@")
-    named = [known for known in rows if at and known.name == row]
+def parse(text: str, environments: list[Environment]) -> Environment | None:
+    """Return the environment that ``text`` pins, or None if it is neither a requirement nor a path.
+
+    Raises SteleError if no environment supports it.
+    """
+    name, at, rest = text.partition("@")
+    named = [environment for environment in environments if at and environment.name == name]
     what = rest if named else text
-    # unless it is named, a row that is shown as shipped, or whose worker is no Python, is not meant
-    meant = named or [known for known in rows if known.tuned and known.command is None]
+    # an environment as shipped, or with a worker that is not Python, is used only if it is named
+    candidates = named or [
+        environment for environment in environments if environment.tuned and environment.command is None
+    ]
     if "/" in what:
-        return interpreter(text, Path(what), meant)
+        return from_interpreter(text, Path(what), candidates)
     if not any(sign in what for sign in "=<>~ "):
         return None
-    return requirements(text, what, meant)
+    return from_requirements(text, what, candidates)
 
 
-def requirements(text: str, what: str, rows: list[Environment]) -> Environment:
-    """The row that uses these packages, with them pinned."""
+def from_requirements(text: str, what: str, environments: list[Environment]) -> Environment:
+    """Return the environment that uses these packages, with the packages pinned."""
     try:
-        typed = [Requirement(part) for part in what.split()]
+        requirements = [Requirement(part) for part in what.split()]
     except InvalidRequirement as error:
-        raise SteleError(f"{text!r} is no requirement such as jax==0.9.2: {error}") from None
-    pins = {canonicalize_name(requirement.name): requirement for requirement in typed}
-    asked = pins.pop(canonicalize_name("python"), None)
-    row = nearest(pins, rows)
-    if row is None:
-        raise SteleError(f"No row is written for {what!r}. Rows: {', '.join(row.name for row in rows)}.")
-    gone = {*pins, *(ALIASES[name] for name in pins if name in ALIASES)}
-    kept = {known: why for known, why in row.requirements.items() if package(known) not in gone}
-    return pinned(row, text, what, [*map(str, pins.values()), *kept], str(asked.specifier) if asked else None)
+        raise SteleError(f"{text!r} is not a requirement such as jax==0.9.2: {error}") from None
+    pins = {canonicalize_name(requirement.name): requirement for requirement in requirements}
+    python = pins.pop(canonicalize_name("python"), None)
+    environment = nearest_environment(pins, environments)
+    if environment is None:
+        raise SteleError(unsupported_message(what, pins, environments))
+    replaced = {*pins, *(ALIASES[name] for name in pins if name in ALIASES)}
+    others = [other for other in environment.requirements if package_name(other) not in replaced]
+    version = str(python.specifier) if python else None
+    return with_requirements(environment, text, what, [*map(str, pins.values()), *others], version)
 
 
-def pinned(row: Environment, text: str, what: str, wanted: list[str], python: str | None) -> Environment:
-    """The row with other requirements; its lock lies in the cache, under the hash of what was asked for."""
-    python = python or row.python or f"=={sys.version_info.major}.{sys.version_info.minor}.*"
-    key = hashlib.sha256(json.dumps([sorted(wanted), python]).encode()).hexdigest()[:16]
+def unsupported_message(what: str, pins: Pins, environments: list[Environment]) -> str:
+    """Return the error message for pins that no environment supports."""
+    if any(shared_requirements(environment, pins) for environment in environments):
+        return f"No environment supports {what!r}. List all with: stele env list"
+    names = [environment.name for environment in environments]
+    return f"{unknown_message('framework', next(iter(pins), what), names)} List all with: stele env list"
+
+
+def with_requirements(
+    environment: Environment, text: str, what: str, requirements: list[str], python: str | None
+) -> Environment:
+    """Return the environment with other requirements. Its lock file is in the cache, under their hash."""
+    python = python or environment.python or f"=={sys.version_info.major}.{sys.version_info.minor}.*"
+    key = hashlib.sha256(json.dumps([sorted(requirements), python]).encode()).hexdigest()[:16]
     return dataclasses.replace(
-        row,
+        environment,
         name=text,
-        label=f"{row.label}, {what}",
-        requirements=dict.fromkeys(wanted, "asked for"),
+        label=f"{environment.label}, {what}",
+        requirements=dict.fromkeys(requirements, "requested"),
         python=python,
-        lock=builds.room() / "locks" / f"{key}.lock",
+        lock=builds.root_folder() / "locks" / f"{key}.lock",
     )
 
 
-def nearest(pins: Pins, rows: list[Environment]) -> Environment | None:
-    """The row that has most of the packages and fewest others, of this major series where there is one."""
+def nearest_environment(pins: Pins, environments: list[Environment]) -> Environment | None:
+    """Return the environment with most of the packages and fewest others, if possible of the same major release."""
 
-    def distance(row: Environment) -> tuple[int, bool, int, bool]:
-        return -len(shared(row, pins)), foreign(row, pins), len(row.requirements), row.name not in PREFERRED
+    def distance(environment: Environment) -> tuple[int, bool, int, bool]:
+        return (
+            -len(shared_requirements(environment, pins)),
+            differs_in_major_release(environment, pins),
+            len(environment.requirements),
+            environment.name not in PREFERRED,
+        )
 
-    order = sorted(rows, key=distance)
-    return next((row for row in order if shared(row, pins) and (admits(row, pins) or len(rows) == 1)), None)
+    candidates = [environment for environment in environments if shared_requirements(environment, pins)]
+    if len(environments) > 1:
+        candidates = [environment for environment in candidates if admits_pins(environment, pins)]
+    return min(candidates, key=distance, default=None)
 
 
-def shared(row: Environment, pins: Pins) -> list[tuple[Requirement, Requirement]]:
-    """What the row requires of a package beside what is asked of it."""
-    own = {package(text): Requirement(text) for text in row.requirements}
+def shared_requirements(environment: Environment, pins: Pins) -> list[tuple[Requirement, Requirement]]:
+    """Return (requirement, pin) for each package that both the environment and the pins name."""
+    required = {package_name(text): Requirement(text) for text in environment.requirements}
     pairs = [
-        (own.get(name) or own.get(canonicalize_name(ALIASES.get(name, name))), pin)
+        (required.get(name) or required.get(canonicalize_name(ALIASES.get(name, name))), pin)
         for name, pin in pins.items()
     ]
     return [(requirement, pin) for requirement, pin in pairs if requirement is not None]
 
 
-def admits(row: Environment, pins: Pins) -> bool:
-    """Whether the releases lie in the row's ranges, which say what its recipes are written for."""
-    for requirement, pin in shared(row, pins):
-        wanted = exact(pin)
-        if wanted and not exact(requirement) and not requirement.specifier.contains(wanted, prereleases=True):
+def admits_pins(environment: Environment, pins: Pins) -> bool:
+    """Return whether the pins are within the environment's ranges, which are the releases that its recipes support."""
+    for requirement, pin in shared_requirements(environment, pins):
+        version, required = exact_version(pin), requirement.specifier
+        if version and not exact_version(requirement) and not required.contains(version, prereleases=True):
             return False
     return True
 
 
-def foreign(row: Environment, pins: Pins) -> bool:
-    """Whether a release is of another major series than the one that the row pins."""
-    pairs = [(exact(requirement), exact(pin)) for requirement, pin in shared(row, pins)]
-    return any(known and wanted and known.major != wanted.major for known, wanted in pairs)
+def differs_in_major_release(environment: Environment, pins: Pins) -> bool:
+    """Return whether a pin is of a different major release than the one that the environment pins."""
+    pairs = [
+        (exact_version(requirement), exact_version(pin))
+        for requirement, pin in shared_requirements(environment, pins)
+    ]
+    return any(required and pinned and required.major != pinned.major for required, pinned in pairs)
 
 
-def exact(requirement: Requirement) -> Version | None:
-    found = [part.version for part in requirement.specifier if part.operator == "=="]
-    return Version(found[0].removesuffix(".*")) if found else None
+def exact_version(requirement: Requirement) -> Version | None:
+    """Return the version in ``==version``, or None for a range."""
+    versions = [part.version for part in requirement.specifier if part.operator == "=="]
+    return Version(versions[0].removesuffix(".*")) if versions else None
 
 
-def package(requirement: str) -> NormalizedName:
+def package_name(requirement: str) -> NormalizedName:
+    """Return the canonical name of the package in a requirement."""
     return canonicalize_name(Requirement(requirement).name)
 
 
@@ -124,25 +153,33 @@ print(json.dumps([all(importlib.util.find_spec(name) for name in names) for name
 """
 
 
-def interpreter(text: str, path: Path, rows: list[Environment]) -> Environment:
-    """The row whose framework this interpreter has."""
-    asked = [str(path), "-c", FINDER, json.dumps([row.imports for row in rows])]
+def from_interpreter(text: str, path: Path, environments: list[Environment]) -> Environment:
+    """Return the environment whose framework is installed in this interpreter."""
+    command = [str(path), "-c", FINDER, json.dumps([environment.imports for environment in environments])]
     try:
-        done = subprocess.run(asked, env=clean({}), capture_output=True, text=True, check=True, timeout=60)
-        answers = json.loads(done.stdout)
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
-        raise SteleError(f"{path} is no Python interpreter that works: {error}") from None
-    found = [row for row, has in zip(rows, answers, strict=True) if row.imports and has]
-    if len(found) != 1:
-        what = (
-            "or ".join(f"{row.name}@{path} " for row in found).strip()
-            or "no framework that a row is written for"
+        process = subprocess.run(
+            command, env=clean_variables({}), capture_output=True, text=True, check=True, timeout=60
         )
-        raise SteleError(f"{path} has {what}" + (": say which of them is meant." if found else "."))
-    (row,) = found
-    return dataclasses.replace(inside(row, path), name=text, label=f"{row.label}, {path}")
+        answers = json.loads(process.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        raise SteleError(f"{path} is not a working Python interpreter: {error}") from None
+    matches = [
+        environment
+        for environment, installed in zip(environments, answers, strict=True)
+        if environment.imports and installed
+    ]
+    if not matches:
+        raise SteleError(
+            f"{path} has no framework that an environment supports. List all with: stele env list"
+        )
+    if len(matches) > 1:
+        choices = " or ".join(f"{environment.name}@{path}" for environment in matches)
+        raise SteleError(f"{path} has several frameworks. Choose one: {choices}")
+    (environment,) = matches
+    replaced = with_interpreter(environment, path)
+    return dataclasses.replace(replaced, name=text, label=f"{environment.label}, {path}")
 
 
-def inside(row: Environment, interpreter: Path) -> Environment:
-    """The row in an interpreter that has its framework already."""
-    return dataclasses.replace(row, python=None, lock=None, command=(str(interpreter), *MODULE))
+def with_interpreter(environment: Environment, interpreter: Path) -> Environment:
+    """Return the environment in an existing interpreter that has its framework."""
+    return dataclasses.replace(environment, python=None, lock=None, command=(str(interpreter), *MODULE))

@@ -1,4 +1,4 @@
-"""Whether an environment can be used: ready, missing or broken, and what to do about it. Imports no framework."""
+"""Find out whether an environment can be used: ready, missing or broken, and what to do. Imports no framework."""
 
 import importlib.util
 import re
@@ -13,7 +13,7 @@ from stele.environments.description import Environment
 
 
 class State(NamedTuple):
-    """One status (ready, missing or broken), the release, installed or pinned, and a message: why, and what to type."""
+    """The status (ready, missing or broken), the installed or pinned release, and the reason with what to do."""
 
     status: str
     version: str | None
@@ -21,60 +21,63 @@ class State(NamedTuple):
 
 
 def state(environment: Environment) -> State:
-    """Looks for the framework without importing it: one that is there and does not import is a failure."""
-    lacking = libraries.missing(environment)
-    if lacking:
-        return State("missing", version(environment), lacking)
+    """Return the state. The framework is not imported, so an installed one whose import fails counts as ready."""
+    missing = libraries.missing_message(environment)
+    if missing:
+        return State("missing", version(environment), missing)
     if environment.python is None:
-        return in_host(environment)
-    return built(environment)
+        return state_in_host(environment)
+    return state_of_build(environment)
 
 
-def in_host(environment: Environment) -> State:
-    """Of a row that lives in the interpreter that asks, or that has an interpreter of the user's."""
+def state_in_host(environment: Environment) -> State:
+    """Return the state of an environment that uses the interpreter of the host or of the user."""
     if environment.command is not None:
         return State("ready", None)
     absent = [module for module in environment.imports if importlib.util.find_spec(module) is None]
     if absent:
-        advice = f"pip install -e '.[{environment.name}]' -c constraints.txt"
-        return State("missing", None, f"{' and '.join(absent)} not installed: {advice}")
+        command = f"pip install -e '.[{environment.name}]' -c constraints.txt"
+        verb = "is" if len(absent) == 1 else "are"
+        return State("missing", None, f"{' and '.join(absent)} {verb} not installed. Run: {command}")
     return State("ready", version(environment))
 
 
-def built(environment: Environment) -> State:
-    place = builds.folder(environment)
-    known = version(environment)
-    if environment.requirements and (place is None or not place.exists()):
+def state_of_build(environment: Environment) -> State:
+    """Return the state of an environment with a separate interpreter."""
+    folder, release = builds.folder(environment), version(environment)
+    rebuild = f"Rebuild it with: {builds.make_command(environment)}"
+    if environment.requirements and (folder is None or not folder.exists()):
         assert environment.python is not None
-        if installer.interpreter(environment.python) is None:
-            return State("missing", known, installer.absence(environment.name, environment.python))
-        return State("missing", known, f"not made: {builds.line(environment)}")
-    if place is not None and not (place / "bin" / "python").exists():
-        return State("broken", known, f"its interpreter is gone: {builds.line(environment)}")
-    if place is not None and dangling(builds.links(place)):
-        return State("broken", known, f"its system libraries are gone: {builds.line(environment)}")
-    return State("ready", known)
+        if installer.find_interpreter(environment.python) is None:
+            return State("missing", release, installer.absence_message(environment.name, environment.python))
+        return State("missing", release, f"not built. Build it with: {builds.make_command(environment)}")
+    if folder is not None and not (folder / "bin" / "python").exists():
+        return State("broken", release, f"its interpreter no longer exists. {rebuild}")
+    if folder is not None and has_dangling_links(builds.links_folder(folder)):
+        return State("broken", release, f"its system libraries no longer exist. {rebuild}")
+    return State("ready", release)
 
 
-def dangling(folder: Path) -> bool:
+def has_dangling_links(folder: Path) -> bool:
+    """Return whether a link in the folder leads to a file that does not exist."""
     return folder.exists() and not all(path.exists() for path in folder.iterdir())
 
 
 def version(environment: Environment) -> str | None:
-    """The release of the first of its requirements: as locked, or as installed here; None where neither is known."""
+    """Return the locked or installed release of the first requirement, or None if both are unknown."""
     distributions = [re.split(r"[^\w.-]", requirement)[0] for requirement in environment.requirements]
     if not distributions:
         return None
     if environment.lock is not None:
-        return locked(environment).get(canonicalize_name(distributions[0]))
+        return locked_versions(environment).get(canonicalize_name(distributions[0]))
     try:
         return metadata.version(distributions[0])
     except metadata.PackageNotFoundError:
         return None
 
 
-def locked(environment: Environment) -> dict[str, str]:
-    """Every package of its lock with its version, under the names that indexes use; nothing where there is none."""
+def locked_versions(environment: Environment) -> dict[str, str]:
+    """Return the version of every package in the lock file, by canonical name; empty without a lock file."""
     if environment.lock is None or not environment.lock.exists():
         return {}
     pins = re.findall(r"^([\w.-]+)==([^\s;\\]+)", environment.lock.read_text(), re.M)

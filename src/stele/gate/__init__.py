@@ -1,8 +1,8 @@
-"""The gate: two environments measured side by side, and a verdict that holds on a noisy machine.
+"""The gate: measure two environments side by side and judge whether NEW is worse than OLD.
 
-The launch of a fresh process is the unit; launches of OLD and NEW come in pairs, neighbours in time, in an order
-drawn at random. ``metrics`` are what of a Run is judged, ``judgement`` is the procedure, numbers in and verdicts
-out, ``trial`` launches, ``timing`` draws and pairs, ``correctness`` comes before it, ``conditions`` disqualify a
-launch, ``record`` keeps what was measured, and ``pages`` say it. ``baseline`` compares with another day,
-``calibration`` and ``advice`` say what a machine can see.
+The unit of measurement is the launch: one fresh process. Launches of OLD and NEW are paired: they run at the same time
+and in random order. ``trial`` launches, ``timing`` and ``correctness`` collect pairs, ``metrics`` defines what is
+compared, ``judgement`` turns differences into statuses, ``verdict`` adds the message, ``conditions`` excludes disturbed
+launches, and ``record`` stores each launch on disk. ``baseline`` compares with an earlier measurement, ``calibration``
+and ``advice`` describe what a machine can detect. The gate imports neither ``report`` nor ``releases``.
 """

@@ -1,4 +1,4 @@
-"""What to change about a machine so that it sees more: from what is known of it and of the launches on it."""
+"""Advice on how to make a machine quieter, from its facts and from the conditions of the launches on it."""
 
 from collections.abc import Iterator, Sequence
 from statistics import mean
@@ -8,44 +8,47 @@ from stele.gate.conditions import Conditions
 from stele.measuring import machine
 from stele.measuring.settings import Settings
 
-BUSY = 0.05  # share of the processors
-FROM_BOOST = "/sys/devices/system/cpu/cpufreq/boost", "1"
-FROM_TURBO = "/sys/devices/system/cpu/intel_pstate/no_turbo", "0"
+MAX_LOAD = 0.05  # share of the processors
+BOOST = "/sys/devices/system/cpu/cpufreq/boost", "1"
+TURBO = "/sys/devices/system/cpu/intel_pstate/no_turbo", "0"
 SIBLINGS = "/sys/devices/system/cpu/smt/active"
 
 
-def advice(facts: dict[str, Any], conditions: Sequence[Conditions], settings: Settings) -> Iterator[str]:
-    """A message for each thing that could be better; none where all is well."""
-    yield from neighbours(conditions)
-    yield from clocks(facts)
+def advise(facts: dict[str, Any], conditions: Sequence[Conditions], settings: Settings) -> Iterator[str]:
+    """Yield one message for each setting that can be improved; none if there is nothing to improve."""
+    yield from advise_on_load(conditions)
+    yield from advise_on_clocks(facts)
     if settings.threads > 1:
-        yield f"{settings.threads} threads wait for each other: --threads 1 is steadier, and tells as much."
+        yield f"{settings.threads} threads wait for each other. Use --threads 1: it varies less."
     elif (facts["processors"] or 2) == 1:
-        yield "One processor has to do the measuring and all else: take a machine with two or more."
+        yield "One processor runs the measurement and everything else. Use a machine with two or more."
     if settings.malloc == "plain":
-        yield "The allocator gives memory back and asks for it again: --malloc steady takes that noise away."
+        yield "The allocator returns memory to the system and requests it again. Avoid this noise with --malloc steady"
     elif "[never]" in (facts["huge_pages"] or ""):
         yield (
-            "Transparent huge pages are off, and --malloc steady lives on them: "
+            "Transparent huge pages are off, but --malloc steady needs them. Enable them with: "
             "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
         )
-    if any(one.gpu and one.excluded for one in conditions):
-        yield "The GPU was throttled: cool it, or lock its clocks with nvidia-smi --lock-gpu-clocks."
+    if any(condition.gpu and condition.excluded for condition in conditions):
+        yield "The GPU was throttled. Cool it, or lock its clocks with: nvidia-smi --lock-gpu-clocks"
 
 
-def neighbours(conditions: Sequence[Conditions]) -> Iterator[str]:
-    foreign = mean([one.foreign for one in conditions if one.foreign is not None] or [0.0])
-    steal = mean([one.steal for one in conditions if one.steal is not None] or [0.0])
-    if foreign > BUSY:
-        yield f"Other processes took {foreign:.0%} of the processors: find them with top, and stop them."
-    if steal > BUSY / 5:
-        yield f"The hypervisor gave {steal:.1%} of the processors to others: take a dedicated host."
+def advise_on_load(conditions: Sequence[Conditions]) -> Iterator[str]:
+    foreign = mean([condition.foreign for condition in conditions if condition.foreign is not None] or [0.0])
+    steal = mean([condition.steal for condition in conditions if condition.steal is not None] or [0.0])
+    if foreign > MAX_LOAD:
+        yield f"Other processes used {foreign:.0%} of the processors. Find them with top, and stop them."
+    if steal > MAX_LOAD / 5:
+        yield f"The hypervisor gave {steal:.1%} of the processors to other machines. Use a dedicated host."
 
 
-def clocks(facts: dict[str, Any]) -> Iterator[str]:
+def advise_on_clocks(facts: dict[str, Any]) -> Iterator[str]:
     if facts["governor"] not in (None, "performance"):
-        yield f"The frequency governor is {facts['governor']}: cpupower frequency-set --governor performance"
-    if any(machine.text(path) == on for path, on in (FROM_BOOST, FROM_TURBO)):
-        yield "Turbo is on, and its clock depends on heat: switch it off while measuring."
-    if machine.text(SIBLINGS) == "1":
-        yield "Two threads share a core: pin to one of each pair with taskset, and leave its sibling idle."
+        yield (
+            f"The frequency governor is {facts['governor']}. Change it with: "
+            "cpupower frequency-set --governor performance"
+        )
+    if any(machine.read_text(path) == on for path, on in (BOOST, TURBO)):
+        yield "Turbo is on, so the clock frequency depends on the temperature. Switch it off while you measure."
+    if machine.read_text(SIBLINGS) == "1":
+        yield "Two hardware threads share each core. Pin to one thread of each core with taskset; leave the other idle."

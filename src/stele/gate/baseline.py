@@ -1,11 +1,11 @@
-"""Baselines: what a machine of one's own measured before, and whether it is slower now.
+"""Baselines: stored measurements of one machine, and the comparison of later runs with them.
 
-    baselines/<machine>/<framework>-<task>-<phase>-<device>-<precision>.json    what later runs are held against
-    baselines/<machine>/candidates/...json                                      what was saved, to be promoted
+    baselines/<machine>/<framework>-<task>-<phase>-<device>-<precision>.json    the baseline of one test
+    baselines/<machine>/candidates/...json                                      saved launches, not yet promoted
 
-A file holds the facts under which it was measured and a line for each launch, so that a diff can be read. Two sessions
-are no pair: their launches are compared by Mann and Whitney's test, and what was measured on another day has to be
-slower by the whole margin to be called so.
+A file holds the facts under which it was measured, and one line for each launch so that diffs are readable. The
+launches of two sessions are not paired, so they are compared with the Mann-Whitney test. Conditions may have changed
+between the sessions, so a metric is REGRESSED only if its estimate exceeds the whole margin.
 """
 
 import json
@@ -22,25 +22,25 @@ from stele.errors import SteleError
 from stele.gate import judgement
 from stele.gate.judgement import Judgement
 from stele.gate.metrics import METRICS, Metric
-from stele.gate.verdict import Verdict, message
+from stele.gate.verdict import Verdict, judgement_message
 from stele.measuring import machine
 from stele.measuring.run import Run
 
 FOLDER = Path("baselines")
 CANDIDATES = "candidates"
 FORMATS = (1,)  # of files from before the schema number
-FEWEST = judgement.SCREEN  # launches on either side
+MIN_LAUNCHES = judgement.SCREEN  # on either side
 UNKNOWN = "UNKNOWN"
 
 
-def place(run: Run) -> Path:
-    """The file of a Run's test, below the folder of its machine."""
-    how = "-".join(str(run.settings.get(field)) for field in ("device", "precision"))
-    return Path(f"{slug(run.environment)}-{run.task}-{run.phase}-{how}.json")
+def file_name(run: Run) -> Path:
+    """Return the file of a Run's test, relative to the folder of its machine."""
+    variant = "-".join(str(run.settings.get(field)) for field in ("device", "precision"))
+    return Path(f"{slug(run.environment)}-{run.task}-{run.phase}-{variant}.json")
 
 
 def facts(runs: Sequence[Run]) -> dict[str, Any]:
-    """All that two measurements must have in common, but for the releases of the framework and of what it brings."""
+    """Return the facts that two measurements must share. ``compare`` ignores ``versions``, which may differ."""
     run = runs[0]
     return {
         "machine": machine.fingerprint(run.machine),
@@ -54,104 +54,116 @@ def facts(runs: Sequence[Run]) -> dict[str, Any]:
     }
 
 
-def launch(run: Run) -> dict[str, Any]:
-    """What is kept of a launch: the metrics, and the middle and the high end of its steps, in seconds and bytes."""
-    median, p90 = numpy.percentile(run.counted, (50, 90))
-    kept = {metric.name: metric.of(run) for metric in METRICS}
-    return {"when": run.when, **kept, "median": float(median), "p90": float(p90)}
+def summary(run: Run) -> dict[str, Any]:
+    """Return what a baseline stores of a launch: its metrics, and the median and 90th percentile of its steps.
+
+    Times are in seconds, sizes in bytes.
+    """
+    median, p90 = numpy.percentile(run.counted_seconds, (50, 90))
+    values = {metric.name: metric.value(run) for metric in METRICS}
+    return {"when": run.when, **values, "median": float(median), "p90": float(p90)}
 
 
 def save(runs: Sequence[Run], folder: Path = FOLDER) -> Path:
-    """Write launches of one test as a candidate, a line for each."""
-    path = folder / machine.title(runs[0].machine) / CANDIDATES / place(runs[0])
-    lines = ",\n".join(f"  {json.dumps(launch(run))}" for run in runs)
-    head = json.dumps(schema.stamped(facts(runs)), indent=1)[:-2]
+    """Write the launches of one test as a candidate, one line for each, and return the file."""
+    path = folder / machine.name_of(runs[0].machine) / CANDIDATES / file_name(runs[0])
+    lines = ",\n".join(f"  {json.dumps(summary(run))}" for run in runs)
+    head = json.dumps(schema.wrap(facts(runs)), indent=1)[:-2]
     files.write_text(path, f'{head},\n "launches": [\n{lines}\n ]\n}}\n')
     return path
 
 
 def promote(names: Sequence[str], folder: Path = FOLDER) -> list[Path]:
-    """Make candidates what later runs are held against: all, or those named. Raises SteleError if there is none."""
-    found = sorted(folder.glob(f"*/{CANDIDATES}/*.json"))
-    chosen = [path for path in found if not names or path.stem in names]
-    lacking = [name for name in names if name not in [path.stem for path in found]]
-    if lacking or not chosen:
-        known = ", ".join(path.stem for path in found) or "none"
+    """Make the named candidates, or all, the baselines of later runs, and return their files.
+
+    Raises SteleError if a candidate does not exist, or if there are none.
+    """
+    candidates = sorted(folder.glob(f"*/{CANDIDATES}/*.json"))
+    promoted = [path for path in candidates if not names or path.stem in names]
+    missing = [name for name in names if name not in [path.stem for path in candidates]]
+    if missing or not promoted:
+        available = ", ".join(path.stem for path in candidates) or "none"
         raise SteleError(
-            f"No candidate {', '.join(lacking) or 'at all'} in {folder}. There are: {known}. "
-            "Save some with: pytest perf_tests --benchmark-only --launches 12 --save-baseline"
+            f"No candidate {', '.join(missing) or 'at all'} in {folder}. Available: {available}. "
+            "Save candidates with: pytest perf_tests --benchmark-only --launches 12 --save-baseline"
         )
-    return [path.replace(path.parents[1] / path.name) for path in chosen]
+    return [path.replace(path.parents[1] / path.name) for path in promoted]
 
 
 def compare(runs: Sequence[Run], margins: dict[str, float], folder: Path = FOLDER) -> list[Verdict]:
-    """A Verdict for each metric; one of UNKNOWN, which names the fact, where there is nothing to compare with."""
+    """Return a Verdict for each metric; or a single UNKNOWN one with the reason if the two do not compare."""
     run = runs[0]
-    path = folder / machine.title(run.machine) / place(run)
+    path = folder / machine.name_of(run.machine) / file_name(run)
     if not path.exists():
-        return [unknown(run, absence(run, folder))]
-    known = read(path)
-    for fact, here in facts(runs).items():
-        if fact != "versions" and known.get(fact) != json.loads(json.dumps(here)):
-            return [unknown(run, difference(fact, known.get(fact), here))]
-    for side, count in (("the baseline", len(known["launches"])), ("this session", len(runs))):
-        if count < FEWEST:
-            return [unknown(run, f"{side} has {count} launches, at least {FEWEST} are needed: --launches 12")]
+        return [unknown_verdict(run, missing_message(run, folder))]
+    recorded = read(path)
+    for fact, value in facts(runs).items():
+        if fact != "versions" and recorded.get(fact) != json.loads(json.dumps(value)):
+            return [unknown_verdict(run, difference_message(fact, recorded.get(fact), value))]
+    for side, count in (("the baseline", len(recorded["launches"])), ("this session", len(runs))):
+        if count < MIN_LAUNCHES:
+            message = f"{side} has {count} launches, at least {MIN_LAUNCHES} are needed: use --launches 12"
+            return [unknown_verdict(run, message)]
     metrics = [metric._replace(margin=margins.get(metric.name, metric.margin)) for metric in METRICS]
-    both = [
-        (metric, values(known["launches"], metric), values(map(launch, runs), metric)) for metric in metrics
+    samples = [
+        (metric, metric_values(recorded["launches"], metric), metric_values(map(summary, runs), metric))
+        for metric in metrics
     ]
-    return [judged(run, metric, old, new) for metric, old, new in both if old and new]
+    return [judge_metric(run, metric, old, new) for metric, old, new in samples if old and new]
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Raises SteleError, naming the file, if it is no baseline."""
+    """Return the content of a baseline. Raises SteleError, which names the file, if it is not a baseline."""
     try:
-        known = schema.unwrapped(json.loads(path.read_text(encoding="utf-8")), formats=FORMATS)
-        if not all(isinstance(one, dict) for one in known["launches"]):
+        recorded = schema.unwrap(json.loads(path.read_text(encoding="utf-8")), formats=FORMATS)
+        if not all(isinstance(launch, dict) for launch in recorded["launches"]):
             raise ValueError("its launches are not JSON objects")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SteleError(f"{path} is no baseline: {error!r}. Restore it from version control.") from None
-    return known
+        raise SteleError(f"{path} is not a baseline: {error!r}. Restore it from version control.") from None
+    return recorded
 
 
-def unknown(run: Run, said: str) -> Verdict:
-    return Verdict(run.task, run.phase, "all", UNKNOWN, said)
+def unknown_verdict(run: Run, message: str) -> Verdict:
+    return Verdict(run.task, run.phase, "all", UNKNOWN, message)
 
 
-def absence(run: Run, folder: Path) -> str:
-    """Why there is no baseline: none at all, or of another machine, and what is other about it."""
-    elsewhere = sorted(folder.glob(f"*/{place(run)}"))
+def missing_message(run: Run, folder: Path) -> str:
+    """Say why there is no baseline: there is none at all, or it is of a machine that differs, and in what."""
+    elsewhere = sorted(folder.glob(f"*/{file_name(run)}"))
     if not elsewhere:
-        return f"no baseline {place(run)}: save one with --launches 12 --save-baseline, then stele baseline promote"
-    return difference("machine", read(elsewhere[0]).get("machine"), machine.fingerprint(run.machine))
+        return (
+            f"no baseline {file_name(run)}: save one with --launches 12 --save-baseline, "
+            "then run: stele baseline promote"
+        )
+    return difference_message("machine", read(elsewhere[0]).get("machine"), machine.fingerprint(run.machine))
 
 
-def difference(fact: str, there: Any, here: Any) -> str:
-    """``the machine's processor differs: 'Abacus 3000' in the baseline, 'Abacus 4000' here``"""
-    if isinstance(there, dict) and isinstance(here, dict):
-        names = {*there, *here}
-        name = min(name for name in names if there.get(name) != json.loads(json.dumps(here.get(name))))
-        return difference(f"{fact}: {name}", there.get(name), here.get(name))
-    return f"{fact} differs: {there!r} in the baseline, {here!r} here"
+def difference_message(fact: str, recorded: Any, current: Any) -> str:
+    """``machine: processor differs: 'Abacus 3000' in the baseline, 'Abacus 4000' here``"""
+    if isinstance(recorded, dict) and isinstance(current, dict):
+        names = {*recorded, *current}
+        name = min(name for name in names if recorded.get(name) != json.loads(json.dumps(current.get(name))))
+        return difference_message(f"{fact}: {name}", recorded.get(name), current.get(name))
+    return f"{fact} differs: {recorded!r} in the baseline, {current!r} here"
 
 
-def values(launches: Any, metric: Metric) -> list[float]:
-    return [float(one[metric.name]) for one in launches if one.get(metric.name)]
+def metric_values(launches: Any, metric: Metric) -> list[float]:
+    return [float(launch[metric.name]) for launch in launches if launch.get(metric.name)]
 
 
 def logarithms(values: Sequence[float]) -> list[float]:
     return [math.log(value) for value in values]
 
 
-def judged(run: Run, metric: Metric, old: list[float], new: list[float]) -> Verdict:
-    shift, p = statistics.between(logarithms(old), logarithms(new)), statistics.higher(new, old)
-    allowed = math.log1p(metric.margin)
+def judge_metric(run: Run, metric: Metric, old: list[float], new: list[float]) -> Verdict:
+    shift, p = statistics.shift_between(logarithms(old), logarithms(new)), statistics.mann_whitney_p(new, old)
+    margin = math.log1p(metric.margin)
     status = "INCONCLUSIVE"
-    if p < judgement.LEVEL and shift.middle > allowed:
+    if p < judgement.LEVEL and shift.middle > margin:
         status = "REGRESSED"
-    elif not judgement.above(shift.high, allowed):
+    elif not judgement.may_reach(shift.high, margin):
         status = "PASS"
-    found = Judgement(status, judgement.ratio(shift), min(len(old), len(new)), p)
-    said = message(metric.name, found, metric.margin, stopped=False).replace("pairs", "launches")
-    return Verdict(run.task, run.phase, metric.name, status, said, found.ratio, found.pairs, p)
+    result = Judgement(status, judgement.to_ratio(shift), min(len(old), len(new)), p)
+    message = judgement_message(metric.name, result, metric.margin, stopped=False)
+    message = message.replace("pairs", "launches")
+    return Verdict(run.task, run.phase, metric.name, status, message, result.ratio, result.pairs, p)

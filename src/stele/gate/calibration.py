@@ -1,7 +1,7 @@
-"""What this machine can see: from launches of one and the same release, noise, false alarms and power. Pure.
+"""What a gate can detect on this machine, estimated from pairs of one release: noise, false alarms, power. Pure.
 
-That the two of a pair are equal is known, so the signs of their differences mean nothing: drawn anew, and with a
-slow-down added, they show what the gate would have said.
+The arms of each pair are the same release, so the signs of their differences carry no information. Random signs, plus
+a simulated slow-down, therefore show which verdicts the gate would give.
 """
 
 import bisect
@@ -18,67 +18,81 @@ from stele.gate.judgement import LOOKS, SCREEN, Judgement, Series
 SLOWDOWNS = (0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5)
 POWER = 0.9
 TRIALS = 200
-CONTROLLED = 1.5  # of a pair's time, with the control
+CONTROL_COST = 1.5  # the time of a pair with its control, over that of a pair
 
 
-class Sight(NamedTuple):
-    """Of one cell. Shares are fractions; ``smallest`` is None where not even the largest is found in time."""
+class Sensitivity(NamedTuple):
+    """What the gate can detect in one cell. Shares are fractions."""
 
     pairs: int
-    spread: float  # the standard deviation of their differences
+    spread: float  # the standard deviation of the pairs' differences
     within: float  # the median coefficient of variation of the steps of a launch
-    seconds: float  # that a pair takes
-    alarms: float  # how often equals are told apart
-    smallest: float | None  # slow-down that is found with POWER
+    seconds: float  # for a pair
+    alarms: float  # the share of gates that call equal arms different
+    smallest: float | None  # slow-down that is detected with POWER; None if none of SLOWDOWNS is
 
 
-def sight(
-    found: Sequence[float], within: Sequence[float], *, seconds: float, minutes: float, margin: float = 0.05
-) -> Sight:
-    """From the differences of pairs, log(second) - log(first), and how long one takes."""
-    pairs = min(int(60 * minutes / (CONTROLLED * seconds)), SCREEN + LOOKS[-1])
+def estimate_sensitivity(
+    differences: Sequence[float],
+    within: Sequence[float],
+    *,
+    seconds: float,
+    minutes: float,
+    margin: float = 0.05,
+) -> Sensitivity:
+    """Estimate from the pairs' differences, log(second) - log(first), what a gate of ``minutes`` can detect.
+
+    ``within`` holds the coefficient of variation of each launch; ``seconds`` is the time for a pair.
+    """
+    pairs = min(int(60 * minutes / (CONTROL_COST * seconds)), SCREEN + LOOKS[-1])
     draw = numpy.random.RandomState(0)
 
     def rate(slowdown: float, count: int) -> float:
-        words = [told(found, slowdown, count, margin, draw).status for _ in range(TRIALS)]
-        return words.count("REGRESSED") / TRIALS
+        statuses = [simulate_gate(differences, slowdown, count, margin, draw).status for _ in range(TRIALS)]
+        return statuses.count("REGRESSED") / TRIALS
 
     enough = pairs >= SCREEN + LOOKS[0]
-    place = bisect.bisect_left(SLOWDOWNS, True, key=lambda slowdown: rate(slowdown, pairs) >= POWER)
-    return Sight(
-        pairs=len(found),
-        spread=statistics.spread([*found, *(-value for value in found)]),
+    index = bisect.bisect_left(SLOWDOWNS, True, key=lambda slowdown: rate(slowdown, pairs) >= POWER)
+    return Sensitivity(
+        pairs=len(differences),
+        spread=statistics.spread([*differences, *(-difference for difference in differences)]),
         within=float(numpy.median(within)),
         seconds=seconds,
         alarms=rate(0.0, SCREEN + LOOKS[-1]),
-        smallest=SLOWDOWNS[place] if enough and place < len(SLOWDOWNS) else None,
+        smallest=SLOWDOWNS[index] if enough and index < len(SLOWDOWNS) else None,
     )
 
 
-def told(
-    found: Sequence[float], slowdown: float, count: int, margin: float, draw: numpy.random.RandomState
+def simulate_gate(
+    differences: Sequence[float], slowdown: float, count: int, margin: float, draw: numpy.random.RandomState
 ) -> Judgement:
-    """What the gate says of so many pairs drawn from these, in an order drawn at random, NEW being so much slower."""
-    drawn = draw.choice(found, count) * draw.choice([-1, 1], count) + math.log1p(slowdown)
+    """Judge ``count`` pairs drawn from the differences, with random signs and NEW slower by ``slowdown``."""
+    drawn = draw.choice(differences, count) * draw.choice([-1, 1], count) + math.log1p(slowdown)
     return judgement.judge({"": Series(margin, list(drawn))})[""]
 
 
-def messages(cell: str, found: Sight, *, minutes: float) -> list[str]:
-    """What it means, for people."""
-    said = [
-        f"{cell}: the two of a pair differ by {found.spread:.1%}, steps within a launch by {found.within:.1%} "
-        f"({found.pairs} pairs of {found.seconds:.1f} s)."
+def messages(cell: str, sensitivity: Sensitivity, *, minutes: float) -> list[str]:
+    """Return the estimate of one cell as sentences."""
+    lines = [
+        f"{cell}: the launches of a pair differ by {sensitivity.spread:.1%}, steps within a launch by "
+        f"{sensitivity.within:.1%} ({sensitivity.pairs} pairs of {sensitivity.seconds:.1f} s)."
     ]
-    if found.smallest is None and 60 * minutes / (CONTROLLED * found.seconds) < SCREEN + LOOKS[0]:
-        needed = (SCREEN + LOOKS[0]) * CONTROLLED * found.seconds / 60
-        said.append(f"A slow-down takes {needed:.0f} minutes to confirm here: give the gate that much.")
-    elif found.smallest is None:
-        said.append(
-            f"No slow-down up to {SLOWDOWNS[-1]:.0%} is found with {POWER:.0%} power in {minutes:g} minutes."
+    smallest = sensitivity.smallest
+    if smallest is None and 60 * minutes / (CONTROL_COST * sensitivity.seconds) < SCREEN + LOOKS[0]:
+        needed = (SCREEN + LOOKS[0]) * CONTROL_COST * sensitivity.seconds / 60
+        lines.append(
+            f"The gate needs {needed:.0f} minutes to confirm a slow-down here. Use --budget {needed:.0f}m"
+        )
+    elif smallest is None:
+        lines.append(
+            f"In {minutes:g} minutes the gate detects no slow-down up to {SLOWDOWNS[-1]:.0%} with {POWER:.0%} power."
         )
     else:
-        said.append(
-            f"In {minutes:g} minutes a slow-down of {found.smallest:.1%} is found nine times in ten, judged alone."
+        lines.append(
+            f"In {minutes:g} minutes the gate detects a slow-down of {smallest:.1%} in nine of ten cases, "
+            "if it judges this cell alone."
         )
-    said.append(f"Of {TRIALS} gates from the release to itself, {found.alarms:.1%} raise a false alarm.")
-    return said
+    lines.append(
+        f"Of {TRIALS} simulated gates from the release to itself, {sensitivity.alarms:.1%} raise a false alarm."
+    )
+    return lines

@@ -1,6 +1,6 @@
-"""What a gate has measured, launch by launch, on disk before the next one starts: a file of JSON lines.
+"""The record of a gate: a file of JSON lines. Each launch is on disk before the next one starts.
 
-The first line says what is compared and how. Each other is a launch, {"key": [...], ...}, under a key that says which.
+The first line says what is compared, and how. Each following line is a launch, {"key": [...], ...}; its key says which.
 """
 
 import json
@@ -16,7 +16,7 @@ Entry = dict[str, Any]
 
 
 class Record:
-    """An open file of launches. ``spent`` is how long they took, in seconds."""
+    """An open file of launches."""
 
     def __init__(self, path: Path, header: dict[str, Any], entries: list[Entry]) -> None:
         self.path, self.header = path, header
@@ -24,29 +24,32 @@ class Record:
 
     @property
     def spent(self) -> float:
+        """The seconds that all launches took."""
         return sum(float(entry["took"]) for entry in self._entries.values())
 
     @property
     def launches(self) -> int:
-        """How many gave a Run."""
+        """The number of launches that gave a Run."""
         return sum(len(entry.get("runs") or {}) for entry in self._entries.values())
 
     def get(self, *key: str | int) -> Entry | None:
         return self._entries.get(key)
 
     def versions(self, arm: str) -> dict[str, str | None]:
-        """Of what an arm consisted, by its first launch that gave a Run."""
+        """Return the versions of an arm, from its first successful launch."""
         runs = ((entry.get("runs") or {}).get(arm) for entry in self._entries.values())
         return next((run["versions"] for run in runs if run), {})
 
-    def refuse_another_release(self, arm: str, versions: dict[str, str | None]) -> None:
-        """Raises SteleError if an arm became another while it was measured."""
-        known = self.versions(arm)
-        if known and known != versions:
-            raise SteleError(f"{arm.upper()} was {known} in {self.path}, and is {versions} now. Begin anew.")
+    def check_versions(self, arm: str, versions: dict[str, str | None]) -> None:
+        """Raise SteleError if the versions of an arm changed during the measurement."""
+        recorded = self.versions(arm)
+        if recorded and recorded != versions:
+            raise SteleError(
+                f"{arm.upper()} was {recorded} in {self.path} and is now {versions}. Run without --resume."
+            )
 
-    def once(self, *key: str | int, launch: Callable[[], Entry]) -> Entry:
-        """What ``launch`` gives, written down; or what it gave before."""
+    def get_or_launch(self, *key: str | int, launch: Callable[[], Entry]) -> Entry:
+        """Return the recorded entry; or call ``launch``, append what it returns, and return that."""
         if key not in self._entries:
             entry = {"key": key, **launch()}
             with self.path.open("a", encoding="utf-8") as file:
@@ -55,41 +58,45 @@ class Record:
         return self._entries[key]
 
 
-def new(path: Path, header: dict[str, Any]) -> Record:
+def create(path: Path, header: dict[str, Any]) -> Record:
+    """Start a record, and overwrite the file if it exists."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(schema.stamped(header)) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(schema.wrap(header)) + "\n", encoding="utf-8")
     return Record(path, header, [])
 
 
 def resume(path: Path) -> Record:
-    """The record as far as it goes: a line that was cut off while it was written is dropped, and measured again.
+    """Return the record in a file. An incomplete last line is removed, so that its launch is measured again.
 
-    Raises SteleError, naming the line, if it is no record.
+    Raises SteleError, which names the line, if the file is not a record.
     """
     try:
         lines = path.read_bytes().decode("utf-8", errors="replace").splitlines(keepends=True)
     except OSError as error:
-        raise SteleError(f"Nothing to resume: {error}.") from None
+        raise SteleError(f"Cannot resume: {error}. Run without --resume.") from None
     if lines and not lines[-1].endswith("\n"):
         lines.pop()
         files.write_text(path, "".join(lines))
-    found = [parsed(path, number, line) for number, line in enumerate(lines, 1)]
+    entries = [parse_line(path, number, line) for number, line in enumerate(lines, 1)]
     try:
-        header = schema.unwrapped(found[0] if found else {}, formats=FORMATS)
+        header = schema.unwrap(entries[0] if entries else {}, formats=FORMATS)
     except ValueError as error:
-        raise SteleError(f"{path} is not a gate's record: {error}.") from None
-    if "machine" not in header or not all("key" in entry and "took" in entry for entry in found[1:]):
+        raise SteleError(f"{path} is not a gate's record: {error}. Run without --resume.") from None
+    if "machine" not in header or not all("key" in entry and "took" in entry for entry in entries[1:]):
         raise SteleError(f"{path} contains lines that are not launches. Restore it, or run without --resume.")
-    # a launch that failed may succeed now: it may have run out of memory or time
-    entries = [schema.gate_entry(entry) for entry in found[1:] if entry.get("runs", ...) is not None]
-    return Record(path, header, entries)
+    # a launch that failed is repeated: it may have run out of memory or time
+    launches = [
+        schema.convert_gate_entry(entry) for entry in entries[1:] if entry.get("runs", ...) is not None
+    ]
+    return Record(path, header, launches)
 
 
-def parsed(path: Path, number: int, line: str) -> Entry:
+def parse_line(path: Path, number: int, line: str) -> Entry:
+    advice = "Restore it, or run without --resume."
     try:
         entry = json.loads(line)
     except ValueError as error:
-        raise SteleError(f"{path}, line {number}, is not JSON: {error}. Restore it, or begin anew.") from None
+        raise SteleError(f"{path}, line {number}, is not JSON: {error}. {advice}") from None
     if not isinstance(entry, dict):
-        raise SteleError(f"{path}, line {number}, is no launch: restore it, or begin anew.")
+        raise SteleError(f"{path}, line {number}, is not a launch. {advice}")
     return entry

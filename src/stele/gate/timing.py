@@ -1,9 +1,9 @@
-"""Time and memory: pairs of launches, pass by pass, until every metric is decided or the time is up.
+"""Time and memory: measure pairs of launches, pass by pass, until every metric is decided or the budget is spent.
 
-The launches of a pair take turns. The import is the same in every cell, and is judged in the cheapest.
+The launches of a pair take turns. The import is the same in every cell, so it is judged in the cheapest one.
 
 The order of the cells within a pass, and of the arms within a pair, is drawn from the trial's seed and the number of
-the pass, so that a trial that was interrupted goes on as if it had not been.
+the pass. A resumed trial therefore continues in the same order.
 """
 
 import random
@@ -13,23 +13,29 @@ from typing import NamedTuple
 from stele.gate import judgement
 from stele.gate.conditions import Conditions
 from stele.gate.judgement import LOOKS, SCREEN, Judgement, Series
-from stele.gate.metrics import METRICS, Metric, of_launch
+from stele.gate.metrics import METRICS, Metric, launch_settings
 from stele.gate.record import Entry, Record
-from stele.gate.trial import Cell, Trial, failed, last, launched
-from stele.gate.verdict import Verdict, of_judgement
+from stele.gate.trial import Cell, Trial, failure_messages, last_failures, launch_arms
+from stele.gate.verdict import Verdict, from_judgement
 from stele.measuring.run import Run
 
 CHEAPEST = (("gru", "infer"), ("cnn", "infer"), ("gru", "train"))
 STEP = METRICS[0]
 MEMORY = ("host-memory", "device-memory")
-DIFFERS = "OLD differs from OLD: something here changes that is not the release"
-UNTOLD = "OLD was not seen to be as fast as OLD: the machine is too busy, or the time was too short"
+CONTROL_PASSED = "two measurements of OLD are equal within the margin"
+CONTROL_DIFFERS = (
+    "The control failed: OLD differs from itself, so the machine changed during the measurement."
+)
+CONTROL_UNDECIDED = (
+    "The control failed: two measurements of OLD could not be shown to be equal. "
+    "The machine is too noisy, or the budget too short."
+)
 
 Say = Callable[[str], object]
 
 
 class Pair(NamedTuple):
-    """The launches of one cell in one pass, each by arm: "old", "new", and of the control "control"."""
+    """The launches of one cell in one pass, by arm: "old", "new", and "control" where OLD is measured twice."""
 
     runs: dict[str, Run]
     failures: dict[str, str]
@@ -38,190 +44,211 @@ class Pair(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """Launches of a cell, "long" or "short", and what is judged by them."""
+    """The launches of a cell of one kind, "long" or "short", and the metrics that they measure."""
 
     cell: Cell
     kind: str
     metrics: tuple[Metric, ...]
 
-    def launched(self, trial: Trial, arms: Sequence[str]) -> Entry:
-        scale, settings = of_launch(self.kind, trial.scale, trial.settings)
-        return launched(trial, self.cell, arms, settings, scale)
+    def launch(self, trial: Trial, arms: Sequence[str]) -> Entry:
+        scale, settings = launch_settings(self.kind, trial.scale, trial.settings)
+        return launch_arms(trial, self.cell, arms, settings, scale)
 
 
 Pairs = dict[Probe, list[Pair]]
 
 
-def timing(trial: Trial, record: Record, cells: list[Cell], say: Say, *, share: float = 1.0) -> list[Verdict]:
-    """Measure until a share of the budget is spent; what is in the record is not measured again."""
-    pairs: Pairs = {probe: [] for probe in probes(trial, cells)}
-    number, own, began = 0, control(pairs), record.spent
-    while active := wanting(pairs):
-        draw, before = random.Random(f"{trial.seed} {number}"), record.launches
+def measure_pairs(
+    trial: Trial, record: Record, cells: list[Cell], say: Say, *, share: float = 1.0
+) -> list[Verdict]:
+    """Measure until all is decided or a share of the budget is spent. Launches in the record are not repeated."""
+    pairs: Pairs = {probe: [] for probe in make_probes(trial, cells)}
+    number, control, spent_before = 0, control_probe(pairs), record.spent
+    while active := undecided(pairs):
+        draw, launches_before = random.Random(f"{trial.seed} {number}"), record.launches
         draw.shuffle(active)
         for probe in active:
             key = probe.kind, str(probe.cell), number
-            if trial.over(record, share) and record.get(*key) is None:
-                return judged(trial, pairs, stopped=True)
-            pairs[probe].append(pair(trial, record, probe, key, draw, controlled=probe == own))
+            if trial.budget_spent(record, share) and record.get(*key) is None:
+                return make_verdicts(trial, pairs, stopped=True)
+            pairs[probe].append(measure_pair(trial, record, probe, key, draw, with_control=probe == control))
         number += 1
-        if record.launches == before:  # what is remembered was told before
+        if record.launches == launches_before:  # the whole pass is from the record: it was reported before
             continue
-        say(progress(trial, record, pairs, number))
-        if number == 1 and began + SCREEN * (record.spent - began) > share * trial.budget:
-            say(too_short(trial, record.spent - began))
-    return judged(trial, pairs, stopped=False)
+        say(progress_message(trial, record, pairs, number))
+        if number == 1 and spent_before + SCREEN * (record.spent - spent_before) > share * trial.budget:
+            say(budget_warning(trial, spent_before, record.spent - spent_before))
+    return make_verdicts(trial, pairs, stopped=False)
 
 
-def too_short(trial: Trial, one_pass: float) -> str:
-    """Said at once, rather than when the time is up."""
-    least, most = (passes * one_pass / 60 for passes in (SCREEN, SCREEN + LOOKS[0]))
+def budget_warning(trial: Trial, spent_before: float, pass_seconds: float) -> str:
+    """Return the warning that the budget is too small, given after the first pass rather than at the end."""
+    least, most = (passes * pass_seconds / 60 for passes in (SCREEN, SCREEN + LOOKS[0]))
     return (
-        f"a pass takes {one_pass / 60:.1f} min here, {SCREEN} decide little and {SCREEN + LOOKS[0]} most: "
-        f"{least:.0f} to {most:.0f} min beside parity and accuracy. Stop, and raise --budget: --resume keeps it all"
+        f"One pass takes {pass_seconds / 60:.1f} min on this machine. A verdict needs {SCREEN} to "
+        f"{SCREEN + LOOKS[0]} passes, so {least:.0f} to {most:.0f} min, in addition to parity and accuracy; "
+        f"the budget is {trial.budget / 60:.0f} min. "
+        f"Restart with --budget {int(spent_before / 60 + most) + 1}m --resume to keep what was measured."
     )
 
 
-def probes(trial: Trial, cells: Iterable[Cell]) -> Iterator[Probe]:
-    """What has to be launched for the metrics that are judged."""
-    cells = sorted(cells, key=cost)
+def make_probes(trial: Trial, cells: Iterable[Cell]) -> Iterator[Probe]:
+    """Yield the probes that measure the trial's metrics."""
+    cells = sorted(cells, key=cost_rank)
     for number, cell in enumerate(cells):
-        there = [one for one in trial.metrics if one.name != "import" or number == 0]
+        wanted = [metric for metric in trial.metrics if metric.name != "import" or number == 0]
         for kind in ("long", "short"):
-            metrics = tuple(one for one in there if one.kind == kind)
+            metrics = tuple(metric for metric in wanted if metric.kind == kind)
             if metrics:
                 yield Probe(cell, kind, metrics)
 
 
-def cost(cell: Cell) -> int:
+def cost_rank(cell: Cell) -> int:
     return CHEAPEST.index(cell) if cell in CHEAPEST else len(CHEAPEST)
 
 
-def control(pairs: Collection[Probe]) -> Probe | None:
-    """What is measured OLD against OLD, too, in every pass: the cheapest that is timed. None for memory alone."""
-    timed = [probe for probe in pairs if any(one.name not in MEMORY for one in probe.metrics)]
-    return min(timed, key=lambda probe: (probe.kind, cost(probe.cell)), default=None)
+def control_probe(pairs: Collection[Probe]) -> Probe | None:
+    """Return the probe that also measures OLD against OLD, in every pass: the cheapest timed one.
+
+    None if the gate judges memory alone.
+    """
+    timed = [probe for probe in pairs if any(metric.name not in MEMORY for metric in probe.metrics)]
+    return min(timed, key=lambda probe: (probe.kind, cost_rank(probe.cell)), default=None)
 
 
-def pair(
+def measure_pair(
     trial: Trial,
     record: Record,
     probe: Probe,
     key: tuple[str | int, ...],
     draw: random.Random,
     *,
-    controlled: bool,
+    with_control: bool,
 ) -> Pair:
-    """One launch of each arm, in an order drawn at random."""
-    arms = ["old", "new", *(["control"] if controlled else [])]
+    """Launch each arm once, in random order, or take the launches from the record."""
+    arms = ["old", "new", *(["control"] if with_control else [])]
     draw.shuffle(arms)
 
     def launch() -> Entry:
-        return probe.launched(trial, arms)
+        return probe.launch(trial, arms)
 
-    entry = record.once(*key, launch=launch)
+    entry = record.get_or_launch(*key, launch=launch)
     runs = {arm: Run.from_dict(run) for arm, run in (entry["runs"] or {}).items()}
     for arm, run in runs.items():
-        record.refuse_another_release(arm, run.versions)
-    return Pair(runs, failed(entry), last(entry), Conditions(**entry["conditions"]).excluded)
+        record.check_versions(arm, run.versions)
+    conditions = Conditions(**entry["conditions"])
+    return Pair(runs, failure_messages(entry), last_failures(entry), conditions.excluded)
 
 
-def wanting(pairs: Pairs) -> list[Probe]:
-    """Of what more pairs may decide something; and the control, as long as it is not told from itself."""
-    found = judgement.judge(series(sound(pairs)))
+def undecided(pairs: Pairs) -> list[Probe]:
+    """Return the probes that more pairs could still decide, and the control until it is decided."""
+    valid = without_failures(pairs)
+    judgements = judgement.judge(make_series(valid))
 
-    def undecided(probe: Probe) -> bool:
+    def is_open(probe: Probe) -> bool:
         keys = [f"{probe.cell} {metric.name}" for metric in probe.metrics]
-        return any(found[key].open for key in keys if key in found)
+        return any(judgements[key].open for key in keys if key in judgements)
 
-    wanted = [probe for probe in sound(pairs) if undecided(probe)]
-    own = control(pairs)
-    if own is None or own not in sound(pairs) or own in wanted:
-        return wanted
-    return [*wanted, own] if wanted or controlled(pairs[own]).open else []
-
-
-def sound(pairs: Pairs) -> Pairs:
-    """The cells in which every launch gave a Run, if at a second attempt."""
-    broken = {probe.cell for probe, found in pairs.items() if any(pair.failures for pair in found)}
-    return {probe: found for probe, found in pairs.items() if probe.cell not in broken}
+    probes = [probe for probe in valid if is_open(probe)]
+    control = control_probe(pairs)
+    if control is None or control not in valid or control in probes:
+        return probes
+    return [*probes, control] if probes or judge_control(pairs[control]).open else []
 
 
-def series(pairs: Pairs) -> dict[str, Series]:
-    """Of each cell and metric, ``cnn train step``, the differences of the pairs that count."""
-    found = {}
-    for probe, launches in pairs.items():
-        fit = [pair for pair in launches if pair.excluded is None]
+def without_failures(pairs: Pairs) -> Pairs:
+    """Return the pairs of the cells in which every launch gave a Run, at the first or the second attempt."""
+    failed = {probe.cell for probe, of_probe in pairs.items() if any(pair.failures for pair in of_probe)}
+    return {probe: of_probe for probe, of_probe in pairs.items() if probe.cell not in failed}
+
+
+def make_series(pairs: Pairs) -> dict[str, Series]:
+    """Return the differences of the pairs that count, by cell and metric: ``cnn train step``."""
+    series = {}
+    for probe, of_probe in pairs.items():
+        counted = [pair for pair in of_probe if pair.excluded is None]
         for metric in probe.metrics:
-            values = differences(metric, fit, "new")
-            if values or not fit:
-                found[f"{probe.cell} {metric.name}"] = Series(metric.margin, values)
-    return found
+            values = differences(metric, counted, "new")
+            if values or not counted:
+                series[f"{probe.cell} {metric.name}"] = Series(metric.margin, values)
+    return series
 
 
 def differences(metric: Metric, pairs: list[Pair], arm: str) -> list[float]:
-    """log(arm) - log(old) of each pair that has both numbers."""
-    found = (metric.difference(pair.runs["old"], pair.runs[arm]) for pair in pairs)
-    return [difference for difference in found if difference is not None]
+    """Return log(arm) - log(old) of each pair that has both numbers."""
+    values = (metric.difference(pair.runs["old"], pair.runs[arm]) for pair in pairs)
+    return [value for value in values if value is not None]
 
 
-def judged(trial: Trial, pairs: Pairs, *, stopped: bool) -> list[Verdict]:
+def make_verdicts(trial: Trial, pairs: Pairs, *, stopped: bool) -> list[Verdict]:
+    """Return failures first, then a verdict for each metric, then the control."""
     verdicts = []
     margins = {metric.name: metric.margin for metric in trial.metrics}
-    for key, found in judgement.judge(series(sound(pairs))).items():
+    for key, result in judgement.judge(make_series(without_failures(pairs))).items():
         task, phase, metric = key.split(" ")
-        verdicts.append(of_judgement(Cell(task, phase), metric, found, margins[metric], stopped=stopped))
-    machine = of_control(pairs)
-    if DIFFERS in [verdict.message for verdict in machine]:
+        verdicts.append(from_judgement(Cell(task, phase), metric, result, margins[metric], stopped=stopped))
+    control = control_verdicts(pairs)
+    if CONTROL_DIFFERS in [verdict.message for verdict in control]:
         verdicts = [verdict._replace(status="INCONCLUSIVE") for verdict in verdicts]
-    launches: dict[Cell, list[Pair]] = {}
+    by_cell: dict[Cell, list[Pair]] = {}
     for probe, of_probe in pairs.items():
-        launches.setdefault(probe.cell, []).extend(of_probe)
-    broken = [
-        verdict for cell, all_of in launches.items() if (verdict := of_failures(cell, all_of)) is not None
+        by_cell.setdefault(probe.cell, []).extend(of_probe)
+    failures = [
+        verdict
+        for cell, of_cell in by_cell.items()
+        if (verdict := failure_verdict(cell, of_cell)) is not None
     ]
-    return [*broken, *verdicts, *machine]
+    return [*failures, *verdicts, *control]
 
 
-def of_failures(cell: Cell, pairs: list[Pair]) -> Verdict | None:
-    """What is to be said of launches that failed: twice running, or now and then in NEW alone."""
-    said = next((pair.failures for pair in pairs if pair.failures), {})
-    old = said.get("old") or said.get("control")
+def failure_verdict(cell: Cell, pairs: list[Pair]) -> Verdict | None:
+    """Return BROKEN if NEW failed twice in a row, or now and then while OLD never did.
+
+    INCONCLUSIVE if OLD failed twice in a row; else None.
+    """
+    failures = next((pair.failures for pair in pairs if pair.failures), {})
+    old = failures.get("old") or failures.get("control")
     if old:
         return Verdict(*cell, "all", "INCONCLUSIVE", f"OLD: {old}")
-    if said:
-        return Verdict(*cell, "all", "BROKEN", f"NEW: {said['new']}")
+    if failures:
+        return Verdict(*cell, "all", "BROKEN", f"NEW: {failures['new']}")
     retries = [pair.retries["new"] for pair in pairs if "new" in pair.retries]
     if len(retries) > 1 and not any("old" in pair.retries for pair in pairs):
-        told = f"NEW failed in {len(retries)} of {len(pairs)} launches at first, OLD in none: {retries[0]}"
-        return Verdict(*cell, "all", "BROKEN", told)
+        message = (
+            f"The first attempt of NEW failed in {len(retries)} of {len(pairs)} launches, that of OLD in none: "
+            f"{retries[0]}"
+        )
+        return Verdict(*cell, "all", "BROKEN", message)
     return None
 
 
-def of_control(pairs: Pairs) -> list[Verdict]:
-    """The verdict on the machine: PASS where OLD was seen to be as fast as OLD."""
-    own = control(pairs)
-    if own is None or own not in sound(pairs):
+def control_verdicts(pairs: Pairs) -> list[Verdict]:
+    """Return the verdict on the control, PASS if both measurements of OLD are equal; none without a control."""
+    probe = control_probe(pairs)
+    if probe is None or probe not in without_failures(pairs):
         return []
-    found = controlled(pairs[own])
-    status = "PASS" if found.status == "PASS" else "INCONCLUSIVE"
-    said = {"PASS": "OLD is as fast as OLD", "INCONCLUSIVE": UNTOLD}.get(found.status, DIFFERS)
-    return [Verdict(*own.cell, "control", status, said, found.ratio, found.pairs)]
+    result = judge_control(pairs[probe])
+    status = "PASS" if result.status == "PASS" else "INCONCLUSIVE"
+    messages = {"PASS": CONTROL_PASSED, "INCONCLUSIVE": CONTROL_UNDECIDED}
+    message = messages.get(result.status, CONTROL_DIFFERS)
+    return [Verdict(*probe.cell, "control", status, message, result.ratio, result.pairs)]
 
 
-def controlled(pairs: list[Pair]) -> Judgement:
-    """What is found of OLD beside OLD."""
+def judge_control(pairs: list[Pair]) -> Judgement:
+    """Judge the control: OLD measured against OLD."""
     values = differences(STEP, [pair for pair in pairs if pair.excluded is None], "control")
     return judgement.judge({"": Series(STEP.margin, values)})[""]
 
 
-def progress(trial: Trial, record: Record, pairs: Pairs, number: int) -> str:
-    """``pass 6: 12 of 20 decided, 11 PASS, 1 REGRESSED; 3.0 min gone, at most 17.0 left``"""
-    found = judgement.judge(series(sound(pairs))).values()
-    words = [one.status for one in found if not one.open]
-    told = "".join(f", {words.count(status)} {status}" for status in judgement.STATUSES if status in words)
+def progress_message(trial: Trial, record: Record, pairs: Pairs, number: int) -> str:
+    """``pass 6: 12 of 20 metrics decided, 11 PASS, 1 REGRESSED; 3.0 min used, at most 17.0 min left``"""
+    judgements = judgement.judge(make_series(without_failures(pairs))).values()
+    decided = [result.status for result in judgements if not result.open]
+    counts = "".join(
+        f", {decided.count(status)} {status}" for status in judgement.STATUSES if status in decided
+    )
     left = max(trial.budget - record.spent, 0)
     return (
-        f"pass {number}: {len(words)} of {len(found)} decided{told}; "
-        f"{record.spent / 60:.1f} min gone, at most {left / 60:.1f} left"
+        f"pass {number}: {len(decided)} of {len(judgements)} metrics decided{counts}; "
+        f"{record.spent / 60:.1f} min used, at most {left / 60:.1f} min left"
     )

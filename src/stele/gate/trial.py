@@ -1,4 +1,4 @@
-"""A trial: what is compared with what, and how; and one launch of it."""
+"""A trial: what is compared, and how; and the launches of its arms."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from stele.environments import Environment
 from stele.errors import SteleError
-from stele.gate.conditions import Watch
+from stele.gate.conditions import Monitor
 from stele.gate.metrics import Metric
 from stele.gate.record import Entry, Record
 from stele.measuring import machine, measure
@@ -14,7 +14,7 @@ from stele.measuring.measure import SideFailed, side_by_side
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
 
-ATTEMPTS = 2  # at a launch: what fails once may be chance, twice it is broken
+ATTEMPTS = 2  # for each launch: one failure may be chance, two are a fault
 TIMEOUT = 180.0  # seconds without a sign of life
 
 
@@ -39,45 +39,48 @@ class Trial:
     budget: float
     parity: bool = True
     accuracy: bool = True
-    scale: str = "gate"  # of what is timed
-    training: str = "quick"  # the scale of what is trained for its accuracy
+    scale: str = "gate"  # of the timed launches
+    training: str = "quick"  # the scale of the trainings that are judged by their accuracy
     timeout: float = TIMEOUT
 
     def arm(self, name: str) -> Environment:
-        """The environment of "old", "new", or "control", which is OLD's."""
+        """Return the environment of the arm "old", "new" or "control". The control's is OLD's."""
         return self.new if name == "new" else self.old
 
-    def over(self, record: Record, share: float = 1.0) -> bool:
-        """Whether a share of the budget has been spent."""
+    def budget_spent(self, record: Record, share: float = 1.0) -> bool:
+        """Return whether a share of the budget has been spent."""
         return record.spent >= share * self.budget
 
     def absences(self, cell: Cell) -> tuple[str | None, str | None]:
-        """Why OLD, and why NEW, has no such cell."""
+        """Return why OLD, and why NEW, does not have a cell; None for one that has it."""
         where = {"device": self.settings.device, "precision": self.settings.precision}
         return self.old.why_absent(*cell, **where), self.new.why_absent(*cell, **where)
 
-    def present(self) -> list[Cell]:
-        """The cells that both have."""
+    def common_cells(self) -> list[Cell]:
+        """Return the cells that both OLD and NEW have."""
         return [cell for cell in self.cells if self.absences(cell) == (None, None)]
 
 
-def launched(
+def launch_arms(
     trial: Trial, cell: Cell, arms: Sequence[str], settings: Settings, scale: str, *, timed: bool = True
 ) -> Entry:
-    """A fresh process for each arm, measured in this order; where one fails, all are tried once more."""
-    watch, runs = Watch(settings), None
+    """Measure a fresh process for each arm, in this order, and return the entry for the record.
+
+    If one fails, all are launched once more.
+    """
+    monitor, runs = Monitor(settings), None
     failures: dict[str, list[str]] = {arm: [] for arm in arms}
     while runs is None and max(map(len, failures.values())) < ATTEMPTS:
         try:
-            runs = measured(trial, cell, arms, settings, scale, timed=timed)
+            runs = measure_arms(trial, cell, arms, settings, scale, timed=timed)
         except SideFailed as error:
             failures[error.side].append(str(error))
-    if runs is None and len(arms) > 1:  # whose fault it is: does each work alone?
+    if runs is None and len(arms) > 1:  # launch the other arms alone: they may fail as well
         for arm in arms:
             if not failures[arm]:
-                alone = launched(trial, cell, [arm], settings, scale, timed=timed)
+                alone = launch_arms(trial, cell, [arm], settings, scale, timed=timed)
                 failures[arm] = alone["failures"][arm]
-    conditions = watch.conditions()
+    conditions = monitor.conditions()
     return {
         "runs": None if runs is None else {arm: run.to_dict() for arm, run in runs.items()},
         "failures": failures,
@@ -86,7 +89,7 @@ def launched(
     }
 
 
-def measured(
+def measure_arms(
     trial: Trial, cell: Cell, arms: Sequence[str], settings: Settings, scale: str, *, timed: bool
 ) -> dict[str, Run]:
     fields, _ = measure.inputs(cell.task)
@@ -95,18 +98,18 @@ def measured(
     return side_by_side(sides, plan, settings, timeout=trial.timeout, timed=timed)
 
 
-def failed(entry: Entry) -> dict[str, str]:
-    """Of a launch without Runs, why each arm that failed did."""
-    return {} if entry["runs"] is not None else last(entry)
+def failure_messages(entry: Entry) -> dict[str, str]:
+    """Return why each arm failed, for a launch without Runs; else nothing."""
+    return {} if entry["runs"] is not None else last_failures(entry)
 
 
-def last(entry: Entry) -> dict[str, str]:
-    """The last failure of each arm that failed at all."""
-    return {arm: said[-1] for arm, said in entry["failures"].items() if said}
+def last_failures(entry: Entry) -> dict[str, str]:
+    """Return the last failure of each arm that failed at least once."""
+    return {arm: messages[-1] for arm, messages in entry["failures"].items() if messages}
 
 
 def header(trial: Trial) -> dict[str, Any]:
-    """What a record begins with: all that a trial that goes on must have in common with it."""
+    """Return the header of a trial's record: everything that a resumed trial must share with it."""
     return {
         "old": trial.old.name,
         "new": trial.new.name,
@@ -121,14 +124,16 @@ def header(trial: Trial) -> dict[str, Any]:
     }
 
 
-def refuse_another(record: Record, trial: Trial) -> None:
-    """Raises SteleError, naming the fact, if the record is of another trial or another machine."""
+def check_record(record: Record, trial: Trial) -> None:
+    """Raise SteleError, which names the fact, if the record belongs to a different trial or machine."""
     facts = header(trial)
-    asked = {name: value for name, value in facts.items() if name != "machine"}
+    options = {name: value for name, value in facts.items() if name != "machine"}
     here, there = machine.fingerprint(facts["machine"]), machine.fingerprint(record.header["machine"])
-    pairs = [(name, record.header.get(name), value) for name, value in asked.items()]
+    pairs = [(name, record.header.get(name), value) for name, value in options.items()]
     pairs += [(fact, there[fact], value) for fact, value in here.items()]
     for fact, then, now in pairs:
         if then != now:
-            said = f"{record.path} cannot be gone on with: its {fact} is {then!r}, now it is {now!r}."
-            raise SteleError(f"{said} Begin anew, without --resume, or ask for the same.")
+            raise SteleError(
+                f"Cannot resume {record.path}: its {fact} was {then!r} and is now {now!r}. "
+                "Run without --resume, or with the recorded value."
+            )

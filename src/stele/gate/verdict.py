@@ -1,4 +1,4 @@
-"""A verdict: one status for one metric of one cell, with its evidence and a message."""
+"""A verdict: the status of one metric in one cell, with its evidence and a message."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,7 +10,8 @@ from stele.gate import judgement
 from stele.gate.judgement import Judgement
 from stele.statistics import Estimate
 
-GROWTH = {"host-memory": ("more", "less"), "device-memory": ("more", "less")}
+DIRECTIONS = {"host-memory": ("more", "less"), "device-memory": ("more", "less")}
+UNCHANGED = 0.05  # per cent
 
 
 class Verdict(NamedTuple):
@@ -24,60 +25,88 @@ class Verdict(NamedTuple):
     p: float | None = None
 
 
-def of_judgement(
-    cell: tuple[str, str], metric: str, found: Judgement, margin: float, *, stopped: bool
+def from_judgement(
+    cell: tuple[str, str], metric: str, result: Judgement, margin: float, *, stopped: bool
 ) -> Verdict:
-    said = message(metric, found, margin, stopped=stopped)
-    return Verdict(*cell, metric, found.status, said, found.ratio, found.pairs, found.p)
+    """Return the Verdict of a Judgement; ``stopped`` says that the budget ran out."""
+    message = judgement_message(metric, result, margin, stopped=stopped)
+    return Verdict(*cell, metric, result.status, message, result.ratio, result.pairs, result.p)
 
 
-def message(metric: str, found: Judgement, margin: float, *, stopped: bool) -> str:
-    """``5.2 % slower in 10 pairs, p 0.001``, or what keeps it from being told."""
-    if found.ratio is None:
-        return f"{found.pairs} pairs are too few" + (": raise --budget" if stopped else "")
-    words = GROWTH.get(metric, ("slower", "faster"))
-    pairs, changed = f"{found.pairs} pairs", change(found.ratio.middle, words)
-    if found.status in ("REGRESSED", "IMPROVED"):
-        return f"{changed} in {pairs}, p {found.p:.2g}"
-    assert found.ratio.low is not None and found.ratio.high is not None
-    if found.status == "PASS":
-        return f"{changed}, at worst {change(found.ratio.high, words)}, in {pairs}; {100 * margin:.3g} % is allowed"
-    said = f"between {change(found.ratio.low, words)} and {change(found.ratio.high, words)} in {pairs}"
-    if found.needed is None:
-        return f"{said}: too close to {100 * margin:.3g} % to tell"
-    return f"{said}: about {found.needed} pairs more would tell" + (", raise --budget" if stopped else "")
+def judgement_message(metric: str, result: Judgement, margin: float, *, stopped: bool) -> str:
+    """``5.2 % slower in 10 pairs, p 0.001``; or why there is no verdict."""
+    if result.ratio is None:
+        when = " before the budget ran out" if stopped else ""
+        return f"Only {result.pairs} pairs were measured{when}; at least {judgement.SCREEN} are needed."
+    directions = DIRECTIONS.get(metric, ("slower", "faster"))
+    low, middle, high = result.ratio
+    assert low is not None and high is not None
+    if result.status in ("REGRESSED", "IMPROVED"):
+        return f"{change(middle, directions)} in {result.pairs} pairs, p {result.p:.2g}"
+    if result.status == "PASS":
+        evidence = f"({result.pairs} pairs, margin {100 * margin:.3g} %)"
+        return f"{change(middle, directions)}; {bound(middle, high, directions)} {evidence}"
+    interval = f"{change_range(low, high, directions)} (98 % interval, {result.pairs} pairs)"
+    if result.needed is None:
+        return f"{interval}. Too close to the margin of {100 * margin:.3g} % for a verdict."
+    return (
+        f"{interval}. Not yet significant at the gate's level; about {result.needed} more pairs are needed."
+    )
 
 
-def change(ratio: float, words: tuple[str, str]) -> str:
+def change(ratio: float, directions: tuple[str, str]) -> str:
     """``5.2 % slower``"""
     percent = 100 * (ratio - 1)
-    if abs(percent) < 0.05:
+    if abs(percent) < UNCHANGED:
         return "the same"
-    return f"{abs(percent):.1f} % {words[0] if percent > 0 else words[1]}"
+    return f"{abs(percent):.1f} % {directions[0] if percent > 0 else directions[1]}"
 
 
-def of_accuracy(
+def bound(middle: float, high: float, directions: tuple[str, str]) -> str:
+    """``at most 1.7 %`` if middle and high have the same direction, else ``at most 1.7 % slower``."""
+    text, direction = change(high, directions), change(middle, directions).rpartition(" ")[2]
+    if text == "the same":
+        return "at worst the same"
+    return f"{'at most' if high > 1 else 'at least'} {text.removesuffix(f' {direction}')}"
+
+
+def change_range(low: float, high: float, directions: tuple[str, str]) -> str:
+    """``18.6 to 23.5 % slower``, ``6.0 to 2.0 % faster``, or ``1.0 % faster to 2.0 % slower``"""
+    first, second = change(low, directions), change(high, directions)
+    unit = second.partition(" ")[2]
+    return second if first == second else f"{first.removesuffix(f' {unit}')} to {second}"
+
+
+def accuracy_verdict(
     cell: tuple[str, str], losses: list[float], *, margin: float, looks: Sequence[int]
 ) -> Verdict:
-    """From what each seed lost, as fractions: not inferior by more than ``margin``, or inferior; told after so many."""
+    """Return the verdict on accuracy, from the fraction that NEW lost with each seed.
+
+    PASS if NEW is not inferior by ``margin`` or more. ``looks`` are the numbers of seeds after which it is judged.
+    """
     if len(losses) < looks[0]:
-        said = f"{len(losses)} of {looks[0]} seeds: the time was up, raise --budget"
-        return Verdict(*cell, "accuracy", "INCONCLUSIVE", said, None, len(losses))
+        message = (
+            f"Only {len(losses)} of {looks[0]} seeds were trained before the budget ran out. Raise --budget."
+        )
+        return Verdict(*cell, "accuracy", "INCONCLUSIVE", message, None, len(losses))
     shift = statistics.shift(losses)
     assert shift.low is not None and shift.high is not None
-    points = [100 * value for value in (shift.low, float(numpy.mean(losses)), shift.high)]
-    said = (
-        f"{points[1]:+.2f} points lost on average of {len(losses)} seeds, [{points[0]:+.2f} {points[2]:+.2f}]"
-    )
-    # one side of it, for two tasks that may be trained, and each of the looks
+    low, mean, high = [100 * value for value in (shift.low, float(numpy.mean(losses)), shift.high)]
+    message = f"mean accuracy loss {mean:+.2f} points [{low:+.2f} {high:+.2f}] in {len(losses)} seeds"
+    # one side of the interval, for two tasks that may be trained, and each of the looks
     sure = statistics.shift(losses, confidence=1 - judgement.LEVEL / len(looks))
-    if above_zero(sure) and shift.middle > margin / 2:
-        return Verdict(*cell, "accuracy", "REGRESSED", said, None, len(losses))
-    if not judgement.above(shift.high, margin):
-        return Verdict(*cell, "accuracy", "PASS", f"{said}; {100 * margin:g} is allowed", None, len(losses))
-    why = "the seeds spread too far" if len(losses) >= looks[-1] else "more would tell, raise --budget"
-    return Verdict(*cell, "accuracy", "INCONCLUSIVE", f"{said}: {why}", None, len(losses))
+    if is_positive(sure) and shift.middle > margin / 2:
+        return Verdict(*cell, "accuracy", "REGRESSED", message, None, len(losses))
+    if not judgement.may_reach(shift.high, margin):
+        message = f"{message}; margin {100 * margin:g} point"
+        return Verdict(*cell, "accuracy", "PASS", message, None, len(losses))
+    reason = (
+        "The seeds differ too much for a verdict."
+        if len(losses) >= looks[-1]
+        else "More seeds are needed. Raise --budget."
+    )
+    return Verdict(*cell, "accuracy", "INCONCLUSIVE", f"{message}. {reason}", None, len(losses))
 
 
-def above_zero(shift: Estimate) -> bool:
+def is_positive(shift: Estimate) -> bool:
     return shift.low is not None and shift.low > 0

@@ -1,4 +1,4 @@
-"""Facts of this machine that a number depends on. What is unknown is None."""
+"""Facts about this machine that a measurement depends on. An unknown fact is None."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ GPU_FACTS = ("name", "uuid", "driver_version", "memory.total", "clocks.max.sm", 
 
 
 def facts() -> dict[str, Any]:
-    """Processor, memory (bytes), kernel, frequency governor, GPUs, and how busy the machine is now."""
+    """Return the processor, memory (bytes), kernel, frequency governor, GPUs and current load of this machine."""
     return {
         "name": platform.node(),
         "system": f"{platform.system()} {platform.release()}",
@@ -21,31 +21,31 @@ def facts() -> dict[str, Any]:
         "processor": processor(),
         "processors": os.cpu_count(),
         "memory": memory(),
-        "governor": text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        "huge_pages": text("/sys/kernel/mm/transparent_hugepage/enabled"),
+        "governor": read_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "huge_pages": read_text("/sys/kernel/mm/transparent_hugepage/enabled"),
         "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
         "gpus": gpus(),
     }
 
 
 def processor() -> str | None:
-    """The processor's name as it gives it itself."""
-    for line in (text("/proc/cpuinfo") or "").splitlines():
+    """Return the name that the processor reports."""
+    for line in (read_text("/proc/cpuinfo") or "").splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.processor() or None
 
 
 def memory() -> int | None:
-    """Main memory, in bytes."""
-    for line in (text("/proc/meminfo") or "").splitlines():
+    """Return the size of the main memory, in bytes."""
+    for line in (read_text("/proc/meminfo") or "").splitlines():
         if line.startswith("MemTotal:"):
             return int(line.split()[1]) * 1024
     return None
 
 
 def gpus() -> list[dict[str, str]]:
-    """The NVIDIA GPUs as nvidia-smi describes them; none where there is no nvidia-smi."""
+    """Return the NVIDIA GPUs as nvidia-smi describes them; an empty list without nvidia-smi."""
     query = ["nvidia-smi", f"--query-gpu={','.join(GPU_FACTS)}", "--format=csv,noheader"]
     try:
         lines = subprocess.run(
@@ -58,23 +58,23 @@ def gpus() -> list[dict[str, str]]:
     ]
 
 
-def text(path: str) -> str | None:
-    """A file's content without its last newline, or None where it cannot be read."""
+def read_text(path: str) -> str | None:
+    """Return the content of a file, stripped, or None if it cannot be read."""
     try:
         return Path(path).read_text().strip()
     except OSError:
         return None
 
 
-def title(known: dict[str, Any]) -> str:
-    """What a machine is called: its processor, and a hash of all that must be equal."""
-    same = fingerprint(known)
-    words = re.sub(r"[^a-z0-9]+", "-", str(same["processor"] or "machine").lower()).strip("-")
-    return f"{words}-{hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()[:8]}"
+def name_of(facts: dict[str, Any]) -> str:
+    """Return the name of a machine: its processor, and a hash of its fingerprint."""
+    identity = fingerprint(facts)
+    processor = re.sub(r"[^a-z0-9]+", "-", str(identity["processor"] or "machine").lower()).strip("-")
+    return f"{processor}-{hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:8]}"
 
 
-def fingerprint(known: dict[str, Any]) -> dict[str, Any]:
-    """Of ``facts()`` those that must be equal for two numbers to be compared. What changes by the minute is none."""
-    kept = ("system", "architecture", "processor", "processors", "memory", "governor", "huge_pages")
-    gpus = [{fact: gpu.get(fact) for fact in GPU_FACTS} for gpu in known.get("gpus", [])]
-    return {**{fact: known.get(fact) for fact in kept}, "gpus": gpus}
+def fingerprint(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the ``facts()`` that must be equal to compare two measurements; the load, which changes, is left out."""
+    constant = ("system", "architecture", "processor", "processors", "memory", "governor", "huge_pages")
+    gpus = [{fact: gpu.get(fact) for fact in GPU_FACTS} for gpu in facts.get("gpus", [])]
+    return {**{fact: facts.get(fact) for fact in constant}, "gpus": gpus}

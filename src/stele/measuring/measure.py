@@ -1,4 +1,7 @@
-"""How to measure, and one measurement: ask a Worker, return the Run. Knows no file and no judgement."""
+"""Measure a recipe: send the request to a Worker and return the Run.
+
+This module writes no files and decides no verdicts.
+"""
 
 import contextlib
 import os
@@ -12,11 +15,11 @@ from stele.environments import Environment
 from stele.measuring import machine
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings, default_threads
-from stele.measuring.worker import TIMEOUT, Progress, Worker, WorkerError, finished, live
+from stele.measuring.worker import TIMEOUT, Progress, Worker, WorkerError, launch, run_to_end
 from stele_worker import tasks
 
 TURN = 1  # steps
-# warm-up by scale: a smoke run has too few steps for wide windows
+# the warm-up of each scale; a smoke run has too few steps for a wide window
 WARMUP = {
     "smoke": {"window": 1, "tolerance": 0.5, "most": 3},
     "study": {"window": 5, "tolerance": 0.05, "most": 16},
@@ -28,9 +31,9 @@ WARMUP = {
 
 @dataclass(frozen=True)
 class Plan:
-    """What to measure: a Task's name, a phase ("train" or "infer"), a scale, and the inputs' origin.
+    """What to measure: the name of a Task, a phase ("train" or "infer"), a scale, and the inputs with their origin.
 
-    ``data`` and ``weights`` are paths for the worker, or None where the Task makes its own.
+    ``data`` and ``weights`` are paths for the worker, or None if the Task generates its own.
     """
 
     task: str
@@ -43,25 +46,25 @@ class Plan:
 
     @property
     def warmup(self) -> dict[str, Any]:
-        """The window and tolerance that tell steady steps, and the most warm-up steps there may be."""
+        """The window and tolerance that define steady steps, and the maximum number of warm-up steps."""
         return WARMUP[self.scale]
 
 
 def inputs(task: str) -> tuple[dict[str, Any], str | None]:
-    """The fields of a Plan that say where a Task's data and weights lie, and a notice if the data is synthetic.
+    """Return the Plan fields for the data and weights of a Task, and a notice if the data is synthetic.
 
-    Raises DataError if a file that is there is hostile or damaged.
+    Raises DataError if an existing file is unsafe or damaged.
     """
     fields: dict[str, Any] = {}
     name, notice = tasks.make(task, "paper").data, None
     if name is None:
         fields.update(data=None, data_origin={"origin": "seeded noise", "fingerprint": "none"})
     else:
-        found = data.load(name)
-        notice = found.notice
-        fields["data"] = {part: str(path) for part, path in found.paths.items()}
-        fields["data_origin"] = {"origin": found.origin, "fingerprint": found.fingerprint}
-    pretrained = data.pretrained() if task == "resnet50" else None
+        dataset = data.load(name)
+        notice = dataset.notice
+        fields["data"] = {part: str(path) for part, path in dataset.paths.items()}
+        fields["data_origin"] = {"origin": dataset.origin, "fingerprint": dataset.fingerprint}
+    pretrained = data.load_pretrained() if task == "resnet50" else None
     if pretrained is not None:
         origin = f"{pretrained.origin} {pretrained.fingerprint}"
         fields.update(weights=str(pretrained.path), weights_origin=origin)
@@ -69,8 +72,8 @@ def inputs(task: str) -> tuple[dict[str, Any], str | None]:
 
 
 def measure(worker: Worker, plan: Plan, settings: Settings, *, progress: Progress | None = None) -> Run:
-    """Measure one recipe in a fresh worker. Raises WorkerError if it fails."""
-    return finished(measuring(worker, plan, settings, progress=progress))
+    """Measure one recipe in a fresh worker. Raises WorkerError if the worker fails."""
+    return run_to_end(measure_steps(worker, plan, settings, progress=progress))
 
 
 class SideFailed(Exception):
@@ -89,67 +92,70 @@ def side_by_side(
     timeout: float = TIMEOUT,
     timed: bool = True,
 ) -> dict[str, Run]:
-    """Measure the same in a fresh worker of each, in this order: on a CPU in turns, on a GPU one after the other.
+    """Measure the same plan in a fresh worker of each environment and return a Run per side.
 
-    A neighbour on the other thread of a core halves its speed, for moments: between two launches of the same that
-    makes a tenth, between two steps next to nothing. What is not ``timed`` needs no turns: all work at once, if each
-    can have processors of its own. Raises SideFailed.
+    On a CPU the workers take turns step by step; on a GPU they run one after the other. Another process on the second
+    thread of a core can halve the speed for a short time: that changes the ratio of two launches by a tenth, but the
+    ratio of two neighbouring steps hardly at all. With ``timed=False``, all workers run at the same time if there are
+    enough processors for each. Raises SideFailed.
     """
-    together = settings.device == "cpu" and (timed or room(len(sides), settings.threads))
+    together = settings.device == "cpu" and (timed or has_processors_for(len(sides), settings.threads))
     if len(sides) > 1 and not together:
         return {
-            side: side_by_side({side: row}, plan, settings, timeout=timeout)[side]
-            for side, row in sides.items()
+            side: side_by_side({side: environment}, plan, settings, timeout=timeout)[side]
+            for side, environment in sides.items()
         }
     workers: dict[str, Worker] = {}
     with contextlib.ExitStack() as stack:
         try:
-            for number, (side, row) in enumerate(sides.items()):
-                with contextlib.nullcontext() if timed else apart(number, settings.threads):
-                    started = live(row, settings, name=f"side-{side}", timeout=timeout)
-                workers[side] = stack.enter_context(started)
-            return in_turns(workers, plan, settings, turn=TURN if timed and len(sides) > 1 else None)
+            for number, (side, environment) in enumerate(sides.items()):
+                with contextlib.nullcontext() if timed else pinned_apart(number, settings.threads):
+                    worker = launch(environment, settings, name=f"side-{side}", timeout=timeout)
+                workers[side] = stack.enter_context(worker)
+            return take_turns(workers, plan, settings, turn=TURN if timed and len(sides) > 1 else None)
         except WorkerError as error:
-            failing = next((name for name, one in workers.items() if one is error.worker), side)
+            failing = next((name for name, worker in workers.items() if worker is error.worker), side)
             raise SideFailed(failing, error) from None
 
 
-def room(sides: int, threads: int) -> bool:
-    """Whether each side can have processors of its own."""
+def has_processors_for(sides: int, threads: int) -> bool:
+    """Return whether each side can use separate processors."""
     return hasattr(os, "sched_setaffinity") and default_threads() >= sides * threads
 
 
 @contextlib.contextmanager
-def apart(number: int, threads: int) -> Iterator[None]:
-    """What is started in it has other processors than what is started under another number."""
-    everywhere = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, sorted(everywhere)[number * threads : (number + 1) * threads])
+def pinned_apart(number: int, threads: int) -> Iterator[None]:
+    """Pin the processes that are started in this context to processors that no other ``number`` uses."""
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(allowed)[number * threads : (number + 1) * threads])
     try:
         yield
     finally:
-        os.sched_setaffinity(0, everywhere)
+        os.sched_setaffinity(0, allowed)
 
 
-def in_turns(
+def take_turns(
     workers: Mapping[str, Worker], plan: Plan, settings: Settings, *, turn: int | None
 ) -> dict[str, Run]:
-    """Measure the same in fresh workers that take turns of ``turn`` steps, so that all see the same machine.
+    """Measure the same plan in fresh workers that take turns of ``turn`` steps, so that they share the same conditions.
 
-    They start one after the other; only one of them works at any time, or without turns all. Raises WorkerError if one
-    fails.
+    The workers start one after the other, and only one computes at any time. With ``turn=None``, all compute at the
+    same time. Raises WorkerError if one fails.
     """
-    going = {side: measuring(worker, plan, settings, turn=turn) for side, worker in workers.items()}
+    measurements = {
+        side: measure_steps(worker, plan, settings, turn=turn) for side, worker in workers.items()
+    }
     runs: dict[str, Run] = {}
-    while len(runs) < len(going):
-        for side in [side for side in going if side not in runs]:
+    while len(runs) < len(measurements):
+        for side in [side for side in measurements if side not in runs]:
             try:
-                next(going[side])
+                next(measurements[side])
             except StopIteration as end:
                 runs[side] = end.value
     return {side: runs[side] for side in workers}
 
 
-def measuring(
+def measure_steps(
     worker: Worker,
     plan: Plan,
     settings: Settings,
@@ -157,11 +163,13 @@ def measuring(
     turn: int | None = None,
     progress: Progress | None = None,
 ) -> Generator[int, None, Run]:
-    """One measurement, step by step: yields where the worker pauses, which is every ``turn`` steps; else once, when it
-    was asked."""
+    """Measure one recipe, yield at every pause of the worker, and return the Run.
+
+    The worker pauses every ``turn`` steps. With ``turn=None``, the only yield is after the request is sent.
+    """
     facts, form = machine.facts(), worker.environment.forms.get(plan.task)
     framework = configure(worker, settings)
-    outcome = yield from worker.answering(
+    outcome = yield from worker.exchange(
         plan.phase,
         progress=progress,
         task=plan.task,
@@ -194,8 +202,11 @@ def measuring(
 
 
 def configure(worker: Worker, settings: Settings) -> dict[str, Any]:
-    """Import the framework and set it; return its import time, versions and the flags in force, its Python's too."""
-    asked = {**settings.as_request(), "tuned": worker.environment.tuned}
+    """Import and configure the framework.
+
+    Returns its import time (seconds), its versions, and the flags in effect, with the versions of Python and NumPy.
+    """
+    request = {**settings.as_request(), "tuned": worker.environment.tuned}
     host = worker.ask("hello")
-    found = worker.ask("configure", framework=worker.environment.framework, settings=asked)
-    return {**found, "flags": {**found["flags"], "python": host.get("python"), "numpy": host.get("numpy")}}
+    result = worker.ask("configure", framework=worker.environment.framework, settings=request)
+    return {**result, "flags": {**result["flags"], "python": host.get("python"), "numpy": host.get("numpy")}}

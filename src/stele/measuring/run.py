@@ -1,4 +1,7 @@
-"""A Run: the raw outcome of one measurement, with the facts it was taken under. Knows no file and no verdict."""
+"""A Run: the raw result of one measurement and the facts about its conditions.
+
+This module reads no files and decides no verdicts.
+"""
 
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
@@ -11,25 +14,25 @@ from stele_worker import tasks
 
 @dataclass(frozen=True)
 class Run:
-    """One recipe measured in one launch of a fresh process. Unknown is None, never 0."""
+    """One recipe measured in one launch of a fresh process. An unknown value is None, never 0."""
 
     when: str  # ISO 8601, UTC
-    environment: str  # its name
-    label: str  # as tables call it
+    environment: str  # name
+    label: str  # the environment's name in tables
     versions: dict[str, str | None]
     task: str
     phase: str  # "train" or "infer"
     scale: str
-    settings: dict[str, Any]  # asked for
-    flags: dict[str, Any]  # in force, read back from the framework
+    settings: dict[str, Any]  # requested
+    flags: dict[str, Any]  # in effect, read back from the framework
     plan: dict[str, Any]
     machine: dict[str, Any]
     data: dict[str, str]  # origin and fingerprint
-    weights: str  # "seeded", or the origin of pretrained ones
+    weights: str  # "seeded", or the origin of pretrained weights
     import_seconds: float
-    seconds: tuple[float, ...]  # of every step, the first included
-    warmup: int  # leading steps that do not count
-    steady: bool  # whether the steps had stopped trending by then
+    seconds: tuple[float, ...]  # of every step, including the first
+    warmup: int  # number of leading steps that are not counted
+    steady: bool  # whether the step durations had no trend after the warm-up
     batch: int  # samples per step
     host_memory: int | None  # peak, bytes
     device_memory: int | None  # peak, bytes
@@ -38,29 +41,29 @@ class Run:
     evaluated: int = 0  # samples
 
     @cached_property
-    def counted(self) -> tuple[float, ...]:
-        """Durations of the steps after the warm-up, in seconds."""
+    def counted_seconds(self) -> tuple[float, ...]:
+        """The durations of the steps after the warm-up, in seconds."""
         return self.seconds[self.warmup :]
 
     @property
     def first_step(self) -> float:
-        """Duration of the first step, in seconds: tracing, compiling and allocating included."""
+        """The duration of the first step, in seconds, including tracing, compilation and allocation."""
         return self.seconds[0]
 
     def epoch_seconds(self, step: float) -> float:
-        """What an epoch of the published size takes at ``step`` seconds a step, in seconds."""
+        """Return the duration of an epoch of the published size, in seconds, at ``step`` seconds per step."""
         task = tasks.make(self.task, "paper")
         samples = task.train if self.phase == "train" else task.test
         return step * (samples // self.batch)
 
     def total_seconds(self, step: float) -> float:
-        """What the whole published task takes at ``step`` seconds a step, in seconds."""
+        """Return the duration of the complete published task, in seconds, at ``step`` seconds per step."""
         epochs = tasks.make(self.task, "paper").epochs if self.phase == "train" else 1
         return epochs * self.epoch_seconds(step)
 
-    def derived(self) -> dict[str, float]:
-        """What follows from the median step: samples per second, and seconds for an epoch and the whole task."""
-        step = median(self.counted)
+    def rates(self) -> dict[str, float]:
+        """Return the median step duration, and what follows from it: samples/s and seconds per epoch and task."""
+        step = median(self.counted_seconds)
         return {
             "median_step_seconds": step,
             "samples_per_second": self.batch / step,
@@ -73,10 +76,10 @@ class Run:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Run":
-        """The Run that ``to_dict`` described. Raises SteleError if fields are missing or not known."""
-        known = {field.name for field in fields(cls)}
-        if set(values) - known:
-            raise SteleError(f"Not a Run: unknown field {min(set(values) - known)!r}.")
+        """Return the Run that ``to_dict`` described. Raises SteleError if a field is missing or unknown."""
+        names = {field.name for field in fields(cls)}
+        if set(values) - names:
+            raise SteleError(f"Not a Run: unknown field {min(set(values) - names)!r}.")
         try:
             run = cls(**values)
         except TypeError as error:

@@ -1,6 +1,6 @@
-"""Runs to and from files: one JSON file a Run, written whole or not at all.
+"""Save and load Runs: one JSON file per Run, written atomically.
 
-{"schema": 1, "run": {...}}: the fields of ``stele.measuring.run.Run``.
+The format is {"schema": 1, "run": {...}} with the fields of ``stele.measuring.run.Run``.
 """
 
 import json
@@ -10,21 +10,21 @@ from stele import files, schema
 from stele.errors import SteleError
 from stele.measuring.run import Run
 
-FORMATS = (1,)  # of files from before the schema number
+FORMATS = (1,)  # of files that are older than the schema number
 
 
 def save(run: Run, folder: Path) -> Path:
-    """Write a Run into ``folder`` and return its path. Never overwrites another."""
+    """Write a Run into ``folder`` and return its path. The name contains the time, so no Run overwrites another."""
     moment = run.when.replace(":", "").replace("-", "")
     name = f"{moment}-{run.environment}-{run.task}-{run.phase}.json"
-    files.write_text(folder / name, json.dumps(schema.stamped({"run": run.to_dict()}), indent=1) + "\n")
+    files.write_text(folder / name, json.dumps(schema.wrap({"run": run.to_dict()}), indent=1) + "\n")
     return folder / name
 
 
 def load(path: Path) -> Run:
-    """Read one Run. Raises SteleError, naming the file, if it holds none."""
+    """Read one Run. Raises SteleError with the path if the file does not contain a Run."""
     try:
-        content = schema.unwrapped(json.loads(path.read_text(encoding="utf-8")), formats=FORMATS)
+        content = schema.unwrap(json.loads(path.read_text(encoding="utf-8")), formats=FORMATS)
         return Run.from_dict(content["run"])
     except (OSError, ValueError, KeyError, TypeError, SteleError) as error:
         raise SteleError(
@@ -33,5 +33,5 @@ def load(path: Path) -> Run:
 
 
 def load_all(folder: Path) -> list[Run]:
-    """All Runs in ``folder``, the oldest first."""
+    """Return all Runs in ``folder``, oldest first."""
     return [load(path) for path in sorted(folder.glob("*.json"))]

@@ -1,4 +1,7 @@
-"""A Worker: a live process of an Environment that answers newline-delimited JSON. Knows no verb's meaning."""
+"""A Worker: a process of an Environment that answers newline-delimited JSON.
+
+This module does not depend on the meaning of any verb.
+"""
 
 import contextlib
 import os
@@ -20,56 +23,59 @@ from stele_worker import protocol
 
 Answer = TypeVar("Answer")
 
-TIMEOUT = 600.0  # seconds without a sign of life; compiling a large network for a GPU takes minutes
-FAREWELL = 5.0  # seconds to end after a goodbye
-LONGEST_LINE = 64 * 2**20  # bytes; the longest honest answer is a long training's durations
+TIMEOUT = 600.0  # seconds without a message; compiling a large network for a GPU takes minutes
+EXIT_TIMEOUT = 5.0  # seconds that a worker has to exit after its input is closed
+LONGEST_LINE = 64 * 2**20  # bytes; the longest valid answer is the durations of a long training
 TAIL = 20  # lines of the log that an error shows
-# where frameworks keep what they compiled: a launch compiles for itself, so that its first step says what that takes
+# compilation caches of frameworks: each launch gets empty ones, so that its first step includes the compilation
 CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH", "NUMBA_CACHE_DIR")
 NO_CACHE = {"JAX_ENABLE_COMPILATION_CACHE": "false"}
 
 Progress = Callable[[dict[str, Any]], None]
-Answering = Generator[int, None, dict[str, Any]]  # yields at every pause, returns the result
+Exchange = Generator[int, None, dict[str, Any]]  # yields at every pause, returns the result
 KINDS = {"progress", "pause", "error", "result"}
 
 
 class WorkerError(SteleError):
-    """A worker that failed, with the end of its log; ``kind`` and ``said`` are its own error's, if it answered one."""
+    """A worker failed. The text includes the end of its log.
+
+    ``kind`` and ``message`` are the type and the message of the error that the worker reported, else None.
+    """
 
     def __init__(
         self,
-        message: str,
+        text: str,
         *,
         worker: "Worker | None" = None,
         kind: str | None = None,
-        said: str | None = None,
+        message: str | None = None,
     ) -> None:
-        super().__init__(message)
-        self.worker, self.kind, self.said = worker, kind, said
+        super().__init__(text)
+        self.worker, self.kind, self.message = worker, kind, message
 
 
-def live(
+def launch(
     environment: Environment, settings: Settings, *, name: str | None = None, timeout: float = TIMEOUT
 ) -> "Worker":
-    """A fresh Worker, its log under ``.stele/logs`` here, called as it is or as it should be."""
+    """Start a Worker. Its log is in ``.stele/logs``, named after ``name`` or the environment."""
     log = Path(".stele/logs") / f"{slug(name) if name else environment.slug}.log"
     return Worker(environment, log=log, variables=settings.variables(), timeout=timeout)
 
 
-def finished(answering: Generator[int, None, Answer]) -> Answer:
-    """What it returns, its pauses gone over."""
+def run_to_end(exchange: Generator[int, None, Answer]) -> Answer:
+    """Resume ``exchange`` at every pause and return its result."""
     try:
         while True:
-            next(answering)
+            next(exchange)
     except StopIteration as end:
         answer: Answer = end.value
         return answer
 
 
 class Worker:
-    """A process in which one framework runs; a context manager, so that it ends in every case.
+    """A process in which one framework runs. As a context manager, it always ends the process.
 
-    ``environment`` says which interpreter and variables, ``log`` where its prints go.
+    ``environment`` defines the interpreter and its variables. ``log`` receives everything that the process prints.
     """
 
     def __init__(
@@ -78,7 +84,7 @@ class Worker:
         self.environment, self.log, self.timeout = environment, log, timeout
         self._requests = 0
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        # a folder that holds the worker package and nothing else, so that no neighbour shadows a library
+        # a folder that contains only the worker package, so that no other module shadows a library
         self._folder = tempfile.TemporaryDirectory(prefix="stele-")
         package = Path(stele_worker.__file__).parent
         (Path(self._folder.name) / "stele_worker").symlink_to(package, target_is_directory=True)
@@ -94,17 +100,20 @@ class Worker:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close(patiently=False)  # its answers have arrived; a goodbye takes a second and tells nothing
+        self.close(graceful=False)  # all answers have arrived, and a graceful exit takes a second
 
     def ask(self, verb: str, *, progress: Progress | None = None, **fields: Any) -> dict[str, Any]:
-        """Send a request and return its result. Raises WorkerError on an error, a crash, a hang or garbage."""
-        return finished(self.answering(verb, progress=progress, **fields))
+        """Send a request and return its result. Raises WorkerError on an error, crash, timeout or invalid answer."""
+        return run_to_end(self.exchange(verb, progress=progress, **fields))
 
-    def answering(
+    def exchange(
         self, verb: str, *, progress: Progress | None = None, early: bool = False, **fields: Any
-    ) -> Answering:
-        """As ``ask``, step by step: yields where the worker pauses, which then waits until it is gone on with; and if
-        ``early``, as soon as it was asked."""
+    ) -> Exchange:
+        """Send a request, yield at every pause of the worker, and return the result.
+
+        The worker waits until the caller resumes the generator. With ``early``, it also yields once after the request
+        is sent. Raises WorkerError as ``ask`` does.
+        """
         self._requests += 1
         self._send(protocol.encode({"id": self._requests, "verb": verb, **fields}), verb)
         if early:
@@ -120,19 +129,19 @@ class Worker:
             elif "error" in answer:
                 error = answer["error"]
                 what = f"failed during '{verb}': {error['type']}: {error['message']}"
-                raise self._failure(what, kind=error["type"], said=error["message"])
+                raise self._failure(what, kind=error["type"], message=error["message"])
             else:
                 result: dict[str, Any] = answer["result"]
                 return result
 
-    def close(self, *, patiently: bool = True) -> None:
-        """End the process and all that it started; wait for a goodbye only if ``patiently``."""
+    def close(self, *, graceful: bool = True) -> None:
+        """End the process and all processes that it started. With ``graceful``, first give it time to exit."""
         with contextlib.suppress(OSError):
             if self._process.stdin is not None:
                 self._process.stdin.close()
-        if patiently:
+        if graceful:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(FAREWELL)
+                self._process.wait(EXIT_TIMEOUT)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -146,12 +155,14 @@ class Worker:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 cwd=self._folder.name,
-                env=libraries.clean({**builds.variables(self.environment), **variables, **self._own()}),
-                start_new_session=True,  # Ctrl-C reaches the host alone, which then ends the whole group
+                env=libraries.clean_variables(
+                    {**builds.variables(self.environment), **variables, **self._folder_variables()}
+                ),
+                start_new_session=True,  # only the host receives Ctrl-C; it then ends the process group
             )
 
-    def _own(self) -> dict[str, str]:
-        """Variables that lead into the worker's own folder."""
+    def _folder_variables(self) -> dict[str, str]:
+        """Return the variables that refer to the folder of the worker."""
         caches = {name: str(Path(self._folder.name) / name.lower()) for name in CACHES}
         return {**caches, **NO_CACHE, "PYTHONPATH": self._folder.name}
 
@@ -171,14 +182,14 @@ class Worker:
             raise self._failure(f"crashed before '{verb}': {self._ending()}") from None
 
     def _answer(self, verb: str) -> dict[str, Any]:
-        """The next message; every way to have none is a message of its own."""
+        """Return the next message. Raises WorkerError, with a distinct text for each cause, if there is none."""
         try:
             line = self._lines.get(timeout=self.timeout)
         except queue.Empty:
-            self.close(patiently=False)
+            self.close(graceful=False)
             raise self._failure(
-                f"gave no sign of life for {self.timeout:g} s during '{verb}' and was stopped. "
-                "If the machine is only slow, raise --worker-timeout"
+                f"sent no message for {self.timeout:g} s during '{verb}' and was stopped. "
+                "If the machine is slow, increase --worker-timeout"
             ) from None
         if not line:
             raise self._failure(f"crashed during '{verb}': {self._ending()}")
@@ -187,25 +198,25 @@ class Worker:
             if message.get("id") != self._requests or not KINDS & set(message):
                 raise ValueError("not an answer to this request")
         except ValueError:
-            self.close(patiently=False)
-            raise self._failure(f"answered garbage during '{verb}': {line[:80]!r}") from None
+            self.close(graceful=False)
+            raise self._failure(f"sent an invalid answer during '{verb}': {line[:80]!r}") from None
         return message
 
     def _ending(self) -> str:
-        """How the process ended, in words."""
+        """Return how the process ended, as text."""
         try:
-            status = self._process.wait(FAREWELL)
+            status = self._process.wait(EXIT_TIMEOUT)
         except subprocess.TimeoutExpired:
             return "it closed its output"
         if status >= 0:
-            return f"it ended with status {status}"
+            return f"it exited with status {status}"
         name = signal.Signals(-status).name
         return f"killed by {name}" + (
-            ", as the kernel does when memory runs out" if name == "SIGKILL" else ""
+            ", perhaps by the kernel because memory ran out" if name == "SIGKILL" else ""
         )
 
-    def _failure(self, what: str, *, kind: str | None = None, said: str | None = None) -> WorkerError:
+    def _failure(self, what: str, *, kind: str | None = None, message: str | None = None) -> WorkerError:
         lines = self.log.read_text(errors="replace").splitlines()[-TAIL:] if self.log.exists() else []
         tail = "".join(f"\n    {line}" for line in lines)
-        message = f"Worker '{self.environment.name}' {what}.\n  Log {self.log}:{tail or ' empty'}"
-        return WorkerError(message, worker=self, kind=kind, said=said)
+        text = f"Worker '{self.environment.name}' {what}.\n  Log {self.log}:{tail or ' empty'}"
+        return WorkerError(text, worker=self, kind=kind, message=message)

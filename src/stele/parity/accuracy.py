@@ -1,8 +1,8 @@
-"""The bands in which a trained network's accuracy lies, each measured over seeds and never guessed.
+"""Measured accuracy bands: the accuracies that trained networks reach over several seeds.
 
 ``accuracy.json``: {"schema": 1, "bands": {task: {scale: {fingerprint of the data: {"accuracies", "source"}}}}}.
-The band is the 99.9 % prediction interval for one more run. At paper scale on the official data, the band
-is the spread of the published rows (github.com/ilkarman/DeepLearningFrameworks, README).
+A band is the 99.9 % prediction interval for one more run. At scale paper on the official data, the band is the range
+of the published results (github.com/ilkarman/DeepLearningFrameworks, README).
 """
 
 import json
@@ -14,12 +14,12 @@ from stele.errors import SteleError
 from stele.measuring.run import Run
 
 FILE = Path(__file__).parent / "accuracy.json"
-FEWEST = 5  # accuracies of a band
+MIN_SEEDS = 5  # accuracies that a band needs
 PUBLISHED = {"cnn": (0.753, 0.790), "gru": (0.845, 0.862)}
 
 
 class Band(NamedTuple):
-    """Accuracies, as fractions, and where the band comes from."""
+    """A range of accuracies, as fractions, and its source."""
 
     low: float
     high: float
@@ -27,24 +27,24 @@ class Band(NamedTuple):
 
 
 def band(run: Run, file: Path | None = None) -> Band | None:
-    """The band for a Run's task, scale and data, or None if none was measured."""
-    known = published(run)
-    if known is not None:
-        return known
-    found = entry(run.task, run.scale, run.data["fingerprint"], file)
-    return None if found is None else measured(found)
+    """Return the band for a Run's task, scale and data, or None if none was measured."""
+    published = published_band(run)
+    if published is not None:
+        return published
+    recorded = entry(run.task, run.scale, run.data["fingerprint"], file)
+    return None if recorded is None else measured_band(recorded)
 
 
-def published(run: Run) -> Band | None:
-    """The spread of the published rows, which are of paper scale and the official data; else None."""
+def published_band(run: Run) -> Band | None:
+    """Return the range of the published results for a Run at scale paper on the official data, else None."""
     if run.scale != "paper" or run.data["origin"] != "official" or run.task not in PUBLISHED:
         return None
-    return Band(*PUBLISHED[run.task], "published rows")
+    return Band(*PUBLISHED[run.task], "published results")
 
 
-def measured(entry: dict[str, Any]) -> Band | None:
-    """The band of these accuracies; None as long as they are too few."""
-    if len(entry["accuracies"]) < FEWEST:
+def measured_band(entry: dict[str, Any]) -> Band | None:
+    """Return the band of an entry's accuracies, or None if there are fewer than MIN_SEEDS."""
+    if len(entry["accuracies"]) < MIN_SEEDS:
         return None
     low, _, high = statistics.prediction(entry["accuracies"])
     assert low is not None and high is not None
@@ -52,27 +52,32 @@ def measured(entry: dict[str, Any]) -> Band | None:
 
 
 def entry(task: str, scale: str, fingerprint: str, file: Path | None = None) -> dict[str, Any] | None:
-    """What was measured of a Task at a scale on this data, or None."""
-    found: dict[str, Any] | None = read(file or FILE).get(task, {}).get(scale, {}).get(fingerprint)
-    return found
+    """Return the recorded entry of a Task at a scale on this data, or None."""
+    recorded: dict[str, Any] | None = read(file or FILE).get(task, {}).get(scale, {}).get(fingerprint)
+    return recorded
 
 
-def reference(run: Run, file: Path | None = None) -> list[float] | None:
-    """The accuracies over seeds that a Run's task, scale and data were measured to have, or None."""
-    found = entry(run.task, run.scale, run.data["fingerprint"], file)
-    return None if found is None or len(found["accuracies"]) < FEWEST else list(found["accuracies"])
+def reference_accuracies(run: Run, file: Path | None = None) -> list[float] | None:
+    """Return the recorded accuracies for a Run's task, scale and data, or None if there are too few for a band."""
+    recorded = entry(run.task, run.scale, run.data["fingerprint"], file)
+    return (
+        None if recorded is None or len(recorded["accuracies"]) < MIN_SEEDS else list(recorded["accuracies"])
+    )
 
 
-def surprise(run: Run, file: Path | None = None) -> str | None:
-    """A message if a Run's accuracy lies outside its band; None if inside, or if there is no band."""
+def out_of_band_message(run: Run, file: Path | None = None) -> str | None:
+    """Return a message if a Run's accuracy is outside its band, or if a loss is not finite; else None.
+
+    A Run without a band or without an accuracy gives None.
+    """
     if run.losses and None in run.losses:
         return f"the loss of step {run.losses.index(None) + 1} is not finite"
-    known = band(run, file)
-    if run.accuracy is None or known is None or known.low <= run.accuracy <= known.high:
+    expected = band(run, file)
+    if run.accuracy is None or expected is None or expected.low <= run.accuracy <= expected.high:
         return None
     return (
-        f"accuracy {run.accuracy:.2%} lies outside [{known.low:.2%}, {known.high:.2%}], "
-        f"the band of {known.source} at scale {run.scale} on this data"
+        f"accuracy {run.accuracy:.2%} is outside the band [{expected.low:.2%}, {expected.high:.2%}] "
+        f"of {expected.source} at scale {run.scale} on this data"
     )
 
 
@@ -82,15 +87,16 @@ def add(run: Run, accuracies: list[float], source: str, file: Path | None = None
     bands = read(file)
     of_scale = bands.setdefault(run.task, {}).setdefault(run.scale, {})
     of_scale[run.data["fingerprint"]] = {"accuracies": accuracies, "source": source}
-    files.write_text(file, json.dumps(schema.stamped({"bands": bands}), indent=1) + "\n")
+    files.write_text(file, json.dumps(schema.wrap({"bands": bands}), indent=1) + "\n")
 
 
 def read(file: Path) -> dict[str, Any]:
+    """Return the recorded bands; empty if the file does not exist. Raises SteleError if it is not JSON."""
     if not file.exists():
         return {}
     try:
-        content = schema.unwrapped(json.loads(file.read_text()))
-        bands: dict[str, Any] = content.get("bands", content)  # without the key before the schema number
+        content = schema.unwrap(json.loads(file.read_text()))
+        bands: dict[str, Any] = content.get("bands", content)  # files without a schema number lack this key
     except ValueError as error:
         raise SteleError(f"{file} is not JSON: {error}. Restore it from version control.") from None
     return bands

@@ -1,7 +1,7 @@
-"""What a framework can do beyond the Tasks: asked of a Worker, and held against a number known beforehand.
+"""Capabilities of a framework beyond the Tasks, each checked against an expected number.
 
-What is asked stands in ``stele_worker.capabilities``. An Answer is "yes", "no" with the reason, "wrong" where something
-else came out, or "failed" where the framework ended in an error.
+``stele_worker.capabilities`` defines the checks. An Answer is "yes", "no" with the reason, "wrong" if the framework
+computes a different number, or "failed" if it raises an error or crashes.
 """
 
 from collections.abc import Callable
@@ -13,9 +13,9 @@ from stele.measuring.settings import Settings
 from stele.measuring.worker import WorkerError
 from stele.parity import ladder
 
-ERROR = 1e-5  # relative, at most
+TOLERANCE = 1e-5  # relative error
 
-# by capability: what tables call it, and the numbers that have to come out
+# by capability: its title in tables, and the expected numbers
 EXPECTED: dict[str, tuple[str, list[float]]] = {
     "second_derivative": ("second-order gradient", [12.0]),
     "gradient_penalty": ("gradient penalty", [30.0]),
@@ -33,32 +33,35 @@ class Answer(NamedTuple):
     reason: str = ""
 
 
-def answers(row: Environment, settings: Settings, *, progress: Callable[[str], None]) -> dict[str, Answer]:
-    """Ask one capability after the other, each of a Worker of its own, so that a crash costs one answer."""
-    found = {}
+def answers(
+    environment: Environment, settings: Settings, *, progress: Callable[[str], None]
+) -> dict[str, Answer]:
+    """Return an Answer for each capability. Each has a separate Worker, so that a crash costs one answer."""
+    result = {}
     for name in EXPECTED:
-        progress(f"{row.name}: {name} …")
-        found[name] = answer(row, name, settings)
-    return found
+        progress(f"{environment.name}: {name} …")
+        result[name] = answer(environment, name, settings)
+    return result
 
 
-def answer(row: Environment, name: str, settings: Settings) -> Answer:
+def answer(environment: Environment, name: str, settings: Settings) -> Answer:
+    """Return the Answer for one capability."""
     try:
-        with worker.live(row, settings) as live:
+        with worker.launch(environment, settings) as live:
             measure.configure(live, settings)
             numbers = live.ask("capability", name=name)["numbers"]
     except WorkerError as error:
-        return refused(error)
+        return answer_from_error(error)
     expected = EXPECTED[name][1]
-    if ladder.relative_error(numbers, expected) <= ERROR:
+    if ladder.relative_error(numbers, expected) <= TOLERANCE:
         return Answer("yes")
     if name == "dynamic_batch" and len(numbers) == 1:
         return Answer("no", f"compiled {numbers[0]:g} times for three batch sizes")
-    return Answer("wrong", f"{numbers} in place of {expected}")
+    return Answer("wrong", f"{numbers} instead of {expected}")
 
 
-def refused(error: WorkerError) -> Answer:
-    """A framework that says itself that it cannot has answered; anything else has failed."""
+def answer_from_error(error: WorkerError) -> Answer:
+    """Return "no" if the framework reports that it lacks the capability, and "failed" for any other error."""
     if error.kind == "NotImplementedError":
-        return Answer("no", error.said or "")
-    return Answer("failed", error.said or str(error).splitlines()[0])
+        return Answer("no", error.message or "")
+    return Answer("failed", error.message or str(error).splitlines()[0])

@@ -1,4 +1,4 @@
-"""One recipe examined: a Worker asked for its numbers, the ladder climbed, the oracle asked why it breaks."""
+"""Examine one recipe: ask a Worker for its numbers, compare them on the ladder, and find the likely cause."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -16,66 +16,70 @@ from stele.parity import accuracy, golden_numbers, ladder
 from stele.parity.ladder import Finding, LadderResult
 from stele_worker.causes import CAUSES
 
-Variant = Callable[
-    [str, str], dict[str, Any]
-]  # of a cause and a phase, what the oracle computes with that cause in it
-# a cause explains a break if the error with it is at most so many times what is allowed, and so many times smaller
+# (cause, phase) -> the oracle's numbers with that cause planted
+Variant = Callable[[str, str], dict[str, Any]]
+# a cause explains a difference if the error with it is at most LENIENCE times the tolerance, and GAIN times smaller
 LENIENCE, GAIN = 10, 3
 
 
 def run_ladder(
-    row: Environment, task: str, settings: Settings, *, timeout: float = worker.TIMEOUT
+    environment: Environment, task: str, settings: Settings, *, timeout: float = worker.TIMEOUT
 ) -> LadderResult:
-    """Climb rungs 1 to 9 in workers of their own, with deterministic kernels. A worker that fails breaks at rung 1."""
+    """Return the findings of rungs 1 to 9, with deterministic kernels. A worker that fails differs at rung 1."""
     settings = replace(settings, deterministic=True)
-    having = phases(row, task, settings)
+    available = phases(environment, task, settings)
     day, versions = date.today().isoformat(), {}
     try:
-        with worker.live(row, settings, timeout=timeout) as live:
+        with worker.launch(environment, settings, timeout=timeout) as live:
             versions = measure.configure(live, settings)["versions"]
-            findings = examine(live, task, settings, having)
-        if "train" in having:
-            findings = [*findings, repetition(row, task, settings)]
+            findings = examine(live, task, settings, available)
+        if "train" in available:
+            findings = [*findings, repetition(environment, task, settings)]
     except WorkerError as error:
         findings = [Finding(1, "differs", str(error))]
     return LadderResult(findings, versions, day)
 
 
-def phases(row: Environment, task: str, settings: Settings) -> list[str]:
-    """The phases of a Task that a row has."""
+def phases(environment: Environment, task: str, settings: Settings) -> list[str]:
+    """Return the phases of a Task that an environment can run."""
     where = {"device": settings.device, "precision": settings.precision}
-    return [phase for phase in ("infer", "train") if row.why_absent(task, phase, **where) is None]
+    return [phase for phase in ("infer", "train") if environment.why_absent(task, phase, **where) is None]
 
 
 def examine(
     live: Worker, task: str, settings: Settings, phases: Iterable[str] = ("infer", "train")
 ) -> list[Finding]:
-    """Climb rungs 1 to 8 with a configured Worker; the first that breaks says its likely cause, if one is known."""
+    """Return the findings of rungs 1 to 8 for a configured Worker.
+
+    The first difference names its likely cause if a known cause explains it.
+    """
     form = live.environment.forms.get(task)
     golden = golden_numbers.load(task, form)
     numbers = parity_answers(live, task, form, phases)
     findings = ladder.compare(numbers, golden, task=task, precision=settings.precision)
-    if ladder.first_difference(findings) and "logits" not in numbers:  # what shows in training may lie deeper
+    if ladder.first_difference(findings) and "logits" not in numbers:  # inference may differ at a lower rung
         numbers |= parity_answers(live, task, form, ["infer"])
         findings = ladder.compare(numbers, golden, task=task, precision=settings.precision)
-    first = ladder.first_difference(findings)
-    if first is None:
+    lowest = ladder.first_difference(findings)
+    if lowest is None:
         return findings
-    with worker.live(environments.ORACLE, Settings(device="cpu")) as oracle:
+    with worker.launch(environments.ORACLE, Settings(device="cpu")) as oracle:
         measure.configure(oracle, Settings(device="cpu"))
-        cause = likely(first, numbers, golden, task, settings.precision, variants(oracle, task, form))
-    return [with_cause(finding, cause) if finding is first else finding for finding in findings]
+        variant = make_variant(oracle, task, form)
+        cause = likely_cause(lowest, numbers, golden, task, settings.precision, variant)
+    return [with_cause(finding, cause) if finding is lowest else finding for finding in findings]
 
 
 def parity_answers(live: Worker, task: str, form: str | None, phases: Iterable[str]) -> dict[str, Any]:
-    """A Worker's answers to ``parity``, put together."""
+    """Return the worker's answers to ``parity`` for all phases, merged."""
     numbers: dict[str, Any] = {}
     for phase in phases:
         numbers.update(live.ask("parity", task=task, phase=phase, seed=golden_numbers.SEEDS[task], form=form))
     return numbers
 
 
-def variants(oracle: Worker, task: str, form: str | None) -> Variant:
+def make_variant(oracle: Worker, task: str, form: str | None) -> Variant:
+    """Return a function that asks the oracle for its numbers with a cause planted."""
     norms = golden_numbers.norms(task, form)
 
     def variant(cause: str, phase: str) -> dict[str, Any]:
@@ -88,88 +92,96 @@ def variants(oracle: Worker, task: str, form: str | None) -> Variant:
     return variant
 
 
-def likely(
-    first: Finding,
+def likely_cause(
+    difference: Finding,
     numbers: dict[str, Any],
     golden: dict[str, Any],
     task: str,
     precision: str,
     variant: Variant,
 ) -> str | None:
-    """The message of the known cause with which the oracle computes what the recipe computed; None if there is none.
+    """Return the message of the known cause with which the oracle computes the recipe's numbers, or None.
 
-    The weights' own finding says what became of them, and that inference is none needs no other words.
+    Rungs 1 and 8 give None, because their messages name the cause themselves.
     """
-    if first.rung in (1, 8):
+    if difference.rung in (1, 8):
         return None
-    phase = ladder.PHASE[first.rung]
-    # the same loss at the start has more than one cause
-    decisive = 3 if phase == "infer" else max(first.rung, 5)
+    phase = ladder.PHASE[difference.rung]
+    # several causes give the same loss before the first step, so decide at the gradients
+    decisive = 3 if phase == "infer" else max(difference.rung, 5)
     _, check = ladder.RUNGS[decisive]
-    allowed = LENIENCE * ladder.limit(decisive, task, precision)
-    unexplained = check(decisive, allowed, numbers, golden).error
-    left = {}
+    accepted = LENIENCE * ladder.limit(decisive, task, precision)
+    unexplained = check(decisive, accepted, numbers, golden).error
+    errors = {}
     for name, cause in CAUSES.items():
         if task in cause.tasks and cause.phase == phase:
-            error = check(decisive, allowed, numbers, variant(name, phase)).error
-            if error is not None and unexplained is not None and error <= min(allowed, unexplained / GAIN):
-                left[cause.message] = error
-    return min(left, key=lambda message: left[message], default=None)
+            error = check(decisive, accepted, numbers, variant(name, phase)).error
+            if error is not None and unexplained is not None and error <= min(accepted, unexplained / GAIN):
+                errors[cause.message] = error
+    return min(errors, key=lambda message: errors[message], default=None)
 
 
 def with_cause(finding: Finding, cause: str | None) -> Finding:
-    said = "" if cause is None else f". Likely cause: {cause}"
-    return finding._replace(message=finding.message + said)
+    """Return the finding with its likely cause, if there is one, in the message."""
+    suffix = "" if cause is None else f". Likely cause: {cause}"
+    return finding._replace(message=finding.message + suffix)
 
 
-def repetition(row: Environment, task: str, settings: Settings) -> Finding:
-    """Rung 9, in two launches; ``settings`` should be deterministic ones."""
-    if row.varies is not None:
-        return ladder.repetition([], promised=row.varies)
+def repetition(environment: Environment, task: str, settings: Settings) -> Finding:
+    """Return the finding of rung 9, from two launches. ``settings`` should be deterministic."""
+    if environment.varies is not None:
+        return ladder.repetition([], nondeterminism=environment.varies)
     answers = []
     for _ in range(2):
-        with worker.live(row, settings) as live:
+        with worker.launch(environment, settings) as live:
             measure.configure(live, settings)
-            answers.append(parity_answers(live, task, row.forms.get(task), ["repeat"]))
-    return ladder.repetition(answers, promised=None)
+            answers.append(parity_answers(live, task, environment.forms.get(task), ["repeat"]))
+    return ladder.repetition(answers, nondeterminism=None)
 
 
-SEED = 100  # the first: the reference was measured from 0 on, and has to be independent
+FIRST_SEED = 100  # the reference uses seeds from 0 on, and these accuracies must be independent of it
 
 
 def accuracy_rung(
-    row: Environment, task: str, scale: str, seeds: int, settings: Settings, runs: Path
+    environment: Environment, task: str, scale: str, seeds: int, settings: Settings, runs: Path
 ) -> Finding:
-    """Rung 10: train from several seeds, each in a launch of its own, and keep every Run.
+    """Return the finding of rung 10: train from several seeds, one launch each, and save every Run in ``runs``.
 
-    Where so many do not show that the accuracies are equivalent, twice as many may.
+    If ``seeds`` accuracies are not shown to be equivalent, train from as many seeds again.
     """
     accuracies: list[float] = []
-    found = None
-    while found is None or (found.status == "differs" and len(accuracies) < 2 * seeds):
-        run = trained(row, task, scale, replace(settings, seed=SEED + len(accuracies)))
+    finding = None
+    while finding is None or (finding.status == "differs" and len(accuracies) < 2 * seeds):
+        run = train(environment, task, scale, replace(settings, seed=FIRST_SEED + len(accuracies)))
         store.save(run, runs)
         if run.accuracy is None:
-            return Finding(10, "absent", "labels mean nothing here")
+            return Finding(10, "absent", "the task has no meaningful labels, so it has no accuracy")
         if accuracy.band(run) is None:
-            return Finding(10, "absent", f"nobody measured a band at scale {scale} on this data: stele band")
+            return Finding(
+                10, "absent", f"no band at scale {scale} on this data. Measure one with: stele band"
+            )
         accuracies.append(run.accuracy)
-        if len(accuracies) % seeds == 0:  # to look more often would be to choose when to stop
-            found = learned(accuracies, run)
-    return found
+        if len(accuracies) % seeds == 0:  # more frequent tests would raise the chance of false agreement
+            finding = accuracy_finding(accuracies, run)
+    return finding
 
 
-def learned(accuracies: list[float], run: Run) -> Finding:
-    """The accuracies of Runs like this one beside the reference's, where it has a band, and the published ones."""
-    reference, published = accuracy.reference(run), accuracy.published(run)
-    found = [] if reference is None else [ladder.accuracy(accuracies, reference)]
+def accuracy_finding(accuracies: list[float], run: Run) -> Finding:
+    """Return the finding of accuracies compared with the reference's, and with the published results.
+
+    ``run`` gives the task, scale and data. The first difference counts.
+    """
+    reference, published = accuracy.reference_accuracies(run), accuracy.published_band(run)
+    findings = [] if reference is None else [ladder.accuracy(accuracies, reference)]
     if published is not None:
-        found.append(ladder.within(accuracies, published.low, published.high))
-    return ladder.first_difference(found) or found[0]
+        findings.append(ladder.within_range(accuracies, published.low, published.high))
+    return ladder.first_difference(findings) or findings[0]
 
 
-def trained(row: Environment, task: str, scale: str, settings: Settings) -> Run:
+def train(environment: Environment, task: str, scale: str, settings: Settings) -> Run:
+    """Train once in a fresh worker and return the Run."""
     fields, _ = measure.inputs(task)
     plan = measure.Plan(task=task, phase="train", scale=scale, **fields)
-    with worker.live(row, settings) as live, progress.bar(f"{row.name} {task}, seed {settings.seed}") as show:
+    title = f"{environment.name} {task}, seed {settings.seed}"
+    with worker.launch(environment, settings) as live, progress.bar(title) as show:
         return measure.measure(live, plan, settings, progress=show)

@@ -1,15 +1,15 @@
-"""The ladder: a recipe's numbers held against the golden ones, rung by rung, from its weights to its losses.
+"""The ladder: compare a recipe's numbers with the golden numbers, rung by rung, from its weights to its losses.
 
-1 weights      what was loaded is read back, bit for bit
-2 layers       the outputs of single layers, where the framework lets one look inside
+1 weights      the values read back equal the values loaded, bit for bit
+2 layers       the outputs of single layers, where the framework gives access to them
 3 logits       or features
-4 loss         at the start: of ten classes about ln 10, of two about ln 2
+4 loss         before the first step: about ln 10 for ten classes, about ln 2 for two
 5 gradients    of every parameter
-6 updates        of every parameter, after one optimiser step and after ten
+6 updates      of every parameter, after one optimiser step and after ten
 7 losses       of twenty steps
-8 inference    is inference: two calls agree, no dropout, nothing kept for a gradient
-9 repetition   the same seed gives the same bits in another process, dropout and all
-10 accuracy    of networks trained from several seeds is that of the reference
+8 inference    two calls give equal results; no dropout, nothing stored for gradients
+9 repetition   the same seed gives the same bits in a second process, with dropout
+10 accuracy    of networks trained from several seeds, compared with the reference
 
 Contains tolerances and messages, but no worker. Errors are relative: to the largest expected number for logits and
 losses, to the norm of each array for gradients, updates and layers. ``ulp`` is the unit in the last place.
@@ -26,30 +26,31 @@ from stele.errors import SteleError
 TITLES = (
     "weights", "layers", "logits", "loss", "gradients", "updates", "losses", "inference", "repetition", "accuracy",
 )  # fmt: skip
+SINGULAR = ("loss", "inference", "repetition", "accuracy")
 PHASE = {1: "infer", 2: "infer", 3: "infer", 4: "train", 5: "train", 6: "train", 7: "train", 8: "infer"}
 
-# the largest relative error allowed, by precision and rung
+# the largest accepted relative error, by precision and rung
 TOLERANCE = {
     "fp32": {2: 1e-5, 3: 1e-5, 4: 1e-5, 5: 1e-4, 6: 1e-4, 7: 1e-4},
     "tf32": {2: 1e-2, 3: 1e-2, 4: 1e-3, 5: 2e-2, 6: 2e-2, 7: 1e-2},
     "bf16": {2: 5e-2, 3: 5e-2, 4: 1e-2, 5: 3e-1, 6: 3e-1, 7: 5e-2},
 }
-# how much more some may be off: the sums of ResNet-50 are longer; and of the millions of ReLUs and pools that the CNN
-# goes through in twenty steps, and ResNet-50 in one, rounding decides a few, which turns gradients by some per cent
+# factors on these tolerances. ResNet-50 has longer sums. The CNN evaluates millions of ReLUs and pooling windows in
+# twenty steps, and ResNet-50 in one step; rounding decides a few of them, which changes gradients by some per cent
 FACTOR = {"resnet50": {2: 10, 3: 10, 4: 10, 5: 1000, 6: 1000}, "cnn": {7: 10}}
-LATER = 100  # the same, for updates after the first step
+LATER_FACTOR = 100  # on the tolerance of updates after more than one step
 EPSILON = {"fp32": 2.0**-23, "tf32": 2.0**-10, "bf16": 2.0**-7}
-SIGNIFICANCE = 0.05  # of the equivalence of accuracies
-FLOAT32 = 2.0**-24  # what storing a parameter rounds off, relative, in every precision
+SIGNIFICANCE = 0.05  # of the equivalence test of accuracies
+FLOAT32 = 2.0**-24  # relative rounding error of storing a parameter, in every precision
 
 
 class Finding(NamedTuple):
-    """How a recipe stands on one rung: "agrees", "differs", or "absent" where there is nothing to hold."""
+    """The result of one rung: "agrees", "differs", or "absent" if there is nothing to compare."""
 
     rung: int
     status: str
     message: str = ""
-    error: float | None = None  # relative, the largest
+    error: float | None = None  # the largest relative error
     limit: float | None = None
     where: str | None = None  # the parameter or layer of the largest error
 
@@ -59,7 +60,7 @@ class Finding(NamedTuple):
 
 
 class LadderResult(NamedTuple):
-    """A recipe's way up: what it found, of which releases, and the day, as ISO 8601 has it."""
+    """The findings of a recipe, the versions of its framework, and the day in ISO 8601."""
 
     findings: list[Finding]
     versions: dict[str, str | None]
@@ -67,13 +68,14 @@ class LadderResult(NamedTuple):
 
 
 def compare(numbers: dict[str, Any], golden: dict[str, Any], *, task: str, precision: str) -> list[Finding]:
-    """A Finding for each rung that ``numbers``, one or more answers of a worker to ``parity`` put together, can show.
+    """Return a Finding for each rung that ``numbers`` covers.
 
-    Raises SteleError where the golden numbers are stale.
+    ``numbers`` are a worker's answers to ``parity``, merged. Raises SteleError if the golden numbers are out of date.
     """
     if numbers["task"] != golden["task"]:
         raise SteleError(
-            f"the golden numbers of '{task}' are stale: the Task has changed. Make them anew: stele parity --rebase"
+            f"The golden numbers of '{task}' are out of date because the task changed. "
+            "Regenerate them with: stele parity --rebase"
         )
     return [
         check(rung, limit(rung, task, precision), numbers, golden)
@@ -83,17 +85,17 @@ def compare(numbers: dict[str, Any], golden: dict[str, Any], *, task: str, preci
 
 
 def limit(rung: int, task: str, precision: str) -> float:
-    """The largest relative error that a rung allows; 0 for one that is held bit for bit."""
+    """Return the tolerance of a rung, a relative error; 0 for a rung that is compared bit for bit."""
     return TOLERANCE[precision].get(rung, 0.0) * FACTOR.get(task, {}).get(rung, 1)
 
 
 def first_difference(findings: Iterable[Finding]) -> Finding | None:
-    """The first rung that breaks."""
+    """Return the Finding of the lowest rung that differs, or None."""
     return next((finding for finding in findings if finding.status == "differs"), None)
 
 
 def highest_rung(findings: Iterable[Finding]) -> int:
-    """The highest rung below the first that breaks; 0 if there is none."""
+    """Return the highest rung that agrees below the first difference; 0 if there is none."""
     highest = 0
     for finding in findings:
         if finding.status == "differs":
@@ -103,11 +105,14 @@ def highest_rung(findings: Iterable[Finding]) -> int:
 
 
 def message(finding: Finding) -> str:
-    """``broken at rung 3, logits: the error of the logits is 0.3, at most 1e-05 is allowed``"""
-    return f"broken at rung {finding.rung}, {finding.title}: {finding.message}"
+    """Return ``logits differ (rung 3): relative error 0.3, tolerance 1e-05``."""
+    if finding.rung == 1 and finding.where is None:  # the worker failed, so there is no parameter
+        return f"failed (rung 1): {finding.message}"
+    verb = "differs" if finding.title in SINGULAR else "differ"
+    return f"{finding.title} {verb} (rung {finding.rung}): {finding.message}"
 
 
-# a check is of (rung, limit, numbers, golden)
+# the checks: (rung, limit, numbers, golden) -> Finding
 
 
 def weights(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, Any]) -> Finding:
@@ -115,76 +120,81 @@ def weights(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, 
     if not unequal:
         return Finding(rung, "agrees", error=0.0)
     name, facts = next(iter(unequal.items()))
-    more = f", and {len(unequal) - 1} more parameters" if len(unequal) > 1 else ""
-    return Finding(
-        rung, "differs", f"{name} reads back otherwise than loaded: {how(facts)}{more}", where=name
-    )
+    more = f" {len(unequal) - 1} more parameters differ." if len(unequal) > 1 else ""
+    return Finding(rung, "differs", f"{name}: {describe_mismatch(facts)}{more}", where=name)
 
 
-def how(facts: dict[str, Any]) -> str:
-    """What became of a parameter on its way in and out."""
+def describe_mismatch(facts: dict[str, Any]) -> str:
+    """Return how the values of a parameter differ from the loaded ones, and the advice."""
     if facts["deviation"] is None:
-        return "it is missing"
+        return "missing from the values read back. Check load()."
     if facts["order"]:
-        return "the same numbers in another order, so in another layout or gate order"
+        return (
+            "values read back in a different order than loaded. Check the layout or the gate order in load()."
+        )
     return (
-        f"{facts['differ']:,} of {facts['of']:,} numbers differ, their standard deviation {facts['deviation']:.3g} "
-        f"in place of {facts['expected']:.3g}, as from another initialiser"
+        f"{facts['differ']:,} of {facts['of']:,} values read back differ from those loaded; standard deviation "
+        f"{facts['deviation']:.3g} instead of {facts['expected']:.3g}. Check for a different initialiser."
     )
 
 
 def layers(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, Any]) -> Finding:
     if numbers["layers"] is None:
         return Finding(rung, "absent", "the recipe's layers are one function")
-    ours = {name: golden["layers"][name] for name in golden["layers"] if name in numbers["layers"]}
-    errors = sketch_errors(numbers["layers"], ours)
-    # in the order of the network: what goes wrong in one layer goes on in those after it
-    first = next(({name: error} for name, error in errors.items() if not error <= limit), errors)
-    return judged(rung, limit, first, "the output of {}")
+    expected = {name: golden["layers"][name] for name in golden["layers"] if name in numbers["layers"]}
+    errors = sketch_errors(numbers["layers"], expected)
+    # in the order of the network: an error in one layer propagates to the later ones, so report the first
+    decisive = next(({name: error} for name, error in errors.items() if not error <= limit), errors)
+    return judge_errors(rung, limit, decisive, "output of {}: ")
 
 
 def logits(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, Any]) -> Finding:
-    return judged(rung, limit, {"": relative_error(numbers["logits"], golden["logits"])}, "the logits")
+    return judge_errors(rung, limit, {"": relative_error(numbers["logits"], golden["logits"])}, "")
 
 
 def loss(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, Any]) -> Finding:
     error = relative_error(numbers["loss"], golden["loss"])
-    detail = f"the loss at the start, {numbers['loss']} in place of {golden['loss']:.6g},"
-    return judged(rung, limit, {"": error}, detail)
+    detail = f"{numbers['loss']} instead of {golden['loss']:.6g}: "
+    return judge_errors(rung, limit, {"": error}, detail)
 
 
 def gradients(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, Any]) -> Finding:
-    return judged(rung, limit, sketch_errors(numbers["gradients"], golden["gradients"]), "the gradient of {}")
+    return judge_errors(
+        rung, limit, sketch_errors(numbers["gradients"], golden["gradients"]), "gradient of {}: "
+    )
 
 
 def updates(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, Any]) -> Finding:
-    """Relative to the move itself and to what storing a parameter rounds off; of the first step, if the later hold."""
-    found = []
+    """Compare the updates after one step and after ten; report the first that differs.
+
+    Errors are relative to the norm of the update plus the rounding error of storing the parameter.
+    """
+    findings = []
     for steps, expected in golden["updates"].items():
-        allowed = limit if int(steps) == 1 else LATER * limit
+        allowed = limit if int(steps) == 1 else LATER_FACTOR * limit
         slack = {name: FLOAT32 * int(steps) * golden["norms"][name] / allowed for name in expected}
         errors = sketch_errors(numbers["updates"].get(steps, {}), expected, slack)
-        found.append(judged(rung, allowed, errors, f"the update of {{}} in {steps} steps"))
-    return first_difference(found) or found[0]
+        findings.append(judge_errors(rung, allowed, errors, f"update of {{}} after step {steps}: "))
+    return first_difference(findings) or findings[0]
 
 
 def losses(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, Any]) -> Finding:
     if numbers["losses"][:1] == numbers["losses"]:
-        return Finding(rung, "absent", "one step is all that a batch of two images bears")
+        return Finding(rung, "absent", "only one step: a batch of two images allows no more")
     errors = step_errors(numbers["losses"], golden["losses"])
-    return judged(rung, limit, errors, "the loss of {}")
+    return judge_errors(rung, limit, errors, "{}: ")
 
 
 def inference(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, Any]) -> Finding:
     if not numbers["repeats"]:
-        return Finding(rung, "differs", "two calls on one batch differ: dropout, or another chance, is on")
+        return Finding(rung, "differs", "two calls on one batch differ. Check that dropout is off.")
     if numbers["tracked"]:
-        return Finding(rung, "differs", "the logits still hold on to what a gradient would need")
+        return Finding(rung, "differs", "the logits keep data for gradients. Turn gradient recording off.")
     return Finding(rung, "agrees")
 
 
 Check = Callable[[int, float, dict[str, Any], dict[str, Any]], Finding]
-# by rung: the field of an answer that shows it, and its check
+# by rung: the key of a worker's answer that it needs, and its check
 RUNGS: dict[int, tuple[str, Check]] = {
     1: ("unequal", weights),
     2: ("layers", layers),
@@ -197,83 +207,95 @@ RUNGS: dict[int, tuple[str, Check]] = {
 }
 
 
-def repetition(answers: list[dict[str, Any]], *, promised: str | None) -> Finding:
-    """Rung 9, of two answers to the phase "repeat"; ``promised`` is why a framework promises no such thing, or None."""
-    if promised is not None:
-        return Finding(9, "absent", promised)
-    first, second = answers
-    if first["losses"] != second["losses"]:
+def repetition(answers: list[dict[str, Any]], *, nondeterminism: str | None) -> Finding:
+    """Return the Finding of rung 9: two answers to the phase "repeat", compared bit for bit.
+
+    ``nondeterminism`` is the reason why a framework does not promise repeatable results, or None.
+    """
+    if nondeterminism is not None:
+        return Finding(9, "absent", nondeterminism)
+    earlier, later = answers
+    if earlier["losses"] != later["losses"]:
         step = next(
             i
-            for i, pair in enumerate(zip(first["losses"], second["losses"], strict=True), 1)
+            for i, pair in enumerate(zip(earlier["losses"], later["losses"], strict=True), 1)
             if len(set(pair)) > 1
         )
-        return Finding(9, "differs", f"two launches from one seed part at the loss of step {step}")
-    if first["digest"] != second["digest"]:
-        return Finding(9, "differs", "two launches from one seed have the same losses, but other parameters")
+        return Finding(9, "differs", f"two launches from one seed have different losses from step {step} on")
+    if earlier["digest"] != later["digest"]:
+        return Finding(9, "differs", "two launches from one seed have equal losses, but different parameters")
     return Finding(9, "agrees", error=0.0)
 
 
 def accuracy(values: list[float], reference: list[float]) -> Finding:
-    """Rung 10: equivalent by TOST at 5 %, the margin being two standard deviations of the reference's seeds."""
+    """Return the Finding of rung 10: are the accuracies equivalent to the reference (TOST at 5 %)?
+
+    The margin is two standard deviations of the reference's seeds. Accuracies are fractions.
+    """
     margin = 2 * float(numpy.std(reference, ddof=1))
-    p = statistics.equivalence(values, reference, margin=margin)
-    ours, theirs = statistics.trimmed_mean(values), statistics.trimmed_mean(reference)
-    said = f"{len(values)} seeds average {ours:.2%}, the reference {theirs:.2%}"
+    p = statistics.equivalence_p(values, reference, margin=margin)
+    average, expected = statistics.trimmed_mean(values), statistics.trimmed_mean(reference)
+    summary = f"{len(values)} seeds average {average:.2%}, the reference {expected:.2%}"
     if p < SIGNIFICANCE:
-        return Finding(10, "agrees", said, error=abs(ours - theirs), limit=margin)
+        return Finding(10, "agrees", summary, error=abs(average - expected), limit=margin)
     return Finding(
         10,
         "differs",
-        f"{said}: not shown to lie within {margin:.2%} of it, p {p:.2g}",
-        abs(ours - theirs),
+        f"{summary}: not shown to be equivalent (margin {margin:.2%}, p {p:.2g})",
+        abs(average - expected),
         margin,
     )
 
 
-def within(values: list[float], low: float, high: float) -> Finding:
-    """Rung 10, where accuracies of single runs were published: the average lies among them."""
+def within_range(values: list[float], low: float, high: float) -> Finding:
+    """Return the Finding of rung 10 where single results are published: is the average inside their range?"""
     average = statistics.trimmed_mean(values)
-    said = f"{len(values)} seeds average {average:.2%}, the published rows lie from {low:.1%} to {high:.1%}"
-    return Finding(10, "agrees" if low <= average <= high else "differs", said)
+    summary = f"{len(values)} seeds average {average:.2%}, the published results {low:.1%} to {high:.1%}"
+    return Finding(10, "agrees" if low <= average <= high else "differs", summary)
 
 
-def judged(rung: int, limit: float, errors: dict[str, float], noun: str) -> Finding:
-    """The largest of ``errors``, each under its name, held against ``limit``."""
+def judge_errors(rung: int, limit: float, errors: dict[str, float], prefix: str) -> Finding:
+    """Return the Finding for the largest of ``errors``, by name, compared with ``limit``.
+
+    ``prefix`` starts the message; "{}" in it is replaced by the name of the largest error.
+    """
     where = max(errors, key=lambda name: errors[name])
     error = errors[where]
-    if error <= limit:  # a NaN is no agreement
+    if error <= limit:  # false for NaN
         return Finding(rung, "agrees", error=error, limit=limit, where=where)
-    said = f"the error of {noun.format(where)} is {error:.2g}, at most {limit:g} is allowed"
-    return Finding(rung, "differs", said, error, limit, where)
+    reason = f"{prefix.format(where)}relative error {error:.2g}, tolerance {limit:g}"
+    return Finding(rung, "differs", reason, error, limit, where)
 
 
 def sketch_errors(
     numbers: dict[str, Any], golden: dict[str, Any], slack: dict[str, float] | None = None
 ) -> dict[str, float]:
-    """The relative error of each sketch; infinite where one is missing, or is of nothing that the Task has."""
-    found = dict.fromkeys(numbers.keys() - golden.keys(), float("inf"))
+    """Return the relative error of each sketch; infinite if one is missing, or has no golden counterpart.
+
+    ``slack`` is added to the norm that the error is relative to.
+    """
+    errors = dict.fromkeys(numbers.keys() - golden.keys(), float("inf"))
     for name, expected in golden.items():
         scale = expected[0] + (slack[name] if slack else 0.0)
-        found[name] = difference(numbers.get(name), expected) / scale
-    return found
+        errors[name] = difference(numbers.get(name), expected) / scale
+    return errors
 
 
 def step_errors(numbers: list[Any], golden: list[float]) -> dict[str, float]:
-    """The relative error of the loss of each step."""
+    """Return the relative error of the loss of each step; infinite if the number of steps differs."""
     if len(numbers) != len(golden):
-        return {f"steps: {len(numbers)} in place of {len(golden)}": float("inf")}
+        return {f"{len(numbers)} steps instead of {len(golden)}": float("inf")}
     pairs = enumerate(zip(numbers, golden, strict=True), 1)
     return {f"step {step}": relative_error(value, expected) for step, (value, expected) in pairs}
 
 
 def relative_error(value: Any, expected: Any) -> float:
-    """The largest absolute difference over the largest absolute expected number."""
+    """Return the largest absolute difference over the largest absolute expected number."""
     return difference(value, expected) / float(abs(numpy.array(expected, numpy.float64)).max())
 
 
 def difference(value: Any, expected: Any) -> float:
-    """The largest absolute difference; infinite where shapes differ, or a number is missing or not finite."""
+    """Return the largest absolute difference; infinite if shapes differ, or a number is missing or not finite."""
     computed, target = numpy.array(value, numpy.float64), numpy.array(expected, numpy.float64)
     if computed.shape != target.shape or not numpy.isfinite(computed).all():
         return float("inf")

@@ -1,1 +1,4 @@
-"""A framework's own history: its releases from the package index, and a ledger of them that asv can walk."""
+"""Releases: read a framework's releases from the package index, measure them, and find steps and regressions.
+
+The ledger is a git repository in which asv finds the releases. Does not import ``report`` or ``commands``.
+"""

@@ -1,7 +1,7 @@
-"""Which release did it? A search between one that is good and one that is bad, as git bisect does it. Pure.
+"""Binary search for the first bad release between a good and a bad one, as git bisect does it. Pure.
 
-A release is good, bad, or cannot be told: it does not install, or the machine is too noisy. Those are skipped, and
-where nothing else is left between the last good and the first bad, the answer names all of them.
+A release is good, bad, or skipped: it does not install, or the machine is too noisy for a verdict. If only skipped
+releases remain between the last good and the first bad one, all of them are suspects.
 """
 
 from collections.abc import Sequence
@@ -15,52 +15,54 @@ GOOD, BAD, SKIP = "good", "bad", "skip"
 
 @dataclass
 class Search:
-    """``candidates`` are in order, the first of them known to be good and the last to be bad."""
+    """A search over ``candidates``, in order. The first one is good and the last one is bad by definition."""
 
     candidates: Sequence[str]
-    words: dict[int, str] = field(default_factory=dict)
+    statuses: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.words.update({0: GOOD, len(self.candidates) - 1: BAD})
+        self.statuses.update({0: GOOD, len(self.candidates) - 1: BAD})
 
     @property
     def good(self) -> int:
-        """The last that is good before the first that is bad."""
-        return max(number for number, status in self.words.items() if status == GOOD and number < self.bad)
+        """The index of the last good candidate before the first bad one."""
+        return max(number for number, status in self.statuses.items() if status == GOOD and number < self.bad)
 
     @property
     def bad(self) -> int:
-        return min(number for number, status in self.words.items() if status == BAD)
+        """The index of the first bad candidate."""
+        return min(number for number, status in self.statuses.items() if status == BAD)
 
     @property
-    def open(self) -> list[int]:
-        """What lies between and was not looked at, the nearest to the middle first."""
+    def untested(self) -> list[int]:
+        """The untested candidates between good and bad, those nearest to the middle first."""
         middle = (self.good + self.bad) / 2
-        between = [number for number in range(self.good + 1, self.bad) if number not in self.words]
+        between = [number for number in range(self.good + 1, self.bad) if number not in self.statuses]
         return sorted(between, key=lambda number: (abs(number - middle), number))
 
-    def next(self) -> str | None:
-        return self.candidates[self.open[0]] if self.open else None
+    def next_candidate(self) -> str | None:
+        """Return the candidate to test next; None if the search has ended."""
+        return self.candidates[self.untested[0]] if self.untested else None
 
-    def ahead(self) -> list[str]:
-        """What will be asked for next, whichever way the present one goes."""
-        if not self.open:
+    def candidates_after_next(self) -> list[str]:
+        """Return the candidates that can follow the next one, whether it is good or bad."""
+        if not self.untested:
             return []
-        present = self.open[0]
-        branches = [Search(self.candidates, {**self.words, present: status}) for status in (GOOD, BAD)]
-        return [name for branch in branches if (name := branch.next()) is not None]
+        number = self.untested[0]
+        branches = [Search(self.candidates, {**self.statuses, number: status}) for status in (GOOD, BAD)]
+        return [name for branch in branches if (name := branch.next_candidate()) is not None]
 
-    def tell(self, name: str, status: str) -> None:
-        self.words[self.candidates.index(name)] = status
+    def set_status(self, name: str, status: str) -> None:
+        self.statuses[self.candidates.index(name)] = status
 
     @property
     def suspects(self) -> list[str]:
-        """One of these did it: a single one where all could be told."""
+        """The candidates of which one is the first bad one: a single one if none was skipped."""
         return list(self.candidates[self.good + 1 : self.bad + 1])
 
 
 class Answer(NamedTuple):
-    """What was found of one candidate, and why."""
+    """The status of one candidate, and why."""
 
     name: str
     status: str
@@ -68,22 +70,23 @@ class Answer(NamedTuple):
     ratio: float | None = None
 
 
-def judged(name: str, verdicts: Sequence[Verdict], margin: float | None) -> Answer:
-    """A gate's verdicts of a candidate as an answer.
+def to_answer(name: str, verdicts: Sequence[Verdict], margin: float | None) -> Answer:
+    """Return a gate's verdicts on a candidate as an Answer.
 
-    ``margin`` is half of what the bad end is worse by, a fraction: what lies surely below it is good, and bad what is
-    surely worse, and by more than it. Without one it is the bad end itself that was judged.
+    ``margin`` is the fraction that separates good from bad, about half of the slow-down of the bad end. A candidate is
+    good if its interval ends below the margin, and bad if it REGRESSED and its ratio is above the margin. None is for
+    the bad end itself: there any regression is bad.
     """
-    found = next((one for one in verdicts if one.metric != "control"), None)
-    control = next((one for one in verdicts if one.metric == "control"), None)
-    if found is None or found.ratio is None:
-        return Answer(name, SKIP, found.message.splitlines()[0] if found else "nothing was measured")
-    ratio = found.ratio.middle
+    verdict = next((verdict for verdict in verdicts if verdict.metric != "control"), None)
+    control = next((verdict for verdict in verdicts if verdict.metric == "control"), None)
+    if verdict is None or verdict.ratio is None:
+        return Answer(name, SKIP, verdict.message.splitlines()[0] if verdict else "nothing was measured")
+    ratio = verdict.ratio.middle
     if control is not None and control.status != "PASS":
-        return Answer(name, SKIP, f"{found.message}; {control.message}", ratio)
-    if found.status == "REGRESSED" and (margin is None or found.ratio.middle > 1 + margin):
-        return Answer(name, BAD, found.message, ratio)
-    surely_less = margin is not None and found.ratio.high is not None and found.ratio.high < 1 + margin
-    if found.status in ("PASS", "IMPROVED") or surely_less:
-        return Answer(name, GOOD, found.message, ratio)
-    return Answer(name, SKIP, found.message, ratio)
+        return Answer(name, SKIP, f"{verdict.message}; {control.message}", ratio)
+    if verdict.status == "REGRESSED" and (margin is None or verdict.ratio.middle > 1 + margin):
+        return Answer(name, BAD, verdict.message, ratio)
+    below = margin is not None and verdict.ratio.high is not None and verdict.ratio.high < 1 + margin
+    if verdict.status in ("PASS", "IMPROVED") or below:
+        return Answer(name, GOOD, verdict.message, ratio)
+    return Answer(name, SKIP, verdict.message, ratio)

@@ -1,6 +1,6 @@
-"""Numbers for releases that have none: built, measured side by side, and on record cell by cell.
+"""Measure releases that have no numbers yet: build them, measure them side by side, and save cell by cell.
 
-What was cut off goes on where it stopped, for what is on record is not measured again.
+A run that was interrupted continues where it stopped, because saved numbers are not measured again.
 """
 
 import contextlib
@@ -24,139 +24,160 @@ from stele_worker import tasks
 MODES = {"tuned": True, "as-shipped": False}
 
 
-class Wanted(NamedTuple):
-    """What of each release is to be measured, and how."""
+class Request(NamedTuple):
+    """What to measure of each release, and how."""
 
     cells: tuple[Cell, ...]
     settings: Settings
     launches: int
     scale: str
-    error: str | None  # the scale of the training that gives an error
+    error: str | None  # the scale of the training that measures the error; None: no training
     deadline: float  # time.monotonic()
     say: Callable[[str], object]
 
 
-def measured(tags: Sequence[str], what: Wanted, *, again: bool = False) -> bool:
-    """Whether all releases, of one framework, are known now."""
-    place, ready = history.here(), []
+def measure_releases(tags: Sequence[str], request: Request, *, again: bool = False) -> bool:
+    """Measure releases of one framework. Returns whether all are complete, False if the time ran out.
+
+    With ``again``, releases and cells that have numbers are measured again.
+    """
+    place, ready = history.current_place(), []
     for tag in tags:
-        if not again and whole(tag, place, what):
+        if not again and is_complete(tag, place, request):
             continue
-        if time.monotonic() > what.deadline:
+        if time.monotonic() > request.deadline:
             return False
-        row = built(tag, place, what)
-        ready += [row] if row is not None else []
-    for cell in what.cells:
+        environment = build(tag, place, request)
+        ready += [environment] if environment is not None else []
+    for cell in request.cells:
         for mode in MODES:
-            if not filled(ready, cell, mode, what, place, again=again):
+            if not fill_cell(ready, cell, mode, request, place, again=again):
                 return False
-    return errors(ready, what, place)
+    return measure_errors(ready, request, place)
 
 
-def whole(tag: str, place: Place, what: Wanted) -> bool:
-    """Whether a release has a number for each cell that it can have, or is known to fail in it, or in all."""
-    known = history.record(tag, place)
-    if known is None:
+def is_complete(tag: str, place: Place, request: Request) -> bool:
+    """Return whether a release has a number or a recorded failure for each cell, or failed altogether."""
+    recorded = history.read_values(tag, place)
+    if recorded is None:
         return False
-    row = frameworks.row(frameworks.of_tag(tag))
-    there = [cell for cell in what.cells if absence(row, cell, what.settings) is None]
-    errors = {f"{cell.task} train tuned" for cell in there if what.error and cell.phase == "train"}
-    told = {f"{cell} tuned" for cell in there} <= set(known["step"]) and errors <= set(known["error"])
-    return told or all(value is None for cells in known.values() for value in cells.values())
+    environment = frameworks.environment_of(frameworks.framework_of(tag))
+    present = [cell for cell in request.cells if why_absent(environment, cell, request.settings) is None]
+    errors = {f"{cell.task} train tuned" for cell in present if request.error and cell.phase == "train"}
+    steps = {f"{cell} tuned" for cell in present}
+    complete = steps <= set(recorded["step"]) and errors <= set(recorded["error"])
+    return complete or all(value is None for cells in recorded.values() for value in cells.values())
 
 
-def absence(row: Environment, cell: Cell, settings: Settings) -> str | None:
-    return row.why_absent(*cell, device=settings.device, precision=settings.precision)
+def why_absent(environment: Environment, cell: Cell, settings: Settings) -> str | None:
+    """Return why an environment lacks a cell, or None if it has the cell."""
+    return environment.why_absent(*cell, device=settings.device, precision=settings.precision)
 
 
-def built(tag: str, place: Place, what: Wanted) -> Environment | None:
-    """The release's environment, built; None where it cannot be, and on record where it never will."""
-    row = frameworks.environment(tag, ledger.content(tag))
+def build(tag: str, place: Place, request: Request) -> Environment | None:
+    """Build and return a release's environment; None if that fails. A permanent failure is saved."""
+    environment = frameworks.release_environment(tag, ledger.content(tag))
     try:
-        if environments.state(row).status != "ready":
-            what.say(f"building {tag} …")
-            builds.make(row)
-    except (builds.DoesNotImport, Unsolvable) as error:
-        what.say(f"{tag} cannot be measured: {error}")
-        history.save(tag, place, {}, complaint=str(error))
+        if environments.state(environment).status != "ready":
+            request.say(f"building {tag} …")
+            builds.make(environment)
+    except (builds.ImportFailed, Unsolvable) as error:
+        request.say(f"{tag} cannot be measured: {error}")
+        history.save(tag, place, {}, failure=str(error))
         return None
     except SteleError as error:
-        what.say(f"{tag} cannot be measured now: {error}")
+        request.say(f"{tag} cannot be measured now: {error}")
         return None
-    return row
+    return environment
 
 
-def filled(
-    rows: Sequence[Environment], cell: Cell, mode: str, what: Wanted, place: Place, *, again: bool
+def fill_cell(
+    releases: Sequence[Environment], cell: Cell, mode: str, request: Request, place: Place, *, again: bool
 ) -> bool:
-    """Measure one cell of these releases, and write the numbers down. False where the time is up."""
-    having = [variant(row, mode) for row in rows if has(row, cell, mode, what.settings)]
+    """Measure one cell of these releases, and save the numbers. Returns False if the time ran out."""
+    variants = [
+        in_mode(release, mode) for release in releases if has_cell(release, cell, mode, request.settings)
+    ]
     missing = [
-        row for row in having if again or f"{cell} {mode}" not in history.recorded(row.name, place, "step")
+        release
+        for release in variants
+        if again or f"{cell} {mode}" not in history.recorded_cells(release.name, place, "step")
     ]
     for group in measuring.groups(missing):
-        if time.monotonic() > what.deadline:
+        if time.monotonic() > request.deadline:
             return False
-        known = anchor([row.name for row in group], cell, mode, place)
-        found = measuring.compared(
-            group, known, cell, what.settings, scale=what.scale, launches=what.launches, say=what.say
+        reference = anchor([release.name for release in group], cell, mode, place)
+        outcomes = measuring.compare(
+            group,
+            reference,
+            cell,
+            request.settings,
+            scale=request.scale,
+            launches=request.launches,
+            say=request.say,
         )
-        for tag, outcome in found.items():
-            if known is None or tag != known[0].name:
-                note(tag, place, cell, mode, outcome, what)
+        for tag, outcome in outcomes.items():
+            if reference is None or tag != reference[0].name:
+                save_outcome(tag, place, cell, mode, outcome, request)
     return True
 
 
-def has(row: Environment, cell: Cell, mode: str, settings: Settings) -> bool:
-    """Whether a release has this cell; as shipped only where that differs."""
-    return absence(row, cell, settings) is None and (MODES[mode] or row.as_shipped is not None)
+def has_cell(environment: Environment, cell: Cell, mode: str, settings: Settings) -> bool:
+    """Return whether a release has this cell in this mode; mode as-shipped exists only if it differs from tuned."""
+    present = why_absent(environment, cell, settings) is None
+    return present and (MODES[mode] or environment.as_shipped is not None)
 
 
-def variant(row: Environment, mode: str) -> Environment:
-    return replace(row, tuned=MODES[mode])
+def in_mode(environment: Environment, mode: str) -> Environment:
+    """Return the environment in mode "tuned" or "as-shipped"."""
+    return replace(environment, tuned=MODES[mode])
 
 
 def anchor(
     tags: Sequence[str], cell: Cell, mode: str, place: Place
 ) -> tuple[Environment, dict[str, float]] | None:
-    """The oldest release of this framework whose numbers of the cell are on record, and those."""
-    for tag in ledger.tags(frameworks.of_tag(tags[0])):
-        found, where = history.numbers(tag, place) or {}, f"{cell} {mode}"
-        known = {metric: cells[where] for metric, cells in found.items() if where in cells}
-        if tag not in tags and "step" in known:
-            row = frameworks.environment(tag, ledger.content(tag))
-            with contextlib.suppress(SteleError):  # it can be had no more: the next oldest
-                builds.make(row)
-                return variant(row, mode), known
+    """Return the oldest release of this framework with saved numbers of the cell, and these numbers by metric.
+
+    Skips ``tags`` and releases that cannot be built any more. Returns None if there is none.
+    """
+    for tag in ledger.tags(frameworks.framework_of(tags[0])):
+        saved, key = history.numbers(tag, place) or {}, f"{cell} {mode}"
+        values = {metric: cells[key] for metric, cells in saved.items() if key in cells}
+        if tag not in tags and "step" in values:
+            environment = frameworks.release_environment(tag, ledger.content(tag))
+            with contextlib.suppress(SteleError):  # not available any more: try the next oldest
+                builds.make(environment)
+                return in_mode(environment, mode), values
     return None
 
 
-def note(tag: str, place: Place, cell: Cell, mode: str, outcome: Outcome, what: Wanted) -> None:
-    found: Mapping[str, float | None] = outcome.numbers
-    if outcome.complaint is not None:
-        what.say(f"{tag}, {cell}: {outcome.complaint}")
-        found = {"step": None, "error": None}  # nor is it trained for its error
-    history.save(tag, place, {metric: {f"{cell} {mode}": value} for metric, value in found.items()})
+def save_outcome(tag: str, place: Place, cell: Cell, mode: str, outcome: Outcome, request: Request) -> None:
+    """Save the numbers of a release's cell, or its failure."""
+    values: Mapping[str, float | None] = outcome.numbers
+    if outcome.failure is not None:
+        request.say(f"{tag}, {cell}: {outcome.failure}")
+        values = {"step": None, "error": None}  # a failed cell is not trained for its error either
+    history.save(tag, place, {metric: {f"{cell} {mode}": value} for metric, value in values.items()})
 
 
-def errors(rows: Sequence[Environment], what: Wanted, place: Place) -> bool:
-    """Train each release once for its error, where that is asked for."""
-    if what.error is None:
+def measure_errors(releases: Sequence[Environment], request: Request, place: Place) -> bool:
+    """Train each release once for its error, if the request includes it. Returns False if the time ran out."""
+    if request.error is None:
         return True
-    for row in rows:
-        for cell in what.cells:
-            known = history.recorded(row.name, place, "error")
-            if cell.phase != "train" or not has(row, cell, "tuned", what.settings):
+    for release in releases:
+        for cell in request.cells:
+            recorded = history.recorded_cells(release.name, place, "error")
+            if cell.phase != "train" or not has_cell(release, cell, "tuned", request.settings):
                 continue
-            if f"{cell} tuned" in known or tasks.make(cell.task, "paper").data is None:
+            if f"{cell} tuned" in recorded or tasks.make(cell.task, "paper").data is None:
                 continue
-            if time.monotonic() > what.deadline:
+            if time.monotonic() > request.deadline:
                 return False
-            what.say(f"error of {row.name}, {cell.task}")
+            request.say(f"training {release.name}, {cell.task}, for its error")
             try:
-                value = measuring.error(row, cell, what.settings, scale=what.error)
+                value = measuring.measure_error(release, cell, request.settings, scale=request.error)
             except SideFailed as failure:
-                what.say(f"{row.name}, {cell}: {failure}")
+                request.say(f"{release.name}, {cell}: {failure}")
                 value = None
-            history.save(row.name, place, {"error": {f"{cell} tuned": value}})
+            history.save(release.name, place, {"error": {f"{cell} tuned": value}})
     return True

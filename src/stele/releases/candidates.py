@@ -1,4 +1,4 @@
-"""What a bisection chooses from: the releases from one to another, or the way from one lock to another."""
+"""The candidates of a bisection: the releases between two releases, or the steps between two lock files."""
 
 from stele import environments
 from stele.environments import Environment, builds
@@ -6,43 +6,45 @@ from stele.errors import SteleError
 from stele.releases import frameworks, ledger
 
 
-def released(framework: str, good: str, bad: str) -> dict[str, Environment]:
-    """The releases from ``good`` to ``bad``, such as 0.9.2, by tag. Raises SteleError, with the nearest, if one is
-    none."""
-    frameworks.row(framework)
+def select_releases(framework: str, good: str, bad: str) -> dict[str, Environment]:
+    """Return the environments of the releases from ``good`` to ``bad``, such as 0.9.2, by tag.
+
+    Raises SteleError, with the nearest name, if one of them is not a release.
+    """
+    frameworks.environment_of(framework)
     ends = [end if end.startswith(f"{framework}-") else ledger.tag(framework, end) for end in (good, bad)]
     tags = [ends[0], *ledger.span("..".join(ends))]
-    return {tag: frameworks.environment(tag, ledger.content(tag)) for tag in tags}
+    return {tag: frameworks.release_environment(tag, ledger.content(tag)) for tag in tags}
 
 
-def pinned(framework: str, good: str, bad: str) -> dict[str, Environment]:
-    """From the lock of ``good`` to that of ``bad``, both requirements, one more package of the latter at a time.
+def step_through_pins(framework: str, good: str, bad: str) -> dict[str, Environment]:
+    """Return environments that lead from the lock of ``good`` to that of ``bad``, one package at a time.
 
-    Raises SteleError where they do not resolve, or do to the same.
+    ``good`` and ``bad`` are requirements. Raises SteleError if they do not resolve, or resolve to the same packages.
     """
-    row = frameworks.row(framework)
-    packages, wanted = (locked(row, text, framework) for text in (good, bad))
-    differing = [name for name in {**packages, **wanted} if packages.get(name) != wanted.get(name)]
+    environment = frameworks.environment_of(framework)
+    packages, target = (locked_packages(environment, text, framework) for text in (good, bad))
+    differing = [name for name in {**packages, **target} if packages.get(name) != target.get(name)]
     if not differing:
         raise SteleError(f"{good} and {bad} resolve to the same packages.")
-    rows = {"all as in GOOD": exactly(row, packages)}
-    # what others depend on comes before them: the framework itself is the last
-    for name in sorted(differing, key=lambda name: (name == frameworks.package(row), name)):
-        step = f"{name} {packages.pop(name, 'none')} to {wanted.get(name, 'none')}"
-        packages |= {name: wanted[name]} if name in wanted else {}
-        rows[step] = exactly(row, packages)
-    return rows
+    candidates = {"all as in GOOD": pin_all(environment, packages)}
+    # dependencies change before the packages that need them: the framework itself is the last
+    for name in sorted(differing, key=lambda name: (name == frameworks.package(environment), name)):
+        step = f"{name} {packages.pop(name, 'none')} to {target.get(name, 'none')}"
+        packages |= {name: target[name]} if name in target else {}
+        candidates[step] = pin_all(environment, packages)
+    return candidates
 
 
-def locked(row: Environment, text: str, framework: str) -> dict[str, str]:
-    """Every package that requirements resolve to, with its version."""
+def locked_packages(environment: Environment, text: str, framework: str) -> dict[str, str]:
+    """Return the version of every package to which the requirements resolve."""
     if not any(sign in text for sign in "=<>"):
-        text = f"{frameworks.package(row)}=={text.removeprefix(framework + '-')}"
-    found = environments.load(f"{row.name}@{text}")
-    builds.resolve(found, builds.interpreter_of(found))
-    return environments.locked(found)
+        text = f"{frameworks.package(environment)}=={text.removeprefix(framework + '-')}"
+    pinned = environments.load(f"{environment.name}@{text}")
+    builds.resolve(pinned, builds.require_interpreter(pinned))
+    return environments.locked_versions(pinned)
 
 
-def exactly(row: Environment, packages: dict[str, str]) -> Environment:
+def pin_all(environment: Environment, packages: dict[str, str]) -> Environment:
     text = " ".join(f"{name}=={version}" for name, version in packages.items())
-    return environments.load(f"{row.name}@{text}")
+    return environments.load(f"{environment.name}@{text}")

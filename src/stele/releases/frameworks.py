@@ -1,4 +1,4 @@
-"""The frameworks whose releases are followed, each with the row that a release of it is measured in."""
+"""The frameworks that Stele follows, each with the environment in which its releases are measured."""
 
 import dataclasses
 import sys
@@ -12,9 +12,9 @@ from stele.environments import Environment, pins
 from stele.errors import SteleError
 from stele.releases import ledger
 
-MINORS = range(10, 14)  # of Python 3: what the living rows are written for
-# by branch of the ledger; a row of the user's own is followed under its name
-ROWS = {
+MINORS = range(10, 14)  # of Python 3, which the environments without their own interpreter support
+# by branch of the ledger; an environment that the user described is followed under its name
+ENVIRONMENTS = {
     "torch": "torch",
     "jax": "jax",
     "tensorflow-cpu": "tensorflow",
@@ -24,57 +24,71 @@ ROWS = {
 }
 
 
-def tracked() -> dict[str, str]:
-    return {**ROWS, **{name: name for name in environments.own() if environments.load(name).requirements}}
+def environment_names() -> dict[str, str]:
+    """Return the name of the environment of each framework that is followed."""
+    return {
+        **ENVIRONMENTS,
+        **{name: name for name in environments.user_defined() if environments.load(name).requirements},
+    }
 
 
-def row(framework: str) -> Environment:
-    """Raises SteleError, with the nearest name, if it is not followed."""
-    if framework in tracked():
-        return environments.load(tracked()[framework])
-    raise SteleError(environments.unknown("framework", framework, tracked()))
+def environment_of(framework: str) -> Environment:
+    """Return the environment of a framework. Raises SteleError, with the nearest name, if it is not followed."""
+    if framework in environment_names():
+        return environments.load(environment_names()[framework])
+    raise SteleError(environments.unknown_message("framework", framework, environment_names()))
 
 
-def package(row: Environment) -> str:
-    """The package that makes the row: its first requirement."""
-    return Requirement(next(iter(row.requirements))).name
+def package(environment: Environment) -> str:
+    """Return the name of the framework's package: the first requirement of the environment."""
+    return Requirement(next(iter(environment.requirements))).name
 
 
-def packages(row: Environment) -> list[str]:
-    return [Requirement(text).name for text in row.requirements]
+def packages(environment: Environment) -> list[str]:
+    """Return the names of all packages that the environment requires."""
+    return [Requirement(text).name for text in environment.requirements]
 
 
-def of_tag(tag: str) -> str:
-    """The framework of a tag such as ``tensorflow-cpu-2.21.0``. Raises SteleError if there is none."""
-    known = [framework for framework in tracked() if tag.startswith(f"{framework}-")]
-    if not known:
-        raise SteleError(environments.unknown("framework", tag.rpartition("-")[0], tracked()))
-    return max(known, key=len)
+def framework_of(tag: str) -> str:
+    """Return the framework of a tag such as ``tensorflow-cpu-2.21.0``. Raises SteleError if there is none."""
+    matches = [framework for framework in environment_names() if tag.startswith(f"{framework}-")]
+    if not matches:
+        raise SteleError(
+            environments.unknown_message("framework", tag.rpartition("-")[0], environment_names())
+        )
+    return max(matches, key=len)
 
 
-def environment(tag: str, requirements: str) -> Environment:
-    """What to measure a release in: its framework's row with what the ledger requires, and an interpreter."""
-    known = row(of_tag(tag))
+def release_environment(tag: str, requirements: str) -> Environment:
+    """Return the environment in which to measure a release.
+
+    ``requirements`` is its requirements.txt from the ledger, which may limit the version of Python.
+    """
+    base = environment_of(framework_of(tag))
     lines = requirements.splitlines()
     needs = [line.removeprefix(ledger.PYTHON) for line in lines if line.startswith(ledger.PYTHON)]
     pins = [line for line in lines if not line.startswith("#")]
-    pins += interpreter(*needs) if needs and known.python is None else []
-    found = environments.load(f"{known.name}@{' '.join(pins)}")
-    return dataclasses.replace(found, name=tag, label=tag)
+    pins += interpreter_pin(*needs) if needs and base.python is None else []
+    pinned = environments.load(f"{base.name}@{' '.join(pins)}")
+    return dataclasses.replace(pinned, name=tag, label=tag)
 
 
-def interpreter(needs: str) -> list[str]:
-    """The pin of the Python nearest to this one that a release is for; nothing where this one is, or none."""
-    own = sys.version_info.minor
+def interpreter_pin(needs: str) -> list[str]:
+    """Return a pin of the supported Python that is nearest to the current one.
+
+    ``needs`` is a release's Requires-Python. Returns no pin if the current Python fits, or if no version fits.
+    """
+    current = sys.version_info.minor
     try:
-        wanted = SpecifierSet(needs)
-    except InvalidSpecifier:  # of a release from before there were rules
+        specifiers = SpecifierSet(needs)
+    except InvalidSpecifier:  # of a release that is older than the specification
         return []
-    fitting = [minor for minor in (own, *MINORS) if wanted.contains(f"3.{minor}.99")]
-    nearest = min(fitting, key=lambda minor: abs(minor - own), default=own)
-    return [] if nearest == own else [f"python==3.{nearest}.*"]
+    supported = [minor for minor in (current, *MINORS) if specifiers.contains(f"3.{minor}.99")]
+    nearest = min(supported, key=lambda minor: abs(minor - current), default=current)
+    return [] if nearest == current else [f"python==3.{nearest}.*"]
 
 
-def built_by_asv(tag: str, interpreter: Path) -> Environment:
-    """The same in an interpreter that has the release already."""
-    return dataclasses.replace(pins.inside(row(of_tag(tag)), interpreter), name=tag, label=tag)
+def asv_environment(tag: str, interpreter: Path) -> Environment:
+    """Return the environment of a release that asv has installed in ``interpreter``."""
+    environment = pins.with_interpreter(environment_of(framework_of(tag)), interpreter)
+    return dataclasses.replace(environment, name=tag, label=tag)

@@ -1,9 +1,9 @@
-"""What was measured of releases, in asv's own result files, so that asv shows it.
+"""Numbers of releases in asv's result files, so that asv can show them.
 
-    .stele/asv/results/benchmarks.json                         what is tracked: see asv_benchmarks
-    .stele/asv/results/<machine>/machine.json                  a machine is a name of its own for each set of facts
+    .stele/asv/results/benchmarks.json                         the benchmarks: see asv_benchmarks
+    .stele/asv/results/<machine>/machine.json                  each set of machine facts has its own name
     .stele/asv/results/<machine>/<commit>-virtualenv-py3.11.json
-A release that cannot be measured has a file, too, without numbers, so that it is not tried every night.
+A release that cannot be measured also has a file, without numbers, so that it is not tried again every night.
 """
 
 import contextlib
@@ -24,56 +24,56 @@ from stele.releases import ledger
 
 ROOT = Path(__file__).parents[3]
 RESULTS = Path(".stele/asv/results")
-HOST = Path(".stele/host")  # the interpreter that has stele, for asv_benchmarks
-INSTALL = "asv is missing: pip install 'pytest-stele[asv]'"
+HOST = Path(".stele/host")  # contains the path of the interpreter that has stele, for asv_benchmarks
+INSTALL = "asv is not installed. Install it with: pip install 'pytest-stele[asv]'"
 LIST = """
 import json, sys
 from asv_runner.discovery import list_benchmarks
 list_benchmarks(sys.argv[1], sys.stdout)
 """
 
-# by metric and cell, "gru train tuned"; None is a failure, and what has no number is not there
+# by metric and cell, such as "gru train tuned"; None is a failure, and cells without a number are omitted
 Values = Mapping[str, Mapping[str, float | None]]
 
 
 class Place(NamedTuple):
-    """Where numbers of a release come from: the machine's name, and the interpreter's version, ``3.11``."""
+    """Where numbers were measured: the machine's name, and the interpreter's version, such as ``3.11``."""
 
     machine: str
     python: str
 
     @property
     def environment(self) -> str:
-        """As asv calls the environment that it would build."""
+        """asv's name for the environment that it would build."""
         return f"virtualenv-py{self.python}"
 
 
-def here() -> Place:
-    """This machine, and this interpreter's version."""
-    return Place(machine.title(machine.facts()), f"{sys.version_info.major}.{sys.version_info.minor}")
+def current_place() -> Place:
+    """Return the Place of this machine and this interpreter."""
+    return Place(machine.name_of(machine.facts()), f"{sys.version_info.major}.{sys.version_info.minor}")
 
 
 @functools.cache
 def benchmarks() -> list[dict[str, Any]]:
-    """What asv tracks, as its own discovery finds it."""
-    asked = [sys.executable, "-c", LIST, str(ROOT / "asv_benchmarks")]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False, cwd=ROOT)
+    """Return the benchmarks that asv discovers in asv_benchmarks."""
+    command = [sys.executable, "-c", LIST, str(ROOT / "asv_benchmarks")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     if done.returncode:
         raise SteleError(INSTALL if "No module named 'asv_runner'" in done.stderr else done.stderr.strip())
-    found: list[dict[str, Any]] = json.loads(done.stdout)
-    return found
+    discovered: list[dict[str, Any]] = json.loads(done.stdout)
+    return discovered
 
 
 def write_benchmarks() -> None:
-    """Where ``asv publish`` looks for what is tracked."""
-    known = {benchmark["name"]: benchmark for benchmark in benchmarks()}
-    files.write_text(RESULTS / "benchmarks.json", json.dumps({**known, "version": 2}, indent=1) + "\n")
+    """Write the benchmarks to the file that ``asv publish`` reads."""
+    by_name = {benchmark["name"]: benchmark for benchmark in benchmarks()}
+    files.write_text(RESULTS / "benchmarks.json", json.dumps({**by_name, "version": 2}, indent=1) + "\n")
 
 
-def remember_machine(name: str) -> None:
-    """Have asv know this machine, whose name says its facts, where it knows none yet.
+def register_machine(name: str) -> None:
+    """Register this machine with asv under ``name``, if asv has no machine yet, and write its machine.json.
 
-    Other than asv's default, the host's name, it does not change from one container to the next.
+    The name is derived from the machine's facts. asv's default is the host name, which differs between containers.
     """
     from asv.machine import Machine, MachineCollection
 
@@ -85,114 +85,120 @@ def remember_machine(name: str) -> None:
         files.write_text(path, json.dumps({**facts, "version": 1}, indent=1) + "\n")
 
 
-def save(tag: str, place: Place, values: Values, *, complaint: str | None = None) -> Path:
-    """Add numbers of a release to its file. Without any, the file says that there are none."""
-    asv()
+def save(tag: str, place: Place, values: Values, *, failure: str | None = None) -> Path:
+    """Add numbers of a release to its result file, and return the path.
+
+    ``failure`` is the reason why the release cannot be measured: the file then contains no numbers.
+    """
+    require_asv()
     from asv.results import Results
     from asv.runner import BenchmarkResult
 
-    remember_machine(place.machine)
+    register_machine(place.machine)
     commit, date = ledger.commit(tag)
     facts = json.loads((RESULTS / place.machine / "machine.json").read_text())
     parameters = {key: value for key, value in facts.items() if key != "version"}
     path = file(tag, place)
-    old = loaded(path)
-    kept = Results(
+    old = load(path)
+    results = Results(
         {**parameters, "python": place.python}, {}, commit, date * 1000, place.python, place.environment, {}
     )
     for benchmark in benchmarks():
         numbers = {**cells(benchmark, old), **values.get(metric(benchmark), {})}
-        row = [numbers.get(cell, math.nan if complaint is None else None) for cell in named(benchmark)]
-        # asv's null is a failure, and its NaN what does not apply
+        values_by_cell = [
+            numbers.get(cell, math.nan if failure is None else None) for cell in cell_names(benchmark)
+        ]
+        # in asv, null is a failure, and NaN is a cell that does not apply
         result = BenchmarkResult(
-            result=row,
-            samples=[None] * len(row),
-            number=[None] * len(row),
-            errcode=0 if complaint is None else 1,
-            stderr=complaint or "",
+            result=values_by_cell,
+            samples=[None] * len(values_by_cell),
+            number=[None] * len(values_by_cell),
+            errcode=0 if failure is None else 1,
+            stderr=failure or "",
             profile=None,
         )
-        kept.add_result(benchmark, result, record_samples=False)
-    kept.save(str(RESULTS))
+        results.add_result(benchmark, result, record_samples=False)
+    results.save(str(RESULTS))
     write_benchmarks()
     return path
 
 
 def file(tag: str, place: Place) -> Path:
+    """Return the path of a release's result file."""
     commit, _ = ledger.commit(tag)
     return RESULTS / place.machine / f"{commit[:8]}-{place.environment}.json"
 
 
 def metric(benchmark: Mapping[str, Any]) -> str:
-    """``step``, of ``recipes.track_step``."""
+    """Return the metric of a benchmark: ``step`` for ``recipes.track_step``."""
     name: str = benchmark["name"]
     return name.partition("track_")[2]
 
 
-def named(benchmark: Mapping[str, Any]) -> list[str]:
-    """The cells of a benchmark, in asv's order: the last parameter changes first."""
+def cell_names(benchmark: Mapping[str, Any]) -> list[str]:
+    """Return the cells of a benchmark in asv's order: the last parameter varies fastest."""
     tasks, phases, modes = [[value.strip("'") for value in values] for values in benchmark["params"]]
     return [f"{task} {phase} {mode}" for task in tasks for phase in phases for mode in modes]
 
 
 def cells(benchmark: Mapping[str, Any], content: Mapping[str, Any] | None) -> dict[str, float | None]:
-    """What a file holds of a benchmark: numbers, and None where it failed."""
+    """Return a benchmark's values in a result file, by cell: numbers, and None for failures."""
     result = (content or {}).get("results", {}).get(benchmark["name"])
-    row = (result[0] if result else None) or []
-    found = zip(named(benchmark), row, strict=False)
-    return {cell: value for cell, value in found if value is None or not math.isnan(value)}
+    values = (result[0] if result else None) or []
+    pairs = zip(cell_names(benchmark), values, strict=False)
+    return {cell: value for cell, value in pairs if value is None or not math.isnan(value)}
 
 
-def record(tag: str, place: Place) -> dict[str, dict[str, float | None]] | None:
-    """What is on record of a release, by metric and cell, failures too; None where it was never measured there."""
-    content = loaded(file(tag, place))
+def read_values(tag: str, place: Place) -> dict[str, dict[str, float | None]] | None:
+    """Return the saved values of a release, by metric and cell, including failures; None if it was never measured."""
+    content = load(file(tag, place))
     if content is None:
         return None
-    return {metric(one): cells(one, content) for one in benchmarks()}
+    return {metric(benchmark): cells(benchmark, content) for benchmark in benchmarks()}
 
 
 def numbers(tag: str, place: Place) -> dict[str, dict[str, float]] | None:
-    """What is known of a release, by metric and cell; None where it was never measured there."""
-    found = record(tag, place)
-    if found is None:
+    """Return the saved numbers of a release, by metric and cell; None if it was never measured."""
+    values = read_values(tag, place)
+    if values is None:
         return None
     return {
         name: {cell: value for cell, value in of_metric.items() if value is not None}
-        for name, of_metric in found.items()
+        for name, of_metric in values.items()
     }
 
 
-def recorded(tag: str, place: Place, name: str) -> set[str]:
-    """The cells of which a release has a number of this metric, or in which it was seen to fail."""
-    return set((record(tag, place) or {}).get(name, ()))
+def recorded_cells(tag: str, place: Place, name: str) -> set[str]:
+    """Return the cells in which a release has a number, or a failure, for this metric."""
+    return set((read_values(tag, place) or {}).get(name, ()))
 
 
-def loaded(path: Path) -> dict[str, Any] | None:
-    """A result file; None where there is none. A damaged one is named and set aside: it costs itself alone."""
+def load(path: Path) -> dict[str, Any] | None:
+    """Return a result file; None if there is none. A damaged file is renamed, with a message on stderr."""
     try:
         content = json.loads(path.read_text())
         if not isinstance(content, dict) or not isinstance(content.get("results"), dict):
-            raise ValueError("no results in it")
+            raise ValueError("it contains no results")
     except FileNotFoundError:
         return None
     except ValueError as error:
-        aside = path.with_suffix(".damaged")
-        path.replace(aside)
-        print(f"stele: {path} is damaged ({error}) and was set aside as {aside.name}.", file=sys.stderr)
+        renamed = path.with_suffix(".damaged")
+        path.replace(renamed)
+        print(f"stele: {path} is damaged: {error}. It was renamed to {renamed.name}.", file=sys.stderr)
         return None
     return content
 
 
-def see_all() -> None:
-    """Set aside what is damaged, before asv retries over it."""
+def rename_damaged_files() -> None:
+    """Rename damaged result files, because asv fails on them."""
     for path in RESULTS.glob("*/*-*.json"):
-        loaded(path)
+        load(path)
 
 
 def publish(folder: Path) -> None:
-    """The site, by asv itself."""
-    asv()
-    see_all()
+    """Run ``asv publish`` to write the site to ``folder``."""
+    require_asv()
+    rename_damaged_files()
     write_benchmarks()
     command = [sys.executable, "-m", "asv", "publish", "--no-pull", "--html-dir", str(folder.absolute())]
     with configuration() as path:
@@ -203,29 +209,33 @@ def publish(folder: Path) -> None:
 
 @contextlib.contextmanager
 def configuration() -> Iterator[Path]:
-    """asv's configuration for the branches that are in the ledger; the one at the top names what this house follows."""
-    own = Path("asv.conf.json")
+    """Write a temporary asv configuration for the branches in the ledger.
+
+    It is based on asv.conf.json in the current folder, or else on this project's.
+    """
+    base = Path("asv.conf.json")
     path = Path(f".stele/asv-{os.getpid()}.conf.json")
     from asv import util
 
-    facts = util.load_json(str(own if own.exists() else ROOT / own), js_comments=True)
+    facts = util.load_json(str(base if base.exists() else ROOT / base), js_comments=True)
     facts["branches"] = [name for name in ledger.branches() if ledger.tags(name)]
     folders = {name: str(Path(facts[name]).absolute()) for name in ("env_dir", "results_dir", "html_dir")}
-    own_places = {"repo": str(ledger.folder().absolute()), "benchmark_dir": str(ROOT / "asv_benchmarks")}
-    files.write_text(path, json.dumps({**facts, **folders, **own_places}))
+    sources = {"repo": str(ledger.folder().absolute()), "benchmark_dir": str(ROOT / "asv_benchmarks")}
+    files.write_text(path, json.dumps({**facts, **folders, **sources}))
     try:
         yield path
     finally:
         path.unlink()
 
 
-def asv() -> None:
+def require_asv() -> None:
+    """Raise SteleError if asv is not installed."""
     try:
         import asv.results  # noqa: F401
     except ImportError:
         raise SteleError(INSTALL) from None
 
 
-def tell_asv() -> None:
-    """Which interpreter has stele."""
+def record_interpreter() -> None:
+    """Write the path of this interpreter, which has stele, for asv_benchmarks."""
     files.write_text(HOST, sys.executable + "\n")

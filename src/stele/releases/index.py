@@ -1,7 +1,7 @@
-"""The package index: which releases a package has, and since when.
+"""Read the releases of a package, and their dates, from the package index.
 
-STELE_INDEX names another than pypi.org that answers ``/pypi/<package>/json``, or a folder of wheels, whose dates are
-those of the files.
+STELE_INDEX is the address of an index other than pypi.org that serves ``/pypi/<package>/json``, or a folder of wheels.
+The dates of a folder's releases are those of its files.
 """
 
 import json
@@ -20,15 +20,15 @@ from stele.errors import SteleError
 
 PYPI = "https://pypi.org"
 TIMEOUT = 30.0  # seconds
-LARGEST = 2**27  # bytes; TensorFlow's page has 20 MB
+MAX_BYTES = 2**27  # of a response; TensorFlow's has 20 MB
 
 
 class IndexUnavailable(SteleError):
-    """No answer: what was known before may still do."""
+    """The index did not give a usable response. The caller may use the releases that are recorded already."""
 
 
 class Release(NamedTuple):
-    """``date`` is when its first file was uploaded: ISO 8601, UTC. ``python`` are the versions that it is for."""
+    """``date`` is the upload of the first file: ISO 8601, UTC. ``python`` is Requires-Python, "" if unknown."""
 
     package: str
     version: str
@@ -37,17 +37,21 @@ class Release(NamedTuple):
 
 
 def releases(package: str, *, prereleases: bool = False) -> list[Release]:
-    """The releases of a package that can be had as a wheel, the oldest upload first; without those that were yanked.
+    """Return the releases of a package that have a wheel and are not yanked, the oldest upload first.
 
-    Raises IndexUnavailable where nobody answers, and SteleError where the index does not know the package.
+    Raises IndexUnavailable if the index gives no usable response, and SteleError if it does not have the package.
     """
-    place = os.environ.get("STELE_INDEX") or PYPI
-    found = of_folder(package, Path(place)) if Path(place).is_dir() else of_index(package, place)
-    kept = (release for release in found if prereleases or not Version(release.version).is_prerelease)
-    return sorted(kept, key=lambda release: (release.date, Version(release.version)))
+    location = os.environ.get("STELE_INDEX") or PYPI
+    if Path(location).is_dir():
+        available = releases_in_folder(package, Path(location))
+    else:
+        available = releases_in_index(package, location)
+    selected = (release for release in available if prereleases or not Version(release.version).is_prerelease)
+    return sorted(selected, key=lambda release: (release.date, Version(release.version)))
 
 
-def of_folder(package: str, folder: Path) -> list[Release]:
+def releases_in_folder(package: str, folder: Path) -> list[Release]:
+    """Return the releases of a package in a folder of wheels."""
     dates: dict[str, float] = {}
     for wheel in folder.glob("*.whl"):
         try:
@@ -58,38 +62,41 @@ def of_folder(package: str, folder: Path) -> list[Release]:
             uploaded = wheel.stat().st_mtime
             dates[str(version)] = min(uploaded, dates.get(str(version), uploaded))
     if not dates:
-        raise SteleError(f"{folder} has no wheel of {package!r}.")
-    return [Release(package, version, moment(seconds)) for version, seconds in dates.items()]
+        raise SteleError(f"{folder} has no wheel of {package!r}. STELE_INDEX names this folder.")
+    return [Release(package, version, iso_date(seconds)) for version, seconds in dates.items()]
 
 
-def moment(seconds: float) -> str:
+def iso_date(seconds: float) -> str:
+    """Return a time in seconds as ISO 8601 in UTC."""
     return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds")
 
 
-def of_index(package: str, place: str) -> list[Release]:
-    answer = asked(f"{place.rstrip('/')}/pypi/{package}/json", package)
+def releases_in_index(package: str, index: str) -> list[Release]:
+    """Return the releases of a package in the index at an address."""
+    response = fetch(f"{index.rstrip('/')}/pypi/{package}/json", package)
     try:
-        return list(parsed(package, answer["releases"].items()))
+        return list(parse(package, response["releases"].items()))
     except (KeyError, TypeError, AttributeError) as error:
         raise IndexUnavailable(
-            f"{place} answered something else than releases of {package}: {error!r}."
+            f"{index} did not return a list of releases of {package}: {error!r}."
         ) from None
 
 
-def asked(url: str, package: str) -> Any:
+def fetch(url: str, package: str) -> Any:
+    """Return the JSON at ``url``. Raises SteleError for status 404, and IndexUnavailable for other errors."""
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT) as response:
-            return json.loads(response.read(LARGEST))
+            return json.loads(response.read(MAX_BYTES))
     except urllib.error.HTTPError as error:
         if error.code == 404:
-            raise SteleError(f"The package index does not know {package!r}: {url}") from None
-        raise IndexUnavailable(f"{url} answers {error.code} {error.reason}.") from None
+            raise SteleError(f"The package index has no package {package!r}: {url}") from None
+        raise IndexUnavailable(f"{url} returned status {error.code} {error.reason}.") from None
     except (OSError, ValueError) as error:
-        raise IndexUnavailable(f"{url} does not answer: {error}.") from None
+        raise IndexUnavailable(f"{url} did not respond with JSON: {error}.") from None
 
 
-def parsed(package: str, releases: Iterable[tuple[str, list[dict[str, Any]]]]) -> Iterable[Release]:
-    """Those with a wheel that was not yanked; what is called by no version is none."""
+def parse(package: str, releases: Iterable[tuple[str, list[dict[str, Any]]]]) -> Iterable[Release]:
+    """Yield the releases that have a valid version and a wheel that is not yanked."""
     for version, files in releases:
         wheels = [file for file in files if file["packagetype"] == "bdist_wheel" and not file["yanked"]]
         try:
@@ -97,7 +104,7 @@ def parsed(package: str, releases: Iterable[tuple[str, list[dict[str, Any]]]]) -
         except InvalidVersion:
             continue
         if wheels:
-            first = min(file["upload_time_iso_8601"] for file in wheels)
-            date = datetime.fromisoformat(first.replace("Z", "+00:00")).astimezone(timezone.utc)
+            uploaded = min(file["upload_time_iso_8601"] for file in wheels)
+            date = datetime.fromisoformat(uploaded.replace("Z", "+00:00")).astimezone(timezone.utc)
             python = wheels[0].get("requires_python") or ""
             yield Release(package, name, date.isoformat(timespec="seconds"), python)

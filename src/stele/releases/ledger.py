@@ -1,7 +1,7 @@
-"""The ledger: a git repository in the cache whose commits are releases: asv walks commits, and so walks releases.
+"""The ledger: a git repository in the cache with one commit for each release, because asv iterates over commits.
 
-A branch for each framework, a commit and a tag, ``jax-0.9.2``, for each release, dated as the release was. Its content
-is requirements.txt. What is in the ledger stays, so that results keep their commit: releases are only ever added.
+Each framework is a branch. Each release is a commit with a tag such as ``jax-0.9.2`` and the date of the release. Its
+content is requirements.txt. Releases are added and never changed or removed, so that results keep their commit.
 """
 
 import difflib
@@ -22,48 +22,50 @@ from stele.errors import SteleError
 from stele.releases.index import Release
 
 NAME = "Stele", "stele@localhost"
-PYTHON = (
-    "# Requires-Python: "  # a comment to pip, which looks at it in the wheel; here nothing is downloaded yet
-)
-EMPTY = "nothing yet"  # the commit of a branch without releases: asv wants all branches of its configuration
-LINK = Path(".stele/ledger")  # as asv.conf.json calls it
-SYNCED = "synced"  # a file, of the time when the index was last read
+# a comment for pip, which reads Requires-Python from the wheel; Stele needs it before it downloads the wheel
+PYTHON = "# Requires-Python: "
+EMPTY = "nothing yet"  # the commit of a branch without releases: asv needs all branches of its configuration
+LINK = Path(".stele/ledger")  # the path in asv.conf.json
+SYNCED = "synced"  # a file; its time is when the index was last read
 
 
 def folder() -> Path:
+    """Return the folder of the ledger."""
     return cache.folder() / "ledger"
 
 
 def tag(framework: str, version: str) -> str:
+    """Return the tag of a release."""
     return f"{framework}-{version}"
 
 
 def tags(framework: str) -> list[str]:
-    """The recorded releases of a framework, in the order of the ledger."""
-    if not known():
+    """Return the tags of a framework's releases, in the order of the ledger."""
+    if not exists():
         return []
     listed = git("log", "--reverse", "--format=%s", f"refs/heads/{framework}", missing="")
     return [name for name in listed.splitlines() if name != EMPTY]
 
 
 def branches() -> list[str]:
-    """The frameworks in the ledger."""
+    """Return the frameworks in the ledger."""
     return refs("refs/heads")
 
 
 def refs(kind: str) -> list[str]:
-    return git("for-each-ref", "--format=%(refname:short)", kind).split() if known() else []
+    """Return the short names of all git references of a kind, such as ``refs/tags``."""
+    return git("for-each-ref", "--format=%(refname:short)", kind).split() if exists() else []
 
 
-def begin(frameworks: Iterable[str]) -> None:
-    """A ledger with a branch for each framework, and a link to it for asv."""
+def create(frameworks: Iterable[str]) -> None:
+    """Create the ledger if it is missing, a branch for each framework, and the link for asv."""
     if not (folder() / "HEAD").exists():
         folder().mkdir(parents=True, exist_ok=True)
         git("init", "--quiet", "--bare", "--initial-branch=none")
-    there = branches()
+    existing = branches()
     stamp = f"{NAME[0]} <{NAME[1]}> 0 +0000"
     for framework in frameworks:
-        if framework not in there:
+        if framework not in existing:
             ref = f"commit refs/heads/{framework}\n"
             git("fast-import", "--quiet", text=f"{ref}committer {stamp}\ndata {len(EMPTY)}\n{EMPTY}\n")
     LINK.parent.mkdir(exist_ok=True)
@@ -73,82 +75,96 @@ def begin(frameworks: Iterable[str]) -> None:
 
 
 def span(text: str) -> list[str]:
-    """The releases, oldest first, that ``text`` names: a framework, a tag, or ``jax-0.9.2..jax-0.10.2``, which is git's
-    range and leaves out its beginning. Raises SteleError, with the nearest, if it names none."""
+    """Return the releases that ``text`` names, oldest first: a framework, a tag, or ``jax-0.9.2..jax-0.10.2``.
+
+    A range excludes its start, as in git. Raises SteleError, with the nearest names, if it names no release.
+    """
     if text in branches():
         return tags(text)
-    everything = refs("refs/tags")
-    first, dots, last = text.partition("..")
-    for name in (first, last) if dots else (text,):
-        if name not in everything:
-            raise SteleError(nearest(name, everything))
+    all_tags = refs("refs/tags")
+    older, dots, newer = text.partition("..")
+    for name in (older, newer) if dots else (text,):
+        if name not in all_tags:
+            raise SteleError(unknown_release(name, all_tags))
     if not dots:
         return [text]
-    found = git("log", "--reverse", "--format=%s", f"{first}..{last}").splitlines()
-    if first.rpartition("-")[0] != last.rpartition("-")[0] or not found:
-        raise SteleError(f"{text} spans no releases: say OLDER..NEWER, of one framework.")
-    return found
+    releases = git("log", "--reverse", "--format=%s", f"{older}..{newer}").splitlines()
+    if older.rpartition("-")[0] != newer.rpartition("-")[0] or not releases:
+        raise SteleError(
+            f"The range {text} contains no releases. Write OLDER..NEWER, with two releases of one framework."
+        )
+    return releases
 
 
-def nearest(name: str, everything: Sequence[str]) -> str:
-    if not everything:
-        return f"The ledger is empty, so {name!r} is not in it. Type: stele releases sync"
-    near = difflib.get_close_matches(name, everything, n=3, cutoff=0.5)
-    meant = f" Did you mean {' or '.join(near)}?" if near else ""
-    return f"Unknown release {name!r}.{meant} What there is: stele releases list FRAMEWORK"
+def unknown_release(name: str, all_tags: Sequence[str]) -> str:
+    """Return the message for a release that is not in the ledger, with the nearest names."""
+    if not all_tags:
+        return (
+            f"The ledger is empty, so it has no release {name!r}. Fill the ledger with: stele releases sync"
+        )
+    near = difflib.get_close_matches(name, all_tags, n=3, cutoff=0.5)
+    hint = f" Did you mean {' or '.join(near)}?" if near else ""
+    return f"Unknown release {name!r}.{hint} List all with: stele releases list FRAMEWORK"
 
 
-def known() -> bool:
+def exists() -> bool:
+    """Return whether the ledger was created."""
     return (folder() / "HEAD").exists()
 
 
 def commit(name: str) -> tuple[str, int]:
-    """The hash of a release's commit, and its date in seconds."""
-    return immutable(folder(), name)
+    """Return the hash of a release's commit, and its date in seconds."""
+    return cached_commit(folder(), name)
 
 
 @functools.cache
-def immutable(place: Path, name: str) -> tuple[str, int]:
-    """The same of the ledger in a folder: no commit of it ever changes, and each number on record asks for one."""
-    found, date = git("log", "-1", "--format=%H %at", name).split()
-    return found, int(date)
+def cached_commit(folder: Path, name: str) -> tuple[str, int]:
+    """Return the same for the ledger in ``folder``. Cached: commits never change, and every saved number needs one."""
+    commit_hash, date = git("log", "-1", "--format=%H %at", name).split()
+    return commit_hash, int(date)
 
 
 def tag_of(commit: str) -> str:
-    """The release that a commit is. Raises SteleError if it is none."""
-    found = git("tag", "--points-at", f"{commit}^0", missing="").split()
-    if not found:
-        raise SteleError(f"{commit} is no release in the ledger {folder()}. Type: stele releases sync")
-    return found[0]
+    """Return the release of a commit. Raises SteleError if the commit is not a release."""
+    tags_of_commit = git("tag", "--points-at", f"{commit}^0", missing="").split()
+    if not tags_of_commit:
+        raise SteleError(
+            f"{commit} is not a release in the ledger {folder()}. Update the ledger with: stele releases sync"
+        )
+    return tags_of_commit[0]
 
 
 def content(name: str) -> str:
-    """requirements.txt of a release."""
+    """Return the requirements.txt of a release."""
     return git("show", f"{name}:requirements.txt")
 
 
-def age() -> str:
-    """When the index was last read."""
+def last_sync() -> str:
+    """Return the date and time when the index was last read."""
     return datetime.fromtimestamp((folder() / SYNCED).stat().st_mtime).isoformat(sep=" ", timespec="minutes")
 
 
 def add(
-    framework: str, row: Environment, releases: Sequence[Release], others: Sequence[Release] = ()
+    framework: str,
+    environment: Environment,
+    releases: Sequence[Release],
+    dependencies: Sequence[Release] = (),
 ) -> list[str]:
-    """Record those releases that are not yet, in their order; returns their tags.
+    """Add the releases that are not in the ledger yet, in their order, and return their tags.
 
-    ``others`` are the releases of what else the row requires: each is pinned as it was on the day of a release.
+    ``dependencies`` are the releases of the environment's other requirements. Each is pinned to its newest release on
+    the day of a framework's release.
     """
-    begin([framework])
+    create([framework])
     recorded = set(tags(framework))
     new = [release for release in releases if tag(framework, release.version) not in recorded]
     if new:
-        # what is empty is replaced, not gone on from
+        # --force, because the first release replaces the commit of an empty branch
         git(
             "fast-import",
             "--quiet",
             "--force",
-            text=stream(framework, row, new, others, begun=bool(recorded)),
+            text=stream(framework, environment, new, dependencies, append=bool(recorded)),
         )
     (folder() / SYNCED).touch()
     return [tag(framework, release.version) for release in new]
@@ -156,16 +172,19 @@ def add(
 
 def stream(
     framework: str,
-    row: Environment,
+    environment: Environment,
     releases: Sequence[Release],
-    others: Sequence[Release],
+    dependencies: Sequence[Release],
     *,
-    begun: bool,
+    append: bool,
 ) -> str:
-    """Commits for ``git fast-import``: the same releases make the same commits, everywhere."""
+    """Return the input for ``git fast-import``: one commit for each release, with the same hash on every machine.
+
+    With ``append``, the commits follow the last one of the branch.
+    """
     parts = []
     for count, release in enumerate(releases):
-        name, content = tag(framework, release.version), requirements(row, release, others)
+        name, content = tag(framework, release.version), requirements(environment, release, dependencies)
         stamp = f"{NAME[0]} <{NAME[1]}> {int(datetime.fromisoformat(release.date).timestamp())} +0000"
         parts += [
             f"commit refs/heads/{framework}",
@@ -174,41 +193,46 @@ def stream(
             f"committer {stamp}",
         ]
         parts += [f"data {len(name.encode())}", name]
-        parts += [f"from refs/heads/{framework}^0"] if begun and count == 0 else []
+        parts += [f"from refs/heads/{framework}^0"] if append and count == 0 else []
         parts += ["M 100644 inline requirements.txt", f"data {len(content.encode())}", content]
         parts += [f"reset refs/tags/{name}", f"from :{count + 1}", ""]
     return "\n".join(parts)
 
 
-def requirements(row: Environment, release: Release, others: Sequence[Release]) -> str:
-    """requirements.txt: the release, and what else the row requires, as it was on that day."""
-    wanted = [Requirement(text) for text in row.requirements]
-    rest = [one for one in wanted if canonicalize_name(one.name) != canonicalize_name(release.package)]
-    lines = [f"{release.package}=={release.version}", *(of_day(one, release.date, others) for one in rest)]
+def requirements(environment: Environment, release: Release, dependencies: Sequence[Release]) -> str:
+    """Return requirements.txt: the release, and the environment's other requirements as of that day."""
+    required = [Requirement(text) for text in environment.requirements]
+    rest = [item for item in required if canonicalize_name(item.name) != canonicalize_name(release.package)]
+    pins = [pin_of_day(item, release.date, dependencies) for item in rest]
+    lines = [f"{release.package}=={release.version}", *pins]
     needs = [f"{PYTHON}{release.python}"] if release.python else []
     return "".join(f"{line}\n" for line in [*needs, *lines])
 
 
-def of_day(wanted: Requirement, date: str, releases: Sequence[Release]) -> str:
-    """The newest release that was there on a day, pinned; as it is required where there was none."""
-    there = [
-        Version(one.version)
-        for one in releases
-        if one.package == wanted.name and one.date <= date and wanted.specifier.contains(one.version)
+def pin_of_day(requirement: Requirement, date: str, releases: Sequence[Release]) -> str:
+    """Return a pin of the newest matching release on a day; the requirement itself if there was none."""
+    name, specifier = requirement.name, requirement.specifier
+    versions = [
+        Version(release.version)
+        for release in releases
+        if release.package == name and release.date <= date and specifier.contains(release.version)
     ]
-    return f"{wanted.name}=={max(there)}" if there else str(wanted)
+    return f"{name}=={max(versions)}" if versions else str(requirement)
 
 
 def git(*arguments: str, text: str | None = None, missing: str | None = None) -> str:
-    """Run git in the ledger and return what it prints; ``missing`` in place of an error, where that is allowed."""
-    # nothing of the user's own configuration, and no other repository that happens to be current
-    surroundings = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    surroundings |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    """Run git in the ledger and return its output.
+
+    ``text`` is its input. If git fails, returns ``missing``, or raises SteleError if that is None.
+    """
+    # without the user's configuration, and without the repository that GIT_DIR may name
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    variables |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
     try:
         done = subprocess.run(
             ["git", *arguments],
             cwd=folder(),
-            env=surroundings,
+            env=variables,
             input=text,
             capture_output=True,
             text=True,
@@ -216,7 +240,7 @@ def git(*arguments: str, text: str | None = None, missing: str | None = None) ->
         )
     except OSError as error:
         raise SteleError(
-            f"git does not start: {error}. Install it: the ledger is a git repository."
+            f"git could not be started: {error}. Install git: the ledger is a git repository."
         ) from None
     if done.returncode == 0:
         return done.stdout

@@ -1,7 +1,7 @@
-"""Steps in the lines of the site: asv's own detection, and Otava's as a second opinion. Each is a release and a ratio.
+"""Find steps in the lines of the site: asv's detection, checked by Otava. A step is a release and a ratio.
 
-asv says which lines stand higher at their end than they once did, and where they rose. Otava is asked, in an
-environment of its own, whether it sees a change there at p 0.001.
+asv reports the lines that are higher at their end than before, and the releases at which they rose. Otava runs in a
+separate environment and reports its changes at p 0.001.
 """
 
 import itertools
@@ -12,58 +12,62 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stele.environments.installer import start
+from stele.environments.installer import try_uv
 
 OTAVA = """
 import json, sys
 from otava.analysis import compute_change_points
-found = []
+changes = []
 for series in json.load(sys.stdin):
     points, _ = compute_change_points(series, max_pvalue=0.001)
-    found.append([[int(one.index), float(one.stats.mean_1), float(one.stats.mean_2)] for one in points])
-print(json.dumps(found))
+    changes.append([[int(point.index), float(point.stats.mean_1), float(point.stats.mean_2)] for point in points])
+print(json.dumps(changes))
 """
 REQUIREMENT = "apache-otava"
-LEAST = 0.03  # of a step that is told
+MIN_STEP = 0.03  # relative height of a reported step
 
 
 class Rise(NamedTuple):
-    """A line that rose at a release. ``seconded`` is Otava's opinion; None where it could not be asked."""
+    """A line that rose at a release. ``otava_agrees`` is None if Otava is not available."""
 
     line: str  # "track_step gru train tuned, jax"
     release: str
     before: float
     after: float
-    seconded: bool | None = None
+    otava_agrees: bool | None = None
 
     @property
     def message(self) -> str:
-        other = {None: "", True: "; Otava agrees", False: "; Otava sees none"}[self.seconded]
+        opinion = {None: "", True: "; Otava agrees", False: "; Otava finds no change"}[self.otava_agrees]
         change = f"{percent(self.before, self.after)} at {self.release}"
-        return f"{self.line}: {change}, from {self.before:.4g} to {self.after:.4g}{other}"
+        return f"{self.line}: {change}, from {self.before:.4g} to {self.after:.4g}{opinion}"
 
 
 class Line(NamedTuple):
-    """One graph of the site for one set of parameters: releases, and what was measured of them."""
+    """One graph of the site for one set of parameters: the releases and their values."""
 
     releases: list[str]
     values: list[float]
 
 
 def rises(site: Path) -> list[Rise]:
-    """What asv found, with Otava's opinion."""
+    """Return the rises that asv found, with Otava's opinion."""
     index = read(site / "index.json")
     tags = {number: tag for tag, number in index["tags"].items()}
-    found = []
-    for entry, graph, _, place, _, _, jumps in read(site / "regressions.json")["regressions"]:
+    candidates = []
+    for entry, graph, _, parameters, _, _, jumps in read(site / "regressions.json")["regressions"]:
         benchmark = index["benchmarks"][entry.partition("(")[0]]
-        line = of_graph(site / graph, place, tags)
-        name = f"{title(benchmark, place)}, {branch(graph)}"
-        found += [(Rise(name, tags[after], old, new), line) for _, after, old, new in jumps if after in tags]
-    opinions = seconded([line for _, line in found])
+        line = read_line(site / graph, parameters, tags)
+        name = f"{title(benchmark, parameters)}, {branch(graph)}"
+        candidates += [
+            (Rise(name, tags[after], old, new), line) for _, after, old, new in jumps if after in tags
+        ]
+    changes = otava_changes([line for _, line in candidates])
     return [
-        rise._replace(seconded=None if opinions is None else agrees(line, rise.release, opinions[number]))
-        for number, (rise, line) in enumerate(found)
+        rise._replace(
+            otava_agrees=None if changes is None else is_near_change(line, rise.release, changes[number])
+        )
+        for number, (rise, line) in enumerate(candidates)
     ]
 
 
@@ -72,45 +76,47 @@ def read(path: Path) -> Any:
 
 
 def branch(graph: str) -> str:
-    """The framework of a graph, ``graphs/.../branch-jax/.../recipes.track_step.json``."""
+    """Return the framework of a graph, ``graphs/.../branch-jax/.../recipes.track_step.json``."""
     parts = [part for part in Path(graph).parts if part.startswith("branch-")]
     return parts[0].removeprefix("branch-") if parts else "?"
 
 
-def title(benchmark: Mapping[str, Any], place: int | None) -> str:
+def title(benchmark: Mapping[str, Any], parameters: int | None) -> str:
+    """Return the benchmark's name, followed by its parameters. ``parameters`` is the index of their combination."""
     name = str(benchmark["name"]).rpartition(".")[2]
-    if place is None:
+    if parameters is None:
         return name
-    values = list(itertools.product(*benchmark["params"]))[place]
+    values = list(itertools.product(*benchmark["params"]))[parameters]
     return f"{name} {' '.join(str(value).strip(chr(39)) for value in values)}"
 
 
-def of_graph(path: Path, place: int | None, tags: Mapping[int, str]) -> Line:
+def read_line(path: Path, parameters: int | None, tags: Mapping[int, str]) -> Line:
+    """Read the line of one combination of parameters from a graph. ``tags`` are the releases by revision."""
     points = [
-        (tags[number], value if place is None else (value or [None] * (place + 1))[place])
+        (tags[number], value if parameters is None else (value or [None] * (parameters + 1))[parameters])
         for number, value in read(path)
         if number in tags
     ]
-    there = [(tag, value) for tag, value in points if value is not None]
-    return Line([tag for tag, _ in there], [value for _, value in there])
+    present = [(tag, value) for tag, value in points if value is not None]
+    return Line([tag for tag, _ in present], [value for _, value in present])
 
 
 def lines(site: Path) -> Iterator[tuple[str, Line]]:
-    """Every line of the site that has points, by title."""
+    """Yield the title and the line of every line of the site that has points."""
     index = read(site / "index.json")
     tags = {number: tag for tag, number in index["tags"].items()}
     for path in sorted(site.glob("graphs/**/branch-*/**/*.json")):
         benchmark = index["benchmarks"].get(path.stem)
         if benchmark is None or "summary" in path.parts:
             continue
-        for place in range(len(list(itertools.product(*benchmark["params"])))):
-            line = of_graph(path, place, tags)
+        for parameters in range(len(list(itertools.product(*benchmark["params"])))):
+            line = read_line(path, parameters, tags)
             if line.values:
-                yield f"{title(benchmark, place)}, {branch(str(path))}", line
+                yield f"{title(benchmark, parameters)}, {branch(str(path))}", line
 
 
 class Step(NamedTuple):
-    """From one release to the next a line changed its level, up or down."""
+    """A change of a line's level, up or down, at a release."""
 
     release: str
     before: float
@@ -118,41 +124,42 @@ class Step(NamedTuple):
 
     @property
     def height(self) -> float:
-        """By what share of itself the level changed, up or down."""
+        """The absolute change relative to the level before it."""
         return abs(self.after / self.before - 1) if self.before else math.inf
 
 
 def steps(line: Line) -> list[Step]:
-    """Where asv's detection sees a level end and another begin; what is smaller than LEAST is none."""
+    """Return the steps that asv's detection finds in a line and that are higher than MIN_STEP."""
     from asv.step_detect import detect_steps
 
     levels = detect_steps(line.values)
     pairs = [(after[0], before[2], after[2]) for before, after in itertools.pairwise(levels)]
-    found = [Step(line.releases[place], before, after) for place, before, after in pairs]
-    return [step for step in found if step.height > LEAST]
+    all_steps = [Step(line.releases[position], before, after) for position, before, after in pairs]
+    return [step for step in all_steps if step.height > MIN_STEP]
 
 
 def percent(before: float, after: float) -> str:
+    """Return the change in per cent, such as ``+20.0 %``."""
     return f"{100 * (after / before - 1):+.1f} %" if before else "from 0"
 
 
-def seconded(found: Sequence[Line]) -> list[list[int]] | None:
-    """Where Otava sees changes in each line; None where it cannot be had."""
-    told = otava([line.values for line in found]) if found else []
-    return None if told is None else [[index for index, _, _ in changes] for changes in told]
+def otava_changes(lines: Sequence[Line]) -> list[list[int]] | None:
+    """Return the positions of Otava's changes in each line; None if Otava is not available."""
+    changes = otava([line.values for line in lines]) if lines else []
+    return None if changes is None else [[index for index, _, _ in points] for points in changes]
 
 
 def otava(series: Sequence[Sequence[float]]) -> list[list[tuple[int, float, float]]] | None:
-    """Otava's change points of each series, and the means before and after; None where it cannot be had."""
+    """Return Otava's change points of each series: position, mean before, mean after; None if not available."""
     tool = ["run", "--isolated", "--no-project", "--python", "3.11", "--with", REQUIREMENT]
     try:
-        done = start(*tool, "python", "-c", OTAVA, text=json.dumps(series))
+        done = try_uv(*tool, "python", "-c", OTAVA, text=json.dumps(series))
         return None if done.returncode else json.loads(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
 
 
-def agrees(line: Line, release: str, points: Sequence[int]) -> bool:
-    """Whether Otava's change lies at asv's, or one release beside it."""
-    place = line.releases.index(release) if release in line.releases else -9
-    return any(abs(point - place) <= 1 for point in points)
+def is_near_change(line: Line, release: str, points: Sequence[int]) -> bool:
+    """Return whether one of Otava's changes is at ``release``, or one release before or after it."""
+    position = line.releases.index(release) if release in line.releases else -9
+    return any(abs(point - position) <= 1 for point in points)

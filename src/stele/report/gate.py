@@ -1,6 +1,8 @@
-"""Verdicts as terminal lines, Markdown, JSON and JUnit's XML. Returns text, prints nothing."""
+"""Verdicts as terminal lines, Markdown, JSON and JUnit XML. The functions return text and print nothing."""
 
 import json
+import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 from xml.etree import ElementTree
@@ -14,107 +16,124 @@ from stele.report import page
 
 JUNIT = {"REGRESSED": "failure", "BROKEN": "failure", "MISSING": "failure", "INCONCLUSIVE": "error"}
 ADVICE = {
-    "PASS": "Nothing that was judged got worse by more than its margin.",
-    "REGRESSED": "Something got worse.",
-    "BROKEN": "NEW does not do what OLD does.",
-    "MISSING": "NEW lacks what OLD has.",
-    "INCONCLUSIVE": "This cannot be told here and now; it is no pass.",
+    "PASS": "No regression: every metric is within its margin.",
+    "REGRESSED": "At least one metric regressed.",
+    "BROKEN": "NEW fails, or computes something different from OLD.",
+    "MISSING": "NEW lacks a task that OLD has.",
+    "INCONCLUSIVE": "There is not enough evidence for a verdict yet. Do not treat this as a pass.",
 }
 
 
-def status(verdicts: Sequence[Verdict]) -> str:
-    return judgement.whole([verdict.status for verdict in verdicts])
+def overall_status(verdicts: Sequence[Verdict]) -> str:
+    return judgement.overall([verdict.status for verdict in verdicts])
 
 
-def ordered(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """The worst first."""
+def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
     return sorted(verdicts, key=lambda verdict: judgement.STATUSES.index(verdict.status))
 
 
-def lines(trial: Trial, verdicts: Sequence[Verdict]) -> list[str]:
+def resume_command(trial: Trial) -> str:
+    """Return the command that continues the trial with twice the budget."""
+    budget = f"{max(math.ceil(2 * trial.budget / 60), 1)}m"
+    return shlex.join(["stele", "gate", trial.old.name, trial.new.name, "--resume", "--budget", budget])
+
+
+def terminal_lines(trial: Trial, verdicts: Sequence[Verdict]) -> list[str]:
     """``REGRESSED  cnn train  step  [1.048 1.052 1.057]  5.2 % slower in 10 pairs, p 0.001``"""
     rows = [
-        [one.status, f"{one.task} {one.phase}", one.metric, ratio(one), one.message]
-        for one in ordered(verdicts)
+        [verdict.status, f"{verdict.task} {verdict.phase}", verdict.metric, ratio(verdict), verdict.message]
+        for verdict in worst_first(verdicts)
     ]
-    head = f"{status(verdicts)}: {trial.old.name} to {trial.new.name}. {ADVICE[status(verdicts)]}"
-    return [*text.aligned(rows), "", head]
+    status = overall_status(verdicts)
+    summary = f"{status}: {trial.old.name} to {trial.new.name}. {ADVICE[status]}"
+    if status == "INCONCLUSIVE":
+        summary += f" With the options of this run, continue with: {resume_command(trial)}"
+    return [*text.align(rows), "", summary]
 
 
 def ratio(verdict: Verdict) -> str:
-    """[low middle high] of new / old."""
+    """Return [low middle high] of new / old."""
     return "" if verdict.ratio is None else text.interval(verdict.ratio, lambda value: f"{value:.3f}")
 
 
-def markdown(trial: Trial, record: Record, verdicts: Sequence[Verdict]) -> str:
-    """A page: the status, under what it was found, and a table."""
+def to_markdown(trial: Trial, record: Record, verdicts: Sequence[Verdict]) -> str:
+    """Return a page with the status, the conditions of the measurement, and a table of verdicts."""
     facts = record.header["machine"]
-    cells = [
-        [one.status, f"{one.task} {one.phase}", one.metric, ratio(one), one.message.splitlines()[0]]
-        for one in ordered(verdicts)
+    rows = [
+        [
+            verdict.status,
+            f"{verdict.task} {verdict.phase}",
+            verdict.metric,
+            ratio(verdict),
+            verdict.message.splitlines()[0],
+        ]
+        for verdict in worst_first(verdicts)
     ]
     head = ["verdict", "cell", "metric", "new / old", "in words"]
     return "\n".join(
         [
-            f"# {status(verdicts)}: {escaped(trial.old.name)} to {escaped(trial.new.name)}",
+            f"# {overall_status(verdicts)}: {escape(trial.old.name)} to {escape(trial.new.name)}",
             "",
-            f"{ADVICE[status(verdicts)]} {record.launches} launches in {record.spent / 60:.0f} minutes on "
+            f"{ADVICE[overall_status(verdicts)]} {record.launches} launches in {record.spent / 60:.0f} minutes on "
             f"{facts['processor']}, {facts['processors']} processors, {facts['system']}; "
             f"{trial.settings.summary()}, allocator profile {trial.settings.malloc}.",
             "",
-            page.table(head, cells, safe=escaped),
+            page.table(head, rows, escape=escape),
             "",
-            *versions(record),
+            *version_lines(record),
             "",
         ]
     )
 
 
-def versions(record: Record) -> list[str]:
-    """What each arm consisted of."""
+def version_lines(record: Record) -> list[str]:
+    """Return a line with the versions of each arm that has a Run."""
     return [
-        f"{arm.upper()}: " + escaped(text.releases(found))
+        f"{arm.upper()}: " + escape(text.versions(versions))
         for arm in ("old", "new")
-        if (found := record.versions(arm))
+        if (versions := record.versions(arm))
     ]
 
 
-def escaped(text: str) -> str:
-    """Shown as it stands, whatever a release or an error is called."""
+def escape(text: str) -> str:
+    """Return text in which Markdown shows every character literally."""
     for sign in "\\|*_`<>[]":
         text = text.replace(sign, f"\\{sign}")
     return text
 
 
-def as_json(trial: Trial, record: Record, verdicts: Sequence[Verdict]) -> str:
-    facts = schema.stamped(record.header) | {
-        "status": status(verdicts),
+def to_json(trial: Trial, record: Record, verdicts: Sequence[Verdict]) -> str:
+    facts = schema.wrap(record.header) | {
+        "status": overall_status(verdicts),
         "versions": {arm: record.versions(arm) for arm in ("old", "new")},
         "launches": record.launches,
         "seconds": record.spent,
         "settings": asdict(trial.settings),
         "verdicts": [
-            {**one._asdict(), "ratio": None if one.ratio is None else one.ratio._asdict()} for one in verdicts
+            {**verdict._asdict(), "ratio": None if verdict.ratio is None else verdict.ratio._asdict()}
+            for verdict in verdicts
         ],
     }
     return json.dumps(facts, indent=1) + "\n"
 
 
-def junit(trial: Trial, verdicts: Sequence[Verdict]) -> str:
-    """A test case a verdict; what is inconclusive is an error, for it is no pass."""
+def to_junit(trial: Trial, verdicts: Sequence[Verdict]) -> str:
+    """Return one test case for each verdict. INCONCLUSIVE is an error, because it does not pass."""
     suite = ElementTree.Element("testsuite", name=f"{trial.old.name} to {trial.new.name}")
-    for one in verdicts:
-        case = ElementTree.SubElement(suite, "testcase", classname=f"{one.task}.{one.phase}", name=one.metric)
-        kind = JUNIT.get(one.status)
+    for verdict in verdicts:
+        names = {"classname": f"{verdict.task}.{verdict.phase}", "name": verdict.metric}
+        case = ElementTree.SubElement(suite, "testcase", names)
+        kind = JUNIT.get(verdict.status)
         if kind:
-            ElementTree.SubElement(case, kind, type=one.status, message=printable(one.message))
-    counts = [JUNIT.get(one.status) for one in verdicts]
+            message = replace_control_characters(verdict.message)
+            ElementTree.SubElement(case, kind, type=verdict.status, message=message)
+    counts = [JUNIT.get(verdict.status) for verdict in verdicts]
     suite.set("tests", str(len(counts)))
     suite.set("failures", str(counts.count("failure")))
     suite.set("errors", str(counts.count("error")))
     return ElementTree.tostring(suite, encoding="unicode") + "\n"
 
 
-def printable(text: str) -> str:
-    """Without control characters, which no XML may hold."""
+def replace_control_characters(text: str) -> str:
+    """Return text without control characters, which XML does not allow."""
     return "".join(letter if letter.isprintable() or letter in "\n\t" else "?" for letter in text)

@@ -1,4 +1,4 @@
-"""Parity, capabilities and defaults as terminal lines and Markdown. Returns text, prints nothing."""
+"""Format parity, capabilities and defaults as terminal lines and Markdown. Returns text, prints nothing."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,43 +10,45 @@ from stele.parity.capabilities import EXPECTED, Answer
 from stele.parity.defaults import Change
 from stele.parity.ladder import Finding, LadderResult
 from stele.report import page
-from stele.report.results import place
-from stele.text import aligned, or_none, releases
+from stele.report.results import table_order
+from stele.text import align, or_none, versions
 
 
-def climbed(environment: str, task: str, findings: Sequence[Finding]) -> str:
-    """``torch  cnn  rung 9  largest error 3.4e-07 at conv3.weight``, or where it breaks."""
+def ladder_line(environment: str, task: str, findings: Sequence[Finding]) -> str:
+    """Return one recipe's line: ``torch  cnn  rung 9  all rungs agree``, or the first difference."""
     parts = [environment, task, f"rung {ladder.highest_rung(findings)}"]
-    first = ladder.first_difference(findings)
-    return "  ".join([*parts, ladder.message(first) if first else "all hold"])
+    difference = ladder.first_difference(findings)
+    return "  ".join([*parts, ladder.message(difference) if difference else "all rungs agree"])
 
 
-def ladders(found: dict[tuple[Environment, str], LadderResult], settings: Settings) -> str:
-    """The rungs by framework, a table a task, as Markdown: of each recipe the largest relative error on each rung."""
+def ladder_tables(results: dict[tuple[Environment, str], LadderResult], settings: Settings) -> str:
+    """Return a Markdown table for each task: the largest relative error of each recipe on each rung."""
     epsilon = ladder.EPSILON[settings.precision]
-    rungs = range(1, 1 + max(finding.rung for result in found.values() for finding in result.findings))
-    head = ["framework", "version", "climbed", *ladder.TITLES[: len(rungs)]]
+    rungs = range(1, 1 + max(finding.rung for result in results.values() for finding in result.findings))
+    head = ["framework", "version", "date", *ladder.TITLES[: len(rungs)]]
     parts = []
-    for task in dict.fromkeys(task for _, task in found):
+    for task in dict.fromkeys(task for _, task in results):
         rows = [
-            [row.label, *ascent_row(result, rungs, epsilon)]
-            for (row, of), result in sorted(found.items(), key=lambda climbed: place(climbed[0][0].name))
-            if of == task
+            [environment.label, *result_row(result, rungs, epsilon)]
+            for (environment, name), result in sorted(
+                results.items(), key=lambda cell: table_order(cell[0][0].name)
+            )
+            if name == task
         ]
         parts.append(f"**{task}**, {settings.summary()}\n\n{page.table(head, rows)}")
     return "\n\n".join(parts)
 
 
-def ascent_row(result: LadderResult, rungs: Iterable[int], epsilon: float) -> list[str]:
-    """One recipe: its releases, the day, and each rung."""
+def result_row(result: LadderResult, rungs: Iterable[int], epsilon: float) -> list[str]:
+    """Return the table row of one recipe: its versions, the day, and each rung."""
     cells = {finding.rung: rung_cell(finding, epsilon) for finding in result.findings}
-    return [releases(result.versions), result.day, *(cells.get(rung, "none") for rung in rungs)]
+    return [versions(result.versions), result.day, *(cells.get(rung, "none") for rung in rungs)]
 
 
 def rung_cell(finding: Finding, epsilon: float) -> str:
-    """``3.4e-07 (3 ulp)``, a status where there is no number, and a message where it breaks or is about accuracy."""
+    """Return ``3.4e-07 (3 ulp)``, or the message if there is one, or the status if there is no number."""
     if finding.status == "differs":
-        return f"broken: {finding.message}"
+        return f"differs: {finding.message}"
     if finding.message:
         return finding.message
     if not finding.error:
@@ -57,32 +59,37 @@ def rung_cell(finding: Finding, epsilon: float) -> str:
 MARKS = {"yes": "yes", "no": "no", "wrong": "**wrong**", "failed": "**failed**"}
 
 
-def answers(environment: str, found: dict[str, Answer]) -> list[str]:
-    """``torch  gradient penalty  yes``, a line a capability."""
-    rows = [[environment, EXPECTED[name][0], answer.status, answer.reason] for name, answer in found.items()]
-    return aligned(rows)
+def answer_lines(environment: str, answers: dict[str, Answer]) -> list[str]:
+    """Return a line for each capability: ``torch  gradient penalty  yes``."""
+    rows = [
+        [environment, EXPECTED[name][0], answer.status, answer.reason] for name, answer in answers.items()
+    ]
+    return align(rows)
 
 
-def capabilities(found: dict[Environment, dict[str, Answer]]) -> str:
-    """Who can do what, as Markdown, with the reasons below."""
+def capability_table(answers: dict[Environment, dict[str, Answer]]) -> str:
+    """Return a Markdown table of frameworks and capabilities, with the reasons below."""
     head = ["framework", *(title for title, _ in EXPECTED.values())]
-    rows = [[row.label, *(MARKS[of[name].status] for name in EXPECTED)] for row, of in found.items()]
+    rows = [
+        [environment.label, *(MARKS[by_name[name].status] for name in EXPECTED)]
+        for environment, by_name in answers.items()
+    ]
     reasons = [
-        f"- {row.label}, {EXPECTED[name][0]}: {page.escaped(answer.reason)}"
-        for row, of in found.items()
-        for name, answer in of.items()
+        f"- {environment.label}, {EXPECTED[name][0]}: {page.escape_cell(answer.reason)}"
+        for environment, by_name in answers.items()
+        for name, answer in by_name.items()
         if answer.reason
     ]
     return "\n\n".join(["**Capabilities**", page.table(head, rows), "\n".join(reasons)])
 
 
-def facts(table: dict[str, Any]) -> list[str]:
-    """What a framework does by default, a line a fact."""
-    return aligned([[fact, or_none(value)] for fact, value in table.items()])
+def fact_lines(table: dict[str, Any]) -> list[str]:
+    """Return a line for each default of a framework."""
+    return align([[fact, or_none(value)] for fact, value in table.items()])
 
 
-def changes(old: str, new: str, found: Sequence[Change]) -> list[str]:
-    """``epsilon  1e-7  →  1e-8``, a line a change."""
-    if not found:
-        return [f"{old} and {new} do the same when nothing is passed, as far as is asked."]
-    return aligned([["", old, "", new], *([c.fact, or_none(c.old), "→", or_none(c.new)] for c in found)])
+def change_lines(old: str, new: str, changes: Sequence[Change]) -> list[str]:
+    """Return a line for each change: ``epsilon  1e-7  →  1e-8``."""
+    if not changes:
+        return [f"{old} and {new} have the same recorded defaults."]
+    return align([["", old, "", new], *([c.fact, or_none(c.old), "→", or_none(c.new)] for c in changes)])

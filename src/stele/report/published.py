@@ -1,7 +1,7 @@
-"""The three tables of the Rosetta Stone: what was published then beside what was measured here, as Markdown.
+"""The three tables of the Rosetta Stone as Markdown: published results beside results measured on this machine.
 
-``baselines/published.json`` holds the published seconds and accuracies, and how each row's computation differed.
-Seconds of training are those of the whole published task at the median step; of ResNet-50, those of 1,000 images.
+``published.json`` contains the published seconds and accuracies, and notes on how each computation differed. Seconds
+of training are for the whole published task at the median step; seconds of ResNet-50 are for 1,000 images.
 """
 
 import json
@@ -23,14 +23,14 @@ TITLES = {
 }
 PHASE = {"cnn": "train", "resnet50": "infer", "gru": "train"}  # of the published seconds
 BATCH = {task: tasks.make(task, "paper").batch for task in TITLES}
-NEVER_WRITTEN = {"r-mxnet": "R-MXNet"}  # rows that the original announced and left empty
+NEVER_WRITTEN = {"r-mxnet": "R-MXNet"}  # announced in the original, without results
 HEADER = (
     "framework",
     "K80 s",
     "P100 s",
-    "accuracy then",
+    "published accuracy",
     "release",
-    "here s",
+    "measured s",
     "accuracy",
     "inference ms",
     "remarks",
@@ -38,47 +38,52 @@ HEADER = (
 
 
 def tables(runs: Sequence[Run]) -> str:
-    """A table a task, every row of the original and of this suite in it. Raises SteleError if there are no Runs."""
-    newest = results.newest(runs)
-    then = json.loads(FILE.read_text())
-    parts = [table(task, then[task], newest) for task in TITLES]
-    return "\n\n".join([*parts, *footing(then["source"], list(newest.values()))])
+    """Return a table for each task, with every environment of the original and of this suite.
+
+    Raises SteleError if there are no Runs.
+    """
+    newest = results.newest_runs(runs)
+    original = json.loads(FILE.read_text())
+    parts = [table(task, original[task], newest) for task in TITLES]
+    return "\n\n".join([*parts, *footing(original["source"], list(newest.values()))])
 
 
-def table(task: str, then: dict[str, Any], newest: dict[tuple[str, str, str], Run]) -> str:
-    pinned = {name for known, _, name in newest if known == task} - set(environments.names())
+def table(task: str, published: dict[str, Any], newest: dict[tuple[str, str, str], Run]) -> str:
+    """Return the table of one task. ``published`` are the published results by environment."""
+    pinned = {name for run_task, _, name in newest if run_task == task} - set(environments.names())
     names = [*NEVER_WRITTEN, *environments.names(), *sorted(pinned)]
-    shown = [name for name in names if name in then or name not in NEVER_WRITTEN]
-    # the original's rows first, in its order
-    shown.sort(key=lambda name: list(then).index(name) if name in then else len(then))
+    shown = [name for name in names if name in published or name not in NEVER_WRITTEN]
+    # the environments of the original come first, in its order
+    shown.sort(key=lambda name: list(published).index(name) if name in published else len(published))
     rows = []
     for name in shown:
         phases = {phase: newest.get((task, phase, name)) for phase in results.PHASES}
-        rows.append(row(task, name, then.get(name), phases["train"], phases["infer"]))
+        rows.append(table_row(task, name, published.get(name), phases["train"], phases["infer"]))
     return f"**{TITLES[task]}**\n\n{page.table(HEADER, rows, right=slice(1, -1))}"
 
 
-def row(
-    task: str, name: str, then: dict[str, Any] | None, train: Run | None, infer: Run | None
+def table_row(
+    task: str, name: str, published: dict[str, Any] | None, train: Run | None, infer: Run | None
 ) -> tuple[str, ...]:
-    asked, either = (train if PHASE[task] == "train" else infer), train or infer
+    """Return the table row of one environment."""
+    run, either = (train if PHASE[task] == "train" else infer), train or infer
     return (
         NEVER_WRITTEN.get(name) or (either.label if either else environments.load(name).label),
-        *published(task, then),
-        text.releases(either.versions) if either else "",
-        seconds(task, asked) if asked else "not run",
+        *published_cells(task, published),
+        text.versions(either.versions) if either else "",
+        seconds(task, run) if run else "not run",
         percent(train.accuracy) if train and task != "resnet50" else "",
-        text.interval(median(infer.counted)) if infer else "not run",
-        "; ".join(remarks(task, name, then, asked, asked or either)),
+        text.interval(median(infer.counted_seconds)) if infer else "not run",
+        "; ".join(remarks(task, name, published, run, run or either)),
     )
 
 
-def published(task: str, then: dict[str, Any] | None) -> tuple[str, str, str]:
-    """What the original had, and what it left open."""
-    if then is None:
+def published_cells(task: str, published: dict[str, Any] | None) -> tuple[str, str, str]:
+    """Return the published seconds on both GPUs, and the accuracy; "??" for a value that the original lacks."""
+    if published is None:
         return "", "", ""
-    figures = [then["k80_seconds"], then["p100_seconds"]]
-    accuracy = "" if task == "resnet50" else percent(then["accuracy"])
+    figures = [published["k80_seconds"], published["p100_seconds"]]
+    accuracy = "" if task == "resnet50" else percent(published["accuracy"])
     return *("??" if figure is None else f"{figure:g}" for figure in figures), accuracy  # type: ignore[return-value]
 
 
@@ -87,29 +92,29 @@ def percent(fraction: float | None) -> str:
 
 
 def seconds(task: str, run: Run) -> str:
-    """[low middle high] of the published quantity, from the median step."""
+    """Return [low middle high] of the published quantity, from the median step."""
     scale = 1000 / run.batch if task == "resnet50" else run.total_seconds(1.0)
-    return text.interval(median(run.counted), lambda step: text.figure(scale * step))
+    return text.interval(median(run.counted_seconds), lambda step: text.figure(scale * step))
 
 
 def remarks(
-    task: str, name: str, then: dict[str, Any] | None, asked: Run | None, either: Run | None
+    task: str, name: str, published: dict[str, Any] | None, run: Run | None, either: Run | None
 ) -> list[str]:
-    """Why the row's numbers do not compare with their neighbours, or why there are none."""
-    found = [f"then: {note}" for note in then["notes"]] if then else []
+    """Return why the numbers of an environment are not comparable with the others, or why there are none."""
+    notes = [f"published: {note}" for note in published["notes"]] if published else []
     if name in NEVER_WRITTEN:
-        return found
-    if asked is None:
-        found.append(why_empty(task, name, PHASE[task]))
+        return notes
+    if run is None:
+        notes.append(why_empty(task, name, PHASE[task]))
     if either is not None:
-        found += results.remarks(either)
+        notes += results.caveats(either)
         if either.batch != BATCH[task]:
-            found.append(f"batch {either.batch}, not {BATCH[task]}")
-    return [note for note in found if note]
+            notes.append(f"batch {either.batch}, not {BATCH[task]}")
+    return [note for note in notes if note]
 
 
 def why_empty(task: str, name: str, phase: str) -> str:
-    """Why a cell of a row was not measured."""
+    """Return why a task and phase of an environment were not measured."""
     if name not in environments.names():
         return ""
     environment = environments.load(name)
@@ -118,12 +123,12 @@ def why_empty(task: str, name: str, phase: str) -> str:
 
 
 def footing(source: str, runs: list[Run]) -> list[str]:
-    """How to read the tables: what compares and what does not."""
+    """Return how to read the tables: which numbers are comparable."""
     scales = ", ".join(sorted({run.scale for run in runs}))
     return [
-        f"K80, P100 and accuracy then: {source}. ?? is what it left open. They stand beside this machine's numbers "
-        "as a record; no number of then compares with one of here, for hardware, releases and, where the remarks "
-        "say so, mathematics differ. Numbers here compare within a table only, between rows without a remark on "
-        f"batch or form. Scale here: {scales}; seconds are what the published task takes at the median step.",
+        f"K80, P100 and published accuracy: {source}. ?? marks a value that the source does not give. Do not compare "
+        "published numbers with measured ones: hardware, releases and, where the remarks say so, mathematics "
+        "differ. Compare measured numbers only within one table, between rows without a remark on batch or form. "
+        f"Scale of the measurements: {scales}. Measured seconds are for the published task at the median step.",
         *results.provenance(runs),
     ]

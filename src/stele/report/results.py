@@ -1,4 +1,4 @@
-"""Runs to text: the line, the terminal's table, Markdown. Returns strings, prints nothing."""
+"""Format Runs as a line, as the terminal's table, and as Markdown. Returns strings, prints nothing."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -10,52 +10,51 @@ from stele.measuring.run import Run
 from stele.measuring.settings import Settings
 from stele.report import page
 from stele.statistics import Estimate, median
-from stele.text import MIB, aligned, interval, mebibytes, releases
+from stele.text import MIB, align, interval, mebibytes, versions
 from stele_worker import tasks
 
 SAMPLES = {"cnn": "images", "resnet50": "images", "gru": "reviews"}
-
-
 PHASES = ("train", "infer")
 
 
 def line(run: Run) -> str:
-    """``torch  cnn train  [12.0 12.1 12.3] ms  5,280 images/s``, then whatever a reader must know."""
-    step = median(run.counted)
+    """Return ``torch  cnn train  [12.0 12.1 12.3] ms  5,280 images/s``, then accuracy and caveats."""
+    step = median(run.counted_seconds)
     parts = [run.environment, f"{run.task} {run.phase}", f"{interval(step)} ms", rate(run, step)]
     if run.accuracy is not None:
         parts.append(f"accuracy {run.accuracy:.1%}")
-    return "  ".join([*parts, *remarks(run)])
+    return "  ".join([*parts, *caveats(run)])
 
 
 def rate(run: Run, step: Estimate) -> str:
+    """Return the samples per second at ``step`` seconds a step."""
     return f"{run.batch / step.middle:,.0f} {SAMPLES[run.task]}/s"
 
 
-def remarks(run: Run) -> list[str]:
-    """What makes this Run less than it seems."""
-    found = [] if run.steady else ["not steady"]
+def caveats(run: Run) -> list[str]:
+    """Return caveats to show beside a Run: not steady, synthetic data, origin of the weights, form of the Task."""
+    notes = [] if run.steady else ["not steady"]
     if run.data["origin"] == "synthetic":
-        found.append("synthetic data")
+        notes.append("synthetic data")
     if run.task == "resnet50":
-        found.append(f"{run.weights} weights")
+        notes.append(f"{run.weights} weights")
     if run.plan.get("form"):
-        found.append(f"{run.task} in the form {run.plan['form']}")
-    return found
+        notes.append(f"{run.task} in the form {run.plan['form']}")
+    return notes
 
 
-def order(run: Run) -> tuple[int, int, int]:
-    """By task, then training before inference, then framework, as the tables stand."""
-    return tasks.NAMES.index(run.task), PHASES.index(run.phase), place(run.environment)
+def sort_key(run: Run) -> tuple[int, int, int]:
+    """Return the sort key of a Run in tables: task, then training before inference, then environment."""
+    return tasks.NAMES.index(run.task), PHASES.index(run.phase), table_order(run.environment)
 
 
-def place(environment: str) -> int:
-    """A row's place in the tables; what a user pinned comes last."""
+def table_order(environment: str) -> int:
+    """Return the position of an environment in tables; environments that a user pinned come last."""
     return names().index(environment) if environment in names() else len(names())
 
 
-class Broken(NamedTuple):
-    """A recipe that computes something else: it has a row in the table, and no numbers in it."""
+class Difference(NamedTuple):
+    """A recipe that differs from the golden numbers. The terminal shows its message instead of a speed."""
 
     environment: str
     task: str
@@ -63,19 +62,20 @@ class Broken(NamedTuple):
     message: str
 
 
-def terminal(runs: Iterable[Run], broken: Iterable[Broken] = ()) -> list[str]:
-    """The table at the end of a session: a title for each task and phase, a line for each framework."""
+def terminal(runs: Iterable[Run], differences: Iterable[Difference] = ()) -> list[str]:
+    """Return the table at the end of a session: a title for each task and phase, a line for each environment."""
     lines = []
-    for (task, phase), group in groupby(sorted(runs, key=order), key=lambda run: (run.task, run.phase)):
-        rows = list(group)
-        lines += ["", f"{task} {phase}, batch {rows[0].batch}, {rows[0].scale}"]
-        lines += aligned([cells(run) for run in rows])
-    wrong = [[row.environment, f"{row.task} {row.phase}", row.message] for row in broken]
-    return [*lines, "", "computes something else", *aligned(wrong)] if wrong else lines
+    for (task, phase), group in groupby(sorted(runs, key=sort_key), key=lambda run: (run.task, run.phase)):
+        shown = list(group)
+        lines += ["", f"{task} {phase}, batch {shown[0].batch}, {shown[0].scale}"]
+        lines += align([cells(run) for run in shown])
+    rows = [[recipe.environment, f"{recipe.task} {recipe.phase}", recipe.message] for recipe in differences]
+    return [*lines, "", "differs from the golden numbers", *align(rows)] if rows else lines
 
 
 def cells(run: Run) -> list[str]:
-    step = median(run.counted)
+    """Return the cells of a Run's line in the terminal's table."""
+    step = median(run.counted_seconds)
     return [
         run.environment,
         f"{interval(step)} ms",
@@ -86,25 +86,25 @@ def cells(run: Run) -> list[str]:
         f"import {run.import_seconds:.1f} s",
         mebibytes(run.host_memory),
         "" if run.accuracy is None else f"accuracy {run.accuracy:.1%}",
-        ", ".join(remarks(run)),
+        ", ".join(caveats(run)),
     ]
 
 
 def markdown(runs: Sequence[Run]) -> str:
-    """The newest Run of each row as Markdown: a table for each task, and a message on where it was measured."""
-    shown = list(newest(runs).values())
+    """Return the newest Runs as Markdown: a table for each task, and the date, machine and settings."""
+    shown = list(newest_runs(runs).values())
     parts = []
-    for task, group in groupby(sorted(shown, key=order), key=lambda run: run.task):
+    for task, group in groupby(sorted(shown, key=sort_key), key=lambda run: run.task):
         parts.append(task_table(task, list(group)))
     return "\n\n".join([*parts, *provenance(shown)])
 
 
-def newest(runs: Iterable[Run]) -> dict[tuple[str, str, str], Run]:
-    """The last Run of each task, phase and environment. Raises SteleError if there is none."""
-    found = {(run.task, run.phase, run.environment): run for run in runs}
-    if not found:
-        raise SteleError("There are no Runs to show. Measure some: pytest perf_tests --benchmark-only")
-    return found
+def newest_runs(runs: Iterable[Run]) -> dict[tuple[str, str, str], Run]:
+    """Return the last Run of each task, phase and environment. Raises SteleError if there is none."""
+    newest = {(run.task, run.phase, run.environment): run for run in runs}
+    if not newest:
+        raise SteleError("There are no Runs to show. Measure with: pytest perf_tests --benchmark-only")
+    return newest
 
 
 HEADER = (
@@ -114,35 +114,36 @@ HEADER = (
 
 
 def task_table(task: str, runs: list[Run]) -> str:
+    """Return the Markdown table of one task."""
     header = [title.format(SAMPLES[task]) for title in HEADER]
     rows = []
-    for name in sorted({run.environment for run in runs}, key=place):
+    for name in sorted({run.environment for run in runs}, key=table_order):
         phases = {run.phase: run for run in runs if run.environment == name}
-        rows.append(row(phases.get("train"), phases.get("infer")))
+        rows.append(table_row(phases.get("train"), phases.get("infer")))
     table = page.table(header, rows, right=slice(2, None))
     return f"**{task}**, batch {runs[0].batch}, scale {runs[0].scale}\n\n{table}"
 
 
-def row(train: Run | None, infer: Run | None) -> list[str]:
-    """One framework: what was not measured is said, never left blank."""
+def table_row(train: Run | None, infer: Run | None) -> list[str]:
+    """Return the table row of one environment. A phase without a Run shows "not run"."""
     either = train or infer
     assert either is not None
-    trained = ["not run"] * 4
+    training = ["not run"] * 4
     if train is not None:
-        step = median(train.counted)
-        known = "none" if train.accuracy is None else f"{train.accuracy:.1%}"
-        trained = [interval(step), f"{train.batch / step.middle:,.0f}", f"{train.first_step:.2f}", known]
-    inferred = ["not run"] * 2
+        step = median(train.counted_seconds)
+        accuracy = "none" if train.accuracy is None else f"{train.accuracy:.1%}"
+        training = [interval(step), f"{train.batch / step.middle:,.0f}", f"{train.first_step:.2f}", accuracy]
+    inference = ["not run"] * 2
     if infer is not None:
-        step = median(infer.counted)
-        inferred = [interval(step), f"{infer.batch / step.middle:,.0f}"]
+        step = median(infer.counted_seconds)
+        inference = [interval(step), f"{infer.batch / step.middle:,.0f}"]
     memory = "unknown" if either.host_memory is None else f"{either.host_memory / MIB:,.0f}"
-    imported = f"{either.import_seconds:.1f}"
-    return [either.label, releases(either.versions), *trained, *inferred, imported, memory]
+    import_seconds = f"{either.import_seconds:.1f}"
+    return [either.label, versions(either.versions), *training, *inference, import_seconds, memory]
 
 
 def provenance(runs: list[Run]) -> list[str]:
-    """When and where, and how the numbers are to be read."""
+    """Return a paragraph with the date, machine, settings and data of the Runs, and how to read the numbers."""
     run = runs[0]
     days = sorted({run.when[:10] for run in runs})
     origins = ", ".join(sorted({f"{run.task} {run.data['origin']}" for run in runs}))

@@ -1,4 +1,4 @@
-"""Chainer: define-by-run, so control flow is Python's, and there is nothing that compiles."""
+"""Chainer: define-by-run, with Python's control flow and no compiler."""
 
 import chainer
 import chainer.functions as F
@@ -12,23 +12,23 @@ def scalar(value):
     return chainer.Variable(numpy.array(value, numpy.float32))
 
 
-def tripling():
+def make_tripling_layer():
     return L.Linear(1, 1, nobias=True, initialW=3.0)
 
 
 def second_derivative():
     x = scalar(2.0)
-    (slope,) = chainer.grad([x**3], [x], enable_double_backprop=True)
-    return chainer.grad([slope], [x])[0].array
+    (grad,) = chainer.grad([x**3], [x], enable_double_backprop=True)
+    return chainer.grad([grad], [x])[0].array
 
 
 def gradient_penalty():
     w, x = scalar(2.0), scalar(1.5)
-    (slope,) = chainer.grad([w * x**2], [x], enable_double_backprop=True)
-    return chainer.grad([(F.absolute(slope) - 1) ** 2], [w])[0].array
+    (grad,) = chainer.grad([w * x**2], [x], enable_double_backprop=True)
+    return chainer.grad([(F.absolute(grad) - 1) ** 2], [w])[0].array
 
 
-class Doubling(chainer.LinkHook):
+class DoubleAndAddOne(chainer.LinkHook):
     def forward_preprocess(self, call):
         call.args[0].array *= 2
 
@@ -37,13 +37,13 @@ class Doubling(chainer.LinkHook):
 
 
 def hooks():
-    layer = tripling()
-    layer.add_hook(Doubling())
+    layer = make_tripling_layer()
+    layer.add_hook(DoubleAndAddOne())
     return layer(chainer.Variable(numpy.array([[2.0]], numpy.float32))).array
 
 
 def shared_parameter():
-    first, second = tripling(), L.Linear(1, 1, nobias=True)
+    first, second = make_tripling_layer(), L.Linear(1, 1, nobias=True)
     second.W = first.W
     y = second(first(numpy.array([[2.0]], numpy.float32)))
     first.W.cleargrad()
@@ -61,12 +61,12 @@ def predicted_weight():
 
 
 def control_flow():
-    raise NotImplementedError(EAGER.format("its loops are Python's"))
+    raise NotImplementedError(EAGER.format("loops run in Python"))
 
 
 def dynamic_batch():
-    raise NotImplementedError(EAGER.format("any batch is as good as another"))
+    raise NotImplementedError(EAGER.format("any batch size works"))
 
 
 def saved_model(folder):
-    raise NotImplementedError(EAGER.format("it saves parameters, and the network is its source"))
+    raise NotImplementedError(EAGER.format("only parameters are saved; the network is Python source"))

@@ -1,4 +1,4 @@
-"""JAX: transformations of functions; layers are functions, so what others hook into is composed."""
+"""JAX: transformations of functions. Layers are functions, so composition replaces hooks."""
 
 import os
 
@@ -19,9 +19,7 @@ def gradient_penalty():
 
 
 def hooks():
-    raise NotImplementedError(
-        "JAX has functions, not layers: one composes them, and there is nothing to hook into"
-    )
+    raise NotImplementedError("JAX has functions, not layers: compose functions in place of hooks")
 
 
 def shared_parameter():

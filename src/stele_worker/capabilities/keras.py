@@ -1,4 +1,4 @@
-"""Keras 3: its layers and operations, differentiated by its backend, which has no name of its own for that."""
+"""Keras 3: its layers and operations. The backend differentiates them, because Keras has no API for gradients."""
 
 import os
 
@@ -6,15 +6,15 @@ import keras
 from keras import layers, ops
 
 BACKEND = keras.backend.backend()
-EAGER = "eager on PyTorch, unless jit_compile asks for torch.compile: nothing is compiled"
+EAGER = "not compiled: Keras is eager on PyTorch unless jit_compile selects torch.compile"
 
 
-def tripling(**options):
+def make_tripling_layer(**options):
     return layers.Dense(1, use_bias=False, kernel_initializer=keras.initializers.Constant(3.0), **options)
 
 
-def differentiated(function, at):
-    """d function / d at, at a scalar, as something that can be differentiated again."""
+def derivative(function, at):
+    """Return the derivative of ``function`` at the scalar ``at``; the result can be differentiated again."""
     if BACKEND == "jax":
         import jax
 
@@ -39,30 +39,30 @@ def number(value):
 
 
 def second_derivative():
-    return number(differentiated(lambda x: differentiated(lambda x: ops.power(x, 3.0), x), 2.0))
+    return number(derivative(lambda x: derivative(lambda x: ops.power(x, 3.0), x), 2.0))
 
 
 def gradient_penalty():
     def penalty(w):
-        # the input is a constant, but what is differentiated there has to stay a function of w
-        slope = differentiated(lambda x: w * ops.square(x), 1.5)
-        return ops.square(ops.abs(slope) - 1.0)
+        # the input is a constant, but its gradient must stay a function of w
+        grad = derivative(lambda x: w * ops.square(x), 1.5)
+        return ops.square(ops.abs(grad) - 1.0)
 
-    return number(differentiated(penalty, 2.0))
+    return number(derivative(penalty, 2.0))
 
 
 def hooks():
-    raise NotImplementedError("layers of Keras have no hooks: one subclasses a layer or wraps it")
+    raise NotImplementedError("Keras layers have no hooks: subclass or wrap the layer")
 
 
 def shared_parameter():
-    layer = tripling()
+    layer = make_tripling_layer()
     layer.build((None, 1))
-    return number(differentiated(lambda w: through(layer, w), 3.0))
+    return number(derivative(lambda w: apply_twice(layer, w), 3.0))
 
 
-def through(layer, w):
-    """The layer twice, its one parameter given as ``w``."""
+def apply_twice(layer, w):
+    """Apply the layer twice, with ``w`` as its only parameter."""
     variables = [ops.reshape(w, (1, 1))]
     if BACKEND == "jax":
         x, _ = layer.stateless_call(variables, [], ops.array([[2.0]]))
@@ -73,15 +73,15 @@ def through(layer, w):
 
 
 def predicted_weight():
-    layer = tripling()
+    layer = make_tripling_layer()
     layer.build((None, 1))
 
-    def predicted(a):
+    def predict(a):
         weight = ops.reshape(a * 3.0, (1, 1))
         with keras.StatelessScope(state_mapping=[(layer.trainable_variables[0], weight)]):
             return layer(ops.array([[5.0]]))[0, 0]
 
-    return number(predicted(2.0)), number(differentiated(predicted, 2.0))
+    return number(predict(2.0)), number(derivative(predict, 2.0))
 
 
 class Halvings(layers.Layer):
@@ -98,27 +98,27 @@ def control_flow():
     return [number(model.predict_on_batch(ops.array([[value]]))) for value in (100.0, 3.0)]
 
 
-class Counted(layers.Layer):
+class CountCalls(layers.Layer):
     calls = 0
 
     def call(self, x):
-        Counted.calls += 1
+        CountCalls.calls += 1
         return 3 * x
 
 
 def dynamic_batch():
     if BACKEND == "torch":
         raise NotImplementedError(EAGER)
-    model = keras.Sequential([keras.Input((1,)), Counted()])
+    model = keras.Sequential([keras.Input((1,)), CountCalls()])
     model.compile(jit_compile=BACKEND == "jax")
-    Counted.calls = 0
+    CountCalls.calls = 0
     for batch in (2, 3, 5):
         model.predict_on_batch(ops.zeros((batch, 1)))
-    return Counted.calls
+    return CountCalls.calls
 
 
 def saved_model(folder):
-    model = keras.Sequential([keras.Input((1,)), tripling()])
+    model = keras.Sequential([keras.Input((1,)), make_tripling_layer()])
     model.compile(jit_compile=BACKEND != "torch")
     path = os.path.join(folder, "net.keras")
     model.save(path)

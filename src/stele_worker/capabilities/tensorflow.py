@@ -8,8 +8,8 @@ def second_derivative():
     with tf.GradientTape() as outer:
         with tf.GradientTape() as inner:
             y = x**3
-        slope = inner.gradient(y, x)
-    return outer.gradient(slope, x)
+        grad = inner.gradient(y, x)
+    return outer.gradient(grad, x)
 
 
 def gradient_penalty():
@@ -43,7 +43,7 @@ def control_flow():
     @tf.function(input_signature=[tf.TensorSpec([], tf.float32)])
     def halvings(x):
         count = 0
-        while x > 1:  # AutoGraph makes a tf.while_loop of it
+        while x > 1:  # AutoGraph turns this into a tf.while_loop
             x, count = x / 2, count + 1
         return count
 

@@ -1,4 +1,4 @@
-"""PyTorch: autograd, hooks of modules, torch.compile, torch.export."""
+"""PyTorch: autograd, module hooks, torch.compile, torch.export."""
 
 import os
 
@@ -7,7 +7,7 @@ from torch import nn
 from torch.func import functional_call
 
 
-def tripling():
+def make_tripling_layer():
     layer = nn.Linear(1, 1, bias=False)
     with torch.no_grad():
         layer.weight.fill_(3.0)
@@ -16,27 +16,27 @@ def tripling():
 
 def second_derivative():
     x = torch.tensor(2.0, requires_grad=True)
-    (slope,) = torch.autograd.grad(x**3, x, create_graph=True)
-    (curvature,) = torch.autograd.grad(slope, x)
+    (grad,) = torch.autograd.grad(x**3, x, create_graph=True)
+    (curvature,) = torch.autograd.grad(grad, x)
     return curvature
 
 
 def gradient_penalty():
     w, x = torch.tensor(2.0, requires_grad=True), torch.tensor(1.5, requires_grad=True)
-    (slope,) = torch.autograd.grad(w * x**2, x, create_graph=True)
-    ((slope.abs() - 1) ** 2).backward()
+    (grad,) = torch.autograd.grad(w * x**2, x, create_graph=True)
+    ((grad.abs() - 1) ** 2).backward()
     return w.grad
 
 
 def hooks():
-    layer = tripling()
-    layer.register_forward_pre_hook(lambda module, given: (2 * given[0],))
-    layer.register_forward_hook(lambda module, given, output: output + 1)
+    layer = make_tripling_layer()
+    layer.register_forward_pre_hook(lambda module, inputs: (2 * inputs[0],))
+    layer.register_forward_hook(lambda module, inputs, output: output + 1)
     return layer(torch.tensor([2.0])).detach()
 
 
 def shared_parameter():
-    first, second = tripling(), nn.Linear(1, 1, bias=False)
+    first, second = make_tripling_layer(), nn.Linear(1, 1, bias=False)
     second.weight = first.weight
     nn.Sequential(first, second)(torch.tensor([2.0])).backward()
     return first.weight.grad
@@ -74,7 +74,7 @@ def dynamic_batch():
         compilations.append(graph)
         return graph.forward
 
-    run = torch.compile(tripling(), backend=backend, dynamic=True)
+    run = torch.compile(make_tripling_layer(), backend=backend, dynamic=True)
     for batch in (2, 3, 5):
         run(torch.zeros(batch, 1))
     return len(compilations)
@@ -82,6 +82,6 @@ def dynamic_batch():
 
 def saved_model(folder):
     path, batch = os.path.join(folder, "net.pt2"), torch.export.Dim("batch")
-    program = torch.export.export(tripling(), (torch.zeros(2, 1),), dynamic_shapes=({0: batch},))
+    program = torch.export.export(make_tripling_layer(), (torch.zeros(2, 1),), dynamic_shapes=({0: batch},))
     torch.export.save(program, path)
     return torch.export.load(path).module()(torch.tensor([[2.0]])).detach()

@@ -1,7 +1,7 @@
-"""What a framework does when nothing is passed: one module a framework, with ``table() -> {fact: word or number}``.
+"""The defaults of a framework. Each framework has a module with ``table() -> {fact: text or number}``.
 
-Asked before anything is set. Facts go by the same names in every module, so that two releases, and two frameworks, can
-be compared line by line; one that a framework does not have is left out.
+The table is read before any setting is changed. Every module uses the same names for facts, so that two releases or
+two frameworks can be compared line by line. A fact that does not apply to a framework is omitted.
 """
 
 import importlib
@@ -11,11 +11,13 @@ import numpy
 
 
 def table(framework):
+    """Return the defaults of ``framework``. Raises NotImplementedError if there is no module for it."""
     try:
         module = importlib.import_module("{}.{}".format(__name__, framework))
     except ImportError as error:
         if framework in str(error):
-            raise NotImplementedError("nobody has asked {} yet".format(framework)) from None
+            reason = "no table of defaults is implemented for {} yet"
+            raise NotImplementedError(reason.format(framework)) from None
         raise
     return {fact: plain(value) for fact, value in module.table().items()}
 
@@ -24,28 +26,28 @@ def plain(value):
     return value if value is None or isinstance(value, (bool, int, float)) else str(value)
 
 
-def drawn(array, fan_in):
-    """How initial weights are distributed, with the deviation as a multiple of 1 / sqrt(fan in): of many numbers."""
+def distribution(array, fan_in):
+    """Describe the distribution of initial weights. The deviation is given as a multiple of 1 / sqrt(fan in)."""
     array = numpy.asarray(array, numpy.float64)
     deviation = array.std()
     if deviation == 0:
         return "constant {:g}".format(array.flat[0])
-    reach = abs(array - array.mean()).max() / deviation
+    extent = abs(array - array.mean()).max() / deviation
     if is_orthogonal(array):
         return "orthogonal"
-    kind = "uniform" if reach < 1.8 else "truncated normal" if reach < 2.6 else "normal"
+    kind = "uniform" if extent < 1.8 else "truncated normal" if extent < 2.6 else "normal"
     return "{}, deviation {:.2g} / sqrt(fan in)".format(kind, deviation * fan_in**0.5)
 
 
 def is_orthogonal(array):
-    """Whether rows or columns are orthonormal."""
+    """Return whether the rows or the columns are orthonormal."""
     if array.ndim != 2:
         return False
-    short = array if array.shape[0] <= array.shape[1] else array.T
-    return bool(abs(short.dot(short.T) - numpy.eye(len(short))).max() < 1e-3)
+    wide = array if array.shape[0] <= array.shape[1] else array.T
+    return bool(abs(wide.dot(wide.T) - numpy.eye(len(wide))).max() < 1e-3)
 
 
-def share(threads):
-    """A number of threads as it compares with the processors that the process may use."""
+def describe_threads(threads):
+    """Return "all processors" if there are as many threads as processors for this process, else their number."""
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return "all processors" if threads == processors else "{}".format(threads)

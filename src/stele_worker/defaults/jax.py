@@ -1,4 +1,4 @@
-"""JAX, which has arrays and transformations, but no layers: their defaults are those of jax.nn.initializers."""
+"""JAX has no layers, so defaults of layers come from jax.nn.initializers."""
 
 import inspect
 import os
@@ -6,7 +6,7 @@ import os
 import jax
 import jax.numpy as jnp
 
-from stele_worker.defaults import drawn
+from stele_worker.defaults import distribution
 
 
 def table():
@@ -15,8 +15,8 @@ def table():
     variance = inspect.signature(jax.nn.initializers.variance_scaling).parameters
     donated = inspect.signature(jax.jit).parameters["donate_argnums"].default
     return {
-        "glorot_uniform": drawn(glorot(key, (1000, 1000)), 1000),
-        "he_normal": drawn(he(key, (1000, 1000)), 1000),
+        "glorot_uniform": distribution(glorot(key, (1000, 1000)), 1000),
+        "he_normal": distribution(he(key, (1000, 1000)), 1000),
         "variance_scaling axes": "{}, {}".format(variance["in_axis"].default, variance["out_axis"].default),
         "random numbers": setting("jax_default_prng_impl"),
         "random numbers, partitionable": setting("jax_threefry_partitionable"),
@@ -40,4 +40,4 @@ def table():
 
 
 def setting(name):
-    return getattr(jax.config, name, None)  # releases come and go with them
+    return getattr(jax.config, name, None)  # not every release has every setting

@@ -1,32 +1,32 @@
-"""Keras 3 on the backend in force."""
+"""Keras 3 on its current backend."""
 
 import inspect
 
 import keras
 from keras import layers, ops
 
-from stele_worker.defaults import drawn
+from stele_worker.defaults import distribution
 
 
 def table():
     keras.utils.set_random_seed(0)
-    dense = built(layers.Dense(1000), (None, 1000))
-    convolution = built(layers.Conv2D(300, 3), (None, 8, 8, 300))
-    embedding = built(layers.Embedding(1000, 1000), (None,))
-    gru = built(layers.GRU(400), (None, 5, 500))
+    dense = build_weights(layers.Dense(1000), (None, 1000))
+    convolution = build_weights(layers.Conv2D(300, 3), (None, 8, 8, 300))
+    embedding = build_weights(layers.Embedding(1000, 1000), (None,))
+    gru = build_weights(layers.GRU(400), (None, 5, 500))
     norm = layers.BatchNormalization()
     model = keras.Sequential([keras.Input((1,)), layers.Dense(1)])
     model.compile(loss="mse")
     return {
         "backend": keras.backend.backend(),
-        "dense weight": drawn(dense[0], 1000),
-        "dense bias": drawn(dense[1], 1000),
-        "convolution weight": drawn(convolution[0], 2700),
-        "convolution bias": drawn(convolution[1], 2700),
+        "dense weight": distribution(dense[0], 1000),
+        "dense bias": distribution(dense[1], 1000),
+        "convolution weight": distribution(convolution[0], 2700),
+        "convolution bias": distribution(convolution[1], 2700),
         "convolution padding": layers.Conv2D(1, 1).padding,
-        "embedding": drawn(embedding[0], 1),
-        "GRU input weight": drawn(gru[0], 500),
-        "GRU hidden weight": drawn(gru[1], 400),
+        "embedding": distribution(embedding[0], 1),
+        "GRU input weight": distribution(gru[0], 500),
+        "GRU hidden weight": distribution(gru[1], 400),
         "GRU biases": len(gru[2].shape),
         "GRU form": "reset after" if layers.GRU(1).reset_after else "reset before",
         "GRU recurrent activation": layers.GRU(1).recurrent_activation.__name__,
@@ -55,7 +55,7 @@ def table():
     }
 
 
-def built(layer, shape):
+def build_weights(layer, shape):
     layer.build(shape)
     return layer.get_weights()
 

@@ -1,14 +1,15 @@
-"""Keras 2 on the backend in force."""
+"""Keras 2 on its current backend."""
 
 import inspect
 
-import stele_worker.frameworks.keras2  # noqa: F401, for it sets what a backend reads at its import
+# sets the variables that a backend reads at import
+import stele_worker.frameworks.keras2  # noqa: F401
 
 import keras  # isort: skip
 from keras import backend as K  # isort: skip
 from keras import layers  # isort: skip
 
-from stele_worker.defaults import drawn
+from stele_worker.defaults import distribution
 
 
 def table():
@@ -20,14 +21,14 @@ def table():
     norm = layers.BatchNormalization()
     return {
         "backend": K.backend(),
-        "dense weight": drawn(dense[0], 1000),
-        "dense bias": drawn(dense[1], 1000),
-        "convolution weight": drawn(convolution[0], 2700),
-        "convolution bias": drawn(convolution[1], 2700),
+        "dense weight": distribution(dense[0], 1000),
+        "dense bias": distribution(dense[1], 1000),
+        "convolution weight": distribution(convolution[0], 2700),
+        "convolution bias": distribution(convolution[1], 2700),
         "convolution padding": layers.Conv2D(1, 1).padding,
-        "embedding": drawn(embedding[0], 1),
-        "GRU input weight": drawn(gru[0], 500),
-        "GRU hidden weight": drawn(gru[1], 400),
+        "embedding": distribution(embedding[0], 1),
+        "GRU input weight": distribution(gru[0], 500),
+        "GRU hidden weight": distribution(gru[1], 400),
         "GRU biases": len(gru[2].shape),
         "GRU form": "reset after" if layers.GRU(1).reset_after else "reset before",
         "GRU recurrent activation": layers.GRU(1).recurrent_activation.__name__,
@@ -45,7 +46,7 @@ def table():
 
 
 def weights(layer, shape):
-    """Of a layer on inputs of ``shape``, as Keras draws them."""
+    """Return the initial weights of a layer for inputs of ``shape``."""
     model = keras.Sequential([keras.layers.InputLayer(shape), layer])
     return model.get_weights()
 

@@ -1,4 +1,4 @@
-"""MXNet 1, its Gluon."""
+"""MXNet 1 with Gluon."""
 
 import inspect
 import os
@@ -6,7 +6,7 @@ import os
 import mxnet as mx
 from mxnet.gluon import nn, rnn
 
-from stele_worker.defaults import drawn
+from stele_worker.defaults import distribution
 
 
 def table():
@@ -14,11 +14,13 @@ def table():
     gru, norm = rnn.GRU(400, input_size=500), nn.BatchNorm()
     pool = inspect.signature(nn.MaxPool2D.__init__).parameters
     return {
-        "dense weight": drawn(made(nn.Dense(1000, in_units=1000)).weight.data().asnumpy(), 1000),
-        "dense bias": drawn(made(nn.Dense(1000, in_units=1000)).bias.data().asnumpy(), 1000),
-        "convolution weight": drawn(made(nn.Conv2D(300, 3, in_channels=300)).weight.data().asnumpy(), 2700),
-        "embedding": drawn(made(nn.Embedding(1000, 1000)).weight.data().asnumpy(), 1),
-        "GRU input weight": drawn(made(gru).l0_i2h_weight.data().asnumpy(), 500),
+        "dense weight": distribution(initialise(nn.Dense(1000, in_units=1000)).weight.data().asnumpy(), 1000),
+        "dense bias": distribution(initialise(nn.Dense(1000, in_units=1000)).bias.data().asnumpy(), 1000),
+        "convolution weight": distribution(
+            initialise(nn.Conv2D(300, 3, in_channels=300)).weight.data().asnumpy(), 2700
+        ),
+        "embedding": distribution(initialise(nn.Embedding(1000, 1000)).weight.data().asnumpy(), 1),
+        "GRU input weight": distribution(initialise(gru).l0_i2h_weight.data().asnumpy(), 500),
         "GRU biases": 2,
         "GRU layout": gru._layout,
         "batch normalisation epsilon": norm._kwargs["eps"],
@@ -35,12 +37,12 @@ def table():
     }
 
 
-def made(block):
+def initialise(block):
     block.initialize()
     return block
 
 
 def optimiser(kind):
     parameters = inspect.signature(kind.__init__).parameters
-    wanted = ("learning_rate", "momentum", "beta1", "beta2", "epsilon")
-    return ", ".join("{} {}".format(name, parameters[name].default) for name in wanted if name in parameters)
+    names = ("learning_rate", "momentum", "beta1", "beta2", "epsilon")
+    return ", ".join("{} {}".format(name, parameters[name].default) for name in names if name in parameters)

@@ -5,7 +5,7 @@ import inspect
 import paddle
 from paddle import nn
 
-from stele_worker.defaults import drawn
+from stele_worker.defaults import distribution
 from stele_worker.frameworks.paddle import ONEDNN
 
 
@@ -15,12 +15,12 @@ def table():
     onednn, threads = "FLAGS_use_" + ONEDNN, "FLAGS_paddle_num_threads"
     flags = paddle.get_flags([onednn, threads])
     return {
-        "dense weight": drawn(nn.Linear(1000, 1000).weight.numpy(), 1000),
-        "dense bias": drawn(nn.Linear(10, 500000).bias.numpy(), 10),
-        "convolution weight": drawn(nn.Conv2D(300, 300, 3).weight.numpy(), 2700),
-        "embedding": drawn(nn.Embedding(1000, 1000).weight.numpy(), 1),
-        "GRU input weight": drawn(gru.weight_ih_l0.numpy(), 400),
-        "GRU hidden weight": drawn(gru.weight_hh_l0.numpy(), 400),
+        "dense weight": distribution(nn.Linear(1000, 1000).weight.numpy(), 1000),
+        "dense bias": distribution(nn.Linear(10, 500000).bias.numpy(), 10),
+        "convolution weight": distribution(nn.Conv2D(300, 300, 3).weight.numpy(), 2700),
+        "embedding": distribution(nn.Embedding(1000, 1000).weight.numpy(), 1),
+        "GRU input weight": distribution(gru.weight_ih_l0.numpy(), 400),
+        "GRU hidden weight": distribution(gru.weight_hh_l0.numpy(), 400),
         "GRU biases": 2 if hasattr(gru, "bias_hh_l0") else 1,
         "batch normalisation epsilon": norm._epsilon,
         "batch normalisation momentum": norm._momentum,
@@ -28,7 +28,7 @@ def table():
         "Adam": optimiser(paddle.optimizer.Adam, "learning_rate", "beta1", "beta2", "epsilon", "lazy_mode"),
         "cross-entropy": inspect.signature(nn.functional.cross_entropy).parameters["reduction"].default,
         "default dtype": paddle.get_default_dtype(),
-        "int32 + float32": promoted("int32", "float32"),
+        "int32 + float32": promote("int32", "float32"),
         "oneDNN": flags[onednn],
         "threads": flags[threads],
         "compiler CINN": paddle.is_compiled_with_cinn(),
@@ -43,7 +43,7 @@ def optimiser(kind, *names):
     return ", ".join("{} {}".format(name, parameters[name].default) for name in names if name in parameters)
 
 
-def promoted(first, second):
+def promote(first, second):
     try:
         return str((paddle.zeros([1], first) + paddle.zeros([1], second)).dtype)
     except TypeError:

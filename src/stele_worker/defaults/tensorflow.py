@@ -18,8 +18,8 @@ def table():
         "oneDNN": onednn(),
         "default dtype": tf.constant(0.5).dtype.name,
         "default integer": tf.constant(1).dtype.name,
-        "int32 + float32": promoted(tf.int32, tf.float32),
-        "float16 + bfloat16": promoted(tf.float16, tf.bfloat16),
+        "int32 + float32": promote(tf.int32, tf.float32),
+        "float16 + bfloat16": promote(tf.float16, tf.bfloat16),
         "1 / 2 of int32": (tf.ones(1, tf.int32) / 2).dtype.name,
         "convolution layout": argument(tf.nn.conv2d, "data_format") or "NHWC",
         "convolution padding": "has to be said",
@@ -34,7 +34,7 @@ def argument(function, name):
     return inspect.signature(function).parameters[name].default
 
 
-def promoted(first, second):
+def promote(first, second):
     try:
         return (tf.zeros(1, first) + tf.zeros(1, second)).dtype.name
     except (TypeError, ValueError, tf.errors.InvalidArgumentError):

@@ -5,7 +5,7 @@ import inspect
 import torch
 from torch import nn
 
-from stele_worker.defaults import drawn, share
+from stele_worker.defaults import describe_threads, distribution
 
 
 def table():
@@ -13,14 +13,14 @@ def table():
     dense, convolution, embedding = nn.Linear(1000, 1000), nn.Conv2d(300, 300, 3), nn.Embedding(1000, 1000)
     gru, norm = nn.GRU(500, 400), nn.BatchNorm2d(1)
     return {
-        "dense weight": drawn(dense.weight.detach(), 1000),
-        "dense bias": drawn(nn.Linear(10, 500000).bias.detach(), 10),
-        "convolution weight": drawn(convolution.weight.detach(), 2700),
+        "dense weight": distribution(dense.weight.detach(), 1000),
+        "dense bias": distribution(nn.Linear(10, 500000).bias.detach(), 10),
+        "convolution weight": distribution(convolution.weight.detach(), 2700),
         "convolution bias": "there" if convolution.bias is not None else "none",
         "convolution padding": convolution.padding,
-        "embedding": drawn(embedding.weight.detach(), 1),
-        "GRU input weight": drawn(gru.weight_ih_l0.detach(), 400),
-        "GRU hidden weight": drawn(gru.weight_hh_l0.detach(), 400),
+        "embedding": distribution(embedding.weight.detach(), 1),
+        "GRU input weight": distribution(gru.weight_ih_l0.detach(), 400),
+        "GRU hidden weight": distribution(gru.weight_hh_l0.detach(), 400),
         "GRU biases": 2 if hasattr(gru, "bias_hh_l0") else 1,
         "GRU layout": "NTC" if gru.batch_first else "TNC",
         "batch normalisation epsilon": norm.eps,
@@ -34,7 +34,7 @@ def table():
         "float32 products": torch.get_float32_matmul_precision(),
         "cuDNN autotune": torch.backends.cudnn.benchmark,
         "deterministic": torch.are_deterministic_algorithms_enabled(),
-        "threads": share(torch.get_num_threads()),
+        "threads": describe_threads(torch.get_num_threads()),
         "default dtype": torch.get_default_dtype(),
         "int32 + float32": (torch.zeros(1, dtype=torch.int32) + torch.zeros(1)).dtype,
         "int64 + float16": (torch.zeros(1, dtype=torch.int64) + torch.zeros(1, dtype=torch.float16)).dtype,

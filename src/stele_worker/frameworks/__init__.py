@@ -1,14 +1,14 @@
-"""What a library needs around any Task: one module a framework, found by name, the same names in each.
+"""Framework support that does not depend on a Task: one module per framework, with the same names in each.
 
-configure(settings)    set device, threads, precision, determinism and seed, before any array is made
-versions() -> dict     of the framework and what computes for it
-flags() -> dict        the settings in force, read back from the framework
-put(array)             a numpy array onto the device
-take(data, rows)       rows of an array on the device, as a new array there
+configure(settings)    set device, threads, precision, determinism and seed, before any array is created
+versions() -> dict     of the framework and the libraries that compute for it
+flags() -> dict        the active settings, read back from the framework
+put(array)             copy a numpy array to the device
+take(data, rows)       copy rows of an array on the device to a new array there
 wait(value)            return when ``value`` has been computed
-fetch(value)           a value as a numpy array
-tracked(value) -> bool whether a gradient could be taken through ``value``; only where values can say
-peak_memory() -> int   highest device memory in use so far, in bytes; None where there is no device memory
+fetch(value)           return a value as a numpy array
+tracked(value) -> bool whether a gradient could be taken through ``value``; only if the framework can say
+peak_memory() -> int   peak device memory in bytes; None if there is no device memory
 """
 
 import importlib
@@ -19,5 +19,5 @@ def load(name):
 
 
 def name(framework):
-    """The name that ``load`` found it by."""
+    """Return the name under which ``load`` finds the framework's module."""
     return framework.__name__.rsplit(".", 1)[1]

@@ -1,4 +1,4 @@
-"""Caffe2 around any Task, on the CPU: blobs in the process's one workspace, and nets that run there."""
+"""Caffe2 on the CPU: blobs in the only workspace of the process, and nets that run there."""
 
 import ctypes
 import itertools
@@ -9,28 +9,29 @@ from caffe2.python.model_helper import ModelHelper
 
 CPU, ONEDNN = core.DeviceOption(caffe2_pb2.CPU), core.DeviceOption(caffe2_pb2.IDEEP)
 
-device = CPU  # of layers that have operators of both; IDEEP is what Caffe2 calls oneDNN
+device = CPU  # for layers that have operators for both; Caffe2 calls oneDNN IDEEP
 threads = 1
-numbers = itertools.count()  # of the arrays that were put
+blob_numbers = itertools.count()  # put() numbers its blobs
 
 
 def configure(settings):
-    """See ``stele_worker.frameworks``; settings as in ``stele_worker.protocol``.
+    """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings.
 
-    On a CPU an operator has one algorithm, whose order of summation follows from the number of threads:
-    autotune and deterministic have nothing to set. A seed is an argument of the operator that draws.
+    On a CPU an operator has one algorithm, and the number of threads determines its order of summation. So
+    autotune and deterministic have no effect. The seed is an argument of each operator that draws numbers.
     """
     global device, threads
     release = versions()["torch"]
     if settings["device"] != "cpu":
-        reason = "Caffe2 of torch {} runs here on device 'cpu' only, not {!r}: ask for 'cpu'"
+        reason = "Caffe2 of torch {} is supported on device 'cpu' only, not {!r}: use device 'cpu'"
         raise RuntimeError(reason.format(release, settings["device"]))
     if settings["precision"] != "fp32":
-        reason = "Caffe2 of torch {} has precision 'fp32' only on a CPU, not {!r}: ask for 'fp32'"
+        reason = "Caffe2 of torch {} supports precision 'fp32' only on a CPU, not {!r}: use precision 'fp32'"
         raise RuntimeError(reason.format(release, settings["precision"]))
     device = ONEDNN if settings["tuned"] else CPU
     threads = settings["threads"]
-    pools = ("caffe2_omp_num_threads", "caffe2_mkl_num_threads")  # MKL by itself counts cores, not processors
+    # by default MKL counts cores, not processors
+    pools = ("caffe2_omp_num_threads", "caffe2_mkl_num_threads")
     workspace.GlobalInit(["caffe2"] + ["--{}={}".format(pool, threads) for pool in pools])
 
 
@@ -40,7 +41,7 @@ def versions():
 
 
 def flags():
-    libraries = ctypes.CDLL(None)  # Caffe2 cannot say how many threads it has; what it loaded can
+    libraries = ctypes.CDLL(None)  # Caffe2 has no API for its threads, so ask its libraries
     return {
         "device": "cpu",
         "threads": libraries.omp_get_max_threads(),
@@ -50,17 +51,17 @@ def flags():
 
 
 def empty_model(name, device, parameters=()):
-    """A model to be filled with operators on parameters that lie in the workspace already."""
+    """Return a model without operators, for parameters that are already in the workspace."""
     model = ModelHelper(name=name, init_params=False, arg_scope={"order": "NCHW", "use_cudnn": False})
     for blob in parameters:
-        model.param_init_net.AddExternalInput(blob)  # or an optimiser would find it undefined
+        model.param_init_net.AddExternalInput(blob)  # otherwise an optimiser finds it undefined
     for net in (model.net, model.param_init_net):
         net.Proto().device_option.CopyFrom(device)
     return model
 
 
-def runner(model):
-    """run(x=blob, ...) runs the model's net on that blob as its "x", for new blobs on a new net."""
+def make_runner(model):
+    """Return run(x=blob, ...), which runs the model's net with that blob as "x". New blobs get a new net."""
     nets = {}
 
     def run(**blobs):
@@ -74,22 +75,22 @@ def runner(model):
 
 
 def dropout(model, x, shape, rate, seed):
-    """Dropout of "x", whose samples have ``shape``.
+    """Apply dropout to "x"; its samples have ``shape``.
 
-    oneDNN's takes no seed, and takes the padded blocks of channels that its layers keep for plain arrays.
-    So there the CPU's makes a mask, with as many rows as there are labels, "y".
+    oneDNN's operator takes no seed, and reads the padded blocks of channels of its layers as plain arrays. So
+    with oneDNN the CPU's operator makes a mask, with one row per label in "y".
     """
-    drawn = core.DeviceOption(caffe2_pb2.CPU, random_seed=seed)
+    seeded_cpu = core.DeviceOption(caffe2_pb2.CPU, random_seed=seed)
     if device is CPU:
-        return brew.dropout(model, x, x + "_drop", ratio=rate, is_test=False, device_option=drawn)
+        return brew.dropout(model, x, x + "_drop", ratio=rate, is_test=False, device_option=seeded_cpu)
     ones = model.net.ConstantFill("y", x + "_ones", extra_shape=shape, value=1.0, device_option=CPU)
-    mask = brew.dropout(model, ones, x + "_mask", ratio=rate, is_test=False, device_option=drawn)
+    mask = brew.dropout(model, ones, x + "_mask", ratio=rate, is_test=False, device_option=seeded_cpu)
     mask = model.net.StopGradient(mask, mask, device_option=CPU)
     return model.net.Mul([x, mask], x + "_drop")
 
 
 def with_plain_gradients(model):
-    """The model, its gradients unblocked: oneDNN's MomentumSGDUpdate takes any array for a plain one."""
+    """Return the model with gradients in the plain layout, because oneDNN's MomentumSGDUpdate expects it."""
     for parameter in model.GetOptimizationParamInfo():
         if device is ONEDNN and len(parameter.shape) > 1:
             parameter.grad = model.net.Flatten(parameter.grad, parameter.grad + "_plain")
@@ -97,7 +98,7 @@ def with_plain_gradients(model):
 
 
 def with_threads(model):
-    """The model, its recurrences on as many threads as were asked for; by themselves they take four."""
+    """Return the model with its recurrences on the requested number of threads; their default is four."""
     for operator in model.net.Proto().op:
         if operator.type.startswith("RecurrentNetwork"):
             recurrent.set_rnn_executor_config(operator, num_threads=threads)
@@ -105,24 +106,24 @@ def with_threads(model):
 
 
 def put(array):
-    blob = core.BlobReference("array{}".format(next(numbers)))
-    workspace.FeedBlob(blob, array, device)  # of integers Caffe2 makes a tensor of the CPU in any case
+    blob = core.BlobReference("array{}".format(next(blob_numbers)))
+    workspace.FeedBlob(blob, array, device)  # Caffe2 always puts integers on the CPU
     return blob
 
 
 def take(data, rows):
     workspace.FeedBlob("rows", rows, CPU)
-    batch = data + "_batch"  # the next batch takes its place
+    batch = data + "_batch"  # the next batch overwrites it
     workspace.RunOperatorOnce(core.CreateOperator("Gather", [data, "rows"], [batch], device_option=device))
     return batch
 
 
 def wait(value):
-    pass  # a net returns when it has run
+    pass  # a net returns after it has run
 
 
 def fetch(value):
-    # steps return arrays, for their blobs are overwritten by the next step
+    # steps return arrays, because the next step overwrites their blobs
     return workspace.FetchBlob(value) if isinstance(value, core.BlobReference) else value
 
 

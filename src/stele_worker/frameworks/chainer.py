@@ -1,4 +1,4 @@
-"""Chainer around any Task: NumPy computes on a CPU, CuPy on CUDA."""
+"""Chainer: NumPy computes on a CPU, CuPy on CUDA."""
 
 import os
 
@@ -7,29 +7,28 @@ import numpy
 
 device = chainer.get_device("@numpy")
 
-KINDS = {"W": "weight", "b": "bias", "gamma": "weight", "beta": "bias"}  # Chainer's names of parameters
+KINDS = {"W": "weight", "b": "bias", "gamma": "weight", "beta": "bias"}  # Chainer's name -> neutral name
 
 
 def configure(settings):
-    """See ``stele_worker.frameworks``; settings as in ``stele_worker.protocol``.
+    """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings.
 
-    NumPy's BLAS read its number of threads from the environment when it was imported: ``threads`` has
-    nothing to set here.
+    NumPy's BLAS read its number of threads from the environment at import, so ``threads`` has no effect here.
     """
     global device
     if settings["precision"] != "fp32":
-        reason = "Chainer {} is set up for precision 'fp32' only, not {!r}: ask for 'fp32'"
+        reason = "Chainer {} is supported in precision 'fp32' only, not {!r}: use precision 'fp32'"
         raise RuntimeError(reason.format(chainer.__version__, settings["precision"]))
     if settings["device"] == "cuda" and not chainer.backends.cuda.available:
-        advice = "Install cupy 7 beside a GPU, or ask for device cpu."
-        raise RuntimeError("Chainer {} sees no CUDA device. {}".format(chainer.__version__, advice))
+        advice = "Install cupy 7 on a machine with a GPU, or use device 'cpu'."
+        raise RuntimeError("Chainer {} found no CUDA device. {}".format(chainer.__version__, advice))
     device = chainer.get_device("@cupy:0" if settings["device"] == "cuda" else "@numpy")
     device.use()
     device.xp.random.seed(settings["seed"])
     chainer.global_config.dtype = numpy.dtype("float32")
     chainer.global_config.autotune = settings["autotune"]
     chainer.global_config.cudnn_deterministic = settings["deterministic"]
-    # Chainer's performance guide: off, once code is tested; a sixth of the GRU's training step on a CPU
+    # Chainer's performance guide turns it off for tested code; it takes 1/6 of a GRU training step on a CPU
     chainer.global_config.type_check = not settings["tuned"]
 
 
@@ -57,39 +56,39 @@ def flags():
 
 
 def on_device(net):
-    """A network, its parameters moved to the device."""
+    """Move a network's parameters to the device; return the network."""
     net.to_device(device)
     return net
 
 
 def parameters(net):
-    """A network's parameters by neutral name: conv1.weight is Chainer's /conv1/W."""
+    """Return a network's parameters by neutral name: conv1.weight is Chainer's /conv1/W."""
     paths = [(path.strip("/").split("/"), parameter) for path, parameter in net.namedparams()]
     return {".".join(links + [KINDS[kind]]): parameter for (*links, kind), parameter in paths}
 
 
 def outputs(net, names, step):
-    """run(x) -> {layer: output} of the links ``names``, such as layer1.0, while ``step`` runs; images channels last."""
+    """Return run(x) -> {layer: output}: outputs of the links ``names`` during ``step``, images channels last."""
     links = {path.strip("/").replace("/", "."): link for path, link in net.namedlinks()}
-    wanted = {id(links[name]): name for name in names}
+    names_by_link = {id(links[name]): name for name in names}
 
     def run(x):
-        seen = {}
-        with Recorder(wanted, seen):
+        layer_outputs = {}
+        with Recorder(names_by_link, layer_outputs):
             step(x)
-        return seen
+        return layer_outputs
 
     return run
 
 
 class Recorder(chainer.LinkHook):
-    def __init__(self, wanted, seen):
-        self.wanted, self.seen = wanted, seen
+    def __init__(self, names_by_link, layer_outputs):
+        self.names_by_link, self.layer_outputs = names_by_link, layer_outputs
 
     def forward_postprocess(self, call):
-        if id(call.link) in self.wanted:
-            array = call.out.array
-            self.seen[self.wanted[id(call.link)]] = array.transpose(0, 2, 3, 1) if array.ndim == 4 else array
+        if id(call.link) in self.names_by_link:
+            name, array = self.names_by_link[id(call.link)], call.out.array
+            self.layer_outputs[name] = array.transpose(0, 2, 3, 1) if array.ndim == 4 else array
 
 
 def put(array):

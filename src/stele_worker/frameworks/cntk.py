@@ -1,27 +1,27 @@
-"""CNTK 2 around any Task: the CPU release, float32."""
+"""CNTK 2: the CPU release, float32."""
 
 import os
 
 import cntk as C
 import numpy
-from cntk import cntk_py  # the public modules cannot set threads, nor read back what was set
+from cntk import cntk_py  # the public modules can neither set threads nor read settings back
 
 MKL_KERNELS = "MKL_DEBUG_CPU_TYPE"
 
 
 def configure(settings):
-    """See ``stele_worker.frameworks``; settings as in ``stele_worker.protocol``.
+    """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings.
 
-    Autotune has nothing to set: it is cuDNN's.
+    Autotune has no effect, because it belongs to cuDNN.
     """
     if settings["device"] != "cpu":
-        reason = "CNTK {} computes on device 'cpu' only, not {!r}: its GPU release is cntk-gpu, for CUDA 10.0"
+        reason = "CNTK {} supports device 'cpu' only, not {!r}: use device 'cpu' (for CUDA 10.0 see cntk-gpu)"
         raise RuntimeError(reason.format(C.__version__, settings["device"]))
     if settings["precision"] != "fp32":
-        reason = "CNTK {} has precision 'fp32' only on a CPU, not {!r}: ask for 'fp32'"
+        reason = "CNTK {} supports precision 'fp32' only on a CPU, not {!r}: use precision 'fp32'"
         raise RuntimeError(reason.format(C.__version__, settings["precision"]))
     if settings["tuned"] and kernels():
-        os.environ.setdefault(MKL_KERNELS, kernels())  # MKL reads it when it first computes
+        os.environ.setdefault(MKL_KERNELS, kernels())  # MKL reads it at its first computation
     C.device.try_set_default_device(C.device.cpu())
     cntk_py.set_max_num_cputhreads(settings["threads"])
     cntk_py.set_fixed_random_seed(settings["seed"])
@@ -30,19 +30,19 @@ def configure(settings):
 
 
 def kernels():
-    """The number by which to call MKL's kernels where it does not choose them by itself; None elsewhere.
+    """Return MKL's number for the processor's best kernels, or None if MKL selects them itself.
 
-    The MKL of 2018 that CNTK brings along has only its oldest kernels for a processor that Intel did not
-    make, a third as fast as AVX2's and a fifth as fast as AVX-512's in a product of two matrices.
+    CNTK includes an MKL of 2018, which uses its oldest kernels on processors not made by Intel. In a product of
+    two matrices these are 1/3 as fast as the AVX2 kernels and 1/5 as fast as the AVX-512 kernels.
     """
     try:
         with open("/proc/cpuinfo") as file:
-            known = set(file.read().split())
+            words = set(file.read().split())
     except OSError:
         return None
-    if "AuthenticAMD" not in known or "avx2" not in known:
+    if "AuthenticAMD" not in words or "avx2" not in words:
         return None
-    return "7" if known.issuperset({"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}) else "5"
+    return "7" if words.issuperset({"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}) else "5"
 
 
 def versions():
@@ -60,8 +60,8 @@ def flags():
 
 
 def put(array):
-    # stays NumPy's, as CNTK takes it: a Value has no way to gather rows
-    return numpy.ascontiguousarray(array, numpy.float32)  # labels and tokens too: CNTK has no integers
+    # stays a NumPy array, which CNTK accepts: a Value cannot gather rows
+    return numpy.ascontiguousarray(array, numpy.float32)  # labels and tokens as well: CNTK has no integers
 
 
 def take(data, rows):
@@ -69,7 +69,7 @@ def take(data, rows):
 
 
 def wait(value):
-    pass  # on a CPU a call returns when it has been computed
+    pass  # on a CPU a call returns after its computation
 
 
 def fetch(value):

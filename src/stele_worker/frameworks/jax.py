@@ -1,9 +1,9 @@
-"""JAX around any Task."""
+"""JAX."""
 
 import os
 import pathlib
 
-os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # so that peak memory is what was needed
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # so that peak memory is the memory in use
 
 import jax
 import jax.numpy as jnp
@@ -14,34 +14,36 @@ PRECISIONS = {"fp32": "highest", "tf32": "tensorfloat32", "bf16": "default"}
 
 
 def configure(settings):
-    """See ``stele_worker.frameworks``; settings as in ``stele_worker.protocol``."""
-    os.environ["NPROC"] = str(settings["threads"])  # XLA reads both when it makes its first array
+    """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
+    os.environ["NPROC"] = str(settings["threads"])  # XLA reads both when it creates its first array
     os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", "")] + options(settings)).strip()
     jax.config.update("jax_platforms", settings["device"])
     jax.config.update("jax_default_matmul_precision", PRECISIONS[settings["precision"]])
     try:
         jax.devices()
-    except (RuntimeError, AssertionError) as error:  # the second where the CUDA plugin is not installed
-        sentence = "JAX {} sees no {} device. Install jax[cuda13] beside a GPU, or ask for device cpu."
-        raise RuntimeError(sentence.format(jax.__version__, settings["device"].upper())) from error
+    except (RuntimeError, AssertionError) as error:  # AssertionError if the CUDA plugin is not installed
+        message = (
+            "JAX {} found no {} device. Install jax[cuda13] on a machine with a GPU, or use device 'cpu'."
+        )
+        raise RuntimeError(message.format(jax.__version__, settings["device"].upper())) from error
 
 
 def options(settings):
-    """What only XLA_FLAGS can say. XLA ends the process at a flag that it does not know."""
+    """Return settings for XLA_FLAGS that have no other API. XLA ends the process if a flag is unknown."""
     if settings["device"] == "cuda":
         return [
             "--xla_gpu_autotune_level={}".format(4 if settings["autotune"] else 0),
             "--xla_gpu_deterministic_ops={}".format("true" if settings["deterministic"] else "false"),
         ]
-    found = ["--xla_cpu_multi_thread_eigen=false"] if settings["threads"] == 1 else []
-    # by Eigen: YNNPACK, which has them by 0.9.2, takes several times as long for the gradient of a kernel
-    if settings["tuned"] and known(b"INDIVIDUAL_CONVOLUTION"):
-        found.append("--xla_cpu_experimental_ynn_fusion_type=-individual_convolution")
-    return found
+    flags = ["--xla_cpu_multi_thread_eigen=false"] if settings["threads"] == 1 else []
+    # keep convolutions in Eigen: YNNPACK, the default in 0.9.2, takes several times as long for a kernel's gradient
+    if settings["tuned"] and library_contains(b"INDIVIDUAL_CONVOLUTION"):
+        flags.append("--xla_cpu_experimental_ynn_fusion_type=-individual_convolution")
+    return flags
 
 
-def known(word):
-    """Whether XLA's library has this word. Read in pieces, for its 300 MB at once would count as peak memory."""
+def library_contains(word):
+    """Return whether XLA's library contains ``word``. Reading its 300 MB at once would raise the peak memory."""
     for path in pathlib.Path(jaxlib.__file__).parent.glob("libjax_common.*"):
         with path.open("rb") as library:
             last = b""
@@ -72,7 +74,7 @@ def flags():
 
 
 def put(array):
-    return jnp.array(array)  # a copy: device_put would share the memory on a CPU
+    return jnp.array(array)  # copies; on a CPU device_put would share the memory
 
 
 @jax.jit

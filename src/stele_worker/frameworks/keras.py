@@ -1,8 +1,8 @@
-"""Keras 3 around any Task, on the backend that KERAS_BACKEND names: TensorFlow, JAX or PyTorch.
+"""Keras 3 on the backend in KERAS_BACKEND: TensorFlow, JAX or PyTorch.
 
-What belongs to the backend (device, threads, arrays, waiting) is asked of its own module. What is here is
-the training loop that Keras documents for each backend, in public names, which every Keras 3 shares; it was
-as fast as the step inside ``fit``, and returns the batch's loss on the device instead of a running mean.
+The backend's module handles device, threads, arrays and waiting. This module has the training loop that Keras
+documents for each backend, with public names that every Keras 3 release has. It was as fast as the step inside
+``fit``. It returns the batch's loss on the device, where ``fit`` returns a running mean.
 """
 
 import weakref
@@ -17,21 +17,21 @@ put, take, wait, fetch, peak_memory = native.put, native.take, native.wait, nati
 
 device = "cpu"
 deterministic = False
-scope = None  # kept, for Keras leaves it when it is collected
-unsettled = weakref.WeakKeyDictionary()  # JAX: network -> variables, and the values that training gave them
+scope = None  # a reference, because Keras leaves the scope when it is collected
+pending = weakref.WeakKeyDictionary()  # JAX: network -> (variables, newer values from training)
 
 
 def configure(settings):
-    """See ``stele_worker.frameworks``; settings as in ``stele_worker.protocol``."""
+    """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
     global device, deterministic, scope
     device, deterministic = settings["device"], settings["deterministic"]
     native.configure(settings)
-    if BACKEND == "torch":  # Keras takes CUDA wherever there is any
+    if BACKEND == "torch":  # Keras uses CUDA if there is a CUDA device
         scope = keras.device("gpu:0" if device == "cuda" else "cpu")
         scope.__enter__()
     keras.utils.set_random_seed(settings["seed"])
     keras.config.set_floatx("float32")
-    keras.config.set_image_data_format("channels_last")  # no slower than channels_first on any
+    keras.config.set_image_data_format("channels_last")  # not slower than channels_first on any backend
 
 
 def versions():
@@ -51,27 +51,27 @@ def flags():
 
 
 def set_policy(task):
-    """The arithmetic of the layers made from now on; their parameters stay float32."""
+    """Set the arithmetic of layers created from now on; their parameters are always float32."""
     keras.config.set_dtype_policy("float32" if task.dtype == "float32" else "mixed_" + task.dtype)
 
 
 def use_cudnn():
-    """Whether a GRU is the backend's fused one; on a CPU the plain one is faster wherever XLA compiles it."""
+    """Return whether a GRU uses the backend's fused operation. On a CPU the plain loop is faster if XLA compiles it."""
     return "auto" if device == "cuda" or BACKEND == "torch" else False
 
 
 def jit_compile(recurrent):
-    """Never "auto", which means something else on each backend.
+    """Return whether XLA compiles a function; never "auto", which has a different meaning on each backend.
 
-    On torch it would be torch.compile. On TensorFlow with a CPU, XLA made convolutions 1.6 times slower and
-    the loop over time 1.3 times faster; with a GPU it is as Keras decides: all but cuDNN and determinism.
+    PyTorch runs eagerly. On TensorFlow with a CPU, XLA made convolutions 1.6 times slower and the loop over time
+    1.3 times faster. With a GPU the choice is that of Keras: XLA except for cuDNN and determinism.
     """
     if BACKEND == "tensorflow":
         return recurrent if device == "cpu" else not recurrent and not deterministic
     return BACKEND == "jax"
 
 
-def compiled(net, function):
+def compile_function(net, function):
     if BACKEND == "torch":
         return function
     import tensorflow
@@ -80,28 +80,28 @@ def compiled(net, function):
     return tensorflow.function(function, autograph=False, jit_compile=jit_compile(recurrent))
 
 
-def differentiated(net, loss):
-    """run(x, y) -> (loss, a gradient for each of net.trainable_variables)."""
+def make_gradient_function(net, loss):
+    """Return run(x, y) -> (loss, a gradient for each of net.trainable_variables)."""
     if BACKEND != "jax":
-        return compiled(net, backward(net, loss))
+        return compile_function(net, backward(net, loss))
     import jax
 
     variables, others = net.trainable_variables, net.non_trainable_variables
     run = jax.jit(stateless(net, loss))
 
     def step(x, y):
-        settle(net)
+        write_back(net)
         (value, _), gradients = run(values(variables), values(others), x, y)
         return value, gradients
 
     return step
 
 
-def trained(net, optimiser, loss):
-    """step(x, y) -> loss, after which the parameters have moved."""
+def make_training_step(net, optimiser, loss):
+    """Return step(x, y) -> loss, which updates the parameters."""
     optimiser.build(net.trainable_variables)
     if BACKEND == "jax":
-        return trained_stateless(net, optimiser, loss)
+        return make_stateless_training_step(net, optimiser, loss)
     run = backward(net, loss)
 
     def step(x, y):
@@ -109,14 +109,14 @@ def trained(net, optimiser, loss):
         optimiser.apply(gradients, net.trainable_variables)
         return value
 
-    return compiled(net, step)
+    return compile_function(net, step)
 
 
-def inferred(net, output):
-    """step(x) -> the network's tensor ``output``, for inference."""
+def make_inference_step(net, output):
+    """Return step(x) -> the network's tensor ``output``, for inference."""
     model = keras.Model(net.inputs, output)
     if BACKEND == "tensorflow":
-        return compiled(net, lambda x: model(x, training=False))
+        return compile_function(net, lambda x: model(x, training=False))
     if BACKEND == "torch":
         import torch
 
@@ -127,26 +127,26 @@ def inferred(net, output):
     run = jax.jit(lambda weights, others, x: model.stateless_call(weights, others, x, training=False)[0])
 
     def step(x):
-        settle(net)
+        write_back(net)
         return run(values(variables), values(others), x)
 
     return step
 
 
 def parameters(net):
-    """The values of what a network learns and of its running statistics, in the order of net.weights."""
-    settle(net)
+    """Return the values of parameters and running statistics, in the order of net.weights."""
+    write_back(net)
     return values(net.weights)
 
 
 def outputs(net, names):
-    """run(x) -> {layer: output}, of the Keras layers that are the keys of ``names``, under the names they map to."""
-    run = inferred(net, [net.get_layer(name).output for name in names])
+    """Return run(x) -> {layer: output}. ``names`` maps names of Keras layers to the names in the result."""
+    run = make_inference_step(net, [net.get_layer(name).output for name in names])
     return lambda x: dict(zip(names.values(), run(x)))
 
 
 def backward(net, loss):
-    """As ``differentiated``, where Keras keeps its variables: TensorFlow and PyTorch."""
+    """Return run(x, y) as ``make_gradient_function``, not compiled, for TensorFlow and PyTorch."""
     variables = net.trainable_variables
     if BACKEND == "torch":
 
@@ -162,14 +162,14 @@ def backward(net, loss):
     def run_taped(x, y):
         with tensorflow.GradientTape() as tape:
             value = loss(y, net(x, training=True))
-        # an embedding's gradient comes as slices, and Keras' Adam squares those of one row one by one
-        return value, [tensorflow.convert_to_tensor(slope) for slope in tape.gradient(value, variables)]
+        # an embedding's gradient consists of slices; Keras' Adam would square slices of the same row separately
+        return value, [tensorflow.convert_to_tensor(grad) for grad in tape.gradient(value, variables)]
 
     return run_taped
 
 
 def stateless(net, loss):
-    """(parameters, other variables, x, y) -> ((loss, other variables), gradients), for JAX."""
+    """Return run(parameters, other variables, x, y) -> ((loss, other variables), gradients), for JAX."""
     import jax
 
     def compute(parameters, others, x, y):
@@ -179,10 +179,10 @@ def stateless(net, loss):
     return jax.value_and_grad(compute, has_aux=True)
 
 
-def trained_stateless(net, optimiser, loss):
+def make_stateless_training_step(net, optimiser, loss):
     import jax
 
-    settle(net)
+    write_back(net)
     groups = net.trainable_variables, net.non_trainable_variables, optimiser.variables
     run = stateless(net, loss)
 
@@ -195,18 +195,18 @@ def trained_stateless(net, optimiser, loss):
     update = jax.jit(update, donate_argnums=0)
 
     def step(x, y):
-        # as in fit, values go from step to step, and into the variables when somebody reads those
-        _, state = unsettled.get(net) or (groups, [values(group) for group in groups])
+        # as in fit, values pass from step to step; write_back() copies them to the variables
+        _, state = pending.get(net) or (groups, [values(group) for group in groups])
         value, state = update(tuple(state), x, y)
-        unsettled[net] = groups, state
+        pending[net] = groups, state
         return value
 
     return step
 
 
-def settle(net):
-    """Give a network's variables the values that training on JAX has brought them to."""
-    for variables, numbers in zip(*unsettled.pop(net, ((), ()))):
+def write_back(net):
+    """Copy the newest values of training on JAX to a network's variables."""
+    for variables, numbers in zip(*pending.pop(net, ((), ()))):
         for variable, number in zip(variables, numbers):
             variable.assign(number)
 

@@ -1,15 +1,16 @@
-# Knet 1 around any Task, on the CPU: convolutions by NNlib, products by Julia's BLAS library.
+# Knet 1 on the CPU: NNlib computes convolutions, Julia's BLAS library matrix products.
 module KnetFramework
 
 import Knet, Random, TOML
 using LinearAlgebra: BLAS
 
-"""See stele_worker/frameworks/__init__.py; settings as in docs/protocol.md."""
+"""See stele_worker/frameworks/__init__.py. docs/protocol.md describes the settings."""
 function configure(settings)
-    for (name, known) in ("device" => "cpu", "precision" => "fp32")
-        settings[name] == known || error("This worker runs Knet in $name '$known' only, not '$(settings[name])'")
+    for (name, supported) in ("device" => "cpu", "precision" => "fp32")
+        settings[name] == supported ||
+            error("Knet is supported with $name '$supported' only, not '$(settings[name])': use $name '$supported'")
     end
-    Knet.array_type[] = Array{Float32}  # where there is a GPU, Knet has set it to that one's
+    Knet.array_type[] = Array{Float32}  # with a GPU, Knet's default is an array on the GPU
     BLAS.set_num_threads(settings["threads"])
     Random.seed!(settings["seed"])
 end
@@ -28,12 +29,12 @@ function flags()
     )
 end
 
-"""An array onto the device; classes and words are counted from one here."""
+"""Copy an array to the device; classes and tokens are counted from one in Julia."""
 put(array::AbstractArray{<:AbstractFloat}) = Knet.atype(array)
 put(array::AbstractArray{<:Integer}) = Int.(array) .+ 1
 
 take(data, rows) = copy(selectdim(data, ndims(data), rows))
-wait(value) = nothing  # on a CPU a call returns when it has been computed
+wait(value) = nothing  # on a CPU a call returns after its computation
 fetch(value) = value isa Number ? value : Array(value)
 peak_memory() = nothing
 

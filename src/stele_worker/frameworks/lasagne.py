@@ -1,11 +1,11 @@
-"""Lasagne around any Task: Theano, and what a release older than its Theano still asks of it."""
+"""Lasagne on Theano, with a replacement for a module that this Theano no longer has."""
 
 import sys
 import types
 
 import numpy
 
-from stele_worker.frameworks import theano as native  # first: it sets what Theano reads at its import
+from stele_worker.frameworks import theano as native  # first: it sets variables that Theano reads at import
 
 import theano  # isort: skip
 from theano.tensor.signal import pool  # isort: skip
@@ -15,11 +15,11 @@ flags = native.flags
 
 
 def max_pool_2d(input, ds, st, ignore_border, padding, mode):
-    """As Lasagne 0.1 calls it."""
+    """Pool with the signature that Lasagne 0.1 expects."""
     return pool.pool_2d(input, ws=ds, stride=st, ignore_border=ignore_border, pad=padding, mode=mode)
 
 
-downsample = types.ModuleType("theano.tensor.signal.downsample")  # gone since Theano 0.9
+downsample = types.ModuleType("theano.tensor.signal.downsample")  # removed in Theano 0.9
 downsample.max_pool_2d = max_pool_2d
 sys.modules[downsample.__name__] = downsample
 
@@ -27,7 +27,7 @@ import lasagne  # noqa: E402
 
 
 def configure(settings):
-    """See ``stele_worker.frameworks``; settings as in ``stele_worker.protocol``."""
+    """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
     native.configure(settings)
     lasagne.random.set_rng(numpy.random.RandomState(settings["seed"]))
 
@@ -36,13 +36,13 @@ def versions():
     return {"lasagne": lasagne.__version__, **native.versions()}
 
 
-def function(inputs, outputs, updates=None):
-    """A Theano function, compiled when it is first called: that belongs to the first step."""
-    compiled = []
+def make_function(inputs, outputs, updates=None):
+    """Return a Theano function that is compiled at its first call, so that the first step includes compilation."""
+    functions = []
 
     def call(*arrays):
-        if not compiled:
-            compiled.append(theano.function(inputs, outputs, updates=updates))
-        return compiled[0](*arrays)
+        if not functions:
+            functions.append(theano.function(inputs, outputs, updates=updates))
+        return functions[0](*arrays)
 
     return call

@@ -1,4 +1,4 @@
-"""MXNet 1 around any Task, for the imperative front end Gluon. MXNet calls a device a context."""
+"""MXNet 1 with its imperative API, Gluon. MXNet calls a device a context."""
 
 import os
 
@@ -10,21 +10,21 @@ tuned = True
 
 
 def configure(settings):
-    """See ``stele_worker.frameworks``; settings as in ``stele_worker.protocol``.
+    """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings.
 
-    OpenMP read its number of threads from the environment when MXNet was imported, so ``threads`` has
-    nothing to set here.
+    OpenMP read its number of threads from the environment at the import of MXNet, so ``threads`` has no effect
+    here.
     """
     global device, tuned
     if settings["precision"] != "fp32":
-        reason = "MXNet {} is set up for precision 'fp32' only, not {!r}: ask for 'fp32'"
+        reason = "MXNet {} is supported in precision 'fp32' only, not {!r}: use precision 'fp32'"
         raise RuntimeError(reason.format(mx.__version__, settings["precision"]))
     if settings["device"] == "cuda" and not mx.context.num_gpus():
-        advice = "Install a build with CUDA, such as mxnet-cu112, beside a GPU, or ask for device cpu."
-        raise RuntimeError("MXNet {} sees no CUDA device. {}".format(mx.__version__, advice))
+        advice = "Install a CUDA build, such as mxnet-cu112, on a machine with a GPU, or use device 'cpu'."
+        raise RuntimeError("MXNet {} found no CUDA device. {}".format(mx.__version__, advice))
     device = mx.gpu(0) if settings["device"] == "cuda" else mx.cpu()
     tuned = settings["tuned"]
-    # read whenever an operator is made; 2 is the search without a limit to the workspace
+    # MXNet reads it for each new operator; 2 searches without a workspace limit
     os.environ["MXNET_CUDNN_AUTOTUNE_DEFAULT"] = "2" if settings["autotune"] else "0"
     os.environ["MXNET_ENFORCE_DETERMINISM"] = "1" if settings["deterministic"] else "0"
     mx.random.seed(settings["seed"])
@@ -53,19 +53,19 @@ def flags():
 
 
 def options():
-    """How a block is made a graph: as documented for speed, its memory planned once, or as by default."""
+    """Return the options of hybridize: static memory, which MXNet documents as fastest, or the defaults."""
     return {"static_alloc": tuned, "static_shape": tuned}
 
 
 def graph(block):
-    """A block, to be computed as a graph, its parameters on the device."""
+    """Make a block compute as a graph, with its parameters on the device; return the block."""
     block.initialize(mx.init.Zero(), ctx=device)
     block.hybridize(**options())
     return block
 
 
 def put(array):
-    return mx.nd.array(array, ctx=device, dtype=array.dtype)  # without a dtype all become float32
+    return mx.nd.array(array, ctx=device, dtype=array.dtype)  # without dtype, MXNet converts to float32
 
 
 def take(data, rows):
@@ -73,7 +73,7 @@ def take(data, rows):
 
 
 def wait(value):
-    mx.nd.waitall()  # a loss is ready before the parameters have moved
+    mx.nd.waitall()  # a loss is ready before the parameters are updated
 
 
 def fetch(value):
@@ -81,4 +81,4 @@ def fetch(value):
 
 
 def peak_memory():
-    return None  # MXNet tells what is free, not what was most
+    return None  # MXNet reports free memory, not the peak

@@ -1,7 +1,7 @@
-"""MXNet 1 around any Task, for its declarative front end: symbols, and the Module that computes them.
+"""MXNet 1 with its declarative API: symbols, and the Module that computes them.
 
-What is not about symbols is Gluon's too, and asked of its module. A network is a dict: its symbols by
-name, the arrays they are to start from, and the Module that has trained them, once there is one.
+Everything that does not concern symbols comes from Gluon's module. A network is a dict: its symbols by name,
+"arrays" with their initial values, and "module", the Module that trains them, or None before training.
 """
 
 import os
@@ -20,36 +20,36 @@ def flags():
 
 
 def put(array):
-    return mx.nd.array(array, ctx=native.device, dtype="float32")  # labels have to be as logits are
+    return mx.nd.array(array, ctx=native.device, dtype="float32")  # labels must have the dtype of the logits
 
 
-def classified(logits):
-    """The symbol that is trained: it gives probabilities, and the gradients of the summed cross-entropy."""
+def with_softmax_output(logits):
+    """Return the symbol for training: it outputs probabilities, and its gradients are of the summed cross-entropy."""
     return mx.sym.SoftmaxOutput(logits, label=mx.sym.var("y"), normalization="null", grad_scale=1.0)
 
 
 def cross_entropy(probabilities, y):
-    """The mean, which the trained symbol does not tell."""
+    """Return the mean loss, which the symbol for training does not compute."""
     return -mx.nd.log(mx.nd.pick(probabilities, y, axis=1)).mean()
 
 
 def arrays(net):
-    """(parameters, running statistics), each by name."""
-    return net["arrays"] if net["trained"] is None else net["trained"].get_params()
+    """Return (parameters, running statistics), each by name."""
+    return net["arrays"] if net["module"] is None else net["module"].get_params()
 
 
-def trained(net, symbol, optimiser, x, y):
-    """A Module to train ``symbol``, bound to the shapes of a batch."""
+def bind_for_training(net, symbol, optimiser, x, y):
+    """Return a Module that trains ``symbol``, bound to the shapes of a batch."""
     module = mx.mod.Module(symbol, ["x"], ["y"], context=native.device)
     module.bind([("x", x.shape)], [("y", y.shape)], for_training=True, grad_req="write")
     module.init_params(initializer=None, arg_params=arrays(net)[0], aux_params=arrays(net)[1])
     module.init_optimizer(kvstore=None, optimizer=optimiser)
-    net["trained"] = module
+    net["module"] = module
     return module
 
 
-def inferred(net, symbol):
-    """step(x) -> the output of ``symbol``, in an array that the next step writes to."""
+def make_inference_step(net, symbol):
+    """Return step(x) -> the output of ``symbol``, in an array that the next step overwrites."""
     module = mx.mod.Module(symbol, ["x"], None, context=native.device)
 
     def step(x):
@@ -63,13 +63,13 @@ def inferred(net, symbol):
     return step
 
 
-def differentiated(net, symbol):
-    """run(x, y) -> (mean loss, {parameter: gradient})."""
+def make_gradient_function(net, symbol):
+    """Return run(x, y) -> (mean loss, {parameter: gradient})."""
 
     def run(x, y):
         parameters, statistics = arrays(net)
-        wanted = dict.fromkeys(parameters, "write")
-        executor = symbol.simple_bind(native.device, grad_req=wanted, x=x.shape, y=y.shape)
+        requests = dict.fromkeys(parameters, "write")
+        executor = symbol.simple_bind(native.device, grad_req=requests, x=x.shape, y=y.shape)
         executor.copy_params_from(parameters, statistics)
         (probabilities,) = executor.forward(is_train=True, x=x, y=y)
         executor.backward()

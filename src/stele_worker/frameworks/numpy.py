@@ -1,7 +1,7 @@
-"""NumPy around any Task: the oracle. Float64 on the CPU, whatever the Task's dtype.
+"""NumPy: the oracle. It computes in float64 on the CPU for every dtype of the Task.
 
-Its recipes are the source of the golden numbers, and the framework of the tests, where no other is
-installed. They draw random numbers from the Task's seed alone, and are deterministic on one machine.
+Its recipes compute the golden numbers. The tests use it as their framework, because no other one is installed. Its
+random numbers depend only on the Task's seed, and it is deterministic on one machine.
 """
 
 import os
@@ -12,25 +12,25 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def configure(settings):
-    """See ``stele_worker.frameworks``; settings as in ``stele_worker.protocol``.
+    """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings.
 
-    The BLAS library read its number of threads from the environment when numpy was imported, so
-    ``threads`` sets nothing here; autotune, deterministic and seed have nothing to set.
+    The BLAS library read its number of threads from the environment at the import of numpy, so ``threads`` has
+    no effect here. autotune, deterministic and seed have no effect either.
     """
     if settings["device"] != "cpu":
-        reason = "NumPy computes on device 'cpu' only, not {!r}: ask for 'cpu'"
+        reason = "NumPy supports device 'cpu' only, not {!r}: use device 'cpu'"
         raise RuntimeError(reason.format(settings["device"]))
     if settings["precision"] != "fp32":
-        reason = "NumPy has precision 'fp32' only (computed in float64), not {!r}: ask for 'fp32'"
+        reason = "NumPy supports precision 'fp32' only (computed in float64), not {!r}: use precision 'fp32'"
         raise RuntimeError(reason.format(settings["precision"]))
 
 
 def versions():
-    return {"numpy": numpy.__version__, "blas": blas()}
+    return {"numpy": numpy.__version__, "blas": blas_library()}
 
 
-def blas():
-    """The BLAS library that numpy was built with, in its own words; None where numpy does not say."""
+def blas_library():
+    """Return the name of the BLAS library that numpy was built with, or None if unknown."""
     config = numpy.__config__
     if hasattr(config, "CONFIG"):  # from numpy 1.26 on
         library = config.CONFIG["Build Dependencies"]["blas"]

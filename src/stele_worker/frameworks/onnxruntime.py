@@ -1,33 +1,32 @@
-"""ONNX Runtime around any Task: a graph, as an exporter would leave it, and a session that runs it.
+"""ONNX Runtime: a graph, as an exporter would write it, and a session that runs it. Inference only.
 
-It infers and does not train. Arrays lie in OrtValues, which a run reads and returns without a copy.
+Arrays are OrtValues, which a run reads and returns without a copy.
 """
 
 import os
 
-os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read at the import, which would report to Microsoft
+# read at import, which would otherwise report to Microsoft
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 import numpy
 import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
-OPSET = 20  # what PyTorch exports to unless told otherwise
+OPSET = 20  # PyTorch's default for exports
 CPU = "CPUExecutionProvider"
 
-options = None  # of every session, set by configure
+options = None  # for every session, set by configure
 
 
 def configure(settings):
-    """See ``stele_worker.frameworks``; settings as in ``stele_worker.protocol``."""
+    """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
     global options
     if settings["device"] != "cpu":
-        reason = (
-            "onnxruntime {} is the package for the CPU, onnxruntime-gpu another: ask for device cpu, not {!r}"
-        )
+        reason = "onnxruntime {} supports device 'cpu' only, not {!r}: use device 'cpu' (for CUDA see onnxruntime-gpu)"
         raise RuntimeError(reason.format(onnxruntime.__version__, settings["device"]))
     if settings["precision"] != "fp32":
-        reason = "ONNX Runtime computes in the types of its graph, here 'fp32', not {!r}: ask for 'fp32'"
+        reason = "The graphs for ONNX Runtime are in precision 'fp32' only, not {!r}: use precision 'fp32'"
         raise RuntimeError(reason.format(settings["precision"]))
     onnxruntime.set_seed(settings["seed"])
     options = onnxruntime.SessionOptions()
@@ -43,71 +42,71 @@ def versions():
 
 
 def flags():
-    """Of a session of one node: a session alone says what it runs on."""
+    """Return the settings of a session with one node, because only a session can report them."""
     net = graph("flags", "x", TensorProto.FLOAT, (1,))
     probe = session(output(net, node(net, "Identity", "x"), (1,)))
-    read = probe.get_session_options()
+    active = probe.get_session_options()
     return {
         "device": "cpu",
         "providers": probe.get_providers(),
-        "threads": read.intra_op_num_threads,
-        "interop_threads": read.inter_op_num_threads,
-        "execution_mode": read.execution_mode.name,
-        "graph_optimization_level": read.graph_optimization_level.name,
-        "deterministic": read.use_deterministic_compute,
-        "memory_pattern": read.enable_mem_pattern,
+        "threads": active.intra_op_num_threads,
+        "interop_threads": active.inter_op_num_threads,
+        "execution_mode": active.execution_mode.name,
+        "graph_optimization_level": active.graph_optimization_level.name,
+        "deterministic": active.use_deterministic_compute,
+        "memory_pattern": active.enable_mem_pattern,
         "opset": OPSET,
     }
 
 
 def graph(name, x, kind, shape):
-    """A graph that has an input and no node yet; a dimension that is a name is free."""
+    """Return a graph with an input and without nodes. A dimension given as a name has any size."""
     return onnx.GraphProto(name=name, input=[helper.make_tensor_value_info(x, kind, shape)])
 
 
 def node(net, operator, *inputs, outputs=1, **attributes):
-    """Append a node to a graph; return the name of the last of its outputs. Those before it are left out."""
+    """Append a node to a graph; return the name of its last output. The outputs before it are omitted."""
     name = "{}.{}".format(operator, len(net.node))
-    made = [""] * (outputs - 1) + [name]
-    net.node.append(helper.make_node(operator, inputs, made, name=name, **attributes))
+    output_names = [""] * (outputs - 1) + [name]
+    net.node.append(helper.make_node(operator, inputs, output_names, name=name, **attributes))
     return name
 
 
 def output(net, name, shape):
-    """The graph, with the value ``name``, float32, as its output."""
+    """Make the float32 value ``name`` the output of a graph; return the graph."""
     net.output.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
     return net
 
 
 def constant(net, name, array):
-    """Put an array into a graph under the name by which nodes ask for it."""
+    """Add an array to a graph under ``name``, which nodes use as an input."""
     net.initializer.append(numpy_helper.from_array(numpy.ascontiguousarray(array), name))
 
 
 def constants(net):
-    """What ``constant`` put there."""
+    """Return the arrays that ``constant`` added, by name."""
     return {tensor.name: numpy_helper.to_array(tensor) for tensor in net.initializer}
 
 
 def session(net):
     imports = [helper.make_opsetid("", OPSET)]
-    # the file format's version is the opset's: onnx writes by default a newer one than onnxruntime may read
+    # the format version that belongs to the opset: onnx's default may be newer than onnxruntime can read
     model = helper.make_model(net, opset_imports=imports, ir_version=helper.find_min_ir_version_for(imports))
     onnx.checker.check_model(model)
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=[CPU])
 
 
-def compiled(net):
-    """run(x) -> output, whose first call makes the session: it optimises the graph, as others compile theirs.
+def make_runner(net):
+    """Return run(x) -> output. The first call creates the session, which optimises the graph.
 
-    The batch stays free: to fix it gained nothing, nor did an IOBinding over these OrtValues.
+    The batch size is not fixed: fixing it made nothing faster, and neither did an IOBinding with these OrtValues.
     """
-    made = []
+    sessions = []
 
     def run(x):
-        if not made:
-            made.append(session(net))
-        return made[0].run_with_ort_values([net.output[0].name], {net.input[0].name: x})[0]
+        if not sessions:
+            sessions.append(session(net))
+        return sessions[0].run_with_ort_values([net.output[0].name], {net.input[0].name: x})[0]
 
     return run
 
@@ -121,11 +120,12 @@ def take(data, rows):
 
 
 def wait(value):
-    pass  # a run returns when it has been computed
+    pass  # a run returns after its computation
 
 
 def fetch(value):
-    return value if isinstance(value, numpy.ndarray) else value.numpy()  # a graph's constants are NumPy's
+    # a graph's constants are NumPy arrays
+    return value if isinstance(value, numpy.ndarray) else value.numpy()
 
 
 def peak_memory():

@@ -1,8 +1,8 @@
-"""OpenVINO around any Task: a model of its own operations, compiled for the CPU. It infers and does not train."""
+"""OpenVINO: a model of its operations, compiled for the CPU. Inference only."""
 
 import os
 
-os.environ.setdefault("CI", "true")  # read at the import, which would report to Google Analytics
+os.environ.setdefault("CI", "true")  # read at import, which would otherwise report to Google Analytics
 
 import numpy
 import openvino
@@ -12,24 +12,24 @@ from openvino.properties import hint
 
 PRECISIONS = {"fp32": openvino.Type.f32, "bf16": openvino.Type.bf16}
 
-core, options = None, {}  # of every compilation, set by configure
+core, options = None, {}  # for every compilation, set by configure
 
 
 def configure(settings):
-    """See ``stele_worker.frameworks``; settings as in ``stele_worker.protocol``.
+    """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings.
 
-    There is nothing to set for autotune, deterministic and seed.
+    autotune, deterministic and seed have no effect.
     """
     global core
     if settings["device"] != "cpu":
-        reason = "OpenVINO {} computes on CPUs and on devices of Intel's, not on {!r}: ask for 'cpu'"
+        reason = "OpenVINO {} supports CPUs and Intel devices, not {!r}: use device 'cpu'"
         raise RuntimeError(reason.format(openvino.__version__, settings["device"]))
     if settings["precision"] not in PRECISIONS:
-        reason = "OpenVINO has precisions {}, not {!r}"
+        reason = "OpenVINO supports the precisions {}, not {!r}"
         raise RuntimeError(reason.format(" and ".join(PRECISIONS), settings["precision"]))
     core = openvino.Core()
     options[hint.performance_mode] = hint.PerformanceMode.LATENCY
-    options[hint.inference_precision] = PRECISIONS[settings["precision"]]  # its own choice may be bf16
+    options[hint.inference_precision] = PRECISIONS[settings["precision"]]  # the default may be bf16
     options[properties.inference_num_threads] = settings["threads"]
     options[properties.num_streams] = 1
 
@@ -39,7 +39,7 @@ def versions():
 
 
 def flags():
-    """Of a compiled model of one operation: it alone says what it runs with."""
+    """Return the settings of a compiled model with one operation, because only a model can report them."""
     x = ops.parameter([1], numpy.float32)
     probe = core.compile_model(openvino.Model([ops.relu(x)], [x], "flags"), "CPU", options)
     return {
@@ -54,8 +54,8 @@ def flags():
     }
 
 
-def compiled(model):
-    """run(x) -> output, whose first call compiles for its batch: left free, the batch cost 1 to 6 %."""
+def make_runner(model):
+    """Return run(x) -> output. The first call compiles for its batch size; a free batch size cost 1 to 6 %."""
     requests = {}
 
     def run(x):
@@ -66,7 +66,7 @@ def compiled(model):
         request = requests[shape]
         request.set_input_tensor(x)
         request.infer()
-        return request.get_output_tensor()  # the next call writes into the same
+        return request.get_output_tensor()  # the next call overwrites it
 
     return run
 
@@ -80,7 +80,7 @@ def take(data, rows):
 
 
 def wait(value):
-    pass  # a call returns when it has been computed
+    pass  # a call returns after its computation
 
 
 def fetch(value):

@@ -1,4 +1,4 @@
-"""PaddlePaddle 3 around any Task."""
+"""PaddlePaddle 3."""
 
 import os
 import tempfile
@@ -6,25 +6,27 @@ import tempfile
 import paddle
 from paddle import inference
 
-ONEDNN = "onednn" if hasattr(inference.Config, "enable_onednn") else "mkldnn"  # its name until Paddle 3.1
+# its name was mkldnn until Paddle 3.1
+ONEDNN = "onednn" if hasattr(inference.Config, "enable_onednn") else "mkldnn"
 device = "cpu"
 threads = 1
 tuned = True
 
 
 def configure(settings):
-    """See ``stele_worker.frameworks``; settings as in ``stele_worker.protocol``."""
+    """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
     global device, threads, tuned
     device, threads, tuned = settings["device"], settings["threads"], settings["tuned"]
     if settings["precision"] != "fp32":
-        raise RuntimeError("The recipes for Paddle compute in fp32, not in {}".format(settings["precision"]))
+        reason = "Paddle is supported in precision 'fp32' only, not {!r}: use precision 'fp32'"
+        raise RuntimeError(reason.format(settings["precision"]))
     if device == "cuda" and not paddle.device.is_compiled_with_cuda():
-        advice = "Install paddlepaddle-gpu beside a GPU, or ask for device cpu."
+        advice = "Install paddlepaddle-gpu on a machine with a GPU, or use device 'cpu'."
         raise RuntimeError("Paddle {} was built without CUDA. {}".format(paddle.__version__, advice))
     paddle.set_device("gpu" if device == "cuda" else "cpu")
     paddle.set_flags({"FLAGS_paddle_num_threads": threads})
     if device == "cuda":
-        os.environ["NVIDIA_TF32_OVERRIDE"] = "0"  # for CUDA's libraries, when first used: Paddle has no flag
+        os.environ["NVIDIA_TF32_OVERRIDE"] = "0"  # CUDA's libraries read it at first use; Paddle has no flag
         paddle.set_flags({"FLAGS_cudnn_exhaustive_search": settings["autotune"]})
         paddle.set_flags({"FLAGS_cudnn_deterministic": settings["deterministic"]})
     paddle.seed(settings["seed"])
@@ -40,45 +42,47 @@ def versions():
 
 
 def flags():
-    names = ["FLAGS_paddle_num_threads", "FLAGS_use_" + ONEDNN]  # of the second, eager knows nothing
+    names = ["FLAGS_paddle_num_threads", "FLAGS_use_" + ONEDNN]  # eager mode ignores the second
     if device == "cuda":
         names += ["FLAGS_cudnn_exhaustive_search", "FLAGS_cudnn_deterministic"]
-    read = {name[len("FLAGS_") :]: value for name, value in paddle.get_flags(names).items()}
-    openmp = int(os.environ["OMP_NUM_THREADS"])  # what the kernels use; Paddle sets it to 1 where nobody did
-    return dict(read, device=paddle.get_device(), threads=openmp, inference_onednn=tuned and device == "cpu")
+    active = {name[len("FLAGS_") :]: value for name, value in paddle.get_flags(names).items()}
+    openmp = int(os.environ["OMP_NUM_THREADS"])  # the kernels use it; Paddle sets it to 1 if it is not set
+    return dict(
+        active, device=paddle.get_device(), threads=openmp, inference_onednn=tuned and device == "cpu"
+    )
 
 
-def inferred(net):
-    """step(x) -> net(x) without gradients: as Paddle recommends for it, or eagerly where left as shipped."""
+def make_inference_step(net):
+    """Return step(x) -> net(x) without gradients: with Paddle Inference if tuned, else eagerly."""
     net.eval()
     if not tuned:
         return paddle.no_grad()(net.__call__)
-    predictors = []  # made at the first step, for its kind of batch
+    predictors = []  # created at the first step, from its batch
 
     def step(x):
         if not predictors:
-            predictors.append(predictor(net, x))
+            predictors.append(make_predictor(net, x))
         return predictors[0].run([x])[0]
 
     return step
 
 
 def outputs(net, names):
-    """run(x) -> {layer: output} of the layers ``names``, eagerly, images channels last."""
+    """Return run(x) -> {layer: output}: outputs of the layers ``names``, eagerly, images channels last."""
     layers = dict(net.named_sublayers())
 
     def run(x):
-        seen = {}
+        layer_outputs = {}
 
-        def recorded(name):
-            return lambda layer, given, output: seen.update({name: channels_last(output)})
+        def recording_hook(name):
+            return lambda layer, inputs, output: layer_outputs.update({name: channels_last(output)})
 
-        hooks = [layers[name].register_forward_post_hook(recorded(name)) for name in names]
+        hooks = [layers[name].register_forward_post_hook(recording_hook(name)) for name in names]
         net.eval()
         paddle.no_grad()(net.__call__)(x)
         for hook in hooks:
             hook.remove()
-        return seen
+        return layer_outputs
 
     return run
 
@@ -87,8 +91,8 @@ def channels_last(output):
     return output.transpose((0, 2, 3, 1)) if output.ndim == 4 else output
 
 
-def predictor(net, x):
-    """Paddle Inference of ``net`` for batches such as ``x``, in oneDNN where that has the operation."""
+def make_predictor(net, x):
+    """Return a Paddle Inference predictor of ``net`` for batches like ``x``, with oneDNN operations on a CPU."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "net")
         paddle.jit.save(net, path, input_spec=[paddle.static.InputSpec.from_tensor(x)])
@@ -96,14 +100,14 @@ def predictor(net, x):
         config.disable_glog_info()
         config.set_cpu_math_library_num_threads(threads)
         if device == "cuda":
-            config.enable_use_gpu(100, 0)  # MB to begin with, and which GPU
+            config.enable_use_gpu(100, 0)  # initial memory in MB, and the GPU number
         else:
             getattr(config, "enable_" + ONEDNN)()
         return inference.create_predictor(config)
 
 
 def put(array):
-    if array.dtype == "int32":  # labels and tokens: what paddle.nn documents is int64
+    if array.dtype == "int32":  # labels and tokens: paddle.nn documents int64
         array = array.astype("int64")
     return paddle.to_tensor(array)
 
@@ -114,7 +118,7 @@ def take(data, rows):
 
 def wait(value):
     if device == "cuda":
-        paddle.device.synchronize()  # on a CPU a call returns when it has been computed
+        paddle.device.synchronize()  # on a CPU a call returns after its computation
 
 
 def fetch(value):

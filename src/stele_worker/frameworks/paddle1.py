@@ -1,4 +1,4 @@
-"""PaddlePaddle 1 around any Task, imperative (``fluid.dygraph``)."""
+"""PaddlePaddle 1, imperative (``fluid.dygraph``)."""
 
 import os
 import tempfile
@@ -8,7 +8,7 @@ import paddle
 import paddle.fluid as fluid
 from paddle.fluid.core import AnalysisConfig, create_paddle_predictor
 
-# what MKL-DNN computes in inference; its matmul is wrong where a network has several of one shape
+# operations of MKL-DNN in inference; its matmul is wrong if a network has several of one shape
 MKLDNN = {"conv2d", "batch_norm", "pool2d", "relu", "elementwise_add"}
 
 threads = 1
@@ -16,15 +16,17 @@ tuned = True
 
 
 def configure(settings):
-    """See ``stele_worker.frameworks``; settings as in ``stele_worker.protocol``."""
+    """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
     global threads, tuned
     threads, tuned = settings["threads"], settings["tuned"]
     if settings["device"] != "cpu" or settings["precision"] != "fp32":
-        sentence = "The recipes for Paddle {} compute on a CPU in fp32, not on {device} in {precision}"
-        raise RuntimeError(sentence.format(paddle.__version__, **settings))
+        message = (
+            "Paddle {} is supported on device 'cpu' in precision 'fp32' only, not {device!r} in {precision!r}"
+        )
+        raise RuntimeError(message.format(paddle.__version__, **settings))
     fluid.set_flags({"FLAGS_paddle_num_threads": threads})
     fluid.set_flags({"FLAGS_cpu_deterministic": settings["deterministic"]})
-    # no seed: Paddle's own, of a program, has dropout draw the same mask at every step
+    # no seed: with a program's seed, dropout draws the same mask at every step
     fluid.enable_imperative(fluid.CPUPlace())
 
 
@@ -34,26 +36,26 @@ def versions():
 
 def flags():
     names = ["FLAGS_paddle_num_threads", "FLAGS_cpu_deterministic"]
-    read = {name[len("FLAGS_") :]: value for name, value in fluid.get_flags(names).items()}
-    openmp = int(os.environ["OMP_NUM_THREADS"])  # what the kernels use; Paddle sets it to 1 where nobody did
-    return dict(read, device="cpu", threads=openmp, inference_mkldnn=sorted(MKLDNN) if tuned else [])
+    active = {name[len("FLAGS_") :]: value for name, value in fluid.get_flags(names).items()}
+    openmp = int(os.environ["OMP_NUM_THREADS"])  # the kernels use it; Paddle sets it to 1 if it is not set
+    return dict(active, device="cpu", threads=openmp, inference_mkldnn=sorted(MKLDNN) if tuned else [])
 
 
 def gradient(parameter):
-    """Of a parameter, after backward, where it lies; ``parameter.gradient()`` would copy it into numpy."""
+    """Return the gradient of a parameter without a copy; ``parameter.gradient()`` copies it to numpy."""
     return parameter._grad_ivar()
 
 
-def inferred(net, mkldnn=True):
-    """step(x) -> net(x) without gradients: as Paddle recommends for it, or imperatively where left as shipped."""
+def make_inference_step(net, mkldnn=True):
+    """Return step(x) -> net(x) without gradients: with Paddle Inference if tuned, else imperatively."""
     net.eval()
     if not tuned:
         return fluid.dygraph.no_grad(net.__call__)
-    predictors = []  # made at the first step, from its batch
+    predictors = []  # created at the first step, from its batch
 
     def step(x):
         if not predictors:
-            predictors.append(predictor(net, x, mkldnn))
+            predictors.append(make_predictor(net, x, mkldnn))
         (predict,) = predictors
         predict.get_input_tensor(predict.get_input_names()[0]).copy_from_cpu(x.numpy())
         predict.zero_copy_run()
@@ -63,21 +65,21 @@ def inferred(net, mkldnn=True):
 
 
 def outputs(net, names):
-    """run(x) -> {layer: output} of the layers ``names``, eagerly, images channels last."""
+    """Return run(x) -> {layer: output}: outputs of the layers ``names``, eagerly, images channels last."""
     layers = dict(net.named_sublayers())
 
     def run(x):
-        seen = {}
+        layer_outputs = {}
 
-        def recorded(name):
-            return lambda layer, given, output: seen.update({name: channels_last(output)})
+        def recording_hook(name):
+            return lambda layer, inputs, output: layer_outputs.update({name: channels_last(output)})
 
-        hooks = [layers[name].register_forward_post_hook(recorded(name)) for name in names]
+        hooks = [layers[name].register_forward_post_hook(recording_hook(name)) for name in names]
         net.eval()
         fluid.dygraph.no_grad(net.__call__)(x)
         for hook in hooks:
             hook.remove()
-        return seen
+        return layer_outputs
 
     return run
 
@@ -86,8 +88,8 @@ def channels_last(output):
     return fluid.layers.transpose(output, (0, 2, 3, 1)) if len(output.shape) == 4 else output
 
 
-def predictor(net, x, mkldnn):
-    """Paddle Inference of the operations that ``net`` carries out for ``x``, with MKL-DNN or without."""
+def make_predictor(net, x, mkldnn):
+    """Return a Paddle Inference predictor of the operations of net(x), with or without MKL-DNN."""
     with fluid.dygraph.no_grad():
         _, traced = fluid.dygraph.TracedLayer.trace(net, [x])
     with tempfile.TemporaryDirectory() as folder:
@@ -114,11 +116,12 @@ def take(data, rows):
 
 
 def wait(value):
-    pass  # a call returns when it has been computed
+    pass  # a call returns after its computation
 
 
 def fetch(value):
-    return value if isinstance(value, numpy.ndarray) else value.numpy()  # Paddle Inference's lie on the host
+    # outputs of Paddle Inference are NumPy arrays
+    return value if isinstance(value, numpy.ndarray) else value.numpy()
 
 
 def peak_memory():

@@ -1,23 +1,23 @@
-# Keras 3 on TensorFlow, called from R through reticulate, around any Task.
+# Keras 3 on TensorFlow, called from R through reticulate.
 #
-# Devices, threads and arrays are asked of the TensorFlow row's own module. What is here is the training loop that
-# Keras documents for TensorFlow, written in R: R functions that tf.function traces once and then runs by itself.
+# The module of TensorFlow handles devices, threads and arrays. This file has the training loop that Keras documents
+# for TensorFlow, written in R. tf.function traces each R function once; after that no R code runs.
 
 NAME <- "r_keras"
 
-native <- import("stele_worker.frameworks.tensorflow") # before TensorFlow, whose level of logging it sets
+native <- import("stele_worker.frameworks.tensorflow") # before TensorFlow, because it sets the level of logging
 tf <- import("tensorflow")
 keras <- import("keras")
 
-in_force <- new.env()
+active <- new.env()
 
-# See stele_worker/frameworks/__init__.py; settings as in stele_worker/protocol.py.
+# See stele_worker/frameworks/__init__.py. stele_worker/protocol.py describes the settings.
 configure <- function(settings) {
   if (keras$backend$backend() != "tensorflow") {
-    stop("Keras runs on '", keras$backend$backend(), "' here: set KERAS_BACKEND=tensorflow")
+    stop("Keras uses the backend '", keras$backend$backend(), "', but only 'tensorflow' is supported: set KERAS_BACKEND=tensorflow")
   }
-  in_force$device <- settings$device
-  in_force$deterministic <- settings$deterministic
+  active$device <- settings$device
+  active$deterministic <- settings$deterministic
   native$configure(settings)
   keras$utils$set_random_seed(settings$seed)
   keras$config$set_floatx("float32")
@@ -43,7 +43,7 @@ flags <- function() {
     use_cudnn = use_cudnn()
   )
   flags <- c(flags, native$flags())
-  flags$memory_growth <- I(flags$memory_growth) # one a device, be it a single one
+  flags$memory_growth <- I(flags$memory_growth) # I(): one value per device is an array in JSON, even with one device
   flags
 }
 
@@ -51,59 +51,60 @@ put <- native$put
 take <- native$take
 
 wait <- function(value) {
-  if (in_force$device == "cuda") {
-    tf$test$experimental$sync_devices() # on a CPU a call returns when it has been computed
+  if (active$device == "cuda") {
+    tf$test$experimental$sync_devices() # on a CPU a call returns after its computation
   }
 }
 
-# A tensor as an array or number of R.
+# Return a tensor as an array or number of R.
 fetch <- function(value) native$fetch(value)
 
 peak_memory <- function() {
-  if (in_force$device == "cuda") {
+  if (active$device == "cuda") {
     memory <- import("tensorflow", convert = FALSE)$config$experimental$get_memory_info("GPU:0")
-    import_builtins()$float(memory[["peak"]]) # real: reticulate cuts a whole number to 32 bits
+    import_builtins()$float(memory[["peak"]]) # a double: reticulate would truncate an integer to 32 bits
   }
 }
 
-# The arithmetic of the layers made from now on; their parameters stay float32.
+# Set the arithmetic of layers created from now on; their parameters are always float32.
 set_policy <- function(task) {
   keras$config$set_dtype_policy(if (task$dtype == "float32") "float32" else paste0("mixed_", task$dtype))
 }
 
-# Whether a GRU is cuDNN's; on a CPU XLA compiles the plain one.
-use_cudnn <- function() if (in_force$device == "cuda") "auto" else FALSE
+# Return whether a GRU uses cuDNN; on a CPU XLA compiles the plain loop.
+use_cudnn <- function() if (active$device == "cuda") "auto" else FALSE
 
-# Never "auto". On a CPU XLA slows convolutions and speeds the loop over time; on a GPU it is the other way round.
+# Return whether XLA compiles a function. On a CPU XLA makes convolutions slower and the loop over time faster; on a
+# GPU the reverse is true.
 jit_compile <- function(recurrent) {
-  if (in_force$device == "cpu") recurrent else !recurrent && !in_force$deterministic
+  if (active$device == "cpu") recurrent else !recurrent && !active$deterministic
 }
 
-# An R function of tensors as one graph.
-compiled <- function(net, traced) {
+# Compile an R function of tensors into one graph.
+compile_function <- function(net, run) {
   recurrent <- any(vapply(net$layers, inherits, FALSE, "keras.src.layers.rnn.rnn.RNN"))
-  tf$`function`(traced, autograph = FALSE, jit_compile = jit_compile(recurrent))
+  tf$`function`(run, autograph = FALSE, jit_compile = jit_compile(recurrent))
 }
 
-# run(x, y) -> list(loss, a gradient for each of net$trainable_variables)
-differentiated <- function(net, loss) compiled(net, backward(net, loss))
+# Return run(x, y) -> list(loss, a gradient for each of net$trainable_variables).
+make_gradient_function <- function(net, loss) compile_function(net, backward(net, loss))
 
-# step(x, y) -> loss, after which the parameters have moved; prepare() comes before each update.
-trained <- function(net, optimiser, loss, prepare = function() NULL) {
+# Return step(x, y) -> loss, which updates the parameters. prepare() runs before each update.
+make_training_step <- function(net, optimiser, loss, prepare = function() NULL) {
   optimiser$build(net$trainable_variables)
   run <- backward(net, loss)
-  compiled(net, function(x, y) {
-    computed <- run(x, y)
+  compile_function(net, function(x, y) {
+    result <- run(x, y)
     prepare()
-    optimiser$apply(computed[[2L]], net$trainable_variables)
-    computed[[1L]]
+    optimiser$apply(result[[2L]], net$trainable_variables)
+    result[[1L]]
   })
 }
 
-# step(x) -> the network's tensor output, for inference
-inferred <- function(net, output) {
+# Return step(x) -> the network's tensor `output`, for inference.
+make_inference_step <- function(net, output) {
   model <- keras$Model(net$inputs, output)
-  compiled(net, function(x) model(x, training = FALSE))
+  compile_function(net, function(x) model(x, training = FALSE))
 }
 
 backward <- function(net, loss) {
@@ -112,7 +113,7 @@ backward <- function(net, loss) {
     with(tf$GradientTape() %as% tape, {
       value <- loss(y, net(x, training = TRUE))
     })
-    # an embedding's gradient comes as slices, and Keras' Adam squares those of one row one by one
+    # an embedding's gradient consists of slices; Keras' Adam would square slices of the same row separately
     list(value, lapply(tape$gradient(value, variables), tf$convert_to_tensor))
   }
 }

@@ -1,8 +1,8 @@
-"""TensorFlow 2 around any Task."""
+"""TensorFlow 2."""
 
 import os
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # warnings are read at the import
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow reads the level of warnings at import
 
 import tensorflow as tf
 from tensorflow.python.framework.config import is_op_determinism_enabled  # the public API can only enable it
@@ -11,20 +11,20 @@ device = "cpu"
 
 
 def configure(settings):
-    """See ``stele_worker.frameworks``; settings as in ``stele_worker.protocol``."""
+    """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
     global device
     device = settings["device"]
     gpus = tf.config.list_physical_devices("GPU")
     if device == "cuda" and not gpus:
-        advice = "Install tensorflow[and-cuda] beside a GPU, or ask for device cpu."
-        raise RuntimeError("TensorFlow {} sees no CUDA device. {}".format(tf.__version__, advice))
+        advice = "Install tensorflow[and-cuda] on a machine with a GPU, or use device 'cpu'."
+        raise RuntimeError("TensorFlow {} found no CUDA device. {}".format(tf.__version__, advice))
     tf.config.set_visible_devices(gpus[:1] if device == "cuda" else [], "GPU")
     for gpu in tf.config.get_visible_devices("GPU"):
         tf.config.experimental.set_memory_growth(gpu, True)
     tf.config.threading.set_intra_op_parallelism_threads(settings["threads"])
     tf.config.threading.set_inter_op_parallelism_threads(settings["threads"])
     tf.config.experimental.enable_tensor_float_32_execution(settings["precision"] == "tf32")
-    # read at the first convolution
+    # TensorFlow reads it at the first convolution
     os.environ["TF_CUDNN_USE_AUTOTUNE"] = "1" if settings["autotune"] else "0"
     tf.random.set_seed(settings["seed"])
     if settings["deterministic"]:
@@ -55,7 +55,7 @@ def flags():
 
 
 def put(array):
-    if array.dtype == "int32":  # labels and tokens: TensorFlow keeps int32 in the host's memory
+    if array.dtype == "int32":  # labels and tokens: TensorFlow keeps int32 in host memory
         array = array.astype("int64")
     return tf.constant(array)
 
@@ -66,7 +66,7 @@ def take(data, rows):
 
 def wait(value):
     if device == "cuda":
-        tf.test.experimental.sync_devices()  # on a CPU a call returns when it has been computed
+        tf.test.experimental.sync_devices()  # on a CPU a call returns after its computation
 
 
 def fetch(value):

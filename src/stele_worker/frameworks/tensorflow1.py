@@ -1,12 +1,12 @@
-"""TensorFlow 1 around any Task: one graph and one session, and arrays that stay in it as tensor handles.
+"""TensorFlow 1: one graph, one session, and arrays that stay in the session as tensor handles.
 
-A handle names a tensor that one run of the session has left on the device and that another takes in the
-place of a placeholder, so that a step is fed nothing but names.
+A handle names a tensor that one run of the session left on the device. A later run takes it in place of a
+placeholder, so that no array is copied to feed a step.
 """
 
 import os
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # warnings are read at the import
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow reads the level of warnings at import
 
 import tensorflow as tf
 
@@ -14,17 +14,17 @@ session = None
 
 
 def configure(settings):
-    """See ``stele_worker.frameworks``; settings as in ``stele_worker.protocol``."""
+    """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
     global session
     if settings["device"] != "cpu":
-        message = "TensorFlow {} has GPU kernels for CUDA 10.0 only, which nothing here was tried with: "
-        raise RuntimeError(message.format(tf.__version__) + "ask for device cpu.")
+        message = "TensorFlow {} has GPU kernels for CUDA 10.0 only, which is not supported: use device 'cpu'"
+        raise RuntimeError(message.format(tf.__version__))
     if settings["precision"] != "fp32":
-        message = "TensorFlow {} has float32 arithmetic on a CPU and no {}: ask for precision fp32."
+        message = "TensorFlow {} supports precision 'fp32' only on a CPU, not {!r}: use precision 'fp32'"
         raise RuntimeError(message.format(tf.__version__, settings["precision"]))
     tf.logging.set_verbosity(tf.logging.ERROR)
     tf.set_random_seed(settings["seed"])
-    # no setting asks for determinism: no kernel for the CPU that the recipes use adds up in an order of chance
+    # determinism needs no setting: the CPU kernels that the recipes use have a fixed order of summation
     session = tf.Session(
         config=tf.ConfigProto(
             intra_op_parallelism_threads=settings["threads"],
@@ -49,57 +49,60 @@ def flags():
     }
 
 
-def variables(arrays):
-    """A variable for each of the named arrays, which would make the graph large if they were constants there."""
+def make_variables(arrays):
+    """Return a variable for each named array. As constants the arrays would make the graph large."""
     values = {name: tf.placeholder(array.dtype, array.shape) for name, array in arrays.items()}
-    made = {name: tf.Variable(value, name=name, use_resource=True) for name, value in values.items()}
-    # all at once, for the first run of an operation takes the longer the larger the graph is
-    first = [variable.initializer for variable in made.values()]
-    session.run(first, {values[name]: array for name, array in arrays.items()})
-    return made
+    result = {name: tf.Variable(value, name=name, use_resource=True) for name, value in values.items()}
+    # all at once: in a larger graph, the first run of an operation takes longer
+    initializers = [variable.initializer for variable in result.values()]
+    session.run(initializers, {values[name]: array for name, array in arrays.items()})
+    return result
 
 
-def values(variables):
-    """Of variables, by name."""
+def read_values(variables):
+    """Return the values of variables, by name."""
     return session.run(dict(variables))
 
 
-def function(inputs, outputs, optimiser=None):
-    """f(*handles or arrays) -> the values of outputs, once the optimiser's variables have their first values."""
+def make_function(inputs, outputs, optimiser=None):
+    """Return f(*handles or arrays) -> the values of ``outputs``; initialise the optimiser's variables first."""
     if optimiser is not None:
         session.run(tf.variables_initializer(optimiser.variables()))
     return session.make_callable(outputs, feed_list=inputs)
 
 
-def kept(inputs, tensor):
-    """f(*handles or arrays) -> a handle of the tensor's value."""
+def make_handle_function(inputs, tensor):
+    """Return f(*handles or arrays) -> a handle of the tensor's value."""
     return session.make_callable(tf.get_session_handle(tensor), feed_list=inputs)
 
 
-movers = {}  # dtype -> (put, take): an operation is made once, for a graph that grows gets slower
+copy_functions = {}  # dtype -> (put, take): created once, because a growing graph gets slower
 
 
-def mover(dtype):
-    if dtype not in movers:
+def get_copy_functions(dtype):
+    if dtype not in copy_functions:
         data, rows = tf.placeholder(dtype), tf.placeholder(tf.int64, [None])
-        movers[dtype] = kept([data], tf.identity(data)), kept([data, rows], tf.gather(data, rows))
-    return movers[dtype]
+        copy_functions[dtype] = (
+            make_handle_function([data], tf.identity(data)),
+            make_handle_function([data, rows], tf.gather(data, rows)),
+        )
+    return copy_functions[dtype]
 
 
 def put(array):
-    return mover(array.dtype.name)[0](array)
+    return get_copy_functions(array.dtype.name)[0](array)
 
 
 def take(data, rows):
-    return mover(data._dtype.as_numpy_dtype.__name__)[1](data, rows)
+    return get_copy_functions(data._dtype.as_numpy_dtype.__name__)[1](data, rows)
 
 
 def wait(value):
-    pass  # a session's run returns when what it was asked for has been computed
+    pass  # a session's run returns after its computation
 
 
 def fetch(value):
-    return value  # a run's results are NumPy's
+    return value  # a run returns NumPy arrays
 
 
 def peak_memory():

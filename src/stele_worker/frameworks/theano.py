@@ -1,4 +1,4 @@
-"""Theano below Lasagne and Keras 2: on the CPU in float32, with the OpenBLAS that NumPy's wheel brings along."""
+"""Theano for Lasagne and Keras 2: on the CPU in float32, with the OpenBLAS of NumPy's wheel."""
 
 import ctypes
 import os
@@ -8,17 +8,17 @@ import numpy
 
 
 def openblas():
-    """The OpenBLAS inside NumPy's wheel; None if NumPy was built in another way."""
+    """Return the path of the OpenBLAS inside NumPy's wheel, or None if there is none."""
     package = os.path.dirname(numpy.__file__)
     folders = package + ".libs", os.path.join(package, ".libs")
-    found = [path for folder in folders for path in glob(os.path.join(folder, "libopenblasp-*.so"))]
-    return found[0] if found else None
+    paths = [path for folder in folders for path in glob(os.path.join(folder, "libopenblasp-*.so"))]
+    return paths[0] if paths else None
 
 
 def theano_flags():
-    """What Theano reads only once, when it is imported; the environment's own flags come last and so prevail."""
-    flags = ["floatX=float32"]  # float64 as shipped
-    if openblas():  # Theano does not find it, and NumPy's products in its place crash in OpenMP's threads
+    """Return the flags that Theano reads at import. THEANO_FLAGS of the environment comes last and takes precedence."""
+    flags = ["floatX=float32"]  # the default is float64
+    if openblas():  # Theano does not find it, and NumPy's products crash in OpenMP's threads
         flags += ["openmp=True", "blas.ldflags=-L{} -l:{}".format(*os.path.split(openblas()))]
     return ",".join(flags + [os.environ.get("THEANO_FLAGS", "")])
 
@@ -28,23 +28,27 @@ os.environ["THEANO_FLAGS"] = theano_flags()
 import theano  # noqa: E402
 from theano.gof.cmodule import gcc_version  # noqa: E402
 
-# a device array is NumPy's: a function takes it without a copy, and returns when it has computed
+# arrays are NumPy arrays: a function takes them without a copy and returns after its computation
 from stele_worker.frameworks.numpy import fetch, peak_memory, put, take, wait  # noqa: E402, F401
 
 
 def configure(settings):
-    """OpenMP and OpenBLAS read their number of threads from the environment when they were loaded, so ``threads``
-    sets nothing here; autotune has nothing to set.
+    """See ``stele_worker.frameworks``.
+
+    OpenMP and OpenBLAS read their number of threads from the environment when they are loaded, so ``threads`` has
+    no effect here. autotune has no effect either.
     """
     name = "Theano {}".format(theano.__version__)
     if settings["device"] != "cpu":
-        reason = "{} is set up for device 'cpu', not {!r}, which would need libgpuarray: ask for 'cpu'"
+        reason = "{} is supported on device 'cpu' only, not {!r}, which needs libgpuarray: use device 'cpu'"
         raise RuntimeError(reason.format(name, settings["device"]))
     if settings["precision"] != "fp32":
-        raise RuntimeError("{} has no precision {!r}: ask for 'fp32'".format(name, settings["precision"]))
+        raise RuntimeError(
+            "{} has no precision {!r}: use precision 'fp32'".format(name, settings["precision"])
+        )
     if not theano.config.cxx:
         raise RuntimeError("{} found no C++ compiler: install g++".format(name))
-    theano.config.allow_gc = False  # a step's memory is kept for the next
+    theano.config.allow_gc = False  # keep a step's memory for the next step
     theano.config.deterministic = "more" if settings["deterministic"] else "default"
 
 
@@ -52,7 +56,7 @@ def versions():
     return {
         "theano": theano.__version__,
         "compiler": gcc_version(),
-        "blas": blas("openblas_get_config", ctypes.c_char_p),
+        "blas": call_openblas("openblas_get_config", ctypes.c_char_p),
     }
 
 
@@ -62,19 +66,19 @@ def flags():
         "floatX": theano.config.floatX,
         "optimizer": theano.config.optimizer,
         "openmp": theano.config.openmp,
-        "openmp_threads": ctypes.CDLL("libgomp.so.1").omp_get_max_threads(),  # g++ brings it
+        "openmp_threads": ctypes.CDLL("libgomp.so.1").omp_get_max_threads(),  # part of g++
         "blas": theano.config.blas.ldflags,
-        "blas_threads": blas("openblas_get_num_threads", ctypes.c_int),
+        "blas_threads": call_openblas("openblas_get_num_threads", ctypes.c_int),
         "allow_gc": theano.config.allow_gc,
         "deterministic": theano.config.deterministic,
     }
 
 
-def blas(question, kind):
-    """What OpenBLAS answers; None without it."""
+def call_openblas(name, result_type):
+    """Return the result of OpenBLAS's function ``name``, or None without OpenBLAS."""
     if openblas() is None:
         return None
-    function = getattr(ctypes.CDLL(openblas()), question)
-    function.restype = kind
-    answer = function()
-    return answer.decode() if kind is ctypes.c_char_p else answer
+    function = getattr(ctypes.CDLL(openblas()), name)
+    function.restype = result_type
+    result = function()
+    return result.decode() if result_type is ctypes.c_char_p else result

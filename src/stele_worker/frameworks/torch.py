@@ -1,4 +1,4 @@
-"""PyTorch around any Task."""
+"""PyTorch."""
 
 import os
 
@@ -8,11 +8,11 @@ device = torch.device("cpu")
 
 
 def configure(settings):
-    """See ``stele_worker.frameworks``; settings as in ``stele_worker.protocol``."""
+    """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
     global device
     device = torch.device(settings["device"])
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise RuntimeError("PyTorch {} sees no CUDA device".format(torch.__version__))
+        raise RuntimeError("PyTorch {} found no CUDA device: use device 'cpu'".format(torch.__version__))
     torch.set_num_threads(settings["threads"])
     torch.manual_seed(settings["seed"])
     tf32 = settings["precision"] == "tf32"
@@ -48,24 +48,24 @@ def flags():
 
 
 def on_device(net):
-    """A network, its parameters moved to the device."""
+    """Move a network's parameters to the device; return the network."""
     return net.to(device)
 
 
 def outputs(net, names, step):
-    """run(x) -> {layer: output} of the modules ``names`` while ``step`` runs, images channels last."""
+    """Return run(x) -> {layer: output}: outputs of the modules ``names`` during ``step``, images channels last."""
 
     def run(x):
-        seen = {}
+        layer_outputs = {}
 
-        def recorded(name):
-            return lambda module, given, output: seen.update({name: channels_last(output)})
+        def recording_hook(name):
+            return lambda module, inputs, output: layer_outputs.update({name: channels_last(output)})
 
-        hooks = [net.get_submodule(name).register_forward_hook(recorded(name)) for name in names]
+        hooks = [net.get_submodule(name).register_forward_hook(recording_hook(name)) for name in names]
         step(x)
         for hook in hooks:
             hook.remove()
-        return seen
+        return layer_outputs
 
     return run
 

@@ -1,17 +1,17 @@
-"""One launch's measurement of one recipe; an outcome as docs/protocol.md describes it."""
+"""Measure one launch of one recipe. docs/protocol.md describes an outcome."""
 module Measurement
 
 using Statistics: median
 using ..ThisProcess, ..Tasks
 
-const PROGRESS_SECONDS = 1.0  # between two progress messages: rare enough not to disturb the steps
+const PROGRESS_SECONDS = 1.0  # minimum time between two progress messages, so that they do not disturb the steps
 
-"""Run step on each of batches; call each(duration in seconds, result) after it.
+"""Run step on each of batches; call each(duration in seconds, result) after each step.
 
-The clock starts when a batch lies ready on the device and stops when the step's result has been computed. Young garbage
-is collected between two steps; a step that makes more than memory holds collects for itself.
+The clock starts when a batch is ready on the device and stops when the step's result has been computed. Young garbage
+is collected between two steps; a step that fills the memory also triggers a collection.
 """
-function steps(each, step, batches, wait)
+function time_steps(each, step, batches, wait)
     for batch in batches
         GC.gc(false)
         wait(batch)
@@ -22,8 +22,11 @@ function steps(each, step, batches, wait)
     end
 end
 
-"""How many leading steps are not steady, or nothing if the steps never stop trending: see stele_worker/clock.py."""
-function steady_from(seconds, window, tolerance)
+"""Return the number of steps before the first steady step, or nothing if the step times never stop trending.
+
+See stele_worker/clock.py.
+"""
+function find_steady_step(seconds, window, tolerance)
     for start in 1:length(seconds)-2window
         earlier = median(seconds[start+1:start+window])
         later = median(seconds[start+window+1:start+2window])
@@ -32,65 +35,65 @@ function steady_from(seconds, window, tolerance)
     return nothing
 end
 
-"""Train for the Task's epochs, timing every step, then evaluate."""
+"""Train for the Task's epochs, time every step, then evaluate. Return an outcome."""
 function train(framework, recipe, task, host; data, weights, warmup, turn)
-    x, y = map(framework.put, samples(recipe, task, data, "train"))
-    ThisProcess.forget_peak_memory()
-    net = recipe.load(recipe.network(task), Dict(Tasks.initial(task, weights)))
+    x, y = map(framework.put, load_samples(recipe, task, data, "train"))
+    ThisProcess.reset_peak_memory()
+    net = recipe.load(recipe.network(task), Dict(Tasks.initial_weights(task, weights)))
     step = recipe.training_step(net, task)
     rows = [rows for epoch in 0:task.epochs-1 for rows in Tasks.batch_order(task, epoch)]
-    report = reporter(host, "train", length(rows))
+    report = progress_reporter(host, "train", length(rows))
     seconds, losses = Float64[], Any[]
-    ready = in_turns(turn, host)
-    batches = ((ready(done); (framework.take(x, row), framework.take(y, row))) for (done, row) in enumerate(rows))
+    await_turn = take_turns(turn, host)
+    batches = ((await_turn(done); (framework.take(x, row), framework.take(y, row))) for (done, row) in enumerate(rows))
     GC.gc()
-    steps(step, batches, framework.wait) do duration, loss
+    time_steps(step, batches, framework.wait) do duration, loss
         push!(seconds, duration)
         push!(losses, loss)
         report(length(seconds))
     end
-    steady = steady_from(seconds, warmup["window"], warmup["tolerance"])
+    steady = find_steady_step(seconds, warmup["window"], warmup["tolerance"])
     unsteady = min(warmup["most"], length(seconds) ÷ 2)
-    outcome = common(framework, task, seconds, something(steady, unsteady), steady !== nothing)
+    outcome = summarise(framework, task, seconds, something(steady, unsteady), steady !== nothing)
     losses = [Float64(framework.fetch(loss)) for loss in losses]
-    return merge(outcome, (losses = losses,), evaluation(framework, recipe, net, task, data, host))
+    return merge(outcome, (losses = losses,), evaluate(framework, recipe, net, task, data, host))
 end
 
-"""Warm up until steps stop trending, then time the Task's test batches."""
+"""Warm up until the step times stop trending, then time the Task's test batches. Return an outcome."""
 function infer(framework, recipe, task, host; data, weights, warmup, turn)
-    x = framework.put(first(samples(recipe, task, data, "test")))
-    ThisProcess.forget_peak_memory()
-    net = recipe.load(recipe.network(task), Dict(Tasks.initial(task, weights)))
+    x = framework.put(first(load_samples(recipe, task, data, "test")))
+    ThisProcess.reset_peak_memory()
+    net = recipe.load(recipe.network(task), Dict(Tasks.initial_weights(task, weights)))
     step = recipe.inference_step(net, task)
-    counted = Tasks.whole_batches(task)
-    report = reporter(host, "infer", length(counted))
+    test_rows = Tasks.whole_batches(task)
+    report = progress_reporter(host, "infer", length(test_rows))
     seconds = Float64[]
-    warm(seconds) = steady_from(seconds, warmup["window"], warmup["tolerance"])
+    steady_step(seconds) = find_steady_step(seconds, warmup["window"], warmup["tolerance"])
     GC.gc()
-    ready = in_turns(turn, host)
+    await_turn = take_turns(turn, host)
     keep(duration, _) = (push!(seconds, duration); report(0))
-    while warm(seconds) === nothing && length(seconds) < warmup["most"]
-        row = counted[mod1(length(seconds) + 1, length(counted))]
-        ready(length(seconds) + 1)
-        steps(keep, step, ((framework.take(x, row),),), framework.wait)
+    while steady_step(seconds) === nothing && length(seconds) < warmup["most"]
+        row = test_rows[mod1(length(seconds) + 1, length(test_rows))]
+        await_turn(length(seconds) + 1)
+        time_steps(keep, step, ((framework.take(x, row),),), framework.wait)
     end
-    steady, unsteady = warm(seconds) !== nothing, length(seconds)
-    batches = ((ready(unsteady + done); (framework.take(x, row),)) for (done, row) in enumerate(counted))
-    steps(step, batches, framework.wait) do duration, _
+    steady, unsteady = steady_step(seconds) !== nothing, length(seconds)
+    batches = ((await_turn(unsteady + done); (framework.take(x, row),)) for (done, row) in enumerate(test_rows))
+    time_steps(step, batches, framework.wait) do duration, _
         push!(seconds, duration)
         report(length(seconds) - unsteady)
     end
-    return common(framework, task, seconds, unsteady, steady)
+    return summarise(framework, task, seconds, unsteady, steady)
 end
 
-"""Inputs, images in the recipe's layout, and labels."""
-function samples(recipe, task, data, part)
-    x, y = Tasks.samples(task, data, part)
-    return Tasks.arranged(x, recipe.LAYOUT), y
+"""Return the inputs, in the recipe's layout, and the labels."""
+function load_samples(recipe, task, data, part)
+    x, y = Tasks.load_samples(task, data, part)
+    return Tasks.to_layout(x, recipe.LAYOUT), y
 end
 
-"""What training and inference have in common. Memory first: what follows may need more of it."""
-function common(framework, task, seconds, warmup, steady)
+"""Return the part of an outcome that training and inference share. Call it before anything else uses memory."""
+function summarise(framework, task, seconds, warmup, steady)
     return (
         host_memory = ThisProcess.peak_memory(),
         device_memory = framework.peak_memory(),
@@ -101,30 +104,30 @@ function common(framework, task, seconds, warmup, steady)
     )
 end
 
-"""Accuracy on the Task's test samples."""
-function evaluation(framework, recipe, net, task, data, host)
+"""Return the accuracy on the Task's test samples, and their number."""
+function evaluate(framework, recipe, net, task, data, host)
     task.data === nothing && return (accuracy = nothing, evaluated = 0)
-    x, y = samples(recipe, task, data, "test")
-    x, step, right, rows = framework.put(x), recipe.inference_step(net, task), 0, Tasks.whole_batches(task)
-    report = reporter(host, "evaluate", length(rows))
+    x, y = load_samples(recipe, task, data, "test")
+    x, step, correct, rows = framework.put(x), recipe.inference_step(net, task), 0, Tasks.whole_batches(task)
+    report = progress_reporter(host, "evaluate", length(rows))
     for (done, row) in enumerate(rows)
         logits = framework.fetch(step(framework.take(x, row)))  # (classes, batch)
-        right += count(argmax(logits[:, i]) == y[row[i]] + 1 for i in eachindex(row))
+        correct += count(argmax(logits[:, i]) == y[row[i]] + 1 for i in eachindex(row))
         report(done)
     end
     evaluated = length(rows) * task.batch
-    return (accuracy = right / evaluated, evaluated = evaluated)
+    return (accuracy = correct / evaluated, evaluated = evaluated)
 end
 
-"""ready(step) waits before the first step and after each turn of them: another worker may have its turn."""
-in_turns(turn, host) = step -> turn !== nothing && (step - 1) % turn == 0 && host.pause(step - 1)
+"""Return await_turn(step), which pauses before the first step and after every `turn` steps."""
+take_turns(turn, host) = step -> turn !== nothing && (step - 1) % turn == 0 && host.pause(step - 1)
 
-"""report(done) tells the host how far it is, but seldom."""
-function reporter(host, phase, of)
+"""Return report(done), which sends progress to the host at most once every PROGRESS_SECONDS."""
+function progress_reporter(host, phase, of)
     last = Ref(time_ns())
     return function (done)
         if (time_ns() - last[]) / 1e9 >= PROGRESS_SECONDS
-            host.tell((phase = phase, done = done, of = of))
+            host.report((phase = phase, done = done, of = of))
             last[] = time_ns()
         end
     end

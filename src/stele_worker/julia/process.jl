@@ -1,14 +1,14 @@
-"""What the operating system knows of this process: its peak memory, its processors, its parent's death. Linux only."""
+"""Process-level facts from the operating system: peak memory, processors, ending with the parent. Linux only."""
 module ThisProcess
 
-"""Have the kernel kill this process when the host dies without a goodbye."""
+"""Make the kernel kill this process when the host dies, even without warning."""
 function die_with_parent()
     PR_SET_PDEATHSIG, SIGKILL = 1, 9  # linux/prctl.h
     Sys.islinux() && ccall(:prctl, Cint, (Cint, Culong, Culong, Culong, Culong), PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
 end
 
-"""Run on at most this many processors, the first that this process may use: every thread that there is."""
-function keep_to(count)
+"""Run all threads on at most `count` processors, the first that this process may use."""
+function limit_processors(count)
     allowed = processors()
     allowed === nothing && return
     mask = zeros(UInt8, 128)
@@ -20,7 +20,7 @@ function keep_to(count)
     end
 end
 
-"""The numbers of the processors that this process may use, or nothing where that is unknown."""
+"""Return the numbers of the processors that this process may use, or nothing if unknown."""
 function processors()
     Sys.islinux() || return nothing
     mask = zeros(UInt8, 128)
@@ -28,8 +28,8 @@ function processors()
     return [processor for processor in 0:1023 if (mask[processor÷8+1] >> (processor % 8)) & 0x01 == 0x01]
 end
 
-"""Start the peak anew, where the kernel allows it (proc(5): 5 into clear_refs)."""
-function forget_peak_memory()
+"""Reset the peak memory counter, if the kernel allows it (proc(5): write 5 to clear_refs)."""
+function reset_peak_memory()
     try
         write("/proc/self/clear_refs", "5")
     catch error
@@ -37,7 +37,7 @@ function forget_peak_memory()
     end
 end
 
-"""Highest resident memory so far, in bytes, or nothing where it is unknown."""
+"""Return the peak resident memory in bytes, or nothing if unknown."""
 function peak_memory()
     isfile("/proc/self/status") || return nothing
     for line in eachline("/proc/self/status")

@@ -1,8 +1,8 @@
-"""The stream of numpy.random.RandomState, bit for bit: MT19937, and what NumPy draws from it.
+"""The stream of numpy.random.RandomState, bit for bit: MT19937, and NumPy's distributions.
 
-Julia's own MersenneTwister is another generator of that family. Logarithm and power are asked of the C library, as
-NumPy asks it, for another's last bit may differ. Arrays are filled in the order of memory, which is NumPy's order
-with the dimensions reversed.
+Julia's MersenneTwister is a different generator of the same family. Logarithm and power come from the C library, as in
+NumPy, because another implementation may differ in the last bit. Arrays are filled in memory order, which is NumPy's
+order with the dimensions reversed.
 """
 module RandomStates
 
@@ -13,8 +13,8 @@ const M = 397
 
 mutable struct RandomState
     key::Vector{UInt32}
-    used::Int                         # numbers of this key that were drawn
-    spare::Union{Nothing,Float64}     # normal numbers come in pairs
+    used::Int                         # how many numbers of this key were drawn
+    spare::Union{Nothing,Float64}     # normal numbers are drawn in pairs
 end
 
 function RandomState(seed::Integer)
@@ -33,18 +33,18 @@ function RandomState(seeds::AbstractVector{<:Integer})
     i, j = 2, 1
     for _ in 1:max(N, length(seeds))
         key[i] = (key[i] ⊻ ((key[i-1] ⊻ (key[i-1] >> 30)) * 0x0019660d)) + UInt32(seeds[j]) + UInt32(j - 1)
-        i, j = wrapped(key, i + 1), j == length(seeds) ? 1 : j + 1
+        i, j = wrap(key, i + 1), j == length(seeds) ? 1 : j + 1
     end
     for _ in 1:N-1
         key[i] = (key[i] ⊻ ((key[i-1] ⊻ (key[i-1] >> 30)) * 0x5d588b65)) - UInt32(i - 1)
-        i = wrapped(key, i + 1)
+        i = wrap(key, i + 1)
     end
     key[1] = 0x80000000
     return state
 end
 
-"""The index that comes after the last is the second, and the first takes the last one's value."""
-function wrapped(key, i)
+"""Return i; if i is past the end, copy the last value to the first and return 2."""
+function wrap(key, i)
     i <= N && return i
     key[1] = key[N]
     return 2
@@ -57,7 +57,7 @@ function twist!(key)
     end
 end
 
-"""32 random bits."""
+"""Return 32 random bits."""
 function bits!(state)
     if state.used == N
         twist!(state.key)
@@ -71,13 +71,13 @@ function bits!(state)
     return y ⊻ (y >> 18)
 end
 
-"""A number in [0, 1) of 53 random bits."""
+"""Return a number in [0, 1) with 53 random bits."""
 function double!(state)
     high, low = bits!(state) >> 5, bits!(state) >> 6
     return (Float64(high) * 67108864.0 + Float64(low)) / 9007199254740992.0
 end
 
-"""A whole number in 0:most, by rejection."""
+"""Return an integer in 0:most, by rejection."""
 function interval!(state, most)
     mask = UInt32(nextpow(2, most + 1) - 1)
     while true
@@ -105,13 +105,13 @@ end
 
 power(base, exponent) = ccall(:pow, Cdouble, (Cdouble, Cdouble), base, exponent)
 
-# numpy's functions; a shape is NumPy's, and the array's dimensions are reversed
+# NumPy's functions; shapes are NumPy's, and the dimensions of the arrays are reversed
 
-uniform(state, low, high, shape) = filled(() -> low + (high - low) * double!(state), Float64, shape)
-standard_normal(state, shape) = filled(() -> gauss!(state), Float64, shape)
-randint(state, high, shape) = filled(() -> interval!(state, high - 1), Int, shape)
+uniform(state, low, high, shape) = fill_array(() -> low + (high - low) * double!(state), Float64, shape)
+standard_normal(state, shape) = fill_array(() -> gauss!(state), Float64, shape)
+randint(state, high, shape) = fill_array(() -> interval!(state, high - 1), Int, shape)
 
-function filled(draw, type, shape)
+function fill_array(draw, type, shape)
     array = Array{type}(undef, reverse(shape))
     for i in eachindex(array)
         array[i] = draw()
@@ -119,7 +119,7 @@ function filled(draw, type, shape)
     return array
 end
 
-"""The numbers 0:n-1 in random order."""
+"""Return the numbers 0:n-1 in random order."""
 function permutation(state, n)
     order = collect(0:n-1)
     for i in n-1:-1:1

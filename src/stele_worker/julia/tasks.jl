@@ -1,6 +1,6 @@
-"""What is computed: constants read from the Tasks' own files, and in Julia what those compute in NumPy.
+"""The Tasks: constants are read from the Python files of the Tasks; the rest repeats in Julia what those do in NumPy.
 
-Arrays lie in memory as NumPy's do, so their dimensions are NumPy's reversed: images (channel, column, row, n),
+Arrays have NumPy's memory order, so their dimensions are NumPy's reversed: images (channel, column, row, n),
 convolutions (width, height, in, out), dense (in, out). Rows of a data set are counted from one.
 """
 module Tasks
@@ -8,11 +8,11 @@ module Tasks
 import JSON, NPZ, SHA
 using ..RandomStates
 
-"""A Task as a NamedTuple, (name = "cnn", data = "cifar10", ...), from the lines of stele_worker/tasks/<name>.py."""
+"""Return a Task as a NamedTuple, (name = "cnn", data = "cifar10", ...), read from stele_worker/tasks/<name>.py."""
 function make(name, scale, seed, form)
     text = read(joinpath(@__DIR__, "..", "tasks", name * ".py"), String)
     fields = eachmatch(r"^    (\w+): (?:str|int|float|tuple) = (.+?)(?:  #.*)?$"m, text)
-    constants = [(Symbol(field[1]), literal(field[2])) for field in fields]
+    constants = [(Symbol(field[1]), parse_literal(field[2])) for field in fields]
     sizes = match(Regex("^    \"$scale\": (\\{.*?\\}),\$", "m"), text)
     sizes === nothing && throw(ArgumentError("no scale '$scale' of '$name'"))
     changes = Dict{String,Any}(JSON.parse(sizes[1]))
@@ -21,30 +21,30 @@ function make(name, scale, seed, form)
     return NamedTuple{Tuple(first.(constants))}(Tuple(get(changes, string(key), value) for (key, value) in constants))
 end
 
-"""The value of a Python literal: None, a string, a number, or a tuple of numbers."""
-function literal(text)
+"""Return the value of a Python literal: None, a string, a number, or a tuple of numbers."""
+function parse_literal(text)
     text == "None" && return nothing
     startswith(text, '"') && return String(strip(text, '"'))
     if startswith(text, '(')
         parts = split(strip(text, ['(', ')']), ", ", keepempty = false)
         return Tuple(parse(Float64, part) for part in parts)
     end
-    whole = tryparse(Int, text)
-    return whole === nothing ? parse(Float64, text) : whole
+    integer = tryparse(Int, text)
+    return integer === nothing ? parse(Float64, text) : integer
 end
 
 without_dropout(task) = merge(task, (dropout = map(zero, task.dropout),))
 
-"""Rows of the training set for each step of an epoch, which is counted from zero."""
+"""Return the rows of the training set for each step of an epoch; epochs are counted from zero."""
 function batch_order(task, epoch)
     order = permutation(RandomState([task.seed, epoch]), task.train) .+ 1
     return collect(Iterators.partition(order[1:task.train÷task.batch*task.batch], task.batch))
 end
 
-"""Rows of the test set, in order, for each whole batch."""
+"""Return the rows of the test set in order, for each whole batch."""
 whole_batches(task) = collect(Iterators.partition(1:task.test÷task.batch*task.batch, task.batch))
 
-"""A hash of the bits of named arrays."""
+"""Return a hash of the bits of named arrays."""
 function digest(arrays)
     context = SHA.SHA256_CTX()
     for (name, array) in sort(collect(arrays); by = first)
@@ -54,22 +54,22 @@ function digest(arrays)
     return bytes2hex(SHA.digest!(context))
 end
 
-"""The Task's share of a data set's part, "train" or "test": (inputs, labels)."""
-function samples(task, data, part)
+"""Return (inputs, labels) that the Task uses of a part, "train" or "test", of its data set."""
+function load_samples(task, data, part)
     size = getfield(task, Symbol(part))
     data === nothing && return example(task, size)
     x, y = NPZ.npzread(data[part*"_x"]), NPZ.npzread(data[part*"_y"])
     rows = permutation(RandomState(0), length(y))[1:size] .+ 1
-    x = reversed(x[rows, ntuple(_ -> Colon(), ndims(x) - 1)...])
+    x = reverse_dimensions(x[rows, ntuple(_ -> Colon(), ndims(x) - 1)...])
     return task.name == "cnn" ? x ./ 255.0f0 : x, Int.(y[rows])
 end
 
-"""Images in a recipe's layout, as it names what lies in memory."""
-arranged(x, layout) = layout == "NCHW" ? permutedims(x, (2, 3, 1, 4)) : x
+"""Return images in the layout of a recipe; the layout names the order in memory."""
+to_layout(x, layout) = layout == "NCHW" ? permutedims(x, (2, 3, 1, 4)) : x
 
-reversed(array) = permutedims(array, ndims(array):-1:1)
+reverse_dimensions(array) = permutedims(array, ndims(array):-1:1)
 
-"""A batch for comparing frameworks: (inputs, labels)."""
+"""Return a batch for comparing frameworks: (inputs, labels)."""
 function example(task, n)
     random = RandomState(task.seed)
     classes = Dict("cnn" => 10, "gru" => 2, "resnet50" => 1000)[task.name]
@@ -82,13 +82,13 @@ function example(task, n)
     return x, randint(random, classes, (n,))
 end
 
-"""The weights to start from: named arrays of a file, or the Task's seeded ones, in their order."""
-function initial(task, path)
-    path === nothing && return seeded(task)
-    return [name => reversed(array) for (name, array) in NPZ.npzread(path)]
+"""Return the weights in the file `path`, or the Task's seeded weights, in order, if it is nothing."""
+function initial_weights(task, path)
+    path === nothing && return seeded_weights(task)
+    return [name => reverse_dimensions(array) for (name, array) in NPZ.npzread(path)]
 end
 
-seeded(task) = SEEDED[task.name](RandomState(task.seed))
+seeded_weights(task) = SEEDED[task.name](RandomState(task.seed))
 
 function cnn(random)
     shapes = [
@@ -105,11 +105,11 @@ end
 
 function gru(random)
     return Pair{String,Array{Float32}}[
-        "embedding.weight" => bounded(random, 0.05, (30000, 125)),
-        "gru.input_weight" => bounded(random, 0.1, (300, 125)),
-        "gru.hidden_weight" => bounded(random, 0.1, (300, 100)),
-        "gru.input_bias" => bounded(random, 0.1, (300,)),
-        "gru.hidden_bias" => bounded(random, 0.1, (300,)),
+        "embedding.weight" => uniform_weights(random, 0.05, (30000, 125)),
+        "gru.input_weight" => uniform_weights(random, 0.1, (300, 125)),
+        "gru.hidden_weight" => uniform_weights(random, 0.1, (300, 100)),
+        "gru.input_bias" => uniform_weights(random, 0.1, (300,)),
+        "gru.hidden_bias" => uniform_weights(random, 0.1, (300,)),
         "dense.weight" => glorot_uniform(random, (2, 100)),
         "dense.bias" => zeros(Float32, 2),
     ]
@@ -120,59 +120,59 @@ function resnet50(random)
     for (convolution, norm, shape) in convolutions()
         push!(weights, convolution * ".weight" => he_normal(random, shape))
         centre = endswith(norm, "bn3") ? 0.2f0 : 1.0f0
-        push!(weights, norm * ".weight" => centre .* (1.0f0 .+ bounded(random, 0.1, shape[1:1])))
-        push!(weights, norm * ".bias" => bounded(random, 0.1, shape[1:1]))
-        push!(weights, norm * ".running_mean" => bounded(random, 0.1, shape[1:1]))
-        push!(weights, norm * ".running_var" => 1.0f0 .+ bounded(random, 0.1, shape[1:1]))
+        push!(weights, norm * ".weight" => centre .* (1.0f0 .+ uniform_weights(random, 0.1, shape[1:1])))
+        push!(weights, norm * ".bias" => uniform_weights(random, 0.1, shape[1:1]))
+        push!(weights, norm * ".running_mean" => uniform_weights(random, 0.1, shape[1:1]))
+        push!(weights, norm * ".running_var" => 1.0f0 .+ uniform_weights(random, 0.1, shape[1:1]))
     end
-    push!(weights, "fc.weight" => bounded(random, power(2048.0, -0.5), (1000, 2048)))
+    push!(weights, "fc.weight" => uniform_weights(random, power(2048.0, -0.5), (1000, 2048)))
     push!(weights, "fc.bias" => zeros(Float32, 1000))
     return weights
 end
 
 const SEEDED = Dict("cnn" => cnn, "gru" => gru, "resnet50" => resnet50)
 
-bounded(random, limit, shape) = Float32.(uniform(random, -limit, limit, shape))
+uniform_weights(random, limit, shape) = Float32.(uniform(random, -limit, limit, shape))
 
 function glorot_uniform(random, shape)
     fans = (shape[1] + shape[2]) * prod(shape[3:end])
-    return bounded(random, power(6.0 / fans, 0.5), shape)
+    return uniform_weights(random, power(6.0 / fans, 0.5), shape)
 end
 
 function he_normal(random, shape)
     return Float32.(standard_normal(random, shape) .* power(2.0 / (shape[1] * prod(shape[3:end])), 0.5))
 end
 
-"""(name, inputs, width, stride) of the sixteen bottleneck blocks of ResNet-50, in order."""
+"""Return (name, inputs, width, stride) of the sixteen bottleneck blocks of ResNet-50, in order."""
 function blocks()
-    found, inputs = Tuple{String,Int,Int,Int}[], 64
+    result, inputs = Tuple{String,Int,Int,Int}[], 64
     for (stage, (count, width, stride)) in enumerate(((3, 64, 1), (4, 128, 2), (6, 256, 2), (3, 512, 2)))
         for block in 0:count-1
-            push!(found, ("layer$stage.$block", inputs, width, block == 0 ? stride : 1))
+            push!(result, ("layer$stage.$block", inputs, width, block == 0 ? stride : 1))
             inputs = 4 * width
         end
     end
-    return found
+    return result
 end
 
-"""(name, its batch normalisation's name, NumPy's shape) of the 53 convolutions of ResNet-50, in order."""
+"""Return (name, name of its batch normalisation, NumPy shape) of the 53 convolutions of ResNet-50, in order."""
 function convolutions()
-    found = Tuple{String,String,NTuple{4,Int}}[("conv1", "bn1", (64, 3, 7, 7))]
+    result = Tuple{String,String,NTuple{4,Int}}[("conv1", "bn1", (64, 3, 7, 7))]
     for (name, inputs, width, _) in blocks()
-        push!(found, (name * ".conv1", name * ".bn1", (width, inputs, 1, 1)))
-        push!(found, (name * ".conv2", name * ".bn2", (width, width, 3, 3)))
-        push!(found, (name * ".conv3", name * ".bn3", (4 * width, width, 1, 1)))
+        push!(result, (name * ".conv1", name * ".bn1", (width, inputs, 1, 1)))
+        push!(result, (name * ".conv2", name * ".bn2", (width, width, 3, 3)))
+        push!(result, (name * ".conv3", name * ".bn3", (4 * width, width, 1, 1)))
         if endswith(name, ".0")
-            push!(found, (name * ".downsample.0", name * ".downsample.1", (4 * width, inputs, 1, 1)))
+            push!(result, (name * ".downsample.0", name * ".downsample.1", (4 * width, inputs, 1, 1)))
         end
     end
-    return found
+    return result
 end
 
-"""The hash that stele_worker/agreement.py makes of constants, weights and batch: it holds this file to Python's."""
+"""Return the hash of constants, weights and batch. It must equal the hash of stele_worker/agreement.py."""
 function fingerprint(task, weights, x, y)
     sizes = (:train, :test, :epochs, :batch, :dtype)
-    constants = ["('$key', $(written(value)))" for (key, value) in pairs(task) if !(key in sizes)]
+    constants = ["('$key', $(python_repr(value)))" for (key, value) in pairs(task) if !(key in sizes)]
     context = SHA.SHA256_CTX()
     SHA.update!(context, Vector{UInt8}("[" * join(constants, ", ") * "]"))
     for array in [last.(weights); [x isa Array{Float32} ? x : Int32.(x), Int32.(y)]]
@@ -181,13 +181,13 @@ function fingerprint(task, weights, x, y)
     return bytes2hex(SHA.digest!(context))[1:16]
 end
 
-"""A value as Python's repr writes it."""
-written(value::Nothing) = "None"
-written(value::AbstractString) = "'$value'"
-written(value::Integer) = string(value)
-written(value::Tuple) = "(" * join(map(written, value), ", ") * ")"
+"""Return a value as Python's repr writes it."""
+python_repr(value::Nothing) = "None"
+python_repr(value::AbstractString) = "'$value'"
+python_repr(value::Integer) = string(value)
+python_repr(value::Tuple) = "(" * join(map(python_repr, value), ", ") * ")"
 
-function written(value::AbstractFloat)
+function python_repr(value::AbstractFloat)
     text = string(value)
     occursin('e', text) || return text
     digits, exponent = split(text, 'e')

@@ -1,29 +1,29 @@
-# The serve loop in Julia: read a request, do it, answer. The only place that catches everything.
-# Started by claim.sh; the protocol is described in docs/protocol.md. Never run yet: no machine of ours had a Julia.
+# The serve loop in Julia: read a request, carry it out, answer. Only this file catches every error.
+# claim.sh starts it; docs/protocol.md describes the protocol. It has never been run: Julia was not available.
 
-Base.exit_on_sigint(false)  # an interrupt is an exception, and so an answer
+Base.exit_on_sigint(false)  # an interrupt raises an exception, which is answered
 
-"""The answer to one request: its progress, then its result or its error."""
+"""Carry out one request and send its progress, then its result or its error."""
 function answer(line, requests, answers)
     number = nothing
     function send(kind, value)
-        println(answers, JSON.json(plain(Dict("id" => number, kind => value))))
+        println(answers, JSON.json(to_json(Dict("id" => number, kind => value))))
         flush(answers)
     end
-    """Wait, while another worker has its turn, until the host says to go on."""
+    """Wait until the host says to continue."""
     function pause(done)
         send("pause", (done = done,))
-        eof(requests) && exit(1)  # the host is gone
-        said = readline(requests)
-        get(decode(said), "go", false) === true || error("in a pause only 'go' can be asked for, not " * first(said, 80))
+        eof(requests) && exit(1)  # the host closed standard input
+        reply = readline(requests)
+        get(decode(reply), "go", false) === true || error("expected 'go' during a pause, got " * first(reply, 80))
     end
-    host = (tell = fields -> send("progress", fields), pause = pause)
+    host = (report = fields -> send("progress", fields), pause = pause)
     try
         request = decode(line)
         number = pop!(request, "id", nothing)
         send("result", carry_out(request, host))
     catch error
-        send("error", described(error, catch_backtrace()))
+        send("error", describe_error(error, catch_backtrace()))
     end
 end
 
@@ -33,31 +33,31 @@ function decode(line)
     return Dict{String,Any}(request)
 end
 
-function described(error, trace)
-    what = sprint(showerror, error)
+function describe_error(error, trace)
+    message = sprint(showerror, error)
     return Dict(
         "type" => string(nameof(typeof(error))),
-        "message" => isempty(what) ? string(nameof(typeof(error))) : what,
+        "message" => isempty(message) ? string(nameof(typeof(error))) : message,
         "traceback" => sprint(showerror, error, trace),
     )
 end
 
-"""Containers and numbers as JSON knows them; a number that is not finite becomes nothing, which JSON writes as null."""
-plain(value) = value
-plain(value::AbstractFloat) = isfinite(value) ? value : nothing
-plain(value::Symbol) = string(value)
-plain(value::AbstractDict) = Dict{String,Any}(string(key) => plain(item) for (key, item) in value)
-plain(value::NamedTuple) = Dict{String,Any}(string(key) => plain(item) for (key, item) in pairs(value))
-plain(value::Union{Tuple,AbstractVector}) = Any[plain(item) for item in value]
+"""Return containers and numbers as JSON types; numbers that are not finite become nothing, JSON's null."""
+to_json(value) = value
+to_json(value::AbstractFloat) = isfinite(value) ? value : nothing
+to_json(value::Symbol) = string(value)
+to_json(value::AbstractDict) = Dict{String,Any}(string(key) => to_json(item) for (key, item) in value)
+to_json(value::NamedTuple) = Dict{String,Any}(string(key) => to_json(item) for (key, item) in pairs(value))
+to_json(value::Union{Tuple,AbstractVector}) = Any[to_json(item) for item in value]
 
-"""The answer while the packages are missing, JSON perhaps among them, written by hand."""
-function refusal(line, error)
-    found = match(r"\"id\": *(\d+)", line)
-    number = found === nothing ? "null" : found[1]
+"""Return the answer when packages are missing. It is built without JSON, which may be one of them."""
+function missing_packages_error(line, error)
+    id = match(r"\"id\": *(\d+)", line)
+    number = id === nothing ? "null" : id[1]
     packages = join("\\\"" .* ["Knet", "JSON", "NPZ"] .* "\\\"", ", ")
     advice = "A Julia package is missing or broken: julia -e 'using Pkg; Pkg.add([$packages])'. "
-    what = replace(sprint(showerror, error), r"[^ !#-\[\]-~]" => " ")
-    return "{\"id\":$number,\"error\":{\"type\":\"LoadError\",\"message\":\"$advice$what\",\"traceback\":\"\"}}"
+    detail = replace(sprint(showerror, error), r"[^ !#-\[\]-~]" => " ")
+    return "{\"id\":$number,\"error\":{\"type\":\"LoadError\",\"message\":\"$advice$detail\",\"traceback\":\"\"}}"
 end
 
 function main(requests, answers)
@@ -66,11 +66,11 @@ function main(requests, answers)
             @eval using JSON
             isdefined(Main, :carry_out) || include(joinpath(@__DIR__, "verbs.jl"))
         catch error
-            println(answers, refusal(line, error))
+            println(answers, missing_packages_error(line, error))
             flush(answers)
             continue
         end
-        Base.invokelatest(answer, line, requests, answers)  # whose packages are younger than this loop
+        Base.invokelatest(answer, line, requests, answers)  # invokelatest: the packages are newer than this loop
     end
 end
 

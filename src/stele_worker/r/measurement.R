@@ -1,23 +1,23 @@
-# One launch's measurement of one recipe; an outcome as stele_worker/measurement.py describes it.
+# Measure one launch of one recipe. stele_worker/measurement.py describes an outcome.
 
 clock <- module("r/clock.R")
-steady_from <- import("stele_worker.clock")$steady_from
+find_steady_step <- import("stele_worker.clock")$find_steady_step
 process <- import("stele_worker.process", convert = FALSE)
 tasks <- import("stele_worker.tasks", convert = FALSE)
-python <- import("stele_worker.measurement", convert = FALSE) # its arrays stay NumPy's
+subjects <- import("stele_worker.subjects", convert = FALSE) # its arrays stay in NumPy
 
-PROGRESS_SECONDS <- 1.0 # between two progress messages: rare enough not to disturb the steps
+PROGRESS_SECONDS <- 1.0 # minimum time between two progress messages, so that they do not disturb the steps
 
-# Train for the Task's epochs, timing every step, then evaluate.
+# Train for the Task's epochs, time every step, then evaluate. Return an outcome.
 train <- function(framework, task, host, data, weights, warmup, turn) {
-  recipe <- recipe_of(task, framework)
-  xy <- lapply(samples(task, data, "train", recipe$LAYOUT), framework$put)
-  process$forget_peak_memory()
-  net <- recipe$load(recipe$network(task), initial(task, weights))
+  recipe <- load_recipe(task, framework)
+  xy <- lapply(load_samples(task, data, "train", recipe), framework$put)
+  process$reset_peak_memory()
+  net <- recipe$load(recipe$network(task), initial_weights(task, weights, recipe))
   step <- recipe$training_step(net, task)
   epochs <- seq_len(task$epochs) - 1L
   rows <- unlist(lapply(epochs, function(epoch) iterate(tasks$batch_order(task, epoch))), recursive = FALSE)
-  report <- reporter(host, "train", length(rows))
+  report <- progress_reporter(host, "train", length(rows))
   seconds <- numeric()
   losses <- list()
   next_batch <- function() {
@@ -25,51 +25,53 @@ train <- function(framework, task, host, data, weights, warmup, turn) {
       lapply(xy, framework$take, rows[[length(seconds) + 1L]])
     }
   }
-  clock$run(step, in_turns(next_batch, function() length(seconds), turn, host), framework$wait, function(duration, loss) {
+  next_turn <- take_turns(next_batch, function() length(seconds), turn, host)
+  clock$time_steps(step, next_turn, framework$wait, function(duration, loss) {
     seconds[length(seconds) + 1L] <<- duration
     losses[[length(seconds)]] <<- loss
     report(length(seconds))
   })
-  steady <- steady_from(as.list(seconds), warmup$window, warmup$tolerance)
+  steady <- find_steady_step(as.list(seconds), warmup$window, warmup$tolerance)
   unsteady <- min(warmup$most, length(seconds) %/% 2L)
-  outcome <- summary(framework, task, seconds, if (is.null(steady)) unsteady else steady, !is.null(steady))
+  outcome <- summarise(framework, task, seconds, if (is.null(steady)) unsteady else steady, !is.null(steady))
   outcome$losses <- I(vapply(losses, framework$fetch, 0))
-  c(outcome, evaluation(framework, recipe, net, task, data, host))
+  c(outcome, evaluate(framework, recipe, net, task, data, host))
 }
 
-# Warm up until steps stop trending, then time the Task's test batches.
+# Warm up until the step times stop trending, then time the Task's test batches. Return an outcome.
 infer <- function(framework, task, host, data, weights, warmup, turn) {
-  recipe <- recipe_of(task, framework)
-  x <- framework$put(samples(task, data, "test", recipe$LAYOUT)[[1L]])
-  process$forget_peak_memory()
-  step <- recipe$inference_step(recipe$load(recipe$network(task), initial(task, weights)), task)
-  counted <- iterate(python$whole_batches(task))
-  report <- reporter(host, "infer", length(counted))
+  recipe <- load_recipe(task, framework)
+  x <- framework$put(load_samples(task, data, "test", recipe)[[1L]])
+  process$reset_peak_memory()
+  step <- recipe$inference_step(recipe$load(recipe$network(task), initial_weights(task, weights, recipe)), task)
+  test_rows <- iterate(make_subject(task, recipe)$rows("test"))
+  report <- progress_reporter(host, "infer", length(test_rows))
   seconds <- numeric()
-  warm <- NULL # how many steps the warm-up took, once it is over
-  trending <- function() is.null(steady_from(as.list(seconds), warmup$window, warmup$tolerance))
+  warmup_steps <- NULL # number of warm-up steps, known once the warm-up has ended
+  is_trending <- function() is.null(find_steady_step(as.list(seconds), warmup$window, warmup$tolerance))
   next_batch <- function() {
-    if (is.null(warm) && !(trending() && length(seconds) < warmup$most)) {
-      warm <<- length(seconds)
+    if (is.null(warmup_steps) && !(is_trending() && length(seconds) < warmup$most)) {
+      warmup_steps <<- length(seconds)
     }
-    if (is.null(warm)) {
-      list(framework$take(x, counted[[length(seconds) %% length(counted) + 1L]]))
-    } else if (length(seconds) - warm < length(counted)) {
-      list(framework$take(x, counted[[length(seconds) - warm + 1L]]))
+    if (is.null(warmup_steps)) {
+      list(framework$take(x, test_rows[[length(seconds) %% length(test_rows) + 1L]]))
+    } else if (length(seconds) - warmup_steps < length(test_rows)) {
+      list(framework$take(x, test_rows[[length(seconds) - warmup_steps + 1L]]))
     }
   }
-  clock$run(step, in_turns(next_batch, function() length(seconds), turn, host), framework$wait, function(duration, result) {
+  next_turn <- take_turns(next_batch, function() length(seconds), turn, host)
+  clock$time_steps(step, next_turn, framework$wait, function(duration, result) {
     seconds[length(seconds) + 1L] <<- duration
-    report(if (is.null(warm)) 0L else length(seconds) - warm)
+    report(if (is.null(warmup_steps)) 0L else length(seconds) - warmup_steps)
   })
-  steady <- steady_from(as.list(seconds[seq_len(warm)]), warmup$window, warmup$tolerance)
-  summary(framework, task, seconds, warm, !is.null(steady))
+  steady <- find_steady_step(as.list(seconds[seq_len(warmup_steps)]), warmup$window, warmup$tolerance)
+  summarise(framework, task, seconds, warmup_steps, !is.null(steady))
 }
 
-# What training and inference have in common. Memory first: what follows may need more of it.
-summary <- function(framework, task, seconds, warmup, steady) {
+# Return the part of an outcome that training and inference share. Call it before anything else uses memory.
+summarise <- function(framework, task, seconds, warmup, steady) {
   list(
-    host_memory = real(process$peak_memory()),
+    host_memory = to_double(process$peak_memory()),
     device_memory = framework$peak_memory(),
     seconds = I(seconds),
     warmup = as.integer(warmup),
@@ -78,42 +80,47 @@ summary <- function(framework, task, seconds, warmup, steady) {
   )
 }
 
-# Accuracy on the Task's test samples.
-evaluation <- function(framework, recipe, net, task, data, host) {
+# Return the accuracy on the Task's test samples, and their number.
+evaluate <- function(framework, recipe, net, task, data, host) {
   if (is.null(task$data)) {
     return(list(accuracy = NULL, evaluated = 0L))
   }
-  xy <- samples(task, data, "test", recipe$LAYOUT)
+  xy <- load_samples(task, data, "test", recipe)
   x <- framework$put(xy[[1L]])
   y <- py_to_r(xy[[2L]])
   step <- recipe$inference_step(net, task)
-  rows <- iterate(python$whole_batches(task))
-  report <- reporter(host, "evaluate", length(rows))
-  right <- 0L
+  rows <- iterate(make_subject(task, recipe)$rows("test"))
+  report <- progress_reporter(host, "evaluate", length(rows))
+  correct <- 0L
   for (done in seq_along(rows)) {
     logits <- framework$fetch(step(framework$take(x, rows[[done]])))
-    right <- right + sum(max.col(logits, ties.method = "first") == y[py_to_r(rows[[done]]) + 1L] + 1L)
+    correct <- correct + sum(max.col(logits, ties.method = "first") == y[py_to_r(rows[[done]]) + 1L] + 1L)
     report(done)
   }
-  list(accuracy = right / (length(rows) * task$batch), evaluated = length(rows) * task$batch)
+  list(accuracy = correct / (length(rows) * task$batch), evaluated = length(rows) * task$batch)
 }
 
-# The functions of stele_worker/recipes/<task>/<framework>.R.
-recipe_of <- function(task, framework) module(sprintf("recipes/%s/%s.R", task$name, framework$NAME))
+# Return the module stele_worker/recipes/<task>/<framework>.R.
+load_recipe <- function(task, framework) module(sprintf("recipes/%s/%s.R", task$name, framework$NAME))
 
-# The Task's share of a data set's part, "train" or "test": inputs and labels, as NumPy's arrays.
-samples <- function(task, data, part, layout) iterate(python$samples(task, data, part, layout))
+# Return the inputs and labels that the Task uses of a part, "train" or "test", of its data set, as NumPy arrays.
+load_samples <- function(task, data, part, recipe) iterate(make_subject(task, recipe)$samples(part, data))
 
-# The weights to start from, the file's or the Task's seeded ones: a list of R's arrays by name.
-initial <- function(task, path) py_to_r(python$initial(task, path))
+# Return the weights in the file `path`, or the Task's seeded weights if it is NULL: a list of R arrays by name.
+initial_weights <- function(task, path, recipe) py_to_r(make_subject(task, recipe)$weights(path))
 
-# A number of Python's, or NULL for None. Real, for reticulate cuts a whole one to 32 bits.
-real <- function(number) {
+# Return the subject of a Task. Of an R recipe it needs the layout alone.
+make_subject <- function(task, recipe) {
+  subjects$TaskSubject(task, import("types", convert = FALSE)$SimpleNamespace(LAYOUT = recipe$LAYOUT))
+}
+
+# Return a Python number as an R double, or NULL for None; reticulate would truncate an integer to 32 bits.
+to_double <- function(number) {
   if (!is.null(py_to_r(number))) import_builtins()$float(number)
 }
 
-# next_batch(), after a pause before the first step and after each turn of them: another worker may have its turn.
-in_turns <- function(next_batch, done, turn, host) {
+# Return next_batch with a pause before the first step and after every `turn` steps.
+take_turns <- function(next_batch, done, turn, host) {
   if (is.null(turn)) {
     return(next_batch)
   }
@@ -126,12 +133,12 @@ in_turns <- function(next_batch, done, turn, host) {
   }
 }
 
-# report(done) tells the host how far it is, but seldom.
-reporter <- function(host, phase, of) {
+# Return report(done), which sends progress to the host at most once every PROGRESS_SECONDS.
+progress_reporter <- function(host, phase, of) {
   last <- clock$now()
   function(done) {
     if (clock$now() - last >= PROGRESS_SECONDS) {
-      host$tell(phase = phase, done = done, of = of)
+      host$report(phase = phase, done = done, of = of)
       last <<- clock$now()
     }
   }

@@ -1,5 +1,5 @@
-# What an R worker can be asked. Fields and results of each verb stand in stele_worker/protocol.py.
-# Python lives in this process, by way of reticulate: the Task, its seeds and its data come from there.
+# The verbs of an R worker. stele_worker/protocol.py lists the fields and the result of each verb.
+# This process also runs Python, through reticulate, which provides the Task, its seeds and its data.
 
 library(reticulate)
 
@@ -10,11 +10,11 @@ clock <- module("r/clock.R")
 measurement <- module("r/measurement.R")
 agreement <- module("r/agreement.R")
 
-PROTOCOL <- 3L
+PROTOCOL <- 4L
 
-configured <- new.env() # the framework in force, as a module, and the dtype of its arithmetic
+configuration <- new.env() # set by configure: the framework's module, and the dtype of its arithmetic
 
-# Carry out a request, a list of verb and fields. host is told of progress, and asked to go on.
+# Carry out a request, a list of verb and fields, and return its result. host receives progress and pauses.
 do <- function(request, host) {
   verb <- request[["verb"]]
   request[["verb"]] <- NULL
@@ -35,50 +35,50 @@ hello <- function(host) {
 }
 
 configure <- function(host, framework, settings) {
-  process$keep_to(as.integer(settings$threads))
-  settings$seed <- whole(settings$seed)
+  process$limit_processors(as.integer(settings$threads))
+  settings$seed <- to_python_int(settings$seed)
   start <- clock$now()
-  chosen <- module(paste0("frameworks/", framework, ".R"))
+  framework_module <- module(paste0("frameworks/", framework, ".R"))
   import_seconds <- clock$now() - start
-  chosen$configure(settings)
-  configured$framework <- chosen
-  configured$dtype <- if (settings$precision == "bf16") "bfloat16" else "float32"
+  framework_module$configure(settings)
+  configuration$framework <- framework_module
+  configuration$dtype <- if (settings$precision == "bf16") "bfloat16" else "float32"
   list(
     import_seconds = import_seconds,
-    versions = chosen$versions(),
-    flags = c(chosen$flags(), list(processors = I(process$processors())))
+    versions = framework_module$versions(),
+    flags = c(framework_module$flags(), list(processors = I(process$processors())))
   )
 }
 
 train <- function(host, task, scale, seed, form = NULL, data, weights, warmup, turn = NULL) {
-  measurement$train(framework(), subject(task, scale, seed, form), host, data, weights, warmup, turn)
+  measurement$train(active_framework(), make_task(task, scale, seed, form), host, data, weights, warmup, turn)
 }
 
 infer <- function(host, task, scale, seed, form = NULL, data, weights, warmup, turn = NULL) {
-  measurement$infer(framework(), subject(task, scale, seed, form), host, data, weights, warmup, turn)
+  measurement$infer(active_framework(), make_task(task, scale, seed, form), host, data, weights, warmup, turn)
 }
 
 parity <- function(host, task, phase, seed, form = NULL) {
-  agreement$check(framework(), subject(task, "paper", seed, form), phase)
+  agreement$check(active_framework(), make_task(task, "paper", seed, form), phase)
 }
 
-framework <- function() {
-  if (is.null(configured$framework)) {
-    stop("no framework yet: send 'configure' first")
+active_framework <- function() {
+  if (is.null(configuration$framework)) {
+    stop("no framework is configured: send 'configure' first")
   }
-  configured$framework
+  configuration$framework
 }
 
-# The Task asked for, in another form if one is named: Python's own value, whose fields R reads with $.
-subject <- function(task, scale, seed, form) {
-  changes <- list(seed = whole(seed), dtype = configured$dtype)
+# Return the requested Task, in `form` unless that is NULL: a Python object, whose fields R reads with $.
+make_task <- function(task, scale, seed, form) {
+  changes <- list(seed = to_python_int(seed), dtype = configuration$dtype)
   if (!is.null(form)) {
     changes$form <- form
   }
   do.call(tasks$make, c(list(task, scale), changes))
 }
 
-# A whole number for Python; R has none beyond 2^31 and calls it real.
-whole <- function(number) import_builtins(convert = FALSE)$int(number)
+# Return a number as a Python integer; R stores integers above 2^31 as doubles.
+to_python_int <- function(number) import_builtins(convert = FALSE)$int(number)
 
 VERBS <- list(hello = hello, configure = configure, train = train, infer = infer, parity = parity)

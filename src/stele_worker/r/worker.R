@@ -1,74 +1,74 @@
-# The serve loop in R: read a request, do it, answer. The only place that catches everything.
-# Started by claim.sh; the protocol is described in docs/protocol.md.
+# The serve loop in R: read a request, carry it out, answer. Only this file catches every error.
+# claim.sh starts it; docs/protocol.md describes the protocol.
 
 PACKAGE <- normalizePath("stele_worker")
 modules <- new.env()
 
-# The environment that a file of this package fills, made once: what an import is in Python.
+# Return the environment filled by a file of this package; each file is read once, as with a Python import.
 module <- function(path) {
   if (is.null(modules[[path]])) {
-    made <- new.env(parent = globalenv())
-    sys.source(file.path(PACKAGE, path), made)
-    assign(path, made, modules)
+    contents <- new.env(parent = globalenv())
+    sys.source(file.path(PACKAGE, path), contents)
+    assign(path, contents, modules)
   }
   modules[[path]]
 }
 
 main <- function() {
-  requests <- file("/dev/fd/3", "r", raw = TRUE)  # raw: a pipe, to be read as it comes
+  requests <- file("/dev/fd/3", "r", raw = TRUE)  # raw: read a pipe without buffering
   answers <- file("/dev/fd/4", "a", raw = TRUE)
   while (length(line <- readLines(requests, n = 1L, warn = FALSE, encoding = "UTF-8"))) {
     answer(line, requests, answers)
   }
 }
 
-# One request: its progress, then its result or its error.
+# Carry out one request and send its progress, then its result or its error.
 answer <- function(line, requests, answers) {
-  missing <- lacking(c("jsonlite", "reticulate"))
+  missing <- missing_packages(c("jsonlite", "reticulate"))
   if (length(missing)) {
-    return(say(refusal(line, missing), answers))
+    return(write_line(missing_packages_error(line, missing), answers))
   }
   number <- calls <- NULL
   depth <- 0L
   send <- function(kind, value) {
     message <- c(list(id = number), stats::setNames(list(value), kind))
-    say(jsonlite::toJSON(message, auto_unbox = TRUE, digits = NA, null = "null", na = "null"), answers)
+    write_line(jsonlite::toJSON(message, auto_unbox = TRUE, digits = NA, null = "null", na = "null"), answers)
   }
   host <- list(
-    tell = function(...) send("progress", list(...)), # report progress
-    pause = function(done) { # wait, while another worker has its turn, until the host says to go on
+    report = function(...) send("progress", list(...)),
+    pause = function(done) { # wait until the host says to continue
       send("pause", list(done = done))
-      said <- readLines(requests, n = 1L, warn = FALSE, encoding = "UTF-8")
-      if (!length(said)) {
-        quit(status = 1L) # the host is gone
+      reply <- readLines(requests, n = 1L, warn = FALSE, encoding = "UTF-8")
+      if (!length(reply)) {
+        quit(status = 1L) # the host closed standard input
       }
-      if (!isTRUE(decode(said)[["go"]])) {
-        stop("in a pause only 'go' can be asked for, not ", substr(said, 1L, 80L))
+      if (!isTRUE(decode(reply)[["go"]])) {
+        stop("expected 'go' during a pause, got ", substr(reply, 1L, 80L))
       }
     }
   )
-  fail <- function(condition) send("error", described(condition, calls))
+  fail <- function(condition) send("error", describe_error(condition, calls))
   carry_out <- function() {
     depth <<- sys.nframe()
     request <- decode(line)
     number <<- request[["id"]]
     request[["id"]] <- NULL
-    verbs <- module("r/verbs.R") # not before: Python may print, or not be there
+    verbs <- module("r/verbs.R") # loaded only now, because Python may print or be missing
     send("result", verbs$do(request, host))
   }
-  noting <- function(condition) calls <<- utils::head(sys.calls(), -1L)[-seq_len(depth)]
+  record_calls <- function(condition) calls <<- utils::head(sys.calls(), -1L)[-seq_len(depth)]
   tryCatch(
-    withCallingHandlers(carry_out(), error = noting, interrupt = noting),
+    withCallingHandlers(carry_out(), error = record_calls, interrupt = record_calls),
     error = fail, interrupt = fail
   )
 }
 
-say <- function(text, answers) {
+write_line <- function(text, answers) {
   writeLines(text, answers, useBytes = TRUE)
   flush(answers)
 }
 
-# The request in a line of text. parse_json and not fromJSON, which would open a file or an address of that name.
+# Return the message in a line of text. fromJSON would open a file or a URL of that name; parse_json does not.
 decode <- function(line) {
   request <- jsonlite::parse_json(line, simplifyVector = FALSE)
   if (!is.list(request) || is.null(names(request))) {
@@ -77,27 +77,27 @@ decode <- function(line) {
   request
 }
 
-# An error as data. An exception of Python's keeps its own name and traceback, behind R's calls.
-described <- function(condition, calls) {
-  described <- list(type = class(condition)[1L], message = conditionMessage(condition))
+# Return an error as data. A Python exception keeps its name and traceback, which follows R's calls.
+describe_error <- function(condition, calls) {
+  description <- list(type = class(condition)[1L], message = conditionMessage(condition))
   trace <- vapply(calls, function(call) substr(deparse(call, nlines = 1L)[1L], 1L, 100L), "")
   python <- if (inherits(condition, c("Rcpp::exception", "python.builtin.BaseException"))) reticulate::py_last_error()
   if (!is.null(python)) {
-    described <- list(type = python$type, message = python$value)
+    description <- list(type = python$type, message = python$value)
     trace <- c(trace, python$traceback)
   }
-  if (is.null(described$message) || !nzchar(described$message)) {
-    described$message <- described$type # an interrupt says nothing
+  if (is.null(description$message) || !nzchar(description$message)) {
+    description$message <- description$type # an interrupt has no message
   }
-  c(described, traceback = paste(trimws(trace, "right"), collapse = "\n"))
+  c(description, traceback = paste(trimws(trace, "right"), collapse = "\n"))
 }
 
-lacking <- function(packages) {
+missing_packages <- function(packages) {
   Filter(function(package) !requireNamespace(package, quietly = TRUE), packages)
 }
 
-# The answer while packages are missing, jsonlite perhaps among them, written by hand.
-refusal <- function(line, missing) {
+# Return the answer when packages are missing. It is built without jsonlite, which may be one of them.
+missing_packages_error <- function(line, missing) {
   number <- regmatches(line, regexec("\"id\": *([0-9]+)", line))[[1L]][2L]
   advice <- paste0(
     "R has no ", paste(missing, collapse = " and no "), ": install Debian's ",

@@ -1,21 +1,21 @@
-"""One Task in one Framework, a page each: ``recipes/<task>/<framework>.py``, found by name.
+"""Recipes: one Task in one framework, about a page each, in ``recipes/<task>/<framework>.py``.
 
-Every recipe holds the same names in the same order:
+Every recipe has the same names in the same order:
 
-LAYOUT                             how it takes images: "NHWC", "NCHW", or None where there are none
-network(task)                      the network, its parameters not yet set
-load(net, weights) -> net          neutral named arrays (see the Task) into this framework's layout
+LAYOUT                             the layout of its images: "NHWC", "NCHW", or None if there are no images
+network(task)                      return the network; its parameters are not set yet
+load(net, weights) -> net          load neutral named arrays (see the Task) in the framework's layout
 gradients(net, task) -> run        run(x, y) -> (loss, {parameter: gradient})
-training_step(net, task) -> step   step(x, y) -> loss, a scalar; the parameters move
+training_step(net, task) -> step   step(x, y) -> loss, a scalar; updates the parameters
 inference_step(net, task) -> step  step(x) -> logits or features, float32
-stored(net) -> {parameter: value}  what ``load`` put there, or what training made of it
-neutral(name, array) -> array      a parameter's value or gradient, a numpy array, in the Task's layout
+stored(net) -> {parameter: value}  the current values of the parameters
+neutral(name, array) -> array      convert a parameter's value or gradient, a numpy array, to the Task's layout
 
-and where the framework lets one look inside,
+and, if the framework gives access to layers,
 
-activations(net, task) -> run      run(x) -> {layer: output} of inference, images channels last
+activations(net, task) -> run      run(x) -> {layer: output} in inference, images channels last
 
-Make a step when its turn has come: an eager framework then switches the network to training or inference.
+Create a step directly before it is used: in an eager framework this switches the network to training or inference.
 """
 
 import importlib

@@ -1,7 +1,7 @@
 """VGG-style CNN on CIFAR-10: 3,441,592 parameters, 62.3 million multiply-adds forward per image.
 
 conv 3-50, ReLU, conv 50-50, max pool, ReLU, dropout; conv 50-100, ReLU, conv 100-100, max pool, ReLU,
-dropout; dense 6400-512, ReLU, dropout; dense 512-10. Convolutions are 3x3, padded to the same size;
+dropout; dense 6400-512, ReLU, dropout; dense 512-10. Convolutions are 3x3 and keep the image size;
 pools are 2x2. Mean softmax cross-entropy; SGD with the learning rate outside the velocity:
 v = momentum * v + g; w = w - learning_rate * v. No weight decay, no schedule, no augmentation.
 Source: github.com/ilkarman/DeepLearningFrameworks, common/params.py and notebooks.
@@ -14,10 +14,13 @@ import numpy
 
 from stele_worker.tasks.initialisers import glorot_uniform, zeros
 
+PARITY_BATCH, PARITY_STEPS = 16, 20  # samples and optimizer steps of the parity check
 SCALES = {
     "smoke": {"train": 640, "test": 320, "epochs": 1},
-    "study": {"batch": 4, "train": 160, "test": 160, "epochs": 1},  # launches of a second or three
-    "gate": {"train": 3072, "test": 2048, "epochs": 1},  # about fifty steps a launch
+    # launches of one to three seconds
+    "study": {"batch": 4, "train": 160, "test": 160, "epochs": 1},
+    # about 50 steps a launch
+    "gate": {"train": 3072, "test": 2048, "epochs": 1},
     "quick": {"train": 12288, "test": 6400, "epochs": 1},
     "paper": {},
 }
@@ -33,12 +36,12 @@ class Task(NamedTuple):
     learning_rate: float = 0.01
     momentum: float = 0.9
     dropout: tuple = (0.25, 0.25, 0.5)
-    dtype: str = "float32"  # of the arithmetic; the parameters stay float32
+    dtype: str = "float32"  # of the arithmetic; parameters are always float32
     seed: int = 0
 
 
 def weights(seed):
-    """Named float32 arrays: convolutions (out, in, height, width), dense (out, in).
+    """Return named float32 arrays: convolutions (out, in, height, width), dense (out, in).
 
     dense1 reads its 6,400 inputs in the order channel, row, column.
     """
@@ -59,12 +62,12 @@ def weights(seed):
 
 
 def inputs(raw):
-    """uint8 images (n, 32, 32, 3) -> float32 in [0, 1], same shape."""
+    """Convert uint8 images (n, 32, 32, 3) to float32 in [0, 1], same shape."""
     return raw.astype(numpy.float32) / numpy.float32(255)
 
 
 def example(batch, seed):
-    """A batch for comparing frameworks: images float32 (batch, 32, 32, 3) in [0, 1), labels int32 (batch,)."""
+    """Return a batch for comparing frameworks: images float32 (batch, 32, 32, 3) in [0, 1), labels int32 (batch,)."""
     rng = numpy.random.RandomState(seed)
     return rng.uniform(size=(batch, 32, 32, 3)).astype(numpy.float32), rng.randint(0, 10, batch).astype(
         numpy.int32

@@ -3,9 +3,9 @@
 The GRU is the reset-after form with two biases that cuDNN computes. With gates r, z, n:
 r = sigmoid(W_r x + b_r + U_r h + c_r), z likewise, n = tanh(W_n x + b_n + r * (U_n h + c_n)),
 h' = (1 - z) * n + z * h, from h = 0. Reviews are the last 150 tokens, zero-padded at the end without
-a mask, so the last step comes after the padding. Mean softmax cross-entropy over two classes; Adam with
+a mask, so the last step follows the padding. Mean softmax cross-entropy over two classes; Adam with
 epsilon outside the root and both moments bias-corrected.
-In the form one-bias, which is Lasagne's, c is zero and not trained.
+In the form one-bias, which Lasagne has, c is zero and not trained.
 Source: github.com/ilkarman/DeepLearningFrameworks, common/params_lstm.py and notebooks; Kingma and Ba, 2015.
 """
 
@@ -16,12 +16,15 @@ import numpy
 
 from stele_worker.tasks.initialisers import glorot_uniform, uniform, zeros
 
-FORMS = ("one-bias",)  # besides the Task's own
+FORMS = ("one-bias",)  # in addition to the Task's own form
 
+PARITY_BATCH, PARITY_STEPS = 16, 20  # samples and optimizer steps of the parity check
 SCALES = {
     "smoke": {"train": 640, "test": 320, "epochs": 1},
-    "study": {"batch": 16, "train": 640, "test": 640, "epochs": 1},  # launches of a second or three
-    "gate": {"train": 3072, "test": 2048, "epochs": 1},  # about fifty steps a launch
+    # launches of one to three seconds
+    "study": {"batch": 16, "train": 640, "test": 640, "epochs": 1},
+    # about 50 steps a launch
+    "gate": {"train": 3072, "test": 2048, "epochs": 1},
     "quick": {"train": 16384, "test": 6400, "epochs": 1},
     "paper": {},
 }
@@ -44,12 +47,12 @@ class Task(NamedTuple):
     beta2: float = 0.999
     epsilon: float = 1e-8
     dropout: tuple = ()
-    dtype: str = "float32"  # of the arithmetic; the parameters stay float32
+    dtype: str = "float32"  # of the arithmetic; parameters are always float32
     seed: int = 0
 
 
 def weights(seed):
-    """Named float32 arrays: dense and GRU weights (out, in), the GRU's three gates stacked as r, z, n."""
+    """Return named float32 arrays: dense and GRU weights (out, in), the three gates of the GRU stacked as r, z, n."""
     rng = numpy.random.RandomState(seed)
     arrays = OrderedDict()
     arrays["embedding.weight"] = uniform(rng, 0.05, (30000, 125))
@@ -63,12 +66,12 @@ def weights(seed):
 
 
 def inputs(raw):
-    """int32 tokens (n, 150), as they are."""
+    """Return int32 tokens (n, 150) unchanged."""
     return raw
 
 
 def example(batch, seed):
-    """A batch for comparing frameworks: tokens int32 (batch, 150), labels int32 (batch,)."""
+    """Return a batch for comparing frameworks: tokens int32 (batch, 150), labels int32 (batch,)."""
     rng = numpy.random.RandomState(seed)
     return rng.randint(0, 30000, (batch, 150)).astype(numpy.int32), rng.randint(0, 2, batch).astype(
         numpy.int32

@@ -4,18 +4,24 @@ import numpy
 
 
 def uniform(rng, limit, shape):
-    """U(-limit, +limit)."""
+    """Draw from U(-limit, +limit)."""
     return rng.uniform(-limit, limit, shape).astype(numpy.float32)
 
 
 def glorot_uniform(rng, shape):
-    """U(+-sqrt(6 / (fan_in + fan_out))) for (out, in) or (out, in, height, width). Source: Glorot and Bengio, 2010."""
+    """Draw from U(+-sqrt(6 / (fan_in + fan_out))), for (out, in) or (out, in, height, width).
+
+    Source: Glorot and Bengio, 2010.
+    """
     window = int(numpy.prod(shape[2:]))
     return uniform(rng, (6.0 / ((shape[0] + shape[1]) * window)) ** 0.5, shape)
 
 
 def he_normal(rng, shape):
-    """N(0, 2 / fan_out) for (out, in, height, width), as torchvision starts its ResNets. Source: He et al., 2015."""
+    """Draw from N(0, 2 / fan_out) for (out, in, height, width), as torchvision does for its ResNets.
+
+    Source: He et al., 2015.
+    """
     deviation = (2.0 / (shape[0] * int(numpy.prod(shape[2:])))) ** 0.5
     return (rng.standard_normal(shape) * deviation).astype(numpy.float32)
 

@@ -1,9 +1,9 @@
 """ResNet-50 v1.5: 2,048 features per image after the average pool; training adds dense 2048-1000.
 
-v1.5 has the stride of a down-sampling block in its 3x3 convolution, as torchvision and MLPerf have it.
+v1.5 puts the stride of a down-sampling block in its 3x3 convolution, as torchvision and MLPerf do.
 4.1 billion multiply-adds forward per image, 25,557,032 parameters. Images are uniform noise, as published.
-Batch normalisation: epsilon 1e-5; in training the batch's biased variance normalises and the running
-statistics move by 0.1 (the variance unbiased). Training: mean softmax cross-entropy, SGD with the
+Batch normalisation: epsilon 1e-5; training normalises by the batch's biased variance and updates the running
+statistics by 0.1 (the variance unbiased). Training: mean softmax cross-entropy, SGD with the
 learning rate outside the velocity, no weight decay.
 Source: He et al., 2015; pytorch/vision, models/resnet.py; ilkarman/DeepLearningFrameworks, ResNet-50 inference.
 """
@@ -15,20 +15,22 @@ import numpy
 
 from stele_worker.tasks.initialisers import he_normal, uniform, zeros
 
+PARITY_BATCH, PARITY_STEPS = 2, 1  # samples and optimizer steps of the parity check
 SCALES = {
     "smoke": {"batch": 2, "train": 8, "test": 8},
-    "gate": {"batch": 4, "train": 192, "test": 128},  # about fifty steps a launch
+    # about 50 steps a launch
+    "gate": {"batch": 4, "train": 192, "test": 128},
     "quick": {"batch": 4, "train": 44, "test": 48},
     "paper": {},
 }
 
-# (blocks, width, stride of the first block); a block's output has four times its width
+# (blocks, width, stride of the first block); a block has 4 * width output channels
 STAGES = ((3, 64, 1), (4, 128, 2), (6, 256, 2), (3, 512, 2))
 
 
 class Task(NamedTuple):
     name: str = "resnet50"
-    data: str = None  # made from the seed
+    data: str = None  # generated from the seed
     batch: int = 32
     epochs: int = 1
     train: int = 1280  # images
@@ -37,16 +39,16 @@ class Task(NamedTuple):
     features: int = 2048
     classes: int = 1000
     epsilon: float = 1e-5  # of batch normalisation
-    statistics: float = 0.1  # how far running statistics move to the batch's
+    statistics: float = 0.1  # weight of the batch's statistics in an update of the running statistics
     learning_rate: float = 0.01
     momentum: float = 0.9
     dropout: tuple = ()
-    dtype: str = "float32"  # of the arithmetic; the parameters stay float32
+    dtype: str = "float32"  # of the arithmetic; parameters are always float32
     seed: int = 0
 
 
 def blocks():
-    """(name, inputs, width, stride) of the sixteen bottleneck blocks, in order."""
+    """Yield (name, inputs, width, stride) of the sixteen bottleneck blocks, in order."""
     inputs = 64
     for stage, (count, width, stride) in enumerate(STAGES, 1):
         for block in range(count):
@@ -55,7 +57,7 @@ def blocks():
 
 
 def convolutions():
-    """(name, its batch normalisation's name, shape) of the 53 convolutions, in torchvision's order."""
+    """Yield (name, name of its batch normalisation, shape) of the 53 convolutions, in torchvision's order."""
     yield "conv1", "bn1", (64, 3, 7, 7)
     for name, inputs, width, _ in blocks():
         yield name + ".conv1", name + ".bn1", (width, inputs, 1, 1)
@@ -66,10 +68,10 @@ def convolutions():
 
 
 def weights(seed):
-    """Named float32 arrays under torchvision's names: convolutions (out, in, height, width), dense (out, in).
+    """Return float32 arrays by torchvision's names: convolutions (out, in, height, width), dense (out, in).
 
-    Scales near one, and running statistics away from 0 and 1, so that a normalisation that ignores
-    either is seen. The last scale of a block is small, which keeps sixteen residual sums bounded.
+    Scales are near 1 and running statistics differ from 0 and 1, so that a normalisation that ignores one of
+    them gives a different result. The last scale of a block is small, which keeps sixteen residual sums bounded.
     """
     rng = numpy.random.RandomState(seed)
     arrays = OrderedDict()
@@ -86,12 +88,12 @@ def weights(seed):
 
 
 def inputs(raw):
-    """float32 images, as they are."""
+    """Return float32 images unchanged."""
     return raw
 
 
 def example(batch, seed):
-    """Images float32 (batch, 224, 224, 3) uniform in [0, 1), labels int32 (batch,)."""
+    """Return images float32 (batch, 224, 224, 3) uniform in [0, 1), labels int32 (batch,)."""
     rng = numpy.random.RandomState(seed)
     images = rng.uniform(size=(batch, 224, 224, 3)).astype(numpy.float32)
     return images, rng.randint(0, 1000, batch).astype(numpy.int32)

@@ -1,20 +1,20 @@
-"""CNN on CIFAR-10 in Caffe2: one net a step, channels first, on oneDNN's operators."""
+"""CNN on CIFAR-10 in Caffe2: one net per step, channels first, on oneDNN's operators."""
 
 from caffe2.python import brew, optimizer, workspace
 
 from stele_worker.frameworks import caffe2
-from stele_worker.frameworks.caffe2 import dropout, empty_model, runner, with_plain_gradients
+from stele_worker.frameworks.caffe2 import dropout, empty_model, make_runner, with_plain_gradients
 
 LAYOUT = "NCHW"
 
 
 def network(task):
-    return {}  # of blobs, by name: the layers are operators on them, forward
+    return {}  # blobs by name: forward adds the layers, operators on them
 
 
 def load(net, weights):
     for name, array in weights.items():
-        net[name] = name.replace(".weight", "_w").replace(".bias", "_b")  # as brew names them
+        net[name] = name.replace(".weight", "_w").replace(".bias", "_b")  # brew's names
         workspace.FeedBlob(net[name], array, caffe2.device)
     return net
 
@@ -27,7 +27,7 @@ def forward(model, task, is_test):
     x = brew.relu(model, x, x)  # (batch, 50, 32, 32)
     x = brew.conv(model, x, "conv2", 50, 50, **conv)
     x = brew.max_pool(model, x, "pool2", **pool)  # (batch, 50, 16, 16)
-    x = brew.relu(model, x, "relu2")  # not in place, as the pool's gradient needs what it gave
+    x = brew.relu(model, x, "relu2")  # not in place, because the pool's gradient needs its output
     if not is_test:
         x = dropout(model, x, (50, 16, 16), task.dropout[0], seed=3 * task.seed)
     x = brew.conv(model, x, "conv3", 50, 100, **conv)
@@ -54,7 +54,7 @@ def gradients(net, task):
     model = empty_model("gradients", caffe2.device, net.values())
     loss = cross_entropy(model, task)
     grads = model.AddGradientOperators([loss])
-    run_net = runner(model)
+    run_net = make_runner(model)
 
     def run(x, y):
         run_net(x=x, y=y)
@@ -76,7 +76,7 @@ def training_step(net, task):
         nesterov=False,
     )
     workspace.RunNetOnce(model.param_init_net)
-    run_net = runner(model)
+    run_net = make_runner(model)
 
     def step(x, y):
         run_net(x=x, y=y)
@@ -88,7 +88,7 @@ def training_step(net, task):
 def inference_step(net, task):
     model = empty_model("infer", caffe2.device, net.values())
     logits = forward(model, task, is_test=True)
-    run_net = runner(model)
+    run_net = make_runner(model)
 
     def step(x):
         run_net(x=x)
@@ -102,4 +102,4 @@ def stored(net):
 
 
 def neutral(name, array):
-    return array  # Caffe2's layouts are the Task's
+    return array  # Caffe2 has the Task's layouts

@@ -63,7 +63,7 @@ def gradients(net, task):
 
 
 def training_step(net, task):
-    # Chainer keeps the learning rate inside the velocity: the same steps, for it is constant
+    # Chainer has the learning rate inside the velocity, which is equivalent at a constant rate
     optimiser = chainer.optimizers.MomentumSGD(lr=task.learning_rate, momentum=task.momentum)
     optimiser.setup(net)
 
@@ -90,7 +90,7 @@ def stored(net):
 
 
 def neutral(name, array):
-    return array  # Chainer's layouts are the Task's
+    return array  # Chainer has the Task's layouts
 
 
 def activations(net, task):

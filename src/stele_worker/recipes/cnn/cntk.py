@@ -30,7 +30,7 @@ def network(task):
             layers.Dropout(task.dropout[1]),
             layers.Dense(
                 512, activation=C.relu, bias=True, name="dense1"
-            ),  # takes (batch, 100, 8, 8) as it is
+            ),  # accepts (batch, 100, 8, 8) without flattening
             layers.Dropout(task.dropout[2]),
             layers.Dense(10, activation=None, bias=True, name="dense2"),  # (batch, 10)
         ]
@@ -57,7 +57,7 @@ def load(net, weights):
 
 
 def cross_entropy(net):
-    """Of each image, as a function of the images and a variable for labels."""
+    """Return the loss of each image, a function of the images, and a variable for labels."""
     labels = C.input_variable(())
     return C.cross_entropy_with_softmax(net, C.one_hot(labels, 10)), labels
 
@@ -70,7 +70,7 @@ def gradients(net, task):
     def run(x, y):
         at = {net.arguments[0]: x, labels: y}
         grads, value = loss.grad(at, wrt=list(neutral), outputs=[loss.output])
-        return value, {neutral[parameter]: slope for parameter, slope in grads.items()}
+        return value, {neutral[parameter]: grad for parameter, grad in grads.items()}
 
     return run
 
@@ -83,7 +83,7 @@ def training_step(net, task):
         lr=task.learning_rate,
         momentum=task.momentum,
         unit_gain=False,
-        minibatch_size=C.learners.IGNORE,  # both are a step's, of the mean gradient, at any batch
+        minibatch_size=C.learners.IGNORE,  # rates are per step, for the mean gradient, at any batch size
     )
     trainer = C.Trainer(None, loss, learner)
 

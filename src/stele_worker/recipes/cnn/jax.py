@@ -13,14 +13,14 @@ LAYOUT = "NHWC"
 
 
 def network(task):
-    return {}  # of weights, by name: the layers are a function of them, forward
+    return {}  # weights by name: forward computes the layers from them
 
 
 def load(net, weights):
     for name, array in weights.items():
         if array.ndim == 4:
             array = array.transpose(2, 3, 1, 0)  # (height, width, in, out)
-        if name == "dense1.weight":  # from channel, row, column to the order that flattening gives here
+        if name == "dense1.weight":  # from channel, row, column to the order of flattening here
             array = array.reshape(512, 100, 8, 8).transpose(0, 2, 3, 1).reshape(512, 6400)
         net[name] = jnp.array(array.T if array.ndim == 2 else array)
     return net
@@ -33,7 +33,7 @@ def convolution(net, name, x):
 
 
 def pool(x):
-    # not lax.reduce_window, whose gradient takes a sixth of the step on a CPU
+    # not lax.reduce_window: its gradient takes 1/6 of the step on a CPU
     batch, height, width, channels = x.shape
     return x.reshape(batch, height // 2, 2, width // 2, 2, channels).max((2, 4))
 
@@ -73,7 +73,7 @@ def gradients(net, task):
 
 def training_step(net, task):
     velocity = jax.tree.map(jnp.zeros_like, net)
-    key = jax.random.key(task.seed, impl="rbg")  # cheaper to compile and to draw from than threefry
+    key = jax.random.key(task.seed, impl="rbg")  # compiles and draws faster than threefry
 
     @partial(jax.jit, donate_argnums=(0, 1, 2))
     def update(net, velocity, key, x, y):

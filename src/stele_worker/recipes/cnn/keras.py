@@ -1,9 +1,16 @@
-"""CNN on CIFAR-10 in Keras 3: Sequential; Keras' documented loop, compiled as its backend does best."""
+"""CNN on CIFAR-10 in Keras 3: Sequential; Keras' documented loop, compiled where that is faster."""
 
 import keras
 from keras import layers
 
-from stele_worker.frameworks.keras import differentiated, inferred, outputs, parameters, set_policy, trained
+from stele_worker.frameworks.keras import (
+    make_gradient_function,
+    make_inference_step,
+    make_training_step,
+    outputs,
+    parameters,
+    set_policy,
+)
 
 LAYOUT = "NHWC"
 
@@ -44,7 +51,7 @@ def load(net, weights):
         kernel = weights[name + ".weight"]
         if kernel.ndim == 4:
             kernel = kernel.transpose(2, 3, 1, 0)  # (height, width, in, out)
-        elif name == "dense1":  # whose inputs come in the order row, column, channel
+        elif name == "dense1":  # its inputs are ordered row, column, channel
             kernel = kernel.reshape(512, 100, 8, 8).transpose(2, 3, 1, 0).reshape(6400, 512)
         else:
             kernel = kernel.T  # (in, out)
@@ -57,7 +64,7 @@ def cross_entropy():
 
 
 def gradients(net, task):
-    differentiate = differentiated(net, cross_entropy())
+    differentiate = make_gradient_function(net, cross_entropy())
 
     def run(x, y):
         loss, grads = differentiate(x, y)
@@ -70,11 +77,11 @@ def training_step(net, task):
     optimiser = keras.optimizers.SGD(
         task.learning_rate, momentum=task.momentum, nesterov=False, weight_decay=None
     )
-    return trained(net, optimiser, cross_entropy())
+    return make_training_step(net, optimiser, cross_entropy())
 
 
 def inference_step(net, task):
-    return inferred(net, net.outputs[0])
+    return make_inference_step(net, net.outputs[0])
 
 
 def stored(net):
@@ -92,5 +99,5 @@ def activations(net, task):
         "conv1": "conv1.relu",
         "conv3": "conv3.relu",
         "dense1": "dense1.relu",
-    }  # in the layers themselves
+    }  # these layers include their ReLU
     return outputs(net, {name: relus.get(name, name) for name in NAMES})

@@ -1,15 +1,15 @@
-"""CNN on CIFAR-10 in Keras 2: Sequential, train_on_batch and predict_on_batch; images as its backend is fast."""
+"""CNN on CIFAR-10 in Keras 2: Sequential, train_on_batch and predict_on_batch; images in the backend's fast layout."""
 
 import keras
 from keras import layers
 
 from stele_worker.frameworks.keras2 import (
     LAYOUT,
-    differentiated,
-    for_inference,
-    for_training,
     kernel,
+    make_gradient_function,
+    make_inference_model,
     outputs,
+    set_training_phase,
     weight,
 )
 
@@ -24,7 +24,7 @@ def convolution(name, channels, activation, **first):
         padding="same",
         activation=activation,
         use_bias=True,
-        kernel_initializer="zeros",  # load fills it
+        kernel_initializer="zeros",  # load replaces it
         name=name,
         **first,
     )
@@ -35,7 +35,7 @@ def dense(name, units, activation):
 
 
 def network(task):
-    for_training()
+    set_training_phase()
     return keras.Sequential(
         [
             convolution("conv1", 50, "relu", input_shape=SHAPE),  # (batch, 32, 32, 50)
@@ -48,7 +48,7 @@ def network(task):
             layers.MaxPooling2D(2, strides=2, padding="valid"),  # (batch, 8, 8, 100)
             layers.Activation("relu"),
             layers.Dropout(task.dropout[1]),
-            # which for channels_first would move the channels last before it flattens
+            # with channels_first it would move the channels last before flattening
             layers.Flatten(data_format="channels_last"),  # (batch, 6400)
             dense("dense1", 512, "relu"),
             layers.Dropout(task.dropout[2]),
@@ -67,7 +67,7 @@ def load(net, weights):
         if array.ndim == 4:
             array = kernel(array)
         else:
-            if name == "dense1" and LAYOUT == "NHWC":  # whose inputs come in the order row, column, channel
+            if name == "dense1" and LAYOUT == "NHWC":  # its inputs are ordered row, column, channel
                 array = array.reshape(512, 100, 8, 8).transpose(0, 2, 3, 1).reshape(512, 6400)
             array = array.T  # (in, out)
         net.get_layer(name).set_weights([array, weights[name + ".bias"]])
@@ -79,7 +79,7 @@ def cross_entropy(y_true, y_pred):
 
 
 def gradients(net, task):
-    differentiate = differentiated(net, cross_entropy)
+    differentiate = make_gradient_function(net, cross_entropy)
 
     def run(x, y):
         loss, grads = differentiate(x, y)
@@ -95,7 +95,7 @@ def training_step(net, task):
 
 
 def inference_step(net, task):
-    return for_inference(net, net.output).predict_on_batch
+    return make_inference_model(net, net.output).predict_on_batch
 
 
 def stored(net):
@@ -113,5 +113,5 @@ def activations(net, task):
         "conv1": "conv1.relu",
         "conv3": "conv3.relu",
         "dense1": "dense1.relu",
-    }  # in the layers themselves
-    return outputs(net, {name: relus.get(name, name) for name in NAMES}, for_inference)
+    }  # these layers include their ReLU
+    return outputs(net, {name: relus.get(name, name) for name in NAMES}, make_inference_model)

@@ -3,7 +3,7 @@ module CNN
 
 using Knet
 
-const LAYOUT = "NCHW"  # in memory: the first dimension here is the last of NumPy's
+const LAYOUT = "NCHW"  # the order in memory: the first dimension here is NumPy's last
 
 struct Convolution
     weight
@@ -14,7 +14,7 @@ function Convolution(inputs::Integer, outputs::Integer)
     return Convolution(Param(zeros(Float32, 3, 3, inputs, outputs)), Param(zeros(Float32, 1, 1, outputs, 1)))
 end
 
-# mode 1 is the cross-correlation that others call convolution
+# mode 1 is the cross-correlation that other frameworks call convolution
 (layer::Convolution)(x) = conv4(layer.weight, x; padding = 1, stride = 1, dilation = 1, mode = 1) .+ layer.bias
 
 struct Dense
@@ -35,17 +35,17 @@ struct Net
     rates
 end
 
-halved(x) = pool(x; window = 2, padding = 0, stride = 2, mode = 0)
+halve(x) = pool(x; window = 2, padding = 0, stride = 2, mode = 0)
 
 function (net::Net)(x)
     # (32, 32, 3, batch)
     x = relu.(net.conv1(x))  # (32, 32, 50, batch)
-    x = relu.(halved(net.conv2(x)))  # (16, 16, 50, batch)
-    x = dropout(x, net.rates[1])  # in training only, which Knet tells by the tape
+    x = relu.(halve(net.conv2(x)))  # (16, 16, 50, batch)
+    x = dropout(x, net.rates[1])  # in training only: Knet checks for a tape
     x = relu.(net.conv3(x))  # (16, 16, 100, batch)
-    x = relu.(halved(net.conv4(x)))  # (8, 8, 100, batch)
+    x = relu.(halve(net.conv4(x)))  # (8, 8, 100, batch)
     x = dropout(x, net.rates[2])
-    x = mat(x)  # (6400, batch): channel, row, column, as the Task counts
+    x = mat(x)  # (6400, batch): channel, row, column, the Task's order
     x = dropout(relu.(net.dense1(x)), net.rates[3])
     return net.dense2(x)  # (10, batch)
 end
@@ -59,7 +59,7 @@ end
 
 const NAMES = ("conv1", "conv2", "conv3", "conv4", "dense1", "dense2")
 
-"""name => Param of each parameter."""
+"""Return name => Param for each parameter."""
 function parameters(net)
     layers = [name => getfield(net, Symbol(name)) for name in NAMES]
     return vcat(([name * ".weight" => layer.weight, name * ".bias" => layer.bias] for (name, layer) in layers)...)
@@ -101,7 +101,7 @@ function training_step(net, task)
     return step
 end
 
-inference_step(net, task) = net  # without a tape nothing is kept
+inference_step(net, task) = net  # without a tape, Knet keeps nothing for gradients
 
 stored(net) = [name => value(parameter) for (name, parameter) in parameters(net)]
 

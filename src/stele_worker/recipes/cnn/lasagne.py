@@ -1,4 +1,4 @@
-"""CNN on CIFAR-10 in Lasagne: one Theano function a step, channels first, updates of shared variables."""
+"""CNN on CIFAR-10 in Lasagne: one Theano function per step, channels first, updates of shared variables."""
 
 import lasagne
 from lasagne.layers import (
@@ -12,13 +12,13 @@ from lasagne.layers import (
 from lasagne.nonlinearities import identity, rectify, softmax
 from theano import tensor as T
 
-from stele_worker.frameworks.lasagne import function
+from stele_worker.frameworks.lasagne import make_function
 
 LAYOUT = "NCHW"
 
 
 def convolution(layer, name, channels, nonlinearity):
-    # not pad="same", which is a full convolution, cropped
+    # not pad="same", which crops a full convolution
     return Conv2DLayer(layer, channels, 3, stride=1, pad=1, nonlinearity=nonlinearity, name=name)
 
 
@@ -41,16 +41,16 @@ def network(task):
     return DenseLayer(net, 10, nonlinearity=identity, name="dense2")  # (batch, 10)
 
 
-def named(parameter):
-    """The Task's name of a parameter."""
+def task_name(parameter):
+    """Return the Task's name of a parameter."""
     return parameter.name.replace(".W", ".weight").replace(".b", ".bias")
 
 
 def load(net, weights):
     for parameter in lasagne.layers.get_all_params(net):
-        array = weights[named(parameter)]
+        array = weights[task_name(parameter)]
         if array.ndim == 4:
-            array = array[:, :, ::-1, ::-1]  # Theano's convolution is one, and no correlation
+            array = array[:, :, ::-1, ::-1]  # Theano computes a true convolution, not a cross-correlation
         parameter.set_value(array.T if array.ndim == 2 else array)  # (in, out)
     return net
 
@@ -64,11 +64,11 @@ def gradients(net, task):
     x, y = T.tensor4(), T.ivector()
     parameters = lasagne.layers.get_all_params(net, trainable=True)
     loss = cross_entropy(net, x, y)
-    differentiate = function([x, y], [loss] + T.grad(loss, parameters))
+    differentiate = make_function([x, y], [loss] + T.grad(loss, parameters))
 
     def run(x, y):
         loss, *grads = differentiate(x, y)
-        return loss, {named(parameter): slope for parameter, slope in zip(parameters, grads)}
+        return loss, {task_name(parameter): grad for parameter, grad in zip(parameters, grads)}
 
     return run
 
@@ -80,16 +80,16 @@ def training_step(net, task):
     updates = lasagne.updates.momentum(
         loss, parameters, learning_rate=task.learning_rate, momentum=task.momentum
     )
-    return function([x, y], loss, updates)
+    return make_function([x, y], loss, updates)
 
 
 def inference_step(net, task):
     x = T.tensor4()
-    return function([x], lasagne.layers.get_output(net, x, deterministic=True))
+    return make_function([x], lasagne.layers.get_output(net, x, deterministic=True))
 
 
 def stored(net):
-    return {named(parameter): parameter.get_value() for parameter in lasagne.layers.get_all_params(net)}
+    return {task_name(parameter): parameter.get_value() for parameter in lasagne.layers.get_all_params(net)}
 
 
 def neutral(name, array):

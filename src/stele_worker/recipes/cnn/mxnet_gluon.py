@@ -16,7 +16,7 @@ def convolution(name, inputs, outputs):
 
 class CNN(nn.HybridBlock):
     def __init__(self, task):
-        super().__init__(prefix="")  # and those below make a parameter's name the neutral one
+        super().__init__(prefix="")  # with the prefixes below, parameters have neutral names
         with self.name_scope():
             self.conv1 = convolution("conv1.", 3, 50)
             self.conv2 = convolution("conv2.", 50, 50)
@@ -65,7 +65,7 @@ def gradients(net, task):
 
 
 def training_step(net, task):
-    # MXNet keeps the learning rate inside the velocity: the same steps, for it is constant
+    # MXNet has the learning rate inside the velocity, which is equivalent at a constant rate
     constants = {"learning_rate": task.learning_rate, "momentum": task.momentum, "wd": 0.0}
     trainer = gluon.Trainer(net.collect_params(), "sgd", constants, kvstore=None)
     losses = cross_entropy()
@@ -73,7 +73,7 @@ def training_step(net, task):
     def step(x, y):
         with autograd.record(train_mode=True):
             loss = losses(net(x), y)  # (batch,)
-        loss.backward()  # of their sum
+        loss.backward()  # of the summed loss
         trainer.step(len(x))  # divides by the batch
         return loss.mean()
 
@@ -93,4 +93,4 @@ def stored(net):
 
 
 def neutral(name, array):
-    return array  # MXNet's layouts are the Task's
+    return array  # MXNet has the Task's layouts

@@ -4,12 +4,12 @@ import mxnet as mx
 
 from stele_worker.frameworks.mxnet_module import (
     arrays,
-    classified,
+    bind_for_training,
     cross_entropy,
-    differentiated,
-    inferred,
+    make_gradient_function,
+    make_inference_step,
     put,
-    trained,
+    with_softmax_output,
 )
 
 LAYOUT = "NCHW"
@@ -43,7 +43,7 @@ def network(task):
     x = mx.sym.Dropout(x, p=task.dropout[1], mode="training")
     x = mx.sym.relu(dense(x, "dense1", 512))  # (batch, 512), from (batch, 6400)
     x = mx.sym.Dropout(x, p=task.dropout[2], mode="training")
-    return {"logits": dense(x, "dense2", 10), "arrays": ({}, {}), "trained": None}  # (batch, 10)
+    return {"logits": dense(x, "dense2", 10), "arrays": ({}, {}), "module": None}  # (batch, 10)
 
 
 def load(net, weights):
@@ -53,7 +53,7 @@ def load(net, weights):
 
 
 def gradients(net, task):
-    return differentiated(net, classified(net["logits"]))
+    return make_gradient_function(net, with_softmax_output(net["logits"]))
 
 
 def training_step(net, task):
@@ -62,11 +62,11 @@ def training_step(net, task):
     def step(x, y):
         nonlocal module
         if module is None:
-            # MXNet keeps the learning rate inside the velocity: the same steps, for it is constant
+            # MXNet has the learning rate inside the velocity, which is equivalent at a constant rate
             optimiser = mx.optimizer.SGD(
                 learning_rate=task.learning_rate, momentum=task.momentum, wd=0.0, rescale_grad=1 / len(x)
             )
-            module = trained(net, classified(net["logits"]), optimiser, x, y)
+            module = bind_for_training(net, with_softmax_output(net["logits"]), optimiser, x, y)
         module.forward_backward(mx.io.DataBatch([x], [y]))
         module.update()
         return cross_entropy(module.get_outputs()[0], y)
@@ -75,7 +75,7 @@ def training_step(net, task):
 
 
 def inference_step(net, task):
-    return inferred(net, net["logits"])
+    return make_inference_step(net, net["logits"])
 
 
 def stored(net):
@@ -84,4 +84,4 @@ def stored(net):
 
 
 def neutral(name, array):
-    return array  # MXNet's layouts are the Task's
+    return array  # MXNet has the Task's layouts

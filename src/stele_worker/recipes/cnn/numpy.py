@@ -1,4 +1,4 @@
-"""CNN on CIFAR-10 in NumPy: the oracle, its gradients by hand, in float64 whatever the Task's dtype."""
+"""CNN on CIFAR-10 in NumPy: the oracle, with hand-written gradients, in float64 for every dtype of the Task."""
 
 import numpy
 
@@ -7,12 +7,12 @@ from stele_worker.oracle import (
     convolution,
     dense,
     dropout,
-    filled,
+    load_weights,
     max_pool,
-    parameters,
     relu,
     sgd,
     softmax_cross_entropy,
+    zero_parameters,
 )
 
 LAYOUT = "NHWC"
@@ -33,43 +33,43 @@ def network(task):
         "dense2.weight": (10, 512),
         "dense2.bias": (10,),
     }
-    return parameters(shapes)
+    return zero_parameters(shapes)
 
 
 def load(net, weights):
-    return filled(net, weights)
+    return load_weights(net, weights)
 
 
-def forward(net, task, x, random=None, seen=None):
-    """(logits, backward); ``random`` draws the dropout of training; outputs of layers go into ``seen``."""
-    seen = {} if seen is None else seen
+def forward(net, task, x, random=None, layer_outputs=None):
+    """Return (logits, backward). ``random`` draws dropout in training; ``layer_outputs`` receives layer outputs."""
+    layer_outputs = {} if layer_outputs is None else layer_outputs
     x = x.astype(numpy.float64)  # (batch, 32, 32, 3)
     x, conv1 = convolution(x, net["conv1.weight"], net["conv1.bias"])  # (batch, 32, 32, 50)
-    seen["conv1"] = x
+    layer_outputs["conv1"] = x
     x, relu1 = relu(x)
-    seen["conv1.relu"] = x
+    layer_outputs["conv1.relu"] = x
     x, conv2 = convolution(x, net["conv2.weight"], net["conv2.bias"])
-    seen["conv2"] = x
+    layer_outputs["conv2"] = x
     x, pool2 = max_pool(x, size=2, stride=2)  # (batch, 16, 16, 50)
     x, relu2 = relu(x)
     x, drop2 = dropout(x, task.dropout[0], random)
     x, conv3 = convolution(x, net["conv3.weight"], net["conv3.bias"])  # (batch, 16, 16, 100)
-    seen["conv3"] = x
+    layer_outputs["conv3"] = x
     x, relu3 = relu(x)
-    seen["conv3.relu"] = x
+    layer_outputs["conv3.relu"] = x
     x, conv4 = convolution(x, net["conv4.weight"], net["conv4.bias"])
-    seen["conv4"] = x
+    layer_outputs["conv4"] = x
     x, pool4 = max_pool(x, size=2, stride=2)  # (batch, 8, 8, 100)
     x, relu4 = relu(x)
     x, drop4 = dropout(x, task.dropout[1], random)
     x, flatten = channels_first(x)  # (batch, 6400)
     x, dense1 = dense(x, net["dense1.weight"], net["dense1.bias"])
-    seen["dense1"] = x
+    layer_outputs["dense1"] = x
     x, relu5 = relu(x)
-    seen["dense1.relu"] = x
+    layer_outputs["dense1.relu"] = x
     x, drop5 = dropout(x, task.dropout[2], random)
     x, dense2 = dense(x, net["dense2.weight"], net["dense2.bias"])  # (batch, 10)
-    seen["dense2"] = x
+    layer_outputs["dense2"] = x
 
     def backward(g):
         d = {}
@@ -131,8 +131,8 @@ def neutral(name, array):
 
 def activations(net, task):
     def run(x):
-        seen = {}
-        forward(net, task, x, seen=seen)
-        return seen
+        layer_outputs = {}
+        forward(net, task, x, layer_outputs=layer_outputs)
+        return layer_outputs
 
     return run

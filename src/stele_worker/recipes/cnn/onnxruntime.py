@@ -2,7 +2,7 @@
 
 from onnx import TensorProto
 
-from stele_worker.frameworks.onnxruntime import compiled, constant, constants, graph, node, output
+from stele_worker.frameworks.onnxruntime import constant, constants, graph, make_runner, node, output
 
 LAYOUT = "NCHW"
 
@@ -35,7 +35,7 @@ def dense(net, name, x):
 
 
 def network(task):
-    # an exporter leaves dropout out
+    # an exporter omits dropout
     net = graph("cnn", "images", TensorProto.FLOAT, ("batch", 3, 32, 32))
     x = relu(net, convolution(net, "conv1", "images"))  # (batch, 50, 32, 32)
     x = relu(net, pool(net, convolution(net, "conv2", x)))  # (batch, 50, 16, 16)
@@ -53,7 +53,7 @@ def load(net, weights):
 
 
 def inference_step(net, task):
-    return compiled(net)
+    return make_runner(net)
 
 
 def stored(net):
@@ -61,4 +61,4 @@ def stored(net):
 
 
 def neutral(name, array):
-    return array  # ONNX' layouts are the Task's
+    return array  # ONNX has the Task's layouts

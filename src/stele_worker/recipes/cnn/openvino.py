@@ -1,22 +1,22 @@
-"""CNN on CIFAR-10 in OpenVINO: its own operations, compiled for the batch, inference only."""
+"""CNN on CIFAR-10 in OpenVINO: OpenVINO's operations, compiled for the batch, inference only."""
 
 import numpy
 import openvino
 from openvino import opset13 as ops
 
-from stele_worker.frameworks.openvino import compiled
+from stele_worker.frameworks.openvino import make_runner
 
 LAYOUT = "NCHW"
 
 
 def network(task):
-    return {}  # of constants, by name: the layers are a function of them, forward
+    return {}  # constants by name: forward computes the layers from them
 
 
 def load(net, weights):
     for name, array in weights.items():
         if name.startswith("conv") and array.ndim == 1:
-            array = array.reshape(-1, 1, 1)  # a bias is an addition along the channels
+            array = array.reshape(-1, 1, 1)  # a bias is added along the channels
         net[name] = ops.constant(array)
     return net
 
@@ -38,7 +38,7 @@ def dense(net, name, x):
 
 
 def forward(net, task, x):
-    # dropout is no part of a network that only infers
+    # a network for inference has no dropout
     x = ops.relu(convolution(net, "conv1", x))  # (batch, 50, 32, 32)
     x = ops.relu(pool(convolution(net, "conv2", x)))  # (batch, 50, 16, 16)
     x = ops.relu(convolution(net, "conv3", x))  # (batch, 100, 16, 16)
@@ -50,7 +50,7 @@ def forward(net, task, x):
 
 def inference_step(net, task):
     x = ops.parameter([-1, 3, 32, 32], numpy.float32, name="images")
-    return compiled(openvino.Model([forward(net, task, x)], [x], "cnn"))
+    return make_runner(openvino.Model([forward(net, task, x)], [x], "cnn"))
 
 
 def stored(net):

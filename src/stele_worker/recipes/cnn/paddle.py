@@ -4,7 +4,7 @@ import paddle
 from paddle import nn
 from paddle.nn.functional import cross_entropy, dropout, max_pool2d, relu
 
-from stele_worker.frameworks.paddle import inferred, outputs
+from stele_worker.frameworks.paddle import make_inference_step, outputs
 
 LAYOUT = "NCHW"
 
@@ -70,7 +70,7 @@ def training_step(net, task):
 
 
 def inference_step(net, task):
-    return inferred(net)
+    return make_inference_step(net)
 
 
 def stored(net):

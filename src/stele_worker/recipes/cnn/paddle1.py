@@ -5,7 +5,7 @@ import paddle.fluid as fluid
 from paddle.fluid.dygraph import Conv2D, Linear, Pool2D
 from paddle.fluid.layers import dropout, mean, relu, reshape, softmax_with_cross_entropy
 
-from stele_worker.frameworks.paddle1 import gradient, inferred, outputs
+from stele_worker.frameworks.paddle1 import gradient, make_inference_step, outputs
 
 LAYOUT = "NCHW"
 
@@ -24,8 +24,8 @@ class CNN(fluid.dygraph.Layer):
         self.dense2 = Linear(512, 10)
 
     def dropout(self, x, rate):
-        seed = self.seeds.randint(1, 2**31) if self.training else None  # a seed is good for one mask
-        scaled = "upscale_in_train"  # rather than by 1 - rate in inference
+        seed = self.seeds.randint(1, 2**31) if self.training else None  # one seed gives one mask
+        scaled = "upscale_in_train"  # scale in training, not in inference
         return dropout(x, rate, is_test=not self.training, seed=seed, dropout_implementation=scaled)
 
     def forward(self, x):
@@ -82,7 +82,7 @@ def training_step(net, task):
 
 
 def inference_step(net, task):
-    return inferred(net)
+    return make_inference_step(net)
 
 
 def stored(net):

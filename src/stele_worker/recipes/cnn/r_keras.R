@@ -1,4 +1,4 @@
-# CNN on CIFAR-10 in Keras 3 from R: Sequential; Keras' documented loop in R, traced into one graph a step.
+# CNN on CIFAR-10 in Keras 3 from R: Sequential; Keras' documented loop in R, traced into one graph per step.
 
 r_keras <- module("frameworks/r_keras.R")
 keras <- import("keras")
@@ -39,7 +39,7 @@ load <- function(net, weights) {
     kernel <- weights[[paste0(name, ".weight")]]
     if (length(dim(kernel)) == 4L) {
       kernel <- aperm(kernel, c(3L, 4L, 2L, 1L)) # (height, width, in, out)
-    } else if (name == "dense1") { # whose inputs come in the order row, column, channel
+    } else if (name == "dense1") { # its inputs are ordered row, column, channel
       kernel <- aperm(array_reshape(kernel, c(512L, 100L, 8L, 8L)), c(3L, 4L, 2L, 1L))
       kernel <- array_reshape(kernel, c(6400L, 512L))
     } else {
@@ -55,7 +55,7 @@ cross_entropy <- function() {
 }
 
 gradients <- function(net, task) {
-  differentiate <- r_keras$differentiated(net, cross_entropy())
+  differentiate <- r_keras$make_gradient_function(net, cross_entropy())
   function(x, y) {
     computed <- differentiate(x, y)
     list(loss = computed[[1L]], gradients = setNames(computed[[2L]], PARAMETERS))
@@ -67,10 +67,10 @@ training_step <- function(net, task) {
     task$learning_rate,
     momentum = task$momentum, nesterov = FALSE, weight_decay = NULL
   )
-  r_keras$trained(net, optimiser, cross_entropy())
+  r_keras$make_training_step(net, optimiser, cross_entropy())
 }
 
-inference_step <- function(net, task) r_keras$inferred(net, net$outputs[[1L]])
+inference_step <- function(net, task) r_keras$make_inference_step(net, net$outputs[[1L]])
 
 stored <- function(net) setNames(net$weights, PARAMETERS)
 

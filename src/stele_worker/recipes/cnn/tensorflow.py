@@ -1,4 +1,4 @@
-"""CNN on CIFAR-10 in TensorFlow: one tf.function a step, channels last, oneDNN or cuDNN rather than XLA."""
+"""CNN on CIFAR-10 in TensorFlow: one tf.function per step, channels last, oneDNN or cuDNN rather than XLA."""
 
 import tensorflow as tf
 
@@ -8,14 +8,14 @@ LAYOUT = "NHWC"
 
 
 def network(task):
-    return {}  # of variables, by name: the layers are a function of them, forward
+    return {}  # variables by name: forward computes the layers from them
 
 
 def load(net, weights):
     for name, array in weights.items():
         if array.ndim == 4:
             array = array.transpose(2, 3, 1, 0)  # (height, width, in, out)
-        if name == "dense1.weight":  # from channel, row, column to the order that flattening gives here
+        if name == "dense1.weight":  # from channel, row, column to the order of flattening here
             array = array.reshape(512, 100, 8, 8).transpose(0, 2, 3, 1).reshape(512, 6400)
         net[name] = tf.Variable(array.T if array.ndim == 2 else array, name=name)
     return net
@@ -23,7 +23,7 @@ def load(net, weights):
 
 def convolution(net, name, x):
     kernel, bias = tf.cast(net[name + ".weight"], x.dtype), tf.cast(net[name + ".bias"], x.dtype)
-    x = tf.nn.conv2d(x, kernel, strides=1, padding="SAME")  # at stride 1: by 1 all round
+    x = tf.nn.conv2d(x, kernel, strides=1, padding="SAME")  # at stride 1 this pads by 1 on every side
     return tf.nn.bias_add(x, bias)
 
 
@@ -73,7 +73,7 @@ def gradients(net, task):
 
 def training_step(net, task):
     velocity = {name: tf.Variable(tf.zeros_like(weight)) for name, weight in net.items()}
-    random = tf.random.Generator.from_seed(task.seed, alg="philox")  # draws faster than tf.nn.dropout's own
+    random = tf.random.Generator.from_seed(task.seed, alg="philox")  # draws faster than tf.nn.dropout
 
     @tf.function
     def step(x, y):

@@ -1,14 +1,14 @@
-"""CNN on CIFAR-10 in TensorFlow 1: a graph and its session, channels last, for on a CPU it has no other."""
+"""CNN on CIFAR-10 in TensorFlow 1: a graph and its session, channels last, its only layout on a CPU."""
 
 import tensorflow as tf
 
-from stele_worker.frameworks.tensorflow1 import function, values, variables
+from stele_worker.frameworks.tensorflow1 import make_function, make_variables, read_values
 
 LAYOUT = "NHWC"
 
 
 def network(task):
-    return {}  # of variables, by name: the layers are a function of them, forward
+    return {}  # variables by name: forward computes the layers from them
 
 
 def load(net, weights):
@@ -16,15 +16,16 @@ def load(net, weights):
     for name, array in weights.items():
         if array.ndim == 4:
             array = array.transpose(2, 3, 1, 0)  # (height, width, in, out)
-        if name == "dense1.weight":  # from channel, row, column to the order that flattening gives here
+        if name == "dense1.weight":  # from channel, row, column to the order of flattening here
             array = array.reshape(512, 100, 8, 8).transpose(0, 2, 3, 1).reshape(512, 6400)
         arrays[name] = array.T if array.ndim == 2 else array
-    net.update(variables(arrays))
+    net.update(make_variables(arrays))
     return net
 
 
 def convolution(net, name, x):
-    x = tf.nn.conv2d(x, net[name + ".weight"], strides=1, padding="SAME")  # at stride 1: by 1 all round
+    # at stride 1 this pads by 1 on every side
+    x = tf.nn.conv2d(x, net[name + ".weight"], strides=1, padding="SAME")
     return tf.nn.bias_add(x, net[name + ".bias"])
 
 
@@ -69,26 +70,26 @@ def gradients(net, task):
     x, y = images(), labels()
     loss = cross_entropy(net, task, x, y)
     grads = tf.gradients(loss, list(net.values()))
-    return function([x, y], (loss, dict(zip(net, grads))))
+    return make_function([x, y], (loss, dict(zip(net, grads))))
 
 
 def training_step(net, task):
     x, y = images(), labels()
     loss = cross_entropy(net, task, x, y)
     optimiser = tf.train.MomentumOptimizer(task.learning_rate, task.momentum, use_nesterov=False)
-    # left to its gate, it would compute the first layer's gradient to the images, too, to throw it away
+    # with its default gate, it would also compute the first layer's gradient to the images and discard it
     update = optimiser.minimize(loss, var_list=list(net.values()), gate_gradients=optimiser.GATE_NONE)
-    run = function([x, y], [loss, update], optimiser)
+    run = make_function([x, y], [loss, update], optimiser)
     return lambda x, y: run(x, y)[0]
 
 
 def inference_step(net, task):
     x = images()
-    return function([x], forward(net, task, x))
+    return make_function([x], forward(net, task, x))
 
 
 def stored(net):
-    return values(net)
+    return read_values(net)
 
 
 def neutral(name, array):

@@ -87,7 +87,7 @@ def stored(net):
 
 
 def neutral(name, array):
-    return array  # PyTorch's layouts are the Task's
+    return array  # PyTorch has the Task's layouts
 
 
 def activations(net, task):

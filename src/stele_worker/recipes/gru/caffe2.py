@@ -1,9 +1,9 @@
-"""GRU on IMDB in Caffe2: one net a step, its own GRU cell in a RecurrentNetwork, time before batch."""
+"""GRU on IMDB in Caffe2: one net per step, Caffe2's GRU cell in a RecurrentNetwork, time before batch."""
 
 import numpy
 from caffe2.python import brew, core, gru_cell, workspace
 
-from stele_worker.frameworks.caffe2 import CPU, empty_model, runner, with_threads
+from stele_worker.frameworks.caffe2 import CPU, empty_model, make_runner, with_threads
 
 LAYOUT = None
 
@@ -19,7 +19,7 @@ BLOBS = {
 
 
 def network(task):
-    return {}  # of lists of blobs, by name: the layers are operators on them, forward
+    return {}  # lists of blobs by name: forward adds the layers, operators on them
 
 
 def load(net, weights):
@@ -32,7 +32,7 @@ def load(net, weights):
 
 def forward(model, task, is_test):
     x = model.net.Transpose("x", "tokens", axes=(1, 0))  # (150, batch)
-    x = model.net.FlattenToVec(x, "token")  # a dense gradient is made of a vector of rows only
+    x = model.net.FlattenToVec(x, "token")  # a dense gradient needs the rows as a vector
     x = model.net.Gather(["embedding", x], "embedded", dense_gradient=1)
     x, _ = model.net.Reshape(x, ["sequence", "shape"], shape=(task.length, -1, task.embedding))
     start = model.net.ConstantFill([], "start", shape=(task.hidden,), value=0.0)
@@ -44,7 +44,7 @@ def forward(model, task, is_test):
         dim_in=task.embedding,
         dim_out=task.hidden,
         scope="gru",
-        outputs_with_grads=(1,),  # the last state, not all of them
+        outputs_with_grads=(1,),  # only the last state
         forward_only=is_test,
         linear_before_reset=True,
     )
@@ -59,10 +59,10 @@ def cross_entropy(model, task):
 
 
 def gradients(net, task):
-    model = empty_model("gradients", CPU)  # oneDNN has no recurrence here
+    model = empty_model("gradients", CPU)  # this oneDNN has no recurrence
     loss = cross_entropy(model, task)
     grads = model.AddGradientOperators([loss])
-    run_net = runner(with_threads(model))
+    run_net = make_runner(with_threads(model))
 
     def run(x, y):
         run_net(x=x, y=y)
@@ -76,7 +76,7 @@ def gradients(net, task):
 
 
 def adam(weights, grads, task):
-    """An update of the weights in place."""
+    """Return update(), which changes the weights in place."""
     for weight in weights:
         for moment in ("_mean", "_square"):
             workspace.FeedBlob(weight + moment, numpy.zeros_like(workspace.FetchBlob(weight)), CPU)
@@ -87,7 +87,7 @@ def adam(weights, grads, task):
         nonlocal count
         workspace.FeedBlob("count", numpy.array([count], numpy.int64), CPU)
         count += 1
-        # the operator adds epsilon to the root before both are corrected: so correct epsilon, too
+        # the operator adds epsilon before the correction, the Task after: so correct epsilon
         epsilon = task.epsilon * (1 - task.beta2**count) ** 0.5
         constants = {"beta1": task.beta1, "beta2": task.beta2, "epsilon": epsilon}
         for weight in weights:
@@ -103,7 +103,7 @@ def training_step(net, task):
     loss = cross_entropy(model, task)
     grads = model.AddGradientOperators([loss])
     update = adam([blob for blobs in net.values() for blob in blobs], grads, task)
-    run_net = runner(with_threads(model))
+    run_net = make_runner(with_threads(model))
 
     def step(x, y):
         run_net(x=x, y=y)
@@ -116,7 +116,7 @@ def training_step(net, task):
 def inference_step(net, task):
     model = empty_model("infer", CPU)
     logits = forward(model, task, is_test=True)
-    run_net = runner(with_threads(model))
+    run_net = make_runner(with_threads(model))
 
     def step(x):
         run_net(x=x)
@@ -132,4 +132,4 @@ def stored(net):
 
 
 def neutral(name, array):
-    return array  # Caffe2's layouts are the Task's
+    return array  # Caffe2 has the Task's layouts

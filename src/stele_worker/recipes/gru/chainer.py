@@ -27,8 +27,8 @@ def network(task):
     return Classifier(task)
 
 
-def named(net):
-    """Parameters by neutral name, in a list: Chainer keeps the three gates apart, in the same order."""
+def parameters(net):
+    """Return lists of parameters by neutral name: Chainer has one parameter per gate, in the same order."""
     weights, biases = net.gru.ws[0], net.gru.bs[0]
     return {
         "embedding.weight": [net.embedding.W],
@@ -42,7 +42,7 @@ def named(net):
 
 
 def load(net, weights):
-    for name, parts in named(net).items():
+    for name, parts in parameters(net).items():
         for parameter, array in zip(parts, weights[name].reshape((len(parts),) + parts[0].shape)):
             parameter.array[...] = array
     return on_device(net)
@@ -59,7 +59,7 @@ def gradients(net, task):
         loss.backward()
         return loss.array, {
             name: net.xp.concatenate([parameter.grad for parameter in parts])
-            for name, parts in named(net).items()
+            for name, parts in parameters(net).items()
         }
 
     return run
@@ -82,8 +82,8 @@ def training_step(net, task):
         net.cleargrads()
         loss = cross_entropy(net, x, y)
         loss.backward()
-        # Chainer adds epsilon to the root of the second moment before it corrects that moment, where the Task
-        # adds it after: the correction has to be in epsilon too
+        # Chainer adds epsilon before it corrects the second moment, the Task adds it after: so correct
+        # epsilon by the same factor
         optimiser.eps = task.epsilon * (1 - task.beta2 ** (optimiser.t + 1)) ** 0.5
         optimiser.update()
         return loss.array
@@ -102,12 +102,12 @@ def inference_step(net, task):
 def stored(net):
     return {
         name: net.xp.concatenate([parameter.array for parameter in parts])
-        for name, parts in named(net).items()
+        for name, parts in parameters(net).items()
     }
 
 
 def neutral(name, array):
-    return array  # Chainer's layouts are the Task's
+    return array  # Chainer has the Task's layouts
 
 
 def activations(net, task):

@@ -19,8 +19,7 @@ def network(task):
         return C.slice(parameter, -1, index * task.hidden, (index + 1) * task.hidden)
 
     def sums(h, x, index):
-        # each gate a product of its own, so that no step slices; what h has no part in, CNTK computes for all
-        # steps at once
+        # one product per gate, so that no step slices; CNTK computes terms without h for all steps at once
         b = gate(input_bias, index) + gate(hidden_bias, index)
         return C.times(x, gate(input_weight, index)) + b + C.times(h, gate(hidden_weight, index))
 
@@ -29,9 +28,9 @@ def network(task):
         z = C.sigmoid(sums(h, x, 1))
         a = C.times(x, gate(input_weight, 2)) + gate(input_bias, 2)
         n = C.tanh(a + r * (C.times(h, gate(hidden_weight, 2)) + gate(hidden_bias, 2)))
-        return n + z * (h - n)  # (1 - z) * n + z * h, an operation less
+        return n + z * (h - n)  # (1 - z) * n + z * h with one operation less
 
-    x = C.gather(embedding, sequence.input_variable(()))  # (batch, 150, 125), its gradient dense
+    x = C.gather(embedding, sequence.input_variable(()))  # (batch, 150, 125), with a dense gradient
     h = layers.Fold(cell, go_backwards=False, initial_state=0)(x)  # (batch, 100)
     return C.times(h, weight) + bias  # (batch, 2)
 
@@ -45,7 +44,7 @@ def load(net, weights):
 
 
 def cross_entropy(net):
-    """Of each review, as a function of the tokens and a variable for labels."""
+    """Return the loss of each review, a function of the tokens, and a variable for labels."""
     labels = C.input_variable(())
     return C.cross_entropy_with_softmax(net, C.one_hot(labels, 2)), labels
 
@@ -57,7 +56,7 @@ def gradients(net, task):
     def run(x, y):
         at = {net.arguments[0]: x, labels: y}
         grads, value = loss.grad(at, wrt=net.parameters, outputs=[loss.output])
-        return value, {parameter.name: slope for parameter, slope in grads.items()}
+        return value, {parameter.name: grad for parameter, grad in grads.items()}
 
     return run
 
@@ -70,25 +69,24 @@ def training_step(net, task):
         return C.learning_parameter_schedule(list(values), C.learners.IGNORE, epoch_size=batch)
 
     def adam(batch):
-        # CNTK adds epsilon to the root before it corrects the second moment, and the tenth loss is 6e-4 off.
-        # With a momentum that rises from zero the moment comes out corrected, and the rate undoes CNTK's own
-        # correction
+        # CNTK adds epsilon before it corrects the second moment; without a change the tenth loss is 6e-4 off.
+        # A momentum that rises from zero gives a corrected moment, and the rate inverts CNTK's correction
         count = numpy.arange(1, task.epochs * (task.train // task.batch) + 1)
         momentum = task.beta2 * (1 - task.beta2 ** (count - 1.0)) / (1 - task.beta2**count)
         return C.adam(
             net.parameters,
             lr=schedule(task.learning_rate / numpy.sqrt(1 - momentum**count), batch),
             momentum=task.beta1,
-            unit_gain=True,  # the gradient enters the first moment times 1 - beta1, else in full
+            unit_gain=True,  # multiply the gradient by 1 - beta1 in the first moment
             variance_momentum=schedule(momentum, batch),
             epsilon=task.epsilon,
             adamax=False,
-            minibatch_size=C.learners.IGNORE,  # all are a step's, of the mean gradient, at any batch
+            minibatch_size=C.learners.IGNORE,  # rates are per step, for the mean gradient, at any batch size
         )
 
     def step(x, y):
         nonlocal trainer
-        if trainer is None:  # schedules count samples, so they have to know the batch
+        if trainer is None:  # schedules count samples, so they need the batch size
             trainer = C.Trainer(None, loss, adam(len(y)))
         trainer.train_minibatch({tokens: x, labels: y})
         return trainer.previous_minibatch_loss_average

@@ -1,16 +1,16 @@
-"""GRU on IMDB in Keras 3: Sequential; Keras' documented loop, compiled as its backend does best."""
+"""GRU on IMDB in Keras 3: Sequential; Keras' documented loop, compiled where that is faster."""
 
 import keras
 import numpy
 from keras import layers
 
 from stele_worker.frameworks.keras import (
-    differentiated,
-    inferred,
+    make_gradient_function,
+    make_inference_step,
+    make_training_step,
     outputs,
     parameters,
     set_policy,
-    trained,
     use_cudnn,
 )
 
@@ -25,7 +25,7 @@ def network(task):
         recurrent_activation="sigmoid",
         use_bias=True,
         reset_after=True,
-        unroll=False,  # 150 steps unrolled compile for seconds and gain nothing
+        unroll=False,  # 150 unrolled steps compile for seconds and are not faster
         use_cudnn=use_cudnn(),
         name="gru",
     )
@@ -39,23 +39,23 @@ def network(task):
     )
 
 
-def reordered(array):
-    """The order of three gates along the last axis: r, z, n to Keras' z, r, h, and back."""
+def reorder_gates(array):
+    """Reorder the three gates along the last axis: r, z, n to Keras' z, r, h, or back."""
     first, second, last = numpy.split(array, 3, axis=-1)
     return numpy.concatenate([second, first, last], axis=-1)
 
 
 def load(net, weights):
-    kernels = [reordered(weights["gru." + name + "_weight"].T) for name in ("input", "hidden")]
+    kernels = [reorder_gates(weights["gru." + name + "_weight"].T) for name in ("input", "hidden")]
     biases = numpy.stack([weights["gru.input_bias"], weights["gru.hidden_bias"]])  # (2, 300)
     net.get_layer("embedding").set_weights([weights["embedding.weight"]])
-    net.get_layer("gru").set_weights(kernels + [reordered(biases)])
+    net.get_layer("gru").set_weights(kernels + [reorder_gates(biases)])
     net.get_layer("dense").set_weights([weights["dense.weight"].T, weights["dense.bias"]])
     return net
 
 
-def named(values):
-    """What Keras has in a list, for parameters or gradients, under the Task's names."""
+def to_task_names(values):
+    """Return Keras' list of parameters or gradients under the Task's names."""
     embedding, input_weight, hidden_weight, biases, weight, bias = values
     return {
         "embedding.weight": embedding,
@@ -73,18 +73,18 @@ def cross_entropy():
 
 
 def gradients(net, task):
-    differentiate = differentiated(net, cross_entropy())
+    differentiate = make_gradient_function(net, cross_entropy())
 
     def run(x, y):
         loss, grads = differentiate(x, y)
-        return loss, named(grads)
+        return loss, to_task_names(grads)
 
     return run
 
 
 class Adam(keras.optimizers.Adam):
-    # Keras adds epsilon to the root of the second moment before it corrects that moment, where the Task adds
-    # it after: the correction has to be in epsilon too, or the tenth loss is 6e-4 off
+    # Keras adds epsilon before it corrects the second moment, the Task adds it after: so correct
+    # epsilon by the same factor; without it the tenth loss is 6e-4 off
 
     @property
     def epsilon(self):
@@ -100,21 +100,21 @@ def training_step(net, task):
     optimiser = Adam(
         task.learning_rate, beta_1=task.beta1, beta_2=task.beta2, epsilon=task.epsilon, amsgrad=False
     )
-    return trained(net, optimiser, cross_entropy())
+    return make_training_step(net, optimiser, cross_entropy())
 
 
 def inference_step(net, task):
-    return inferred(net, net.outputs[0])
+    return make_inference_step(net, net.outputs[0])
 
 
 def stored(net):
-    return named(parameters(net))
+    return to_task_names(parameters(net))
 
 
 def neutral(name, array):
     if name == "embedding.weight":
         return array
-    return reordered(array).T if name.startswith("gru.") else array.T
+    return reorder_gates(array).T if name.startswith("gru.") else array.T
 
 
 def activations(net, task):

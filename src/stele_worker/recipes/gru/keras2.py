@@ -1,11 +1,11 @@
-"""GRU on IMDB in Keras 2: Sequential, train_on_batch and predict_on_batch; its GRU loops as its backend does."""
+"""GRU on IMDB in Keras 2: Sequential, train_on_batch and predict_on_batch; its GRU loops in the backend's way."""
 
 import keras
 import numpy
 from keras import backend as K
 from keras import layers
 
-from stele_worker.frameworks.keras2 import differentiated, outputs
+from stele_worker.frameworks.keras2 import make_gradient_function, outputs
 
 LAYOUT = None
 
@@ -19,7 +19,7 @@ def network(task):
         reset_after=True,
         implementation=2,  # one product for the three gates
         unroll=False,
-        kernel_initializer="zeros",  # load fills it
+        kernel_initializer="zeros",  # load replaces it
         recurrent_initializer="zeros",
         name="gru",
     )
@@ -40,23 +40,23 @@ def network(task):
     )
 
 
-def reordered(array):
-    """The order of three gates along the last axis: r, z, n to Keras' z, r, h, and back."""
+def reorder_gates(array):
+    """Reorder the three gates along the last axis: r, z, n to Keras' z, r, h, or back."""
     first, second, last = numpy.split(array, 3, axis=-1)
     return numpy.concatenate([second, first, last], axis=-1)
 
 
 def load(net, weights):
-    kernels = [reordered(weights["gru." + name + "_weight"].T) for name in ("input", "hidden")]
+    kernels = [reorder_gates(weights["gru." + name + "_weight"].T) for name in ("input", "hidden")]
     biases = numpy.stack([weights["gru.input_bias"], weights["gru.hidden_bias"]])  # (2, 300)
     net.get_layer("embedding").set_weights([weights["embedding.weight"]])
-    net.get_layer("gru").set_weights(kernels + [reordered(biases)])
+    net.get_layer("gru").set_weights(kernels + [reorder_gates(biases)])
     net.get_layer("dense").set_weights([weights["dense.weight"].T, weights["dense.bias"]])
     return net
 
 
-def named(values):
-    """What Keras has in a list, for parameters or gradients, under the Task's names."""
+def to_task_names(values):
+    """Return Keras' list of parameters or gradients under the Task's names."""
     embedding, input_weight, hidden_weight, biases, weight, bias = values
     return {
         "embedding.weight": embedding,
@@ -74,18 +74,18 @@ def cross_entropy(y_true, y_pred):
 
 
 def gradients(net, task):
-    differentiate = differentiated(net, cross_entropy)
+    differentiate = make_gradient_function(net, cross_entropy)
 
     def run(x, y):
         loss, grads = differentiate(x, y)
-        return loss, named(grads)
+        return loss, to_task_names(grads)
 
     return run
 
 
 class Adam(keras.optimizers.Adam):
-    # Keras adds epsilon to the root of the second moment before it corrects that moment, where the Task adds
-    # it after: the correction has to be in epsilon, too
+    # Keras adds epsilon before it corrects the second moment, the Task adds it after: so correct
+    # epsilon by the same factor
 
     @property
     def epsilon(self):
@@ -97,11 +97,11 @@ class Adam(keras.optimizers.Adam):
         self.constant = constant
 
     def get_updates(self, loss, params):
-        # Keras leaves open whether steps are counted before the count is read or after; on TensorFlow mostly
-        # before, and then the losses are 3 % off
-        others = super().get_updates(loss=loss, params=params)[1:]  # but for the counting
-        with K.control_dependencies(others):
-            self.updates = others + [K.update_add(self.iterations, 1)]
+        # Keras does not define whether the count is read before or after it is incremented; on TensorFlow it is
+        # mostly read after, and then the losses are 3 % off
+        updates = super().get_updates(loss=loss, params=params)[1:]  # without the increment of the count
+        with K.control_dependencies(updates):
+            self.updates = updates + [K.update_add(self.iterations, 1)]
         return self.updates
 
 
@@ -123,15 +123,15 @@ def inference_step(net, task):
 
 
 def stored(net):
-    return named(net.get_weights())
+    return to_task_names(net.get_weights())
 
 
 def neutral(name, array):
     if name == "embedding.weight":
         return array
-    return reordered(array).T if name.startswith("gru.") else array.T
+    return reorder_gates(array).T if name.startswith("gru.") else array.T
 
 
 def activations(net, task):
     names = {name: name for name in ("embedding", "gru", "dense")}
-    return outputs(net, names, lambda net, found: keras.Model(net.input, found))
+    return outputs(net, names, lambda net, tensors: keras.Model(net.input, tensors))

@@ -1,4 +1,4 @@
-# GRU on IMDB in Knet: its RNN, which is cuDNN's form of the GRU, unrolled over time on a CPU.
+# GRU on IMDB in Knet: Knet's RNN, with cuDNN's form of the GRU, unrolled over time on a CPU.
 module GRU
 
 using Knet
@@ -27,7 +27,7 @@ function network(task)
     return Net(embedding, gru, Param(zeros(Float32, 2, task.hidden)), Param(zeros(Float32, 2)))
 end
 
-# Knet keeps a GRU's parameters in one array, gates r, z, n in each: as here
+# Knet keeps a GRU's parameters in one array, in this order, each with gates r, z, n
 const PARTS = ("gru.input_weight", "gru.hidden_weight", "gru.input_bias", "gru.hidden_bias")
 
 parameters(net) = (net.embedding, net.gru.w, net.weight, net.bias)
@@ -42,8 +42,8 @@ end
 
 const SIZES = (300 * 125, 300 * 100, 300, 300)
 
-"""Parameters or gradients, those of the GRU from their one array, under the Task's names."""
-function named(values)
+"""Return parameters or gradients under the Task's names; those of the GRU come from one array."""
+function to_task_names(values)
     embedding, gru, weight, bias = values
     ends = cumsum(collect(SIZES))
     parts = [name => vec(gru)[stop-size+1:stop] for (name, size, stop) in zip(PARTS, SIZES, ends)]
@@ -56,7 +56,7 @@ cross_entropy(net, x, y) = nll(net(x), y; dims = 1, average = true)
 function gradients(net, task)
     function run(x, y)
         tape = @diff cross_entropy(net, x, y)
-        return value(tape), named([AutoGrad.full(grad(tape, parameter)) for parameter in parameters(net)])
+        return value(tape), to_task_names([AutoGrad.full(grad(tape, parameter)) for parameter in parameters(net)])
     end
     return run
 end
@@ -77,9 +77,9 @@ function training_step(net, task)
     return step
 end
 
-inference_step(net, task) = net  # without a tape nothing is kept
+inference_step(net, task) = net  # without a tape, Knet keeps nothing for gradients
 
-stored(net) = named([value(parameter) for parameter in parameters(net)])
+stored(net) = to_task_names([value(parameter) for parameter in parameters(net)])
 
 function neutral(name, array)
     name == "dense.weight" && return permutedims(array)

@@ -1,4 +1,4 @@
-"""GRU on IMDB in Lasagne: one Theano function a step, scan over time, updates of shared variables."""
+"""GRU on IMDB in Lasagne: one Theano function per step, scan over time, updates of shared variables."""
 
 import lasagne
 import numpy
@@ -7,7 +7,7 @@ from lasagne.layers import DenseLayer, EmbeddingLayer, Gate, GRULayer, InputLaye
 from lasagne.nonlinearities import identity, sigmoid, softmax, tanh
 from theano import tensor as T
 
-from stele_worker.frameworks.lasagne import function
+from stele_worker.frameworks.lasagne import make_function
 
 LAYOUT = None
 
@@ -23,7 +23,7 @@ def network(task):
         hidden_update=Gate(W_cell=None, nonlinearity=tanh),
         hid_init=lasagne.init.Constant(0.0),
         learn_init=False,
-        unroll_scan=False,  # 150 steps unrolled exceed Python's recursion limit
+        unroll_scan=False,  # 150 unrolled steps exceed Python's recursion limit
         precompute_input=True,  # one product for all steps
         name="gru",
     )
@@ -31,7 +31,7 @@ def network(task):
     return DenseLayer(net, 2, nonlinearity=identity, name="dense")  # (batch, 2)
 
 
-# in the order of the Task; in Lasagne z weighs the new state and 1 - z the old one, so its gate is negated
+# in the Task's order; Lasagne multiplies the new state by z and the old by 1 - z, so its gate is negated
 GATES = (("resetgate", 1), ("updategate", -1), ("hidden_update", 1))
 GRU = {"gru.input_weight": "W_in_to_", "gru.hidden_weight": "W_hid_to_", "gru.input_bias": "b_"}
 OTHERS = {"embedding.weight": "embedding.W", "dense.weight": "dense.W", "dense.bias": "dense.b"}
@@ -39,23 +39,24 @@ OTHERS = {"embedding.weight": "embedding.W", "dense.weight": "dense.W", "dense.b
 
 def load(net, weights):
     values = {
-        theirs: weights[ours].T if "dense" in ours else weights[ours] for ours, theirs in OTHERS.items()
+        lasagne_name: weights[name].T if "dense" in name else weights[name]
+        for name, lasagne_name in OTHERS.items()
     }
-    for ours, prefix in GRU.items():
-        for (gate, sign), part in zip(GATES, numpy.split(weights[ours], 3)):
+    for name, prefix in GRU.items():
+        for (gate, sign), part in zip(GATES, numpy.split(weights[name], 3)):
             values["gru." + prefix + gate] = sign * part.T
     for parameter in lasagne.layers.get_all_params(net, trainable=True):
         parameter.set_value(values[parameter.name])
     return net
 
 
-def named(values):
-    """Parameters or gradients that go by Lasagne's names under the Task's, a gate beside the other."""
-    found = {ours: values[theirs] for ours, theirs in OTHERS.items()}
-    for ours, prefix in GRU.items():
+def to_task_names(values):
+    """Return parameters or gradients with Lasagne's names under the Task's names, with stacked gates."""
+    arrays = {name: values[lasagne_name] for name, lasagne_name in OTHERS.items()}
+    for name, prefix in GRU.items():
         parts = [sign * values["gru." + prefix + gate] for gate, sign in GATES]
-        found[ours] = numpy.concatenate(parts, axis=-1)
-    return found
+        arrays[name] = numpy.concatenate(parts, axis=-1)
+    return arrays
 
 
 def cross_entropy(net, x, y):
@@ -67,11 +68,11 @@ def gradients(net, task):
     x, y = T.imatrix(), T.ivector()
     parameters = lasagne.layers.get_all_params(net, trainable=True)
     loss = cross_entropy(net, x, y)
-    differentiate = function([x, y], [loss] + T.grad(loss, parameters))
+    differentiate = make_function([x, y], [loss] + T.grad(loss, parameters))
 
     def run(x, y):
         loss, *grads = differentiate(x, y)
-        return loss, named({parameter.name: slope for parameter, slope in zip(parameters, grads)})
+        return loss, to_task_names({parameter.name: grad for parameter, grad in zip(parameters, grads)})
 
     return run
 
@@ -80,8 +81,8 @@ def training_step(net, task):
     x, y = T.imatrix(), T.ivector()
     parameters = lasagne.layers.get_all_params(net, trainable=True)
     loss = cross_entropy(net, x, y)
-    # Lasagne adds epsilon to the root of the second moment before it corrects that moment, where the Task
-    # adds it after: the correction has to be in epsilon too
+    # Lasagne adds epsilon before it corrects the second moment, the Task adds it after: so correct
+    # epsilon by the same factor
     count = theano.shared(numpy.float32(0))
     epsilon = task.epsilon * T.sqrt(1 - task.beta2 ** (count + 1))
     updates = lasagne.updates.adam(
@@ -93,17 +94,17 @@ def training_step(net, task):
         epsilon=epsilon,
     )
     updates[count] = count + 1
-    return function([x, y], loss, updates)
+    return make_function([x, y], loss, updates)
 
 
 def inference_step(net, task):
     x = T.imatrix()
-    return function([x], lasagne.layers.get_output(net, x, deterministic=True))
+    return make_function([x], lasagne.layers.get_output(net, x, deterministic=True))
 
 
 def stored(net):
     parameters = lasagne.layers.get_all_params(net, trainable=True)
-    return named({parameter.name: parameter.get_value() for parameter in parameters})
+    return to_task_names({parameter.name: parameter.get_value() for parameter in parameters})
 
 
 def neutral(name, array):

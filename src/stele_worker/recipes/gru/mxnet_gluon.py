@@ -10,9 +10,9 @@ LAYOUT = None
 
 class Classifier(nn.HybridBlock):
     def __init__(self, task):
-        super().__init__(prefix="")  # and those below make a parameter's name the neutral one
+        super().__init__(prefix="")  # with the prefixes below, parameters have neutral names
         with self.name_scope():
-            # a sparse gradient would have Adam move only the rows that a batch has
+            # with a sparse gradient, Adam would update only the rows in the batch
             self.embedding = nn.Embedding(
                 task.vocabulary, task.embedding, sparse_grad=False, prefix="embedding."
             )
@@ -29,7 +29,7 @@ class Classifier(nn.HybridBlock):
     def hybrid_forward(self, F, x):
         x = self.embedding(F.transpose(x))  # (150, batch, 125)
         x = self.gru(x)  # (150, batch, 100)
-        last = F.slice_axis(x, axis=0, begin=-1, end=None)  # the gradient of SequenceLast ends the process
+        last = F.slice_axis(x, axis=0, begin=-1, end=None)  # the gradient of SequenceLast crashes
         return self.dense(F.squeeze(last, axis=0))  # (batch, 2)
 
 
@@ -77,9 +77,9 @@ def training_step(net, task):
     def step(x, y):
         with autograd.record(train_mode=True):
             loss = losses(net(x), y)  # (batch,)
-        loss.backward()  # of their sum
-        # MXNet adds epsilon to the root of the second moment before it corrects that moment, where the Task
-        # adds it after: the correction has to be in epsilon too
+        loss.backward()  # of the summed loss
+        # MXNet adds epsilon before it corrects the second moment, the Task adds it after: so correct
+        # epsilon by the same factor
         count = trainer.optimizer.num_update + 1
         trainer.optimizer.epsilon = task.epsilon * (1 - task.beta2**count) ** 0.5
         trainer.step(len(x))  # divides by the batch
@@ -101,4 +101,4 @@ def stored(net):
 
 
 def neutral(name, array):
-    return array  # MXNet's layouts are the Task's
+    return array  # MXNet has the Task's layouts

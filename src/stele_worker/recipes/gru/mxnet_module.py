@@ -5,12 +5,12 @@ import numpy
 
 from stele_worker.frameworks.mxnet_module import (
     arrays,
-    classified,
+    bind_for_training,
     cross_entropy,
-    differentiated,
-    inferred,
+    make_gradient_function,
+    make_inference_step,
     put,
-    trained,
+    with_softmax_output,
 )
 
 LAYOUT = None
@@ -19,17 +19,17 @@ LAYOUT = None
 def network(task):
     x = mx.sym.transpose(mx.sym.var("x"))  # (150, batch)
     weight = mx.sym.var("embedding.weight")
-    # a sparse gradient would have Adam move only the rows that a batch has
+    # with a sparse gradient, Adam would update only the rows in the batch
     x = mx.sym.Embedding(
         x, weight, input_dim=task.vocabulary, output_dim=task.embedding, sparse_grad=False
     )  # (150, batch, 125)
     cell = mx.rnn.FusedRNNCell(task.hidden, num_layers=1, mode="gru", bidirectional=False, prefix="gru_")
     x, _ = cell.unroll(task.length, x, layout="TNC", merge_outputs=True)  # (150, batch, 100)
-    x = mx.sym.slice_axis(x, axis=0, begin=-1, end=None)  # the gradient of SequenceLast ends the process
+    x = mx.sym.slice_axis(x, axis=0, begin=-1, end=None)  # the gradient of SequenceLast crashes
     x = mx.sym.squeeze(x, axis=0)  # (batch, 100)
     weight, bias = mx.sym.var("dense.weight"), mx.sym.var("dense.bias")
     x = mx.sym.FullyConnected(x, weight, bias, num_hidden=2, no_bias=False, flatten=False)  # (batch, 2)
-    return {"logits": x, "arrays": ({}, {}), "trained": None}
+    return {"logits": x, "arrays": ({}, {}), "module": None}
 
 
 GRU = ("gru.input_weight", "gru.hidden_weight", "gru.input_bias", "gru.hidden_bias")
@@ -45,21 +45,21 @@ def load(net, weights):
 SIZES = (300 * 125, 300 * 100, 300, 300)
 
 
-def parted(values):
-    """Parameters or gradients, those of the GRU, which MXNet has in one vector, under names of their own."""
+def split_parameters(values):
+    """Return parameters or gradients by name; MXNet has those of the GRU in one vector."""
     ends = numpy.cumsum(SIZES)
     fused = values["gru_parameters"]
     parts = {name: fused[end - size : end] for name, size, end in zip(GRU, SIZES, ends)}
-    others = {name: value for name, value in values.items() if name != "gru_parameters"}
-    return dict(others, **parts)
+    unfused = {name: value for name, value in values.items() if name != "gru_parameters"}
+    return dict(unfused, **parts)
 
 
 def gradients(net, task):
-    differentiate = differentiated(net, classified(net["logits"]))
+    differentiate = make_gradient_function(net, with_softmax_output(net["logits"]))
 
     def run(x, y):
         loss, grads = differentiate(x, y)
-        return loss, parted(grads)
+        return loss, split_parameters(grads)
 
     return run
 
@@ -78,10 +78,10 @@ def training_step(net, task):
                 wd=0.0,
                 rescale_grad=1 / len(x),
             )
-            module = trained(net, classified(net["logits"]), optimiser, x, y)
+            module = bind_for_training(net, with_softmax_output(net["logits"]), optimiser, x, y)
         module.forward_backward(mx.io.DataBatch([x], [y]))
-        # MXNet adds epsilon to the root of the second moment before it corrects that moment, where the Task
-        # adds it after: the correction has to be in epsilon too
+        # MXNet adds epsilon before it corrects the second moment, the Task adds it after: so correct
+        # epsilon by the same factor
         optimiser.epsilon = task.epsilon * (1 - task.beta2 ** (optimiser.num_update + 1)) ** 0.5
         module.update()
         return cross_entropy(module.get_outputs()[0], y)
@@ -90,11 +90,11 @@ def training_step(net, task):
 
 
 def inference_step(net, task):
-    return inferred(net, net["logits"])
+    return make_inference_step(net, net["logits"])
 
 
 def stored(net):
-    return parted(arrays(net)[0])
+    return split_parameters(arrays(net)[0])
 
 
 def neutral(name, array):

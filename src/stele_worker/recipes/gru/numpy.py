@@ -1,8 +1,8 @@
-"""GRU on IMDB in NumPy: the oracle, its gradients by hand, in float64 whatever the Task's dtype."""
+"""GRU on IMDB in NumPy: the oracle, with hand-written gradients, in float64 for every dtype of the Task."""
 
 import numpy
 
-from stele_worker.oracle import adam, dense, embedding, filled, parameters, softmax_cross_entropy
+from stele_worker.oracle import adam, dense, embedding, load_weights, softmax_cross_entropy, zero_parameters
 
 LAYOUT = None
 
@@ -19,11 +19,11 @@ def network(task):
     }
     if task.form == "one-bias":
         del shapes["gru.hidden_bias"]
-    return parameters(shapes)
+    return zero_parameters(shapes)
 
 
 def load(net, weights):
-    return filled(net, weights)
+    return load_weights(net, weights)
 
 
 def sigmoid(x):
@@ -31,7 +31,7 @@ def sigmoid(x):
 
 
 def cell(a, h, weight, bias):
-    """One step of the GRU on a = W x + b, the gates r, z, n side by side: (batch, 3 * hidden)."""
+    """Compute one step of the GRU from a = W x + b, with gates r, z, n: (batch, 3 * hidden)."""
     c, dense_hidden = dense(h, weight, bias)  # (batch, 3 * hidden)
     (a_r, a_z, a_n), (c_r, c_z, c_n) = numpy.split(a, 3, axis=1), numpy.split(c, 3, axis=1)
     r, z = sigmoid(a_r + c_r), sigmoid(a_z + c_z)
@@ -48,7 +48,7 @@ def cell(a, h, weight, bias):
 
 
 def gru(x, input_weight, hidden_weight, input_bias, hidden_bias):
-    """The last hidden state."""
+    """Return (last hidden state, backward)."""
     a, dense_input = dense(x, input_weight, input_bias)  # (batch, 150, 300)
     h = numpy.zeros((len(x), hidden_weight.shape[1]))  # (batch, 100)
     cells = []
@@ -72,16 +72,16 @@ def gru(x, input_weight, hidden_weight, input_bias, hidden_bias):
 GRU = ("gru.input_weight", "gru.hidden_weight", "gru.input_bias", "gru.hidden_bias")
 
 
-def forward(net, task, x, seen=None):
-    """(logits, backward); outputs of layers go into ``seen``."""
-    seen = {} if seen is None else seen
+def forward(net, task, x, layer_outputs=None):
+    """Return (logits, backward); ``layer_outputs`` receives the outputs of layers."""
+    layer_outputs = {} if layer_outputs is None else layer_outputs
     x, embed = embedding(x, net["embedding.weight"])  # (batch, 150, 125)
-    seen["embedding"] = x
+    layer_outputs["embedding"] = x
     no_bias = numpy.zeros(3 * task.hidden)
     x, recur = gru(x, *[net.get(name, no_bias) for name in GRU])  # (batch, 100)
-    seen["gru"] = x
+    layer_outputs["gru"] = x
     x, classify = dense(x, net["dense.weight"], net["dense.bias"])  # (batch, 2)
-    seen["dense"] = x
+    layer_outputs["dense"] = x
 
     def backward(g):
         d = {}
@@ -135,8 +135,8 @@ def neutral(name, array):
 
 def activations(net, task):
     def run(x):
-        seen = {}
-        forward(net, task, x, seen)
-        return seen
+        layer_outputs = {}
+        forward(net, task, x, layer_outputs)
+        return layer_outputs
 
     return run

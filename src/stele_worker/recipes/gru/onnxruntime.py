@@ -3,14 +3,14 @@
 import numpy
 from onnx import TensorProto
 
-from stele_worker.frameworks.onnxruntime import compiled, constant, constants, graph, node, output
+from stele_worker.frameworks.onnxruntime import constant, constants, graph, make_runner, node, output
 
 LAYOUT = None
 
 
 def network(task):
     net = graph("gru", "tokens", TensorProto.INT32, ("batch", task.length))
-    x = node(net, "Transpose", "tokens", perm=[1, 0])  # (150, batch): the GRU goes along the first axis
+    x = node(net, "Transpose", "tokens", perm=[1, 0])  # (150, batch): the GRU iterates over the first axis
     x = node(net, "Gather", "embedding.weight", x, axis=0)  # (150, batch, 125)
     h = node(
         net,
@@ -19,7 +19,7 @@ def network(task):
         "gru.input_weight",
         "gru.hidden_weight",
         "gru.bias",
-        outputs=2,  # the second: the last hidden state, (1, batch, 100)
+        outputs=2,  # the second is the last hidden state, (1, batch, 100)
         hidden_size=task.hidden,
         direction="forward",
         activations=["Sigmoid", "Tanh"],
@@ -31,14 +31,14 @@ def network(task):
     return output(net, x, ("batch", 2))
 
 
-def reordered(array):
-    """Gates r, z, n in the order of the operator, z, r, n, and back."""
+def reorder_gates(array):
+    """Reorder gates from r, z, n to the operator's z, r, n, or back."""
     first, second, last = numpy.split(array, 3)
     return numpy.concatenate([second, first, last])
 
 
 def load(net, weights):
-    gru = {name: reordered(array) for name, array in weights.items() if name.startswith("gru.")}
+    gru = {name: reorder_gates(array) for name, array in weights.items() if name.startswith("gru.")}
     constant(net, "embedding.weight", weights["embedding.weight"])
     constant(net, "gru.input_weight", gru["gru.input_weight"][None])  # (1, 300, 125): one direction
     constant(net, "gru.hidden_weight", gru["gru.hidden_weight"][None])
@@ -49,7 +49,7 @@ def load(net, weights):
 
 
 def inference_step(net, task):
-    return compiled(net)
+    return make_runner(net)
 
 
 def stored(net):
@@ -60,4 +60,4 @@ def stored(net):
 
 
 def neutral(name, array):
-    return reordered(array[0]) if name.startswith("gru.") else array
+    return reorder_gates(array[0]) if name.startswith("gru.") else array

@@ -1,20 +1,20 @@
-"""GRU on IMDB in OpenVINO: its own operations with GRUSequence, compiled for the batch, inference only."""
+"""GRU on IMDB in OpenVINO: OpenVINO's operations with GRUSequence, compiled for the batch, inference only."""
 
 import numpy
 import openvino
 from openvino import opset13 as ops
 
-from stele_worker.frameworks.openvino import compiled
+from stele_worker.frameworks.openvino import make_runner
 
 LAYOUT = None
 
 
 def network(task):
-    return {}  # of constants, by name: the layers are a function of them, forward
+    return {}  # constants by name: forward computes the layers from them
 
 
-def reordered(array):
-    """Gates r, z, n in the order of the operation, z, r, n, and back."""
+def reorder_gates(array):
+    """Reorder gates from r, z, n to the operation's z, r, n, or back."""
     first, second, last = numpy.split(array, 3)
     return numpy.concatenate([second, first, last])
 
@@ -22,9 +22,9 @@ def reordered(array):
 def load(net, weights):
     for name, array in weights.items():
         if name in ("gru.input_weight", "gru.hidden_weight"):
-            array = reordered(array)[None]  # (1, 300, in): one direction
+            array = reorder_gates(array)[None]  # (1, 300, in): one direction
         net[name] = ops.constant(array)
-    # the two biases of z and of r as their sum, those of n apart, for r comes between them: (1, 400)
+    # the sums of the two biases of z and of r; separate biases of n, because r multiplies one: (1, 400)
     (r, z, n), (hidden_r, hidden_z, hidden_n) = [
         numpy.split(weights[name], 3) for name in ("gru.input_bias", "gru.hidden_bias")
     ]
@@ -56,15 +56,15 @@ def forward(net, task, x):
 
 def inference_step(net, task):
     x = ops.parameter([-1, task.length], numpy.int32, name="tokens")
-    return compiled(openvino.Model([forward(net, task, x)], [x], "gru"))
+    return make_runner(openvino.Model([forward(net, task, x)], [x], "gru"))
 
 
 def stored(net):
-    # but for the GRU's biases, of which the operation takes no more than the sums
+    # without the GRU's biases, because the operation has only their sums
     return {
         name: value for name, value in net.items() if not (name.startswith("gru.") and name.endswith("bias"))
     }
 
 
 def neutral(name, array):
-    return reordered(array[0]) if name.startswith("gru.") else array
+    return reorder_gates(array[0]) if name.startswith("gru.") else array

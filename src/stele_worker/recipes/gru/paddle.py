@@ -4,7 +4,7 @@ import paddle
 from paddle import nn
 from paddle.nn.functional import cross_entropy
 
-from stele_worker.frameworks.paddle import inferred, outputs
+from stele_worker.frameworks.paddle import make_inference_step, outputs
 
 LAYOUT = None
 
@@ -63,7 +63,7 @@ def training_step(net, task):
         epsilon=task.epsilon,
         parameters=net.parameters(),
         weight_decay=None,
-        lazy_mode=False,  # every row of the embedding moves, as the Task's Adam has it
+        lazy_mode=False,  # update every row of the embedding, as the Task's Adam does
     )
     net.train()
 
@@ -78,7 +78,7 @@ def training_step(net, task):
 
 
 def inference_step(net, task):
-    return inferred(net)
+    return make_inference_step(net)
 
 
 def stored(net):

@@ -14,7 +14,7 @@ from paddle.fluid.layers import (
     unstack,
 )
 
-from stele_worker.frameworks.paddle1 import gradient, inferred, outputs
+from stele_worker.frameworks.paddle1 import gradient, make_inference_step, outputs
 
 LAYOUT = None
 
@@ -24,7 +24,7 @@ class Classifier(fluid.dygraph.Layer):
         super().__init__()
         self.size = task.hidden
         self.embedding = Embedding([task.vocabulary, task.embedding], is_sparse=False, padding_idx=None)
-        # two products, for Paddle's own GRUs reset before the second and have one bias
+        # two products, because Paddle's GRUs reset before the second product and have one bias
         self.gru_input = Linear(task.embedding, 3 * task.hidden)
         self.gru_hidden = Linear(task.hidden, 3 * task.hidden)
         self.dense = Linear(task.hidden, 2)
@@ -33,7 +33,7 @@ class Classifier(fluid.dygraph.Layer):
         hrz, hn = split(self.gru_hidden(h), [2 * self.size, self.size], dim=1)
         r, z = split(sigmoid(xrz + hrz), 2, dim=1)  # (batch, 100) each
         n = tanh(xn + r * hn)
-        return n + z * (h - n)  # one operation less than (1 - z) * n + z * h
+        return n + z * (h - n)  # (1 - z) * n + z * h with one operation less
 
     def forward(self, x):
         x = self.gru_input(self.embedding(x))  # (batch, 150, 300): one product for all steps
@@ -49,9 +49,10 @@ def network(task):
 
 
 def parameters(net):
-    named = net.named_parameters()
+    named_parameters = net.named_parameters()
     return {
-        name.replace("_input.", ".input_").replace("_hidden.", ".hidden_"): weight for name, weight in named
+        name.replace("_input.", ".input_").replace("_hidden.", ".hidden_"): weight
+        for name, weight in named_parameters
     }
 
 
@@ -85,7 +86,7 @@ def training_step(net, task):
         beta2=task.beta2,
         epsilon=task.epsilon,
         parameter_list=net.parameters(),
-        lazy_mode=False,  # every row of the embedding moves, as the Task's Adam has it
+        lazy_mode=False,  # update every row of the embedding, as the Task's Adam does
     )
     count = itertools.count(1)
     net.train()
@@ -93,8 +94,8 @@ def training_step(net, task):
     def step(x, y):
         loss = cross_entropy(net, x, y)
         loss.backward()
-        # Paddle adds epsilon to the root of the second moment before it corrects that moment, where the Task
-        # adds it after: the correction has to be in epsilon too, or the tenth loss is 6e-4 off
+        # Paddle adds epsilon before it corrects the second moment, the Task adds it after: so correct
+        # epsilon by the same factor; without it the tenth loss is 6e-4 off
         optimiser._epsilon = task.epsilon * (1 - task.beta2 ** next(count)) ** 0.5
         optimiser.minimize(loss)
         net.clear_gradients()
@@ -104,8 +105,8 @@ def training_step(net, task):
 
 
 def inference_step(net, task):
-    # MKL-DNN has little for 2,000 small operations, and half a minute goes by until Paddle has looked at them
-    return inferred(net, mkldnn=False)
+    # MKL-DNN does not speed up 2,000 small operations, and Paddle needs half a minute to analyse them
+    return make_inference_step(net, mkldnn=False)
 
 
 def stored(net):

@@ -1,4 +1,4 @@
-# GRU on IMDB in Keras 3 from R: Sequential; Keras' documented loop in R, traced into one graph a step.
+# GRU on IMDB in Keras 3 from R: Sequential; Keras' documented loop in R, traced into one graph per step.
 
 r_keras <- module("frameworks/r_keras.R")
 tf <- import("tensorflow")
@@ -15,7 +15,7 @@ network <- function(task) {
     recurrent_activation = "sigmoid",
     use_bias = TRUE,
     reset_after = TRUE,
-    unroll = FALSE, # 150 steps unrolled compile for seconds and gain nothing
+    unroll = FALSE, # 150 unrolled steps compile for seconds and are not faster
     use_cudnn = r_keras$use_cudnn(),
     name = "gru"
   )
@@ -27,23 +27,23 @@ network <- function(task) {
   ))
 }
 
-# The order of three gates along the columns: r, z, n to Keras' z, r, h.
-reordered <- function(gates) {
+# Reorder the three gates along the columns: r, z, n to Keras' z, r, h, or back.
+reorder_gates <- function(gates) {
   hidden <- ncol(gates) %/% 3L
   gates[, c(hidden + seq_len(hidden), seq_len(hidden), 2L * hidden + seq_len(hidden))]
 }
 
 load <- function(net, weights) {
-  kernels <- lapply(c("input", "hidden"), function(name) reordered(t(weights[[sprintf("gru.%s_weight", name)]])))
+  kernels <- lapply(c("input", "hidden"), function(name) reorder_gates(t(weights[[sprintf("gru.%s_weight", name)]])))
   biases <- unname(rbind(weights$gru.input_bias, weights$gru.hidden_bias)) # (2, 300)
   net$get_layer("embedding")$set_weights(list(weights$embedding.weight))
-  net$get_layer("gru")$set_weights(c(kernels, list(reordered(biases))))
+  net$get_layer("gru")$set_weights(c(kernels, list(reorder_gates(biases))))
   net$get_layer("dense")$set_weights(list(t(weights$dense.weight), weights$dense.bias))
   net
 }
 
-# What Keras has in a list, for parameters or gradients, under the Task's names.
-named <- function(values) {
+# Return Keras' list of parameters or gradients under the Task's names.
+to_task_names <- function(values) {
   values <- setNames(values, c("embedding", "input", "hidden", "biases", "weight", "bias"))
   biases <- tf$unstack(values$biases)
   list(
@@ -62,10 +62,10 @@ cross_entropy <- function() {
 }
 
 gradients <- function(net, task) {
-  differentiate <- r_keras$differentiated(net, cross_entropy())
+  differentiate <- r_keras$make_gradient_function(net, cross_entropy())
   function(x, y) {
     computed <- differentiate(x, y)
-    list(loss = computed[[1L]], gradients = named(computed[[2L]]))
+    list(loss = computed[[1L]], gradients = to_task_names(computed[[2L]]))
   }
 }
 
@@ -74,26 +74,26 @@ training_step <- function(net, task) {
     task$learning_rate,
     beta_1 = task$beta1, beta_2 = task$beta2, epsilon = task$epsilon, amsgrad = FALSE
   )
-  # Keras adds epsilon to the root of the second moment before it corrects that moment, where the Task adds it after:
-  # the correction has to be in epsilon too, or the tenth loss is 6e-4 off
+  # Keras adds epsilon before it corrects the second moment, the Task adds it after: so correct
+  # epsilon by the same factor; without it the tenth loss is 6e-4 off
   correct <- function() {
     step <- tf$cast(tf$add(optimiser$iterations, 1L), "float32")
     root <- tf$sqrt(tf$subtract(1, tf$pow(task$beta2, step)))
     optimiser$epsilon <- tf$multiply(task$epsilon, root)
   }
-  r_keras$trained(net, optimiser, cross_entropy(), prepare = correct)
+  r_keras$make_training_step(net, optimiser, cross_entropy(), prepare = correct)
 }
 
-inference_step <- function(net, task) r_keras$inferred(net, net$outputs[[1L]])
+inference_step <- function(net, task) r_keras$make_inference_step(net, net$outputs[[1L]])
 
-stored <- function(net) named(net$weights)
+stored <- function(net) to_task_names(net$weights)
 
 neutral <- function(name, array) {
   if (name == "embedding.weight") {
     return(array)
   }
   if (startsWith(name, "gru.")) {
-    array <- reordered(if (is.matrix(array)) array else matrix(array, 1L)) # once more, which is back
+    array <- reorder_gates(if (is.matrix(array)) array else matrix(array, 1L)) # back to r, z, n
   }
   if (endsWith(name, "bias")) c(array) else t(array)
 }

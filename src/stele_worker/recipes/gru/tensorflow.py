@@ -1,4 +1,4 @@
-"""GRU on IMDB in TensorFlow: tf.while_loop over time; XLA compiles training, but would slow inference."""
+"""GRU on IMDB in TensorFlow: tf.while_loop over time; XLA compiles training; it would make inference slower."""
 
 import tensorflow as tf
 
@@ -6,7 +6,7 @@ LAYOUT = None
 
 
 def network(task):
-    return {}  # of variables, by name: the layers are a function of them, forward
+    return {}  # variables by name: forward computes the layers from them
 
 
 def load(net, weights):
@@ -47,7 +47,7 @@ def gradients(net, task):
         with tf.GradientTape() as tape:
             loss = cross_entropy(net, task, x, y)
         grads = tape.gradient(loss, net)
-        return loss, {name: tf.convert_to_tensor(slope) for name, slope in grads.items()}
+        return loss, {name: tf.convert_to_tensor(grad) for name, grad in grads.items()}
 
     return run
 
@@ -64,10 +64,10 @@ def training_step(net, task):
         grads = tape.gradient(loss, net)
         count.assign_add(1.0)
         for name, weight in net.items():
-            # the embedding's comes as rows, and Adam moves all of them
-            slope = tf.convert_to_tensor(grads[name])
-            mean[name].assign(task.beta1 * mean[name] + (1 - task.beta1) * slope)
-            square[name].assign(task.beta2 * square[name] + (1 - task.beta2) * slope * slope)
+            # the embedding's gradient has only some rows, but Adam updates all
+            grad = tf.convert_to_tensor(grads[name])
+            mean[name].assign(task.beta1 * mean[name] + (1 - task.beta1) * grad)
+            square[name].assign(task.beta2 * square[name] + (1 - task.beta2) * grad * grad)
             m = mean[name] / (1 - task.beta1**count)
             s = square[name] / (1 - task.beta2**count)
             weight.assign_sub(task.learning_rate * m / (tf.sqrt(s) + task.epsilon))

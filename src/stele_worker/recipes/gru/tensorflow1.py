@@ -3,13 +3,13 @@
 import numpy
 import tensorflow as tf
 
-from stele_worker.frameworks.tensorflow1 import function, values, variables
+from stele_worker.frameworks.tensorflow1 import make_function, make_variables, read_values
 
 LAYOUT = None
 
 
 def network(task):
-    return {}  # of variables, by name: the layers are a function of them, forward
+    return {}  # variables by name: forward computes the layers from them
 
 
 def load(net, weights):
@@ -17,7 +17,7 @@ def load(net, weights):
     for name, array in weights.items():
         dense = array.ndim == 2 and name != "embedding.weight"
         arrays[name] = array.T if dense else array  # (in, out)
-    net.update(variables(arrays))
+    net.update(make_variables(arrays))
     return net
 
 
@@ -26,14 +26,14 @@ def dense(x, weight, bias):
 
 
 def forward(net, task, x):
-    # the loop is written out: CudnnCompatibleGRUCell, the nearest cell, has one bias for the gates r and z
+    # an explicit loop: CudnnCompatibleGRUCell, the closest cell, has one bias for the gates r and z
     x = tf.gather(net["embedding.weight"], tf.transpose(x))  # (150, batch, 125)
     batch = tf.shape(x)[1]
     x = tf.reshape(x, (-1, task.embedding))
     x = dense(x, net["gru.input_weight"], net["gru.input_bias"])  # one product for all steps
     x = tf.reshape(x, (task.length, batch, 3 * task.hidden))  # (150, batch, 300)
     steps = tf.TensorArray(tf.float32, task.length).unstack(x)
-    # read once: the loop would read its variables at every step
+    # read once, because the loop would read its variables at every step
     hidden_weight, hidden_bias = net["gru.hidden_weight"].value(), net["gru.hidden_bias"].value()
 
     def cell(step, h):
@@ -66,31 +66,31 @@ def gradients(net, task):
     x, y = tokens(task), labels()
     loss = cross_entropy(net, task, x, y)
     grads = tf.gradients(loss, list(net.values()))
-    return function([x, y], (loss, {name: tf.convert_to_tensor(slope) for name, slope in zip(net, grads)}))
+    return make_function([x, y], (loss, {name: tf.convert_to_tensor(grad) for name, grad in zip(net, grads)}))
 
 
 def training_step(net, task):
     x, y = tokens(task), labels()
     loss = cross_entropy(net, task, x, y)
     grads = tf.gradients(loss, list(net.values()))
-    count = variables({"count": numpy.zeros((), numpy.float32)})["count"]
-    # TensorFlow adds epsilon to the root of the second moment before it corrects that moment, where the Task
-    # adds it after: the correction has to be in epsilon, too
+    count = make_variables({"count": numpy.zeros((), numpy.float32)})["count"]
+    # TensorFlow adds epsilon before it corrects the second moment, the Task adds it after: so correct
+    # epsilon by the same factor
     epsilon = task.epsilon * tf.sqrt(1 - task.beta2 ** (count + 1))
     optimiser = tf.train.AdamOptimizer(task.learning_rate, task.beta1, task.beta2, epsilon)
-    pairs = [(tf.convert_to_tensor(slope), weight) for slope, weight in zip(grads, net.values())]
+    pairs = [(tf.convert_to_tensor(grad), weight) for grad, weight in zip(grads, net.values())]
     update = optimiser.apply_gradients(pairs, global_step=count)
-    run = function([x, y], [loss, update], optimiser)
+    run = make_function([x, y], [loss, update], optimiser)
     return lambda x, y: run(x, y)[0]
 
 
 def inference_step(net, task):
     x = tokens(task)
-    return function([x], forward(net, task, x))
+    return make_function([x], forward(net, task, x))
 
 
 def stored(net):
-    return values(net)
+    return read_values(net)
 
 
 def neutral(name, array):

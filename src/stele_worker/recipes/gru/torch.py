@@ -82,12 +82,12 @@ def inference_step(net, task):
 
 
 def stored(net):
-    ours = {theirs: ours for ours, theirs in NAMES.items()}
-    return {ours.get(name, name): weight for name, weight in net.named_parameters()}
+    task_names = {torch_name: task_name for task_name, torch_name in NAMES.items()}
+    return {task_names.get(name, name): weight for name, weight in net.named_parameters()}
 
 
 def neutral(name, array):
-    return array  # PyTorch's layouts are the Task's
+    return array  # PyTorch has the Task's layouts
 
 
 def activations(net, task):

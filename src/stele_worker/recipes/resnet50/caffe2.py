@@ -1,9 +1,9 @@
-"""ResNet-50 v1.5 in Caffe2: one net a step, channels first, on oneDNN's operators."""
+"""ResNet-50 v1.5 in Caffe2: one net per step, channels first, on oneDNN's operators."""
 
 from caffe2.python import brew, optimizer, workspace
 
 from stele_worker.frameworks import caffe2
-from stele_worker.frameworks.caffe2 import empty_model, runner, with_plain_gradients
+from stele_worker.frameworks.caffe2 import empty_model, make_runner, with_plain_gradients
 from stele_worker.tasks.resnet50 import blocks
 
 LAYOUT = "NCHW"
@@ -26,8 +26,8 @@ def convolution(model, x, name, inputs, outputs, size, stride, is_test):
 
 
 def normalisation(model, task, x, name, channels, is_test):
-    # in training oneDNN's has the running variance move to the biased one, where the Task has the unbiased
-    momentum = 1 - task.statistics  # how much of themselves the running statistics keep
+    # in training oneDNN updates the running variance by the biased variance, the Task by the unbiased
+    momentum = 1 - task.statistics  # weight of the old running statistics in an update
     return brew.spatial_bn(model, x, name, channels, epsilon=task.epsilon, momentum=momentum, is_test=is_test)
 
 
@@ -60,10 +60,10 @@ def features(model, task, is_test):
 
 
 def network(task):
-    return {}  # of blobs, by name: the layers are operators on them, features
+    return {}  # blobs by name: features adds the layers, operators on them
 
 
-PARTS = {"weight": "_w", "bias": "_b", "running_mean": "_rm", "running_var": "_riv"}  # as brew names them
+PARTS = {"weight": "_w", "bias": "_b", "running_mean": "_rm", "running_var": "_riv"}  # brew's names
 
 
 def load(net, weights):
@@ -86,7 +86,7 @@ def gradients(net, task):
     model = empty_model("gradients", caffe2.device, net.values())
     loss = cross_entropy(model, task)
     grads = model.AddGradientOperators([loss])
-    run_net = runner(model)
+    run_net = make_runner(model)
 
     def run(x, y):
         run_net(x=x, y=y)
@@ -108,7 +108,7 @@ def training_step(net, task):
         nesterov=False,
     )
     workspace.RunNetOnce(model.param_init_net)
-    run_net = runner(model)
+    run_net = make_runner(model)
 
     def step(x, y):
         run_net(x=x, y=y)
@@ -120,7 +120,7 @@ def training_step(net, task):
 def inference_step(net, task):
     model = empty_model("infer", caffe2.device, net.values())
     output = features(model, task, is_test=True)
-    run_net = runner(model)
+    run_net = make_runner(model)
 
     def step(x):
         run_net(x=x)
@@ -134,4 +134,4 @@ def stored(net):
 
 
 def neutral(name, array):
-    return array  # Caffe2's layouts are the Task's
+    return array  # Caffe2 has the Task's layouts

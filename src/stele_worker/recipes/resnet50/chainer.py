@@ -51,7 +51,7 @@ class ResNet50(chainer.Chain):
             self.bn1 = normalisation(task, 64)
             for stage in range(1, 5):
                 rows = [row[1:] for row in blocks() if row[0].startswith("layer{}.".format(stage))]
-                # a Sequential of more than two links names them in another order than it computes them
+                # a Sequential of more than two links names them in a different order than it computes them
                 links = chainer.ChainList(*[Bottleneck(task, *row) for row in rows])
                 setattr(self, "layer{}".format(stage), links)
             self.fc = L.Linear(task.features, task.classes, nobias=False)
@@ -61,7 +61,7 @@ class ResNet50(chainer.Chain):
         x = F.max_pooling_2d(x, ksize=3, stride=2, pad=1, cover_all=False)  # (batch, 64, 56, 56)
         for stage in (self.layer1, self.layer2, self.layer3, self.layer4):
             for block in stage:
-                x = block(x)  # at last (batch, 2048, 7, 7)
+                x = block(x)  # finally (batch, 2048, 7, 7)
         return F.mean(x, axis=(2, 3))  # (batch, 2048)
 
     def forward(self, x):
@@ -73,7 +73,7 @@ def network(task):
 
 
 def normalisations(net):
-    """By neutral name."""
+    """Return the batch normalisations by neutral name."""
     return {
         path.strip("/").replace("/", "."): link
         for path, link in net.namedlinks()
@@ -106,7 +106,7 @@ def gradients(net, task):
 
 
 def training_step(net, task):
-    # Chainer keeps the learning rate inside the velocity: the same steps, for it is constant
+    # Chainer has the learning rate inside the velocity, which is equivalent at a constant rate
     optimiser = chainer.optimizers.MomentumSGD(lr=task.learning_rate, momentum=task.momentum)
     optimiser.setup(net)
 
@@ -136,7 +136,7 @@ def stored(net):
 
 
 def neutral(name, array):
-    return array  # Chainer's layouts are the Task's
+    return array  # Chainer has the Task's layouts
 
 
 def activations(net, task):

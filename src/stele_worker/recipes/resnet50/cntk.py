@@ -12,20 +12,20 @@ LAYOUT = "NCHW"
 
 
 def convolution(x, name, channels, size, stride):
-    # padding puts a window's centre on the first pixel: by size // 2 all round
+    # pad=True centres the first window on the first pixel: it pads by size // 2 on every side
     window = (size, size)
     return layers.Convolution2D(window, channels, strides=stride, pad=True, bias=False, name=name)(x)
 
 
 def normalisation(x, task, name):
-    # a time constant in samples: after a batch a share 1 - statistics of what was is left
+    # a time constant in samples: after one batch the old statistics have the weight 1 - statistics
     constant = -task.batch / math.log(1 - task.statistics)
     return layers.BatchNormalization(
         map_rank=1,
         normalization_time_constant=constant,
         blend_time_constant=0,
         epsilon=task.epsilon,
-        use_cntk_engine=True,  # rather than cuDNN's
+        use_cntk_engine=True,  # not cuDNN
         name=name,
     )(x)
 
@@ -47,20 +47,20 @@ def network(task):
     x = C.relu(normalisation(convolution(images, "conv1", 64, 7, 2), task, "bn1"))  # (batch, 64, 112, 112)
     x = layers.MaxPooling((3, 3), strides=2, pad=True)(x)  # (batch, 64, 56, 56)
     for name, inputs, width, stride in blocks():
-        x = bottleneck(x, task, name, inputs, width, stride)  # at last (batch, 2048, 7, 7)
+        x = bottleneck(x, task, name, inputs, width, stride)  # finally (batch, 2048, 7, 7)
     x = C.reshape(layers.GlobalAveragePooling()(x), task.features, name="features")  # (batch, 2048)
     return layers.Dense(task.classes, activation=None, bias=True, name="fc")(x)  # (batch, 1000)
 
 
 def parameters(net):
-    """Of training, by neutral name."""
-    found = {}
+    """Return the trainable parameters by neutral name."""
+    arrays = {}
     for convolution, norm, _ in convolutions():
-        found[convolution + ".weight"] = net.find_by_name(convolution).W
-        found[norm + ".weight"] = net.find_by_name(norm).scale
-        found[norm + ".bias"] = net.find_by_name(norm).bias
-    found["fc.weight"], found["fc.bias"] = net.find_by_name("fc").W, net.find_by_name("fc").b
-    return found
+        arrays[convolution + ".weight"] = net.find_by_name(convolution).W
+        arrays[norm + ".weight"] = net.find_by_name(norm).scale
+        arrays[norm + ".bias"] = net.find_by_name(norm).bias
+    arrays["fc.weight"], arrays["fc.bias"] = net.find_by_name("fc").W, net.find_by_name("fc").b
+    return arrays
 
 
 def load(net, weights):
@@ -71,12 +71,12 @@ def load(net, weights):
         layer = net.find_by_name(norm)
         layer.aggregate_mean.value = weights[norm + ".running_mean"]
         layer.aggregate_variance.value = weights[norm + ".running_var"]
-        layer.aggregate_count.value = numpy.ones(())  # at 0 the first batch's statistics would replace these
+        layer.aggregate_count.value = numpy.ones(())  # at 0 the first batch would replace the statistics
     return net
 
 
 def cross_entropy(net, task):
-    """Of each image, as a function of the images and a variable for labels."""
+    """Return the loss of each image, a function of the images, and a variable for labels."""
     labels = C.input_variable(())
     return C.cross_entropy_with_softmax(net, C.one_hot(labels, task.classes)), labels
 
@@ -89,7 +89,7 @@ def gradients(net, task):
     def run(x, y):
         at = {net.arguments[0]: x, labels: y}
         grads, value = loss.grad(at, wrt=list(neutral), outputs=[loss.output])
-        return value, {neutral[parameter]: slope for parameter, slope in grads.items()}
+        return value, {neutral[parameter]: grad for parameter, grad in grads.items()}
 
     return run
 
@@ -102,7 +102,7 @@ def training_step(net, task):
         lr=task.learning_rate,
         momentum=task.momentum,
         unit_gain=False,
-        minibatch_size=C.learners.IGNORE,  # both are a step's, of the mean gradient, at any batch
+        minibatch_size=C.learners.IGNORE,  # rates are per step, for the mean gradient, at any batch size
     )
     trainer = C.Trainer(None, loss, learner)
 

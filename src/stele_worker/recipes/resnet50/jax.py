@@ -20,17 +20,17 @@ def convolution(net, name, x, stride):
     return lax.conv_general_dilated(x, kernel, (stride, stride), padding, dimension_numbers=layout)
 
 
-def normalisation(net, name, x, task, moved):
-    """In float32. ``moved`` is None for inference; in training it receives the running statistics."""
+def normalisation(net, name, x, task, new_running):
+    """Normalise in float32. ``new_running`` is None in inference; in training it receives the running statistics."""
     dtype, x = x.dtype, x.astype(jnp.float32)
     names = name + ".running_mean", name + ".running_var"
     mean, variance = net["running"][names[0]], net["running"][names[1]]
-    if moved is not None:
+    if new_running is not None:
         mean = x.mean((0, 1, 2))
         variance = jnp.square(x).mean((0, 1, 2)) - jnp.square(mean)  # one pass over x for both
         count = x.size // x.shape[-1]
         for running, new in zip(names, (mean, variance * count / (count - 1))):
-            moved[running] = (1 - task.statistics) * net["running"][running] + task.statistics * new
+            new_running[running] = (1 - task.statistics) * net["running"][running] + task.statistics * new
     scale = net["weights"][name + ".weight"] * lax.rsqrt(variance + task.epsilon)
     return ((x - mean) * scale + net["weights"][name + ".bias"]).astype(dtype)
 
@@ -40,29 +40,32 @@ def pool(x):
     return lax.reduce_window(x, -jnp.inf, lax.max, window, strides, padding)
 
 
-def bottleneck(net, name, x, task, moved, stride):
+def bottleneck(net, name, x, task, new_running, stride):
     shortcut = x
     if name.endswith(".0"):
         shortcut = convolution(net, name + ".downsample.0", x, stride)
-        shortcut = normalisation(net, name + ".downsample.1", shortcut, task, moved)
-    x = relu(normalisation(net, name + ".bn1", convolution(net, name + ".conv1", x, 1), task, moved))
-    x = relu(normalisation(net, name + ".bn2", convolution(net, name + ".conv2", x, stride), task, moved))
+        shortcut = normalisation(net, name + ".downsample.1", shortcut, task, new_running)
+    x = relu(normalisation(net, name + ".bn1", convolution(net, name + ".conv1", x, 1), task, new_running))
+    x = relu(
+        normalisation(net, name + ".bn2", convolution(net, name + ".conv2", x, stride), task, new_running)
+    )
     return relu(
-        normalisation(net, name + ".bn3", convolution(net, name + ".conv3", x, 1), task, moved) + shortcut
+        normalisation(net, name + ".bn3", convolution(net, name + ".conv3", x, 1), task, new_running)
+        + shortcut
     )
 
 
-def features(net, task, x, moved=None):
+def features(net, task, x, new_running=None):
     x = x.astype(task.dtype)  # (batch, 224, 224, 3)
-    x = normalisation(net, "bn1", convolution(net, "conv1", x, 2), task, moved)  # (batch, 112, 112, 64)
+    x = normalisation(net, "bn1", convolution(net, "conv1", x, 2), task, new_running)  # (batch, 112, 112, 64)
     x = pool(relu(x))  # (batch, 56, 56, 64)
     for name, _, _, stride in blocks():
-        x = bottleneck(net, name, x, task, moved, stride)
+        x = bottleneck(net, name, x, task, new_running, stride)
     return x.astype(jnp.float32).mean((1, 2))  # (batch, 2048), from (batch, 7, 7, 2048)
 
 
 def network(task):
-    return {"weights": {}, "running": {}}  # by name: the layers are a function of them, features
+    return {"weights": {}, "running": {}}  # by name: features computes the layers from them
 
 
 def load(net, weights):
@@ -74,16 +77,16 @@ def load(net, weights):
     return net
 
 
-def forward(net, task, x, moved):
-    x = features(net, task, x, moved).astype(task.dtype)
+def forward(net, task, x, new_running):
+    x = features(net, task, x, new_running).astype(task.dtype)
     kernel, bias = net["weights"]["fc.weight"], net["weights"]["fc.bias"]
     return (x @ kernel.astype(x.dtype) + bias.astype(x.dtype)).astype(jnp.float32)  # (batch, 1000)
 
 
 def cross_entropy(weights, running, task, x, y):
-    moved = {}
-    logits = forward({"weights": weights, "running": running}, task, x, moved)
-    return -jnp.take_along_axis(log_softmax(logits), y[:, None], axis=1).mean(), moved
+    new_running = {}
+    logits = forward({"weights": weights, "running": running}, task, x, new_running)
+    return -jnp.take_along_axis(log_softmax(logits), y[:, None], axis=1).mean(), new_running
 
 
 def gradients(net, task):
@@ -102,10 +105,10 @@ def training_step(net, task):
     @partial(jax.jit, donate_argnums=(0, 1))
     def update(net, velocity, x, y):
         value = jax.value_and_grad(cross_entropy, has_aux=True)
-        (loss, moved), grads = value(net["weights"], net["running"], task, x, y)
+        (loss, new_running), grads = value(net["weights"], net["running"], task, x, y)
         velocity = jax.tree.map(lambda v, g: task.momentum * v + g, velocity, grads)
         weights = jax.tree.map(lambda w, v: w - task.learning_rate * v, net["weights"], velocity)
-        return {"weights": weights, "running": moved}, velocity, loss
+        return {"weights": weights, "running": new_running}, velocity, loss
 
     def step(x, y):
         nonlocal velocity

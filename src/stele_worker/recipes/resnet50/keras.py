@@ -1,9 +1,16 @@
-"""ResNet-50 v1.5 in Keras 3: functional; Keras' documented loop, compiled as its backend does best."""
+"""ResNet-50 v1.5 in Keras 3: functional; Keras' documented loop, compiled where that is faster."""
 
 import keras
 from keras import layers
 
-from stele_worker.frameworks.keras import differentiated, inferred, outputs, parameters, set_policy, trained
+from stele_worker.frameworks.keras import (
+    make_gradient_function,
+    make_inference_step,
+    make_training_step,
+    outputs,
+    parameters,
+    set_policy,
+)
 from stele_worker.tasks.resnet50 import blocks, convolutions
 
 LAYOUT = "NHWC"
@@ -11,20 +18,20 @@ LAYOUT = "NHWC"
 
 def convolution(x, name, channels, size, stride):
     padding = "same"
-    if size > 1 and stride > 1:  # where "same" would pad only the far side
+    if size > 1 and stride > 1:  # "same" would pad only the end
         x, padding = layers.ZeroPadding2D(size // 2)(x), "valid"
     return layers.Conv2D(channels, size, strides=stride, padding=padding, use_bias=False, name=plain(name))(x)
 
 
 def normalisation(x, task, name):
-    # Keras moves the running variance to the batch's biased one, (n - 1) / n of the Task's, having no choice
-    # of it; n is 392 values and more at a batch of 8, and what training computes is the same
+    # Keras always updates the running variance by the biased variance, (n - 1) / n of the Task's; n is at
+    # least 392 at a batch of 8. Training does not use the running variance, so it computes the same
     momentum = 1 - task.statistics
     return layers.BatchNormalization(momentum=momentum, epsilon=task.epsilon, name=plain(name))(x)
 
 
 def plain(name):
-    return name.replace(".", "_")  # PyTorch allows no dot in a name
+    return name.replace(".", "_")  # PyTorch does not allow a dot in a name
 
 
 def bottleneck(x, task, name, inputs, width, stride):
@@ -43,10 +50,10 @@ def network(task):
     set_policy(task)
     images = keras.Input((task.image, task.image, 3))
     x = layers.ReLU()(normalisation(convolution(images, "conv1", 64, 7, 2), task, "bn1"))
-    x = layers.ZeroPadding2D(1)(x)  # for the pool: after ReLU nothing loses to a zero
+    x = layers.ZeroPadding2D(1)(x)  # for the pool: after ReLU, zeros do not change a maximum
     x = layers.MaxPooling2D(3, strides=2, padding="valid", name="pool")(x)  # (batch, 56, 56, 64)
     for name, inputs, width, stride in blocks():
-        x = bottleneck(x, task, name, inputs, width, stride)  # at last (batch, 7, 7, 2048)
+        x = bottleneck(x, task, name, inputs, width, stride)  # finally (batch, 7, 7, 2048)
     x = layers.GlobalAveragePooling2D(dtype="float32", name="features")(x)  # (batch, 2048)
     return keras.Model(images, layers.Dense(task.classes, dtype="float32", name="fc")(x))  # (batch, 1000)
 
@@ -70,8 +77,8 @@ KINDS = {
 }
 
 
-def named(variables):
-    """The Task's name of each variable."""
+def task_names(variables):
+    """Return the Task's name of each variable."""
     dotted = {plain(name): name for row in convolutions() for name in row[:2]}
     dotted["fc"] = "fc"
     paths = [variable.path.split("/")[-2:] for variable in variables]
@@ -83,7 +90,7 @@ def cross_entropy():
 
 
 def gradients(net, task):
-    differentiate, names = differentiated(net, cross_entropy()), named(net.trainable_variables)
+    differentiate, names = make_gradient_function(net, cross_entropy()), task_names(net.trainable_variables)
 
     def run(x, y):
         loss, grads = differentiate(x, y)
@@ -96,15 +103,15 @@ def training_step(net, task):
     optimiser = keras.optimizers.SGD(
         task.learning_rate, momentum=task.momentum, nesterov=False, weight_decay=None
     )
-    return trained(net, optimiser, cross_entropy())
+    return make_training_step(net, optimiser, cross_entropy())
 
 
 def inference_step(net, task):
-    return inferred(net, net.get_layer("features").output)
+    return make_inference_step(net, net.get_layer("features").output)
 
 
 def stored(net):
-    return dict(zip(named(net.weights), parameters(net)))
+    return dict(zip(task_names(net.weights), parameters(net)))
 
 
 def neutral(name, array):

@@ -1,4 +1,4 @@
-"""ResNet-50 v1.5 in Keras 2: functional, train_on_batch and predict_on_batch; images as its backend is fast."""
+"""ResNet-50 v1.5 in Keras 2: functional, train_on_batch and predict_on_batch; images in the backend's fast layout."""
 
 import keras
 import numpy
@@ -7,11 +7,11 @@ from keras import layers
 from stele_worker.frameworks.keras2 import (
     AXIS,
     LAYOUT,
-    differentiated,
-    for_inference,
-    for_training,
     kernel,
+    make_gradient_function,
+    make_inference_model,
     outputs,
+    set_training_phase,
     weight,
 )
 from stele_worker.tasks.resnet50 import blocks, convolutions
@@ -19,7 +19,7 @@ from stele_worker.tasks.resnet50 import blocks, convolutions
 
 def convolution(x, name, channels, size, stride):
     padding = "same"
-    if size > 1 and stride > 1:  # where "same" would pad only the far side
+    if size > 1 and stride > 1:  # "same" would pad only the end
         x, padding = layers.ZeroPadding2D(size // 2)(x), "valid"
     return layers.Conv2D(
         channels,
@@ -27,15 +27,15 @@ def convolution(x, name, channels, size, stride):
         strides=stride,
         padding=padding,
         use_bias=False,
-        kernel_initializer="zeros",  # load fills it
+        kernel_initializer="zeros",  # load replaces it
         name=name,
     )(x)
 
 
 def normalisation(x, task, name):
-    # one float32 above the Task's epsilon: Theano refuses what is below 1e-5, as the float32 nearest to it is;
-    # TensorFlow's kernel for training raises it to 1.001e-5; of the running variances, which training does not
-    # use, the one on TensorFlow is made unbiased twice and the one on CNTK never
+    # one float32 above the Task's epsilon: Theano rejects values below 1e-5, and so the float32 nearest to 1e-5;
+    # TensorFlow's kernel for training raises it to 1.001e-5. The running variance, which training does not use,
+    # is corrected to unbiased twice on TensorFlow and never on CNTK
     epsilon = float(numpy.nextafter(numpy.float32(task.epsilon), numpy.float32(1)))
     momentum = 1 - task.statistics
     return layers.BatchNormalization(axis=AXIS, momentum=momentum, epsilon=epsilon, name=name)(x)
@@ -58,14 +58,14 @@ def bottleneck(x, task, name, inputs, width, stride):
 
 
 def network(task):
-    for_training()
+    set_training_phase()
     size = (task.image, task.image)
     images = layers.Input(size + (3,) if LAYOUT == "NHWC" else (3,) + size)
     x = relu(normalisation(convolution(images, "conv1", 64, 7, 2), task, "bn1"))
-    x = layers.ZeroPadding2D(1)(x)  # for the pool: after ReLU nothing loses to a zero
+    x = layers.ZeroPadding2D(1)(x)  # for the pool: after ReLU, zeros do not change a maximum
     x = layers.MaxPooling2D(3, strides=2, padding="valid", name="pool")(x)  # (batch, 56, 56, 64)
     for name, inputs, width, stride in blocks():
-        x = bottleneck(x, task, name, inputs, width, stride)  # at last (batch, 7, 7, 2048)
+        x = bottleneck(x, task, name, inputs, width, stride)  # finally (batch, 7, 7, 2048)
     x = layers.GlobalAveragePooling2D(name="features")(x)  # (batch, 2048)
     classify = layers.Dense(
         task.classes, activation=None, use_bias=True, kernel_initializer="zeros", name="fc"
@@ -76,8 +76,8 @@ def network(task):
 KINDS = (".weight", ".bias", ".running_mean", ".running_var")
 
 
-def named(layer, values):
-    """The Task's names of a layer's weights: one of a convolution, two of fc, two or four of a normalisation."""
+def task_names(layer, values):
+    """Return the Task's names of a layer's weights: a convolution has one, fc two, a normalisation two or four."""
     return [layer.name + kind for kind in KINDS[: len(values)]]
 
 
@@ -86,7 +86,7 @@ def load(net, weights):
     for name, norm, _ in convolutions():
         arrays[name] = [kernel(weights[name + ".weight"])]
         arrays[norm] = [weights[norm + kind] for kind in KINDS]
-    # all at once, for a session of TensorFlow takes long to take up what is new in a large graph
+    # all at once: a TensorFlow session is slow to process additions to a large graph
     net.set_weights([array for layer in net.layers for array in arrays.get(layer.name, ())])
     return net
 
@@ -96,8 +96,8 @@ def cross_entropy(y_true, y_pred):
 
 
 def gradients(net, task):
-    differentiate = differentiated(net, cross_entropy)
-    names = [name for layer in net.layers for name in named(layer, layer.trainable_weights)]
+    differentiate = make_gradient_function(net, cross_entropy)
+    names = [name for layer in net.layers for name in task_names(layer, layer.trainable_weights)]
 
     def run(x, y):
         loss, grads = differentiate(x, y)
@@ -113,11 +113,11 @@ def training_step(net, task):
 
 
 def inference_step(net, task):
-    return for_inference(net, net.get_layer("features").output).predict_on_batch
+    return make_inference_model(net, net.get_layer("features").output).predict_on_batch
 
 
 def stored(net):
-    names = [name for layer in net.layers for name in named(layer, layer.weights)]
+    names = [name for layer in net.layers for name in task_names(layer, layer.weights)]
     return dict(zip(names, net.get_weights()))
 
 
@@ -126,4 +126,6 @@ def neutral(name, array):
 
 
 def activations(net, task):
-    return outputs(net, {name: name for name in ["pool"] + [row[0] for row in blocks()]}, for_inference)
+    return outputs(
+        net, {name: name for name in ["pool"] + [row[0] for row in blocks()]}, make_inference_model
+    )

@@ -5,9 +5,9 @@ using Knet
 using Statistics: mean
 using ..Tasks: blocks, convolutions
 
-const LAYOUT = "NCHW"  # in memory: the first dimension here is the last of NumPy's
+const LAYOUT = "NCHW"  # the order in memory: the first dimension here is NumPy's last
 
-network(task) = Dict{String,Any}()  # of arrays, by name: the layers are a function of them, features
+network(task) = Dict{String,Any}()  # arrays by name: features computes the layers from them
 
 function load(net, weights)
     for (convolution, norm, _) in convolutions()
@@ -22,7 +22,7 @@ end
 
 function unit(net, task, x, convolution, norm, stride)
     kernel = net[convolution]
-    # mode 1 is the cross-correlation that others call convolution
+    # mode 1 is the cross-correlation that other frameworks call convolution
     x = conv4(kernel, x; padding = size(kernel, 1) ÷ 2, stride = stride, dilation = 1, mode = 1)
     return batchnorm(x, net[norm]...; training = false, eps = task.epsilon)
 end
@@ -42,7 +42,7 @@ function features(net, task, x)
     x = relu.(unit(net, task, x, "conv1", "bn1", 2))  # (112, 112, 64, batch)
     x = pool(x; window = 3, padding = 1, stride = 2, mode = 0)  # (56, 56, 64, batch)
     for (name, _, _, stride) in blocks()
-        x = bottleneck(net, task, x, name, stride)  # at last (7, 7, 2048, batch)
+        x = bottleneck(net, task, x, name, stride)  # finally (7, 7, 2048, batch)
     end
     return reshape(mean(x; dims = (1, 2)), size(x, 3), size(x, 4))  # (2048, batch)
 end
@@ -50,15 +50,16 @@ end
 inference_step(net, task) = x -> features(net, task, x)
 
 function stored(net)
-    found = Pair{String,Any}[]
+    arrays = Pair{String,Any}[]
     for (convolution, norm, _) in convolutions()
         moments, scale_and_shift = net[norm]
         channels = length(scale_and_shift) ÷ 2
-        push!(found, convolution * ".weight" => net[convolution])
-        push!(found, norm * ".weight" => scale_and_shift[1:channels], norm * ".bias" => scale_and_shift[channels+1:end])
-        push!(found, norm * ".running_mean" => vec(moments.mean), norm * ".running_var" => vec(moments.var))
+        push!(arrays, convolution * ".weight" => net[convolution])
+        push!(arrays, norm * ".weight" => scale_and_shift[1:channels])
+        push!(arrays, norm * ".bias" => scale_and_shift[channels+1:end])
+        push!(arrays, norm * ".running_mean" => vec(moments.mean), norm * ".running_var" => vec(moments.var))
     end
-    return found
+    return arrays
 end
 
 neutral(name, array) = array

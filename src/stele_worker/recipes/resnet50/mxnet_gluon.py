@@ -22,8 +22,8 @@ def convolution(name, inputs, outputs, size, stride):
 
 
 def normalisation(task, name, channels):
-    # MXNet moves the running variance to the batch's biased one, (n - 1) / n of the Task's, having no choice
-    # of it; what training computes is the same. scale=False would be the symbol's fix_gamma
+    # MXNet always updates the running variance by the biased variance, (n - 1) / n of the Task's. Training
+    # does not use it, so it computes the same. scale=False would be the symbol's fix_gamma
     return nn.BatchNorm(
         axis=1,
         momentum=1 - task.statistics,
@@ -63,7 +63,7 @@ class Bottleneck(nn.HybridBlock):
 
 class ResNet50(nn.HybridBlock):
     def __init__(self, task):
-        super().__init__(prefix="")  # and those below make nearly neutral names
+        super().__init__(prefix="")  # with the prefixes below, parameters have nearly neutral names
         with self.name_scope():
             self.features = nn.HybridSequential(prefix="")
             self.features.add(convolution("conv1.", 3, 64, 7, 2), normalisation(task, "bn1.", 64))
@@ -85,7 +85,7 @@ def network(task):
 
 
 def parameters(net):
-    """By neutral name."""
+    """Return parameters and running statistics by neutral name."""
     return {
         name.replace("gamma", "weight").replace("beta", "bias"): parameter
         for name, parameter in net.collect_params().items()
@@ -109,14 +109,14 @@ def gradients(net, task):
         with autograd.record(train_mode=True):
             loss = losses(net(x), y).mean()
         loss.backward()
-        trained = {name: weight for name, weight in parameters(net).items() if weight.grad_req != "null"}
-        return loss, {name: weight.grad() for name, weight in trained.items()}
+        trainable = {name: weight for name, weight in parameters(net).items() if weight.grad_req != "null"}
+        return loss, {name: weight.grad() for name, weight in trainable.items()}
 
     return run
 
 
 def training_step(net, task):
-    # MXNet keeps the learning rate inside the velocity: the same steps, for it is constant
+    # MXNet has the learning rate inside the velocity, which is equivalent at a constant rate
     constants = {"learning_rate": task.learning_rate, "momentum": task.momentum, "wd": 0.0}
     trainer = gluon.Trainer(net.collect_params(), "sgd", constants, kvstore=None)
     losses = cross_entropy()
@@ -124,7 +124,7 @@ def training_step(net, task):
     def step(x, y):
         with autograd.record(train_mode=True):
             loss = losses(net(x), y)  # (batch,)
-        loss.backward()  # of their sum
+        loss.backward()  # of the summed loss
         trainer.step(len(x))  # divides by the batch
         return loss.mean()
 
@@ -144,4 +144,4 @@ def stored(net):
 
 
 def neutral(name, array):
-    return array  # MXNet's layouts are the Task's
+    return array  # MXNet has the Task's layouts

@@ -4,12 +4,12 @@ import mxnet as mx
 
 from stele_worker.frameworks.mxnet_module import (
     arrays,
-    classified,
+    bind_for_training,
     cross_entropy,
-    differentiated,
-    inferred,
+    make_gradient_function,
+    make_inference_step,
     put,
-    trained,
+    with_softmax_output,
 )
 from stele_worker.tasks.resnet50 import blocks
 
@@ -29,8 +29,8 @@ def convolution(x, name, channels, size, stride):
 
 
 def normalisation(x, task, name):
-    # MXNet moves the running variance to the batch's biased one, (n - 1) / n of the Task's, having no choice
-    # of it; what training computes is the same
+    # MXNet always updates the running variance by the biased variance, (n - 1) / n of the Task's. Training
+    # does not use it, so it computes the same
     return mx.sym.BatchNorm(
         x,
         gamma=mx.sym.var(name + ".weight"),
@@ -64,13 +64,13 @@ def network(task):
         x, kernel=(3, 3), stride=(2, 2), pad=(1, 1), pool_type="max", pooling_convention="valid"
     )  # (batch, 64, 56, 56)
     for name, inputs, width, stride in blocks():
-        x = bottleneck(x, task, name, inputs, width, stride)  # at last (batch, 2048, 7, 7)
+        x = bottleneck(x, task, name, inputs, width, stride)  # finally (batch, 2048, 7, 7)
     x = mx.sym.flatten(mx.sym.Pooling(x, global_pool=True, pool_type="avg"))  # (batch, 2048)
     weight, bias = mx.sym.var("fc.weight"), mx.sym.var("fc.bias")
     logits = mx.sym.FullyConnected(
         x, weight, bias, num_hidden=task.classes, no_bias=False, flatten=False
     )  # (batch, 1000)
-    return {"features": x, "logits": logits, "arrays": ({}, {}), "trained": None}
+    return {"features": x, "logits": logits, "arrays": ({}, {}), "module": None}
 
 
 def load(net, weights):
@@ -82,7 +82,7 @@ def load(net, weights):
 
 
 def gradients(net, task):
-    return differentiated(net, classified(net["logits"]))
+    return make_gradient_function(net, with_softmax_output(net["logits"]))
 
 
 def training_step(net, task):
@@ -91,11 +91,11 @@ def training_step(net, task):
     def step(x, y):
         nonlocal module
         if module is None:
-            # MXNet keeps the learning rate inside the velocity: the same steps, for it is constant
+            # MXNet has the learning rate inside the velocity, which is equivalent at a constant rate
             optimiser = mx.optimizer.SGD(
                 learning_rate=task.learning_rate, momentum=task.momentum, wd=0.0, rescale_grad=1 / len(x)
             )
-            module = trained(net, classified(net["logits"]), optimiser, x, y)
+            module = bind_for_training(net, with_softmax_output(net["logits"]), optimiser, x, y)
         module.forward_backward(mx.io.DataBatch([x], [y]))
         module.update()
         return cross_entropy(module.get_outputs()[0], y)
@@ -104,7 +104,7 @@ def training_step(net, task):
 
 
 def inference_step(net, task):
-    return inferred(net, net["features"])
+    return make_inference_step(net, net["features"])
 
 
 def stored(net):
@@ -113,4 +113,4 @@ def stored(net):
 
 
 def neutral(name, array):
-    return array  # MXNet's layouts are the Task's
+    return array  # MXNet has the Task's layouts

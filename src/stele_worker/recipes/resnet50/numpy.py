@@ -1,4 +1,4 @@
-"""ResNet-50 v1.5 in NumPy: the oracle, its gradients by hand, in float64 whatever the Task's dtype."""
+"""ResNet-50 v1.5 in NumPy: the oracle, with hand-written gradients, in float64 for every dtype of the Task."""
 
 import numpy
 
@@ -7,13 +7,13 @@ from stele_worker.oracle import (
     batch_norm,
     convolution,
     dense,
-    filled,
+    load_weights,
     max_pool,
     normalise,
-    parameters,
     relu,
     sgd,
     softmax_cross_entropy,
+    zero_parameters,
 )
 from stele_worker.tasks.resnet50 import blocks, convolutions
 
@@ -29,29 +29,29 @@ def network(task):
         shapes.update((norm + part, shape[:1]) for part in NORM)
     shapes["fc.weight"] = (task.classes, task.features)
     shapes["fc.bias"] = (task.classes,)
-    return parameters(shapes)
+    return zero_parameters(shapes)
 
 
 def load(net, weights):
-    return filled(net, weights)
+    return load_weights(net, weights)
 
 
 def unit(net, task, conv, norm, x, *, stride, training):
-    """A convolution and its batch normalisation: (value, backward), as from all functions down to forward.
+    """Apply a convolution and its batch normalisation; return (value, backward), as all functions up to forward.
 
-    backward(g, d) returns the gradient of x and puts those of the parameters into d. In training the
-    running statistics in ``net`` are replaced; in inference there is no backward.
+    backward(g, d) returns the gradient of x and adds the gradients of the parameters to d. Training replaces the
+    running statistics in ``net``; inference has no backward.
     """
     x, convolve = convolution(x, net[conv + ".weight"], stride=stride)
     scale, shift, mean, variance = [net[norm + part] for part in NORM]
     if not training:
         return normalise(x, scale, shift, mean, variance, task.epsilon), None
-    x, normed, (batch_mean, batch_variance) = batch_norm(x, scale, shift, task.epsilon)
+    x, normalise_backward, (batch_mean, batch_variance) = batch_norm(x, scale, shift, task.epsilon)
     net[norm + ".running_mean"] = (1 - task.statistics) * mean + task.statistics * batch_mean
     net[norm + ".running_var"] = (1 - task.statistics) * variance + task.statistics * batch_variance
 
     def backward(g, d):
-        g, d[norm + ".weight"], d[norm + ".bias"] = normed(g)
+        g, d[norm + ".weight"], d[norm + ".bias"] = normalise_backward(g)
         g, d[conv + ".weight"], _ = convolve(g)
         return g
 
@@ -81,18 +81,18 @@ def bottleneck(net, task, name, x, *, stride, training):
     return x, backward
 
 
-def features(net, task, x, *, training, seen=None):
-    seen = {} if seen is None else seen  # the outputs of pool and blocks
+def features(net, task, x, *, training, layer_outputs=None):
+    layer_outputs = {} if layer_outputs is None else layer_outputs  # of pool and blocks
     x = x.astype(numpy.float64)  # (batch, 224, 224, 3)
     x, unit1 = unit(net, task, "conv1", "bn1", x, stride=2, training=training)  # (batch, 112, 112, 64)
     x, relu1 = relu(x)
     x, pool = max_pool(x, size=3, stride=2, padding=1)  # (batch, 56, 56, 64)
-    seen["pool"] = x
+    layer_outputs["pool"] = x
     tape = []
     for name, _, _, stride in blocks():
         x, block = bottleneck(net, task, name, x, stride=stride, training=training)
-        seen[name] = x
-        if training:  # what a block keeps for its backward is large
+        layer_outputs[name] = x
+        if training:  # a block keeps large arrays for its backward
             tape.append(block)
     x, average = average_pool(x)  # (batch, 7, 7, 2048) to (batch, 2048)
 
@@ -126,7 +126,7 @@ def loss_and_gradients(net, task, x, y):
 
 def gradients(net, task):
     def run(x, y):
-        return loss_and_gradients(dict(net), task, x, y)  # a copy: the network's running statistics stay
+        return loss_and_gradients(dict(net), task, x, y)  # a copy: keep the running statistics
 
     return run
 
@@ -160,8 +160,8 @@ def neutral(name, array):
 
 def activations(net, task):
     def run(x):
-        seen = {}
-        features(net, task, x, training=False, seen=seen)
-        return seen
+        layer_outputs = {}
+        features(net, task, x, training=False, layer_outputs=layer_outputs)
+        return layer_outputs
 
     return run

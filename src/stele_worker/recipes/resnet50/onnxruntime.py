@@ -1,8 +1,8 @@
-"""ResNet-50 v1.5 in ONNX Runtime: the exported graph, inference only; the runtime folds the normalisations."""
+"""ResNet-50 v1.5 in ONNX Runtime: the exported graph, inference only; the runtime folds normalisations."""
 
 from onnx import TensorProto
 
-from stele_worker.frameworks.onnxruntime import compiled, constant, constants, graph, node, output
+from stele_worker.frameworks.onnxruntime import constant, constants, graph, make_runner, node, output
 from stele_worker.tasks.resnet50 import blocks
 
 LAYOUT = "NCHW"
@@ -56,13 +56,13 @@ def network(task):
 
 def load(net, weights):
     for name, array in weights.items():
-        if not name.startswith("fc."):  # of training alone
+        if not name.startswith("fc."):  # only training uses fc
             constant(net, name, array)
     return net
 
 
 def inference_step(net, task):
-    return compiled(net)
+    return make_runner(net)
 
 
 def stored(net):
@@ -70,4 +70,4 @@ def stored(net):
 
 
 def neutral(name, array):
-    return array  # ONNX' layouts are the Task's
+    return array  # ONNX has the Task's layouts

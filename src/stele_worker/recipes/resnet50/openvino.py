@@ -1,10 +1,10 @@
-"""ResNet-50 v1.5 in OpenVINO: its own operations, compiled for the batch, inference only."""
+"""ResNet-50 v1.5 in OpenVINO: OpenVINO's operations, compiled for the batch, inference only."""
 
 import numpy
 import openvino
 from openvino import opset13 as ops
 
-from stele_worker.frameworks.openvino import compiled
+from stele_worker.frameworks.openvino import make_runner
 from stele_worker.tasks.resnet50 import blocks
 
 LAYOUT = "NCHW"
@@ -48,19 +48,19 @@ def features(net, task, x):
 
 
 def network(task):
-    return {}  # of constants, by name: the layers are a function of them, features
+    return {}  # constants by name: features computes the layers from them
 
 
 def load(net, weights):
     for name, array in weights.items():
-        if not name.startswith("fc."):  # of training alone
+        if not name.startswith("fc."):  # only training uses fc
             net[name] = ops.constant(array)
     return net
 
 
 def inference_step(net, task):
     x = ops.parameter([-1, 3, task.image, task.image], numpy.float32, name="images")
-    return compiled(openvino.Model([features(net, task, x)], [x], "resnet50"))
+    return make_runner(openvino.Model([features(net, task, x)], [x], "resnet50"))
 
 
 def stored(net):
@@ -68,4 +68,4 @@ def stored(net):
 
 
 def neutral(name, array):
-    return array  # OpenVINO's layouts are the Task's
+    return array  # OpenVINO has the Task's layouts

@@ -4,7 +4,7 @@ import paddle
 from paddle import nn
 from paddle.nn.functional import cross_entropy, relu
 
-from stele_worker.frameworks.paddle import inferred, outputs
+from stele_worker.frameworks.paddle import make_inference_step, outputs
 from stele_worker.tasks.resnet50 import blocks
 
 LAYOUT = "NCHW"
@@ -15,8 +15,8 @@ def convolution(inputs, outputs, size, stride):
 
 
 def normalisation(task, channels):
-    # Paddle moves the running variance to the batch's biased one, (n - 1) / n of the Task's, having no choice
-    # of it; n is 392 values and more at a batch of 8, and what training computes is the same
+    # Paddle always updates the running variance by the biased variance, (n - 1) / n of the Task's; n is at
+    # least 392 at a batch of 8. Training does not use the running variance, so it computes the same
     return nn.BatchNorm2D(channels, momentum=1 - task.statistics, epsilon=task.epsilon)
 
 
@@ -54,7 +54,7 @@ class ResNet50(nn.Layer):
             setattr(self, "layer{}".format(stage), nn.Sequential(*[Bottleneck(task, *row) for row in rows]))
         self.fc = nn.Linear(task.features, task.classes)
 
-    def forward(self, x):  # the features, for it is forward that Paddle saves for inference
+    def forward(self, x):  # the features, because Paddle saves forward for inference
         x = self.pool(relu(self.bn1(self.conv1(x))))  # (batch, 64, 56, 56), from (batch, 3, 224, 224)
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))  # (batch, 2048, 7, 7)
         return x.mean((2, 3))  # (batch, 2048)
@@ -68,7 +68,7 @@ def network(task):
 
 
 def parameters(net):
-    """And running statistics, by neutral name."""
+    """Return parameters and running statistics by neutral name."""
     return {
         name.replace("._mean", ".running_mean").replace("._variance", ".running_var"): value
         for name, value in net.state_dict().items()
@@ -88,8 +88,8 @@ def gradients(net, task):
         loss = cross_entropy(net.logits(x), y)
         loss.backward()
         grads = {name: weight.grad for name, weight in net.named_parameters()}
-        # Paddle counts the running statistics among the parameters
-        return loss.detach(), {name: slope for name, slope in grads.items() if slope is not None}
+        # Paddle also lists the running statistics as parameters
+        return loss.detach(), {name: grad for name, grad in grads.items() if grad is not None}
 
     return run
 
@@ -111,7 +111,7 @@ def training_step(net, task):
 
 
 def inference_step(net, task):
-    return inferred(net)
+    return make_inference_step(net)
 
 
 def stored(net):

@@ -1,4 +1,4 @@
-# ResNet-50 v1.5 in Keras 3 from R: functional; Keras' documented loop in R, traced into one graph a step.
+# ResNet-50 v1.5 in Keras 3 from R: functional; Keras' documented loop in R, traced into one graph per step.
 
 r_keras <- module("frameworks/r_keras.R")
 resnet50 <- import("stele_worker.tasks.resnet50")
@@ -9,7 +9,7 @@ LAYOUT <- "NHWC"
 
 convolution <- function(x, name, channels, size, stride) {
   padding <- "same"
-  if (size > 1L && stride > 1L) { # where "same" would pad only the far side
+  if (size > 1L && stride > 1L) { # "same" would pad only the end
     x <- layers$ZeroPadding2D(size %/% 2L)(x)
     padding <- "valid"
   }
@@ -17,8 +17,8 @@ convolution <- function(x, name, channels, size, stride) {
 }
 
 normalisation <- function(x, task, name) {
-  # Keras moves the running variance to the batch's biased one, (n - 1) / n of the Task's, having no choice
-  # of it; n is 392 values and more at a batch of 8, and what training computes is the same
+  # Keras always updates the running variance by the biased variance, (n - 1) / n of the Task's; n is at
+  # least 392 at a batch of 8. Training does not use the running variance, so it computes the same
   layers$BatchNormalization(momentum = 1 - task$statistics, epsilon = task$epsilon, name = name)(x)
 }
 
@@ -40,10 +40,10 @@ network <- function(task) {
   r_keras$set_policy(task)
   images <- keras$Input(tuple(task$image, task$image, 3L))
   x <- layers$ReLU()(normalisation(convolution(images, "conv1", 64L, 7L, 2L), task, "bn1"))
-  x <- layers$ZeroPadding2D(1L)(x) # for the pool: after ReLU nothing loses to a zero
+  x <- layers$ZeroPadding2D(1L)(x) # for the pool: after ReLU, zeros do not change a maximum
   x <- layers$MaxPooling2D(3L, strides = 2L, padding = "valid")(x) # (batch, 56, 56, 64)
   for (block in iterate(resnet50$blocks(), simplify = FALSE)) {
-    x <- do.call(bottleneck, c(list(x, task), block)) # at last (batch, 7, 7, 2048)
+    x <- do.call(bottleneck, c(list(x, task), block)) # finally (batch, 7, 7, 2048)
   }
   x <- layers$GlobalAveragePooling2D(dtype = "float32", name = "features")(x) # (batch, 2048)
   keras$Model(images, layers$Dense(task$classes, dtype = "float32", name = "fc")(x)) # (batch, 1000)
@@ -65,8 +65,8 @@ KINDS <- c(
   moving_mean = ".running_mean", moving_variance = ".running_var"
 )
 
-# The Task's name of each variable.
-named <- function(variables) {
+# Return the Task's name of each variable.
+task_names <- function(variables) {
   paths <- lapply(variables, function(variable) tail(strsplit(variable$path, "/")[[1L]], 2L))
   vapply(paths, function(path) paste0(path[1L], KINDS[[path[2L]]]), "")
 }
@@ -76,8 +76,8 @@ cross_entropy <- function() {
 }
 
 gradients <- function(net, task) {
-  differentiate <- r_keras$differentiated(net, cross_entropy())
-  names <- named(net$trainable_variables)
+  differentiate <- r_keras$make_gradient_function(net, cross_entropy())
+  names <- task_names(net$trainable_variables)
   function(x, y) {
     computed <- differentiate(x, y)
     list(loss = computed[[1L]], gradients = setNames(computed[[2L]], names))
@@ -89,12 +89,12 @@ training_step <- function(net, task) {
     task$learning_rate,
     momentum = task$momentum, nesterov = FALSE, weight_decay = NULL
   )
-  r_keras$trained(net, optimiser, cross_entropy())
+  r_keras$make_training_step(net, optimiser, cross_entropy())
 }
 
-inference_step <- function(net, task) r_keras$inferred(net, net$get_layer("features")$output)
+inference_step <- function(net, task) r_keras$make_inference_step(net, net$get_layer("features")$output)
 
-stored <- function(net) setNames(net$weights, named(net$weights))
+stored <- function(net) setNames(net$weights, task_names(net$weights))
 
 neutral <- function(name, array) {
   switch(max(1L, length(dim(array))), array, t(array), NULL, aperm(array, c(4L, 3L, 1L, 2L)))

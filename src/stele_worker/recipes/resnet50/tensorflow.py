@@ -1,4 +1,4 @@
-"""ResNet-50 v1.5 in TensorFlow: one tf.function a step, channels last, oneDNN or cuDNN rather than XLA."""
+"""ResNet-50 v1.5 in TensorFlow: one tf.function per step, channels last, oneDNN or cuDNN rather than XLA."""
 
 import tensorflow as tf
 
@@ -11,13 +11,13 @@ LAYOUT = "NHWC"
 def convolution(net, name, x, stride):
     kernel = tf.cast(net["weights"][name + ".weight"], x.dtype)
     edge = kernel.shape[0] // 2
-    # at stride 2 "SAME" would pad only after; at stride 1 it is the same and its gradient is faster
+    # at stride 2 "SAME" would pad only the end; at stride 1 it is equal and its gradient is faster
     padding = "SAME" if stride == 1 else [[0, 0], [edge, edge], [edge, edge], [0, 0]]
     return tf.nn.conv2d(x, kernel, strides=stride, padding=padding)
 
 
 def normalisation(net, name, x, task, training):
-    # the raw operation, for tf.compat.v1.nn.fused_batch_norm raises epsilon to 1.001e-5
+    # the raw operation, because tf.compat.v1.nn.fused_batch_norm raises epsilon to 1.001e-5
     mean, variance = net["running"][name + ".running_mean"], net["running"][name + ".running_var"]
     x, moved_mean, moved_variance, *_ = tf.raw_ops.FusedBatchNormV3(
         x=x,
@@ -36,7 +36,7 @@ def normalisation(net, name, x, task, training):
 
 
 def pool(x):
-    # padded with zeros, for nothing is below; explicit padding in max_pool2d has a ten times slower gradient
+    # zero padding, because no value is below zero; the gradient of max_pool2d's explicit padding is ten times slower
     return tf.nn.max_pool2d(tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]]), ksize=3, strides=2, padding="VALID")
 
 
@@ -65,7 +65,7 @@ def features(net, task, x, training=False):
 
 
 def network(task):
-    return {"weights": {}, "running": {}}  # variables by name: the layers are a function of them, features
+    return {"weights": {}, "running": {}}  # variables by name: features computes the layers from them
 
 
 def load(net, weights):

@@ -1,8 +1,8 @@
-"""ResNet-50 v1.5 in TensorFlow 1: a graph and its session, channels last, for on a CPU it has no other."""
+"""ResNet-50 v1.5 in TensorFlow 1: a graph and its session, channels last, its only layout on a CPU."""
 
 import tensorflow as tf
 
-from stele_worker.frameworks.tensorflow1 import function, values, variables
+from stele_worker.frameworks.tensorflow1 import make_function, make_variables, read_values
 from stele_worker.tasks.resnet50 import blocks
 
 LAYOUT = "NHWC"
@@ -11,17 +11,17 @@ LAYOUT = "NHWC"
 def convolution(net, name, x, stride):
     kernel = net["weights"][name + ".weight"]
     padding = "SAME"
-    if stride > 1:  # where "SAME" would pad only after
-        x, padding = padded(x, kernel.shape[0].value // 2), "VALID"
+    if stride > 1:  # "SAME" would pad only the end
+        x, padding = pad(x, kernel.shape[0].value // 2), "VALID"
     return tf.nn.conv2d(x, kernel, strides=stride, padding=padding)
 
 
-def padded(x, edge):
+def pad(x, edge):
     return tf.pad(x, [[0, 0], [edge, edge], [edge, edge], [0, 0]]) if edge else x
 
 
 def normalisation(net, name, x, task, training):
-    # the raw operation, for tf.nn.fused_batch_norm raises epsilon to 1.001e-5
+    # the raw operation, because tf.nn.fused_batch_norm raises epsilon to 1.001e-5
     mean, variance = net["running"][name + ".running_mean"], net["running"][name + ".running_var"]
     x, batch_mean, batch_variance, *_ = tf.raw_ops.FusedBatchNormV3(
         x=x,
@@ -34,14 +34,14 @@ def normalisation(net, name, x, task, training):
     )
     if training:
         for running, value in ((mean, batch_mean), (variance, batch_variance)):
-            moved = running.assign_sub(task.statistics * (running - value))
-            tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, moved)
+            update = running.assign_sub(task.statistics * (running - value))
+            tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, update)
     return x
 
 
 def pool(x):
-    # padded with zeros, for nothing is below
-    return tf.nn.max_pool2d(padded(x, 1), ksize=3, strides=2, padding="VALID")
+    # zero padding, because no value is below zero
+    return tf.nn.max_pool2d(pad(x, 1), ksize=3, strides=2, padding="VALID")
 
 
 def bottleneck(net, name, x, task, training, stride):
@@ -68,7 +68,7 @@ def features(net, task, x, training=False):
 
 
 def network(task):
-    return {"weights": {}, "running": {}}  # variables by name: the layers are a function of them, features
+    return {"weights": {}, "running": {}}  # variables by name: features computes the layers from them
 
 
 def load(net, weights):
@@ -77,7 +77,7 @@ def load(net, weights):
         if array.ndim == 4:
             array = array.transpose(2, 3, 1, 0)  # (height, width, in, out)
         arrays[name] = array.T if array.ndim == 2 else array
-    for name, weight in variables(arrays).items():
+    for name, weight in make_variables(arrays).items():
         net["running" if ".running_" in name else "weights"][name] = weight
     return net
 
@@ -106,29 +106,29 @@ def gradients(net, task):
     x, y = images(task), labels()
     loss = cross_entropy(net, task, x, y)
     grads = tf.gradients(loss, list(net["weights"].values()))
-    return function([x, y], (loss, dict(zip(net["weights"], grads))))
+    return make_function([x, y], (loss, dict(zip(net["weights"], grads))))
 
 
 def training_step(net, task):
     x, y = images(task), labels()
     before = len(tf.get_collection(tf.GraphKeys.UPDATE_OPS))
     loss = cross_entropy(net, task, x, y)
-    moved = tf.get_collection(tf.GraphKeys.UPDATE_OPS)[before:]  # running statistics, of this network alone
+    running_updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)[before:]  # of this network only
     optimiser = tf.train.MomentumOptimizer(task.learning_rate, task.momentum, use_nesterov=False)
-    # left to its gate, it would compute the first layer's gradient to the images, too, to throw it away
+    # with its default gate, it would also compute the first layer's gradient to the images and discard it
     weights = list(net["weights"].values())
     update = optimiser.minimize(loss, var_list=weights, gate_gradients=optimiser.GATE_NONE)
-    run = function([x, y], [loss, update, moved], optimiser)
+    run = make_function([x, y], [loss, update, running_updates], optimiser)
     return lambda x, y: run(x, y)[0]
 
 
 def inference_step(net, task):
     x = images(task)
-    return function([x], features(net, task, x))
+    return make_function([x], features(net, task, x))
 
 
 def stored(net):
-    return values(dict(net["weights"], **net["running"]))
+    return read_values(dict(net["weights"], **net["running"]))
 
 
 def neutral(name, array):

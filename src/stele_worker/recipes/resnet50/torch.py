@@ -66,7 +66,7 @@ def network(task):
     return ResNet50(task).to(memory_format=torch.channels_last)
 
 
-COUNTER = "num_batches_tracked"  # of batch normalisation, and no part of the mathematics: all else is
+COUNTER = "num_batches_tracked"  # a counter of batch normalisation; the Task does not have it
 
 
 def load(net, weights):
@@ -121,7 +121,7 @@ def stored(net):
 
 
 def neutral(name, array):
-    return array  # PyTorch's layouts are the Task's
+    return array  # PyTorch has the Task's layouts
 
 
 def activations(net, task):

@@ -1,0 +1,36 @@
+"""What does the installed plugin add to ``pytest --collect-only`` in an empty project? It ends with 1 above 20 ms.
+
+30 runs with the plugin and 30 without it, in turns; the overhead is the median of the differences of neighbours.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from fixtures.alternating import durations
+from stele import statistics
+
+RUNS = 30
+MOST = 20.0  # milliseconds
+PYTEST = (sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider")
+# pytest ends with 5 if it collects no test, so the project has one
+TEST = "def test_nothing():\n    pass\n"
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "test_nothing.py").write_text(TEST)
+        commands = {"with": PYTEST, "without": (*PYTEST, "-p", "no:stele")}
+        seconds = durations(commands, runs=RUNS, cwd=Path(folder))
+    pairs = zip(seconds["with"], seconds["without"], strict=True)
+    shift = statistics.shift([1e3 * (slow - fast) for slow, fast in pairs])
+    print(
+        f"The plugin adds {shift.middle:.1f} ms [{shift.low:.1f} {shift.high:.1f}] to pytest --collect-only."
+    )
+    return int(shift.middle > MOST)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""The option ``--model``: which model, and how it is trained. Its forms:
+
+package.module:attribute     path/file.py:attribute     a model, or a callable that returns one
+torchvision:NAME   timm:NAME   keras:NAME               a model of a library
+hf:TYPE_OR_FOLDER  hf-tiny:TYPE_OR_FOLDER               a Hugging Face model; hf-tiny has few, small layers
+"""
+
+import difflib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stele.errors import SteleError
+from stele.models.inputs import Input
+
+LIBRARIES = {"torchvision": "torch", "timm": "torch", "hf": "torch", "hf-tiny": "torch", "keras": "keras"}
+FORMS = "package.module:attribute, path/file.py:attribute, " + ", ".join(f"{name}:NAME" for name in LIBRARIES)
+WEIGHTS = ".safetensors"
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model of the user: its spec, the folder of the project, and the options that belong to it."""
+
+    spec: str
+    folder: Path  # absolute; the user's modules are imported from here
+    inputs: tuple[Input, ...] | None = None  # None: the worker infers them
+    optimizer: str | None = None  # "module:Class"; None: SGD
+    pretrained: Path | None = None  # absolute
+
+    @property
+    def name(self) -> str:
+        """Return the spec as tables and file names show it: without spaces."""
+        return "_".join(self.spec.split())
+
+    @property
+    def library(self) -> str | None:
+        """Return the library of the model, such as "hf"; None for a model from the user's own code."""
+        prefix = self.spec.partition(":")[0]
+        return prefix if prefix in LIBRARIES else None
+
+    def as_request(self, weights: Path | None = None) -> dict[str, Any]:
+        """Return the model as the worker receives it. ``weights`` are those that another arm wrote."""
+        return {
+            "spec": self.spec,
+            "folder": str(self.folder),
+            "inputs": None if self.inputs is None else [one.as_request() for one in self.inputs],
+            "optimizer": self.optimizer,
+            "pretrained": None if self.pretrained is None else str(self.pretrained),
+            "weights": None if weights is None else str(weights),
+        }
+
+
+def parse(
+    spec: str,
+    folder: Path,
+    *,
+    inputs: tuple[Input, ...] | None = None,
+    optimizer: str | None = None,
+    pretrained: str | None = None,
+) -> Model:
+    """Return the model of a command line typed in ``folder``. Raises SteleError if it cannot name a model."""
+    if optimizer is not None and not all(optimizer.partition(":")):
+        raise SteleError(
+            f"--optimizer {optimizer} is not of the form module:Class, such as torch.optim:AdamW."
+        )
+    return Model(
+        checked(spec, folder),
+        folder.absolute(),
+        inputs,
+        optimizer,
+        None if pretrained is None else weights_file(folder, pretrained),
+    )
+
+
+def checked(spec: str, folder: Path) -> str:
+    """Return the spec. Raises SteleError, with the nearest form, if it has none of the known forms."""
+    place, colon, attribute = spec.rpartition(":")
+    if not (place and colon and attribute):
+        raise SteleError(f"--model {spec} names no model. Use one of: {FORMS}.")
+    if place.endswith(".py"):
+        check_file(spec, folder / place)
+    elif place not in LIBRARIES and not all(part.isidentifier() for part in place.split(".")):
+        near = difflib.get_close_matches(place, LIBRARIES, n=1)
+        hint = f"Did you mean {near[0]}:{attribute}?" if near else f"Use one of: {FORMS}."
+        raise SteleError(f"--model {spec}: {place!r} is neither a module nor a library. {hint}")
+    return spec
+
+
+def check_file(spec: str, path: Path) -> None:
+    if path.is_file():
+        return
+    names = [file.name for file in path.parent.glob("*.py")] if path.parent.is_dir() else []
+    near = difflib.get_close_matches(path.name, names, n=1)
+    hint = f" Did you mean {path.with_name(near[0]).name}?" if near else ""
+    raise SteleError(f"--model {spec}: there is no file {path}.{hint}")
+
+
+def weights_file(folder: Path, text: str) -> Path:
+    path = (folder / Path(text).expanduser()).absolute()
+    if path.suffix != WEIGHTS or not path.is_file():
+        raise SteleError(f"--pretrained {text} is not an existing {WEIGHTS} file.")
+    return path

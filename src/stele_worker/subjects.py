@@ -1,0 +1,112 @@
+"""What a worker measures: a Task together with its recipe, its samples and its weights.
+
+A TaskSubject is a Task of ``stele_worker.tasks`` with a recipe of ``stele_worker.recipes``. A ModelSubject is a model
+of the user, from which a recipe is derived (``stele_worker.models``). Both have the same names:
+
+task, recipe            see ``stele_worker.tasks`` and ``stele_worker.recipes``
+samples(part, data)     arrays of "train" or "test": the inputs in order, then the target
+rows(part)              for each step the rows of these arrays: int64 of shape (steps, batch)
+weights(path)           named arrays to start from; None if the network initialises itself
+correct(output, target) the number of right answers in a batch; None if labels mean nothing
+parity_batch()          the arrays of the small fixed batch that parity compares, in the Task's layout
+arrange(arrays)         such arrays in the layout of the recipe
+parity_steps            the number of optimizer steps that parity compares
+without_dropout()       the same subject with dropout off
+"""
+
+import numpy
+
+from stele_worker import frameworks, recipes, tasks
+
+
+def find(framework, name, scale, seed, dtype, form=None, model=None):
+    """Return the subject that a request names. Raises SpecError or UserCodeError for a model that cannot be used."""
+    if model is not None:
+        from stele_worker import models
+
+        return ModelSubject(*models.resolve(model, frameworks.name(framework), scale, seed, dtype))
+    changes = {"seed": seed, "dtype": dtype}
+    if form is not None:
+        changes["form"] = form
+    return TaskSubject(tasks.make(name, scale, **changes), recipes.load(name, frameworks.name(framework)))
+
+
+class TaskSubject:
+    """A Task with data or noise as its samples, and seeded weights in NumPy, the same for every framework."""
+
+    def __init__(self, task, recipe):
+        self.task, self.recipe, self.module = task, recipe, tasks.load(task.name)
+        self.parity_steps = self.module.PARITY_STEPS
+
+    def samples(self, part, data):
+        size = getattr(self.task, part)
+        if self.task.data is None:
+            x, y = self.module.example(size, self.task.seed)
+        else:
+            x = numpy.load(data[part + "_x"], mmap_mode="r")
+            y = numpy.load(data[part + "_y"], mmap_mode="r")
+            rows = tasks.subset(size, len(x))
+            x, y = self.module.inputs(x[rows]), y[rows]
+        return self.arrange((x, numpy.ascontiguousarray(y, numpy.int32)))
+
+    def rows(self, part):
+        if part == "train":
+            return [rows for epoch in range(self.task.epochs) for rows in tasks.batch_order(self.task, epoch)]
+        count = self.task.test // self.task.batch
+        return numpy.arange(count * self.task.batch).reshape(count, self.task.batch)
+
+    def weights(self, path=None):
+        if path is None:
+            return tasks.weights(self.task)
+        with numpy.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+
+    def correct(self, output, target):
+        return None if self.task.data is None else int((output.argmax(1) == target).sum())
+
+    def parity_batch(self):
+        return self.module.example(self.module.PARITY_BATCH, self.task.seed)
+
+    def arrange(self, arrays):
+        """Return images (n, height, width, channel) as the recipe takes them."""
+        x, y = arrays
+        return numpy.ascontiguousarray(x.transpose(0, 3, 1, 2) if self.recipe.LAYOUT == "NCHW" else x), y
+
+    def without_dropout(self):
+        return TaskSubject(tasks.without_dropout(self.task), self.recipe)
+
+
+class ModelSubject:
+    """A model of the user with seeded random samples. It initialises itself, or takes the weights of another arm."""
+
+    parity_steps = 20
+
+    def __init__(self, task, recipe):
+        self.task, self.recipe = task, recipe
+
+    def samples(self, part, data):
+        from stele_worker.models import task
+
+        return task.example(self.task, getattr(self.task, part))
+
+    def rows(self, part):
+        from stele_worker.models import task
+
+        return task.rows(self.task, part)
+
+    def weights(self, path=None):
+        return None
+
+    def correct(self, output, target):
+        return None
+
+    def parity_batch(self):
+        from stele_worker.models import task
+
+        return task.example(self.task, self.task.batch)
+
+    def arrange(self, arrays):
+        return arrays
+
+    def without_dropout(self):
+        return ModelSubject(tasks.without_dropout(self.task), self.recipe)

@@ -1,0 +1,118 @@
+"""``--model``, ``--input``, ``--optimizer`` and ``--pretrained``, as text: no user code runs here."""
+
+import pytest
+
+from stele.errors import SteleError
+from stele.models import inputs, spec
+from stele.models.inputs import Input
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("8x3x64x64", (Input(None, "float", (8, 3, 64, 64)),)),
+        ("int:4x128:30522", (Input(None, "int", (4, 128), 30522),)),
+        ("x=float:2x3", (Input("x", "float", (2, 3)),)),
+        (
+            "input_ids=int:4x128:30522,attention_mask=mask:4x128",
+            (Input("input_ids", "int", (4, 128), 30522), Input("attention_mask", "mask", (4, 128))),
+        ),
+    ],
+)
+def test_inputs_are_read(text, expected):
+    assert inputs.parse(text) == expected
+
+
+@pytest.mark.parametrize("text", ["8x3x64x64", "int:4x128:30522", "ids=int:4x128:9,m=mask:4x8"])
+def test_inputs_are_shown_as_they_are_typed(text):
+    assert ",".join(map(str, inputs.parse(text))) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "'' is not an input such as 8x3x64x64"),
+        ("8,3", "must be equal"),
+        ("8x", "'8x' is not an input"),
+        ("long:4x128:10", "unknown kind 'long'. The kinds are float, int, mask"),
+        ("int:4x128", "needs an upper bound, such as int:4x128:30522"),
+        ("mask:4x128:2", "an int input, and no other"),
+        ("int:4:1", "at least 2"),
+        ("0x3", "at least 1"),
+        ("99999x99999x9", "less than 2**31"),
+        ("a=2x3,a=2x3", "a name of its own"),
+        ("a=2x3,2x3", "a name of its own"),
+        ("a=2x3,b=4x3", "must be equal"),
+        ("-1x3", "is not an input"),
+    ],
+)
+def test_an_input_without_meaning_is_quoted(text, message):
+    with pytest.raises(SteleError) as error:
+        inputs.parse(text)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "library"),
+    [
+        ("package.models:build", None),
+        ("torchvision:resnet18", "torchvision"),
+        ("hf-tiny:bert", "hf-tiny"),
+        ("hf:./folder", "hf"),
+    ],
+)
+def test_a_spec_names_a_library_or_the_users_code(tmp_path, text, library):
+    model = spec.parse(text, tmp_path)
+    assert (model.spec, model.library, model.folder) == (text, library, tmp_path)
+
+
+def test_a_spec_may_name_a_file(tmp_path):
+    (tmp_path / "nets").mkdir()
+    (tmp_path / "nets" / "small.py").touch()
+    assert spec.parse("nets/small.py:build", tmp_path).library is None
+    with pytest.raises(SteleError, match=r"there is no file .*nets/smal.py. Did you mean small.py\?"):
+        spec.parse("nets/smal.py:build", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("resnet18", "names no model. Use one of: package.module:attribute"),
+        (":x", "names no model"),
+        ("x:", "names no model"),
+        ("torch-vision:resnet18", "Did you mean torchvision:resnet18?"),
+        ("a b:c", "neither a module nor a library"),
+    ],
+)
+def test_a_spec_without_meaning_is_quoted(tmp_path, text, message):
+    with pytest.raises(SteleError) as error:
+        spec.parse(text, tmp_path)
+    assert message in str(error.value)
+
+
+def test_paths_are_absolute_when_they_reach_the_worker(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "w.safetensors").touch()
+    model = spec.parse(
+        "a.b:c",
+        tmp_path,
+        inputs=inputs.parse("x=2x3"),
+        optimizer="torch.optim:AdamW",
+        pretrained="w.safetensors",
+    )
+    assert model.as_request(tmp_path / "old.npz") == {
+        "spec": "a.b:c",
+        "folder": str(tmp_path),
+        "inputs": [{"name": "x", "kind": "float", "shape": [2, 3], "high": None}],
+        "optimizer": "torch.optim:AdamW",
+        "pretrained": str(tmp_path / "w.safetensors"),
+        "weights": str(tmp_path / "old.npz"),
+    }
+
+
+@pytest.mark.parametrize(
+    "options", [{"optimizer": "AdamW"}, {"pretrained": "none.safetensors"}, {"pretrained": "."}]
+)
+def test_a_wrong_option_of_a_model_is_quoted(tmp_path, options):
+    with pytest.raises(SteleError, match="--(optimizer|pretrained)"):
+        spec.parse("a:b", tmp_path, **options)
