@@ -59,7 +59,10 @@ class Context(NamedTuple):
         """Return a network with its initial weights, and these weights: {parameter: array}."""
         recipe = subject.recipe
         net = recipe.load(recipe.network(subject.task), self.weights)
-        return net, self.weights if self.weights is not None else self.read(net)
+        weights = self.weights if self.weights is not None else self.read(net)
+        if self.save is not None:
+            numpy.savez(self.save, **weights)
+        return net, weights
 
     def read(self, net):
         """Return the parameters of a network as in the Task: {parameter: array}."""
@@ -80,8 +83,6 @@ def infer(context, arrays):
     subject, framework = context.subject, context.framework
     inputs, batch = inputs_of(subject.task, arrays), len(arrays[0])
     net, weights = context.network(subject)
-    if context.save is not None:
-        numpy.savez(context.save, **weights)
     step = subject.recipe.inference_step(net, subject.task)
     value = step(*inputs)
     logits, second = context.fetch(value, batch), context.fetch(step(*inputs), batch)

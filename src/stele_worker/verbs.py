@@ -18,6 +18,7 @@ from stele_worker import (
     protocol,
     subjects,
 )
+from stele_worker.models import specs
 
 configuration = {}  # set by configure: the framework's module, and the dtype of its arithmetic
 
@@ -42,12 +43,16 @@ def hello(host):
     }
 
 
-def configure(host, framework, settings):
+def configure(host, framework, settings, model=None):
     process.limit_processors(settings["threads"])
     start = perf_counter()
     module = frameworks.load(framework)
     import_seconds = perf_counter() - start
-    module.configure(settings)
+    module.configure(settings)  # before the user's module, which may make arrays
+    if model is not None:
+        start = perf_counter()
+        specs.find(model)
+        import_seconds += perf_counter() - start
     dtype = "bfloat16" if settings["precision"] == "bf16" else "float32"
     configuration.update(framework=module, dtype=dtype)
     return {

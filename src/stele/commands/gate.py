@@ -4,6 +4,7 @@ import argparse
 import glob
 import os
 import re
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,10 @@ from stele.gate.metrics import METRICS, Metric
 from stele.gate.record import Record
 from stele.gate.trial import Trial
 from stele.gate.verdict import Verdict
+from stele.measuring import lock
 from stele.measuring.settings import DEVICES, PRECISIONS, Settings, default_threads
+from stele.models import arms, inspection
+from stele.models.spec import Model
 from stele.report import gate as pages
 from stele_worker import tasks
 
@@ -44,6 +48,7 @@ def add(commands: Any) -> None:
     command.add_argument("old", metavar="OLD", help=environment)
     command.add_argument("new", metavar="NEW", help=environment)
     options.add_cell_options(command)
+    options.add_model_options(command)
     command.add_argument("--metric", metavar="ID[,ID...]", help=f"default: {','.join(NAMES)}")
     options.add_launch_options(command, budget="30m")
     command.add_argument(
@@ -94,13 +99,27 @@ def gate(arguments: argparse.Namespace) -> int:
     subject = trial_from(arguments)
     check_writable(arguments)
     make(subject.old)
+    subject = replace(subject, new=builds.resolved_like(subject.new, subject.old))
     import_failure = make_new(subject.new)
+    if subject.model is not None:
+        subject = inspected(subject, subject.model)
     log = open_record(arguments, subject)
     say(f"record: {log.path}")
-    verdicts = import_failure or run_trial(subject, log)
+    command = f"stele gate {arguments.old} {arguments.new}"
+    with lock.machine(command, wait=not arguments.no_wait, say=say):
+        verdicts = import_failure or run_trial(subject, log)
     print("\n".join(pages.terminal_lines(subject, verdicts)))
     write(arguments, subject, log, verdicts)
     return EXIT_STATUS[pages.overall_status(verdicts)]
+
+
+def inspected(subject: Trial, model: Model) -> Trial:
+    """Return the trial with what OLD says about the model. Raises ModelError if it cannot be measured."""
+    result = inspection.inspect(subject.old, model, timeout=subject.timeout)
+    say(result.summary)
+    inspection.check(result, model, training=any(cell.phase == "train" for cell in subject.cells))
+    known, old = inspection.resolved(model, subject.old, result)
+    return replace(subject, model=known, old=old, new=replace(subject.new, framework=result.framework))
 
 
 def run_trial(subject: Trial, log: Record) -> list[Verdict]:
@@ -123,7 +142,13 @@ def run_trial(subject: Trial, log: Record) -> list[Verdict]:
 def trial_from(arguments: argparse.Namespace) -> Trial:
     """Return the Trial that the command line describes. Raises SteleError, which quotes what cannot be done."""
     names = parse_names("metric", arguments.metric or ",".join(NAMES), NAMES)
-    cells = options.parse_cells(arguments.task, arguments.phase)
+    model, extras = options.parse_model(arguments), options.parse_extras(arguments)
+    if model is None:
+        cells = options.parse_cells(arguments.task, arguments.phase)
+        old, new = environments.load(arguments.old), environments.load(arguments.new)
+    else:
+        cells = options.phases_of(model.name, arguments.phase)
+        old, new = arms.load(arguments.old, model, extras), arms.load(arguments.new, model, extras)
     settings = Settings(
         device=arguments.device,
         precision=arguments.precision,
@@ -141,8 +166,9 @@ def trial_from(arguments: argparse.Namespace) -> Trial:
             "--metric accuracy needs training, but --phase infer excludes it. Use --phase train."
         )
     return Trial(
-        old=environments.load(arguments.old),
-        new=environments.load(arguments.new),
+        old=old,
+        new=new,
+        model=model,
         cells=cells,
         metrics=tuple(metric for metric in parse_margins(arguments.margin) if metric.name in names),
         settings=settings,

@@ -3,11 +3,17 @@
 import argparse
 import re
 import sys
+from pathlib import Path
 
 from stele import environments
+from stele.environments import revisions
 from stele.errors import SteleError
 from stele.gate.trial import Cell
 from stele.measuring.settings import MALLOC
+from stele.models import inputs, spec
+from stele.models.arms import Extras
+from stele.models.inputs import Input
+from stele.models.spec import Model
 from stele_worker import tasks
 
 PHASES = ("train", "infer")
@@ -24,6 +30,11 @@ def add_launch_options(command: argparse.ArgumentParser, *, budget: str) -> None
         help="time limit, such as 20m; default: %(default)s",
     )
     command.add_argument(
+        "--no-wait",
+        action="store_true",
+        help="exit if another measurement runs on this machine, instead of waiting for it",
+    )
+    command.add_argument(
         "--threads", type=int, default=1, help="default: %(default)s, which varies least between launches"
     )
     command.add_argument(
@@ -32,6 +43,64 @@ def add_launch_options(command: argparse.ArgumentParser, *, budget: str) -> None
         default="steady",
         help="profile of the C library's allocator; default: %(default)s",
     )
+
+
+def add_model_options(command: argparse.ArgumentParser) -> None:
+    """Add the options that name a model of the user, and what both arms need for it."""
+    group = command.add_argument_group("a model of your own")
+    group.add_argument(
+        "--model",
+        metavar="SPEC",
+        help="package.module:attribute, path/file.py:attribute, torchvision:NAME, timm:NAME, keras:NAME, "
+        "hf:TYPE_OR_FOLDER or hf-tiny:TYPE_OR_FOLDER, in place of the built-in tasks",
+    )
+    group.add_argument(
+        "--input",
+        metavar="INPUT[,INPUT...]",
+        type=parse_inputs,
+        help="its inputs, such as 8x3x64x64 or ids=int:4x128:30522,mask=mask:4x128; default: inferred",
+    )
+    group.add_argument("--optimizer", metavar="MODULE:CLASS", help="its optimizer; default: SGD")
+    group.add_argument(
+        "--pretrained", metavar="FILE", help="its weights, a safetensors file; default: seeded"
+    )
+    group.add_argument(
+        "--with",
+        dest="extra",
+        metavar="REQUIREMENT",
+        action="append",
+        default=[],
+        help="a package for both arms; may be repeated",
+    )
+    group.add_argument(
+        "--with-project", metavar="FOLDER", type=Path, help="the dependencies of a project, for both arms"
+    )
+    group.add_argument("--python", metavar="VERSION", help="the Python of both arms, such as 3.11")
+    group.add_argument("--allow-vcs", action="store_true", help="accept requirements such as NAME @ git+URL")
+
+
+def parse_inputs(text: str) -> tuple[Input, ...]:
+    try:
+        return inputs.parse(text)
+    except SteleError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def parse_model(arguments: argparse.Namespace) -> Model | None:
+    """Return the model that ``--model`` names, or None. Raises SteleError if it cannot name one."""
+    if arguments.model is None:
+        return None
+    options = {"optimizer": arguments.optimizer, "pretrained": arguments.pretrained}
+    return spec.parse(arguments.model, Path.cwd(), inputs=arguments.input, **options)
+
+
+def parse_extras(arguments: argparse.Namespace) -> Extras:
+    """Return what both arms get."""
+    requirements = list(arguments.extra)
+    if arguments.with_project is not None:
+        project = arguments.with_project / "pyproject.toml"
+        requirements += revisions.read(str(project), allow_vcs=arguments.allow_vcs).requirements
+    return Extras(tuple(requirements), arguments.python, arguments.allow_vcs)
 
 
 def add_cell_options(command: argparse.ArgumentParser) -> None:
@@ -46,7 +115,12 @@ def parse_cells(task: str, phase: str | None) -> tuple[Cell, ...]:
     Raises SteleError, with the nearest name, for an unknown task.
     """
     names = parse_names("task", task, tasks.NAMES)
-    return tuple(Cell(name, part) for name in names for part in ([phase] if phase else PHASES))
+    return tuple(cell for name in names for cell in phases_of(name, phase))
+
+
+def phases_of(task: str, phase: str | None) -> tuple[Cell, ...]:
+    """Return the cells of a task, or the one of its ``phase``."""
+    return tuple(Cell(task, part) for part in ([phase] if phase else PHASES))
 
 
 def parse_names(kind: str, text: str, choices: tuple[str, ...]) -> list[str]:

@@ -8,11 +8,13 @@ Two environments with the same lock file share a build.
 """
 
 import contextlib
+import dataclasses
 import fcntl
 import hashlib
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -160,15 +162,39 @@ def lock(environment: Environment, base: Path) -> None:
         base,
         "--quiet",
     ]
-    pinned = installer.run_uv(
-        "pip",
-        "compile",
-        "-",
-        *options,
-        purpose=f"Resolving '{environment.name}'",
-        text="\n".join(environment.requirements),
-    )
-    files.write_text(environment.lock, pinned)
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "requirements.txt"
+        if environment.prefer is not None:
+            shutil.copy(environment.prefer, output)  # uv keeps the versions of an existing output file
+        installer.run_uv(
+            "pip",
+            "compile",
+            "-",
+            *options,
+            "--output-file",
+            output,
+            purpose=f"Resolving '{environment.name}'",
+            text="\n".join(environment.requirements),
+        )
+        files.write_text(environment.lock, output.read_text(encoding="utf-8"))
+
+
+def resolved_like(environment: Environment, other: Environment) -> Environment:
+    """Return the environment, to be resolved with the versions of ``other`` wherever its requirements allow it.
+
+    Both must be typed requirements: an environment with a lock file of its own stays as it is.
+    """
+    locks = (environment.lock, other.lock)
+    if any(lock is None or lock.parent != locks_folder() for lock in locks) or environment == other:
+        return environment
+    assert environment.lock is not None and other.lock is not None
+    key = hashlib.sha256(environment.lock.name.encode() + other.lock.read_bytes()).hexdigest()[:16]
+    return dataclasses.replace(environment, lock=locks_folder() / f"{key}.lock", prefer=other.lock)
+
+
+def locks_folder() -> Path:
+    """Return the folder of the lock files of requirements that a user typed."""
+    return root_folder() / "locks"
 
 
 def remove(environment: Environment) -> bool:

@@ -57,6 +57,7 @@ class Environment:
     absent: dict[str, str] = field(default_factory=dict)
     forms: dict[str, str] = field(default_factory=dict)
     lock: Path | None = None  # the file that pins its packages; it may not exist yet
+    prefer: Path | None = None  # another lock file: its versions are taken where the requirements allow it
     tuned: bool = True
 
     def __hash__(self) -> int:

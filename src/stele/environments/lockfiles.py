@@ -26,7 +26,6 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.tags import platform_tags
 from packaging.utils import canonicalize_name, canonicalize_version, parse_wheel_filename
-from packaging.version import InvalidVersion, Version
 
 from stele.errors import SteleError
 
@@ -48,7 +47,7 @@ CONTENTS = (  # a kind, and a pattern that only its files contain; the first mat
     ("pipfile", r"\A\s*\{"),
     ("pylock", r"^\[\[packages\]\]"),
     ("pdm", r"^lock_version\s*="),
-    ("poetry", r"^python-versions\s*=[^[]*\Z|^content-hash\s*="),
+    ("poetry", r"^python-versions\s*="),
     ("uv", r"^\[\[package\]\]"),
     ("pyproject", r"^\[(project|tool|build-system|dependency-groups)\b"),
 )
@@ -56,7 +55,7 @@ CONTENTS = (  # a kind, and a pattern that only its files contain; the first mat
 CONVENTIONAL = r"pylock\..+\.toml|(.*[-_.])?(requirements|constraints)([-_.].*)?\.txt|environment.*\.ya?ml"
 ADVICE = "Regenerate the file with the program that wrote it"
 MOST_CONDITIONS = 16  # ways to need a package; a package with more is required unconditionally
-DEEPEST = 20  # files that include one another with -r
+DEEPEST = 20  # collections of a YAML file in one another, and files that include one another with -r
 
 RENAMED = {  # conda's name: PyPI's name
     "pytorch": "torch", "pytorch-cpu": "torch", "pytorch-gpu": "torch", "torchtriton": "triton",
@@ -77,12 +76,14 @@ CONDA_ONLY = re.compile(
     r"|krb5|c-ares|nspr|nss|curl|git|pandoc|nodejs|yaml|abseil-cpp|re2|orc|arrow-cpp|aws-.*|s2n|gflags|glog|xorg-.*"
     r"|qt.*-main|conda|mamba|micromamba"
 )
-CONDA_LINE = re.compile(r"(?:\S+::)?([A-Za-z0-9_.-]+)\s*(?:([=!<>~].*|\d.*))?")
+CONDA_LINE = re.compile(r"(?:\S+::)?([A-Za-z0-9_.-]+) ?([=!<>~].*|(?<= )[\d*].*)?")
+CONDA_VERSION = re.compile(r"(==?|) ?((?:\d+!)?[^=<>!~, ]+)(?:[= ](\S+))?")
 
 Value = TypeVar("Value", str, list[Any], dict[str, Any])
 Node = TypeVar("Node", bound=Hashable)
 Table = dict[str, Any]
 Lines = list[str]
+Edges = list[tuple[str, str]]  # (package, marker)
 Conditions = frozenset[frozenset[str]]  # alternatives; each is a set of markers that must all hold
 
 
@@ -99,7 +100,7 @@ def is_lockfile(text: str) -> bool:
     """Return whether an argument names a file that ``read`` reads, also as FILE@REVISION. Only the name counts."""
     parts = text.split("@")
     names = ["@".join(parts[:end]) for end in range(1, len(parts) + 1)]
-    return any(PurePath(name).suffix in SUFFIXES and not re.search(r"[=<>~]=|\s", name) for name in names)
+    return any(PurePath(name).suffix in SUFFIXES and not re.search(r"[=<>~!]=", name) for name in names)
 
 
 def is_conventional(path: str) -> bool:
@@ -120,7 +121,9 @@ def read(
     """
     locked = parse(Source(name, sibling, allow_vcs), content)
     if not locked.requirements:
-        raise SteleError(f"{name} names no package. Name a file that lists the framework, such as torch==2.13.0.")
+        raise SteleError(
+            f"{name} names no package. Name a file that lists the framework, such as torch==2.13.0."
+        )
     check_pins(name, [*locked.requirements, *locked.constraints])
     return locked
 
@@ -158,7 +161,9 @@ def check_pins(name: str, lines: Iterable[str]) -> None:
             continue
         earlier = seen.setdefault((canonicalize_name(requirement.name), str(requirement.marker)), line)
         if canonicalize_version(pinned_version(earlier) or "") != canonicalize_version(version):
-            raise SteleError(f"{name} pins {requirement.name} twice: {earlier!r} and {line!r}. Keep one of them.")
+            raise SteleError(
+                f"{name} pins {requirement.name} twice: {earlier!r} and {line!r}. Keep one of them."
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -181,8 +186,8 @@ class Source:
         """Return a value of a table, or an empty one if there is none. Raises SteleError if its type is different."""
         value = table.get(key)
         if value is not None and not isinstance(value, kind):
-            found = type(value).__name__
-            raise self.error(f"'{key}' must be of type {kind.__name__}, but it is {found}. {ADVICE}.")
+            actual = type(value).__name__
+            raise self.error(f"{shorten(key)} must be of type {kind.__name__}, but it is {actual}. {ADVICE}.")
         return kind() if value is None else value
 
     def items(self, table: Table, key: str, kind: type[Value]) -> list[Value]:
@@ -192,18 +197,24 @@ class Source:
     def requirement(self, line: str, number: int | None = None) -> Lines:
         """Return the normalized requirement as a list, which is empty if it is skipped."""
         try:
-            requirement = Requirement(" ".join(line.split()))
-            if requirement.url:
-                check_platform(self, requirement.url, line, number)
+            requirement = Requirement(with_name(" ".join(line.split())))
+            platforms = wheel_platforms(requirement.url or "")
         except (ValueError, RecursionError):
             raise self.error("is not a requirement such as torch==2.13.0.", line, number) from None
         if requirement.url and self.lenient:
             return []
         if requirement.url and not self.allow_vcs:
             raise self.error("is installed from a URL. Pass --allow-vcs to allow this.", line, number)
+        if platforms and platforms.isdisjoint({"any", *platform_tags()}):
+            problem = (
+                f"is a wheel for {' and '.join(sorted(platforms))}, not for this machine. Pin the release."
+            )
+            raise self.error(problem, line, number)
         return [str(requirement)]
 
-    def pin(self, name: str, version: str, marker: str = "", *, url: str = "", groups: Iterable[str] = ()) -> Lines:
+    def pin(
+        self, name: str, version: str, marker: str = "", *, url: str = "", groups: Iterable[str] = ()
+    ) -> Lines:
         """Return the requirement of one locked package as a list, which is empty if only an extra needs it."""
         needed = main_marker(marker, groups)
         text = f"{name} @ {url}" if url else f"{name}=={version}" if version else name
@@ -215,14 +226,10 @@ def shorten(line: str) -> str:
     return repr(line if len(line) <= 120 else line[:117] + "...")
 
 
-def check_platform(source: Source, url: str, line: str, number: int | None) -> None:
-    """Raise SteleError if the URL is a wheel for a different platform, ValueError if it is not a URL."""
+def wheel_platforms(url: str) -> set[str]:
+    """Return the platforms of the wheel at a URL, empty if it is not a wheel. Raises ValueError if it is not valid."""
     name = unquote(urlsplit(url).path).rpartition("/")[2]
-    if name.endswith(".whl") and not source.lenient:
-        platforms = {tag.platform for tag in parse_wheel_filename(name)[3]}
-        if platforms.isdisjoint({"any", *platform_tags()}):
-            found = " and ".join(sorted(platforms))
-            raise source.error(f"is a wheel for {found}, not for this machine. Name the release.", line, number)
+    return {tag.platform for tag in parse_wheel_filename(name)[3]} if name.endswith(".whl") else set()
 
 
 def parse(source: Source, content: str) -> Locked:
@@ -230,14 +237,19 @@ def parse(source: Source, content: str) -> Locked:
     kind = kind_of(source.file, content)
     if kind == "requirements":
         requirements, constraints = read_requirements(source, content)
-        version = re.search(r"^#.*?(?:pip-compile with Python |--python-version[ =])(\d+\.\d+)", content, re.M)
-        return Locked(unique(requirements), f"=={version[1]}.*" if version else None, kind, unique(constraints))
+        version = re.search(
+            r"^#.*?(?:pip-compile with Python |--python-version[ =])(\d+\.\d+)", content, re.M
+        )
+        return Locked(
+            unique(requirements), f"=={version[1]}.*" if version else None, kind, unique(constraints)
+        )
     try:
         requirements, python = READERS[kind](source, load(source, kind, content))
-        python = str(SpecifierSet(python)) or None
-    except (ValueError, RecursionError):
-        raise source.error(f"its Python version or a marker is not understood. {ADVICE}.") from None
-    return Locked(unique(requirements), python, kind)
+        # any patch release of a Python serves: the packages are built for the minor release
+        python = re.sub(r"==\s*(\d+\.\d+)(\.\d+)?\s*(?=,|$)", r"==\1.*", python)
+        return Locked(unique(requirements), str(SpecifierSet(python)) or None, kind)
+    except (ValueError, RecursionError) as error:
+        raise source.error(f"cannot be understood: {shorten(str(error))}. {ADVICE}.") from None
 
 
 def unique(lines: Lines) -> tuple[str, ...]:
@@ -274,10 +286,20 @@ def load(source: Source, kind: str, content: str) -> Table:
 
 
 def load_yaml(source: Source, content: str) -> Any:
-    """Return the content of a YAML file. Aliases are refused: a short file with them can fill the memory."""
+    """Return the content of a YAML file.
+
+    Aliases and deep nesting are refused, because a short file with them can take all memory or many minutes.
+    """
+    depth = 0
     for event in yaml.parse(content, Loader=yaml.SafeLoader):
         if isinstance(event, yaml.AliasEvent):
-            raise source.error("has a YAML alias, which is not supported.", None, event.start_mark.line + 1)
+            number = event.start_mark.line + 1 if event.start_mark else None
+            raise source.error(
+                f"the YAML alias '*{event.anchor}' is not supported. Write the value.", None, number
+            )
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise RecursionError
     return yaml.safe_load(content)
 
 
@@ -293,13 +315,15 @@ def read_requirements(source: Source, content: str) -> tuple[Lines, Lines]:
     for number, line in logical_lines(content):
         include = INCLUDE.fullmatch(line)
         if include:
-            more = included(source, include[3], number)
+            more = included(source, include[3], line, number)
             constraints += more[1]
-            (requirements if include[1] == "-r" or include[2] == "--requirement" else constraints).extend(more[0])
+            (requirements if include[1] == "-r" or include[2] == "--requirement" else constraints).extend(
+                more[0]
+            )
         elif line.startswith(("-", ".", "/")):
             refuse_option(source, line, number)
         else:
-            requirements += source.requirement(with_name(re.sub(r"\s--hash[=\s]\s*\S+", "", line)), number)
+            requirements += source.requirement(re.sub(r"\s--hash[=\s]\s*\S+", "", line), number)
     return requirements, constraints
 
 
@@ -336,17 +360,18 @@ def refuse_option(source: Source, line: str, number: int) -> None:
     raise source.error(f"is an installer option, which is not supported. {advice}", line, number)
 
 
-def included(source: Source, reference: str, number: int) -> tuple[Lines, Lines]:
+def included(source: Source, reference: str, line: str, number: int) -> tuple[Lines, Lines]:
     """Return the requirements and constraints of a file that -r or -c names."""
     path = posixpath.normpath(posixpath.join(source.folder, reference))
-    if source.sibling is None or "://" in reference or posixpath.isabs(reference):
-        raise source.error("cannot be included. Name a file by a relative path.", reference, number)
+    readable = "://" not in reference and not posixpath.isabs(reference) and reference.isprintable()
+    if source.sibling is None or not readable:
+        raise source.error("cannot be followed. Name a file by a relative path.", line, number)
     if path in source.including or len(source.including) >= DEEPEST:
-        raise source.error("is included by itself. Remove the line.", reference, number)
+        raise source.error("includes a file that is being included. Remove the line.", line, number)
     try:
         content = source.sibling(path)
     except OSError as error:
-        raise source.error(f"cannot be read: {error.strerror}.", reference, number) from None
+        raise source.error(f"names a file that cannot be read: {error.strerror}.", line, number) from None
     file = posixpath.normpath(posixpath.join(posixpath.dirname(source.file), reference))
     including = (*source.including, path)
     nested = dataclasses.replace(source, file=file, folder=posixpath.dirname(path), including=including)
@@ -409,7 +434,9 @@ def conditions(
 
 def marker_of(paths: Conditions) -> str:
     """Return the conditions as one marker, empty if one of them always holds."""
-    return any_of(" and ".join(f"({marker})" for marker in sorted(path)) for path in sorted(paths, key=sorted))
+    return any_of(
+        " and ".join(f"({marker})" for marker in sorted(path)) for path in sorted(paths, key=sorted)
+    )
 
 
 def any_of(markers: Iterable[str]) -> str:
@@ -420,7 +447,7 @@ def any_of(markers: Iterable[str]) -> str:
     return " or ".join(f"({marker})" for marker in markers)
 
 
-def inherited_markers(dependencies: dict[str, list[tuple[str, str]]]) -> dict[str, str]:
+def inherited_markers(dependencies: dict[str, Edges]) -> dict[str, str]:
     """Return the marker of each package in a lock file that states markers only where a package is needed."""
     targets = {target for edges in dependencies.values() for target, _ in edges}
     roots = [name for name in dependencies if name not in targets]
@@ -452,6 +479,10 @@ def read_uv(source: Source, data: Table) -> tuple[Lines, str]:
             yield from ((target, marker) for target in targets(edge) if marker is not None)
 
     roots = [(index, "") for index, origin in enumerate(origins) if origin.keys() & {"editable", "virtual"}]
+    script = source.items(
+        source.get(data, "manifest", dict), "requirements", dict
+    )  # of a script with a lock file
+    roots = roots or [target for entry in script for target in targets({"name": entry.get("name")})]
     needed = conditions(roots or [(index, "") for index in range(len(packages))], edges)
     lines: Lines = []
     for index, (package, origin) in enumerate(zip(packages, origins, strict=True)):
@@ -488,7 +519,10 @@ def read_pylock(source: Source, data: Table) -> tuple[Lines, str]:
 def read_poetry(source: Source, data: Table) -> tuple[Lines, str]:
     """Return the packages of the group main in a poetry.lock. Only its versions from 2.1 on state markers."""
     packages = [package for package in source.items(data, "package", dict) if is_main(source, package)]
-    edges = {canonicalize_name(source.get(package, "name", str)): poetry_edges(source, package) for package in packages}
+    edges: dict[str, Edges] = {
+        canonicalize_name(source.get(package, "name", str)): poetry_edges(source, package)
+        for package in packages
+    }
     inherited = inherited_markers(edges)
     states_markers = any("groups" in package for package in packages)
     lines: Lines = []
@@ -510,9 +544,9 @@ def is_main(source: Source, package: Table) -> bool:
     return "main" in groups and package.get("optional") is not True
 
 
-def poetry_edges(source: Source, package: Table) -> list[tuple[str, str]]:
+def poetry_edges(source: Source, package: Table) -> Edges:
     """Return (name, marker) of each dependency. One of an extra has no marker: the lock file has it if it is used."""
-    edges = []
+    edges: Edges = []
     for name, value in source.get(package, "dependencies", dict).items():
         for item in value if isinstance(value, list) else [value]:
             table = item if isinstance(item, dict) else {}
@@ -554,7 +588,7 @@ def read_pdm(source: Source, data: Table) -> tuple[Lines, str]:
         for package in source.items(data, "package", dict)
         if "default" in (source.items(package, "groups", str) or ["default"])
     ]
-    edges: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    edges: dict[str, Edges] = defaultdict(list)
     for package in packages:
         needs = [Requirement(line) for line in source.items(package, "dependencies", str)]
         edges[canonicalize_name(source.get(package, "name", str))] += [
@@ -628,7 +662,9 @@ def read_conda(source: Source, data: Table) -> tuple[Lines, str]:
     for item in source.get(data, "dependencies", list):
         if isinstance(item, dict):
             pip, constraints = read_requirements(source, "\n".join(source.items(item, "pip", str)))
-            lines += pip + constraints
+            if constraints:
+                raise source.error("-c in its pip section is not supported. Pin these packages in the file.")
+            lines += pip
             continue
         line = source.get({"dependencies": item}, "dependencies", str).strip()
         name, specifier = conda_package(source, line)
@@ -644,24 +680,18 @@ def conda_package(source: Source, line: str) -> tuple[str, str]:
 
     A build without "py" in its name, such as h5eee18b_0, is not of a Python package.
     """
-    match = CONDA_LINE.fullmatch(line)
+    match = CONDA_LINE.fullmatch(" ".join(line.split()))
     if match is None:
         raise source.error("is not a package such as pytorch=2.3.0.", line)
-    name, rest = match[1].lower(), re.sub(r"\s*([=<>!~,])\s*", r"\1", match[2] or "")
-    version, _, build = rest.lstrip("=").replace(" ", "=").partition("=")
-    if name != "python" and (CONDA_ONLY.fullmatch(name) or (rest[:1] == "=" and build and "py" not in build)):
+    name, rest = match[1].lower(), match[2] or ""
+    exact = CONDA_VERSION.fullmatch(rest)
+    operator, version, build = exact.groups("") if exact else ("", "", "")
+    if name != "python" and (CONDA_ONLY.fullmatch(name) or (build and "py" not in build)):
         return "", ""
-    exact = rest.startswith("==") or bool(build) or version.count(".") > 1 or version.endswith("*")
-    if rest[:1] in ("!", "<", ">", "~"):
-        return RENAMED.get(name, name), rest
-    if name == "python" and not rest.startswith("=="):
-        exact = version.count(".") > 1 or "*" in version
-    specifier = f"=={version}" if exact else f"=={version}.*"
-    try:
-        Version(version.removesuffix(".*") or "0")
-    except InvalidVersion:
-        raise source.error("has a version that PyPI does not use. Write a version such as 2.3.0.", line) from None
-    return RENAMED.get(name, name), specifier if version.strip("*") else ""
+    # conda reads =2.3 as 2.3.*, and exports =2.3.0 for the release 2.3.0
+    partial = operator == "=" and version.count(".") < 2 and not build and not version.endswith("*")
+    specifier = f"=={version}{'.*' * partial}" if version.strip("*") else rest.strip("=* ")
+    return RENAMED.get(name, name), specifier
 
 
 READERS: dict[str, Callable[[Source, Table], tuple[Lines, str]]] = {

@@ -87,7 +87,7 @@ def with_requirements(
         label=f"{environment.label}, {what}",
         requirements=dict.fromkeys(requirements, "requested"),
         python=python,
-        lock=builds.root_folder() / "locks" / f"{key}.lock",
+        lock=builds.locks_folder() / f"{key}.lock",
     )
 
 

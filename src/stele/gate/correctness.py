@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from stele.gate import model_parity
 from stele.gate.conditions import Monitor
 from stele.gate.metrics import ACCURACY_MARGIN
 from stele.gate.record import Entry, Record
@@ -28,7 +29,13 @@ def missing_verdicts(trial: Trial) -> Iterator[Verdict]:
 
 
 def parity_verdicts(trial: Trial, record: Record, say: Say) -> Iterator[Verdict]:
-    """Yield a verdict for each task: BROKEN if NEW differs from the golden numbers at a lower rung than OLD."""
+    """Yield a verdict for each task: BROKEN if NEW differs from the golden numbers at a lower rung than OLD.
+
+    The reference of a user's model is OLD.
+    """
+    if trial.model is not None:
+        yield from model_parity.verdicts(trial, trial.model, record, say)
+        return
     for task in dict.fromkeys(cell.task for cell in trial.common_cells()):
         old, new = [parity_findings(trial, record, task, arm, say) for arm in ("old", "new")]
         before, after = ladder.first_difference(old), ladder.first_difference(new)
@@ -65,7 +72,7 @@ def parity_findings(trial: Trial, record: Record, task: str, arm: str, say: Say)
 def accuracy_verdicts(trial: Trial, record: Record, cells: list[Cell], say: Say) -> Iterator[Verdict]:
     """Yield a verdict on NEW's accuracy for each task that is trained on real labels."""
     for cell in cells:
-        if cell.phase == "train" and tasks.make(cell.task, "paper").data is not None:
+        if trial.model is None and cell.phase == "train" and tasks.make(cell.task, "paper").data is not None:
             yield compare_accuracy(trial, record, cell, say)
 
 

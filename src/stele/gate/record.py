@@ -86,7 +86,9 @@ def resume(path: Path) -> Record:
         raise SteleError(f"{path} contains lines that are not launches. Restore it, or run without --resume.")
     # a launch that failed is repeated: it may have run out of memory or time
     launches = [
-        schema.convert_gate_entry(entry) for entry in entries[1:] if entry.get("runs", ...) is not None
+        schema.convert_gate_entry(entry)
+        for entry in entries[1:]
+        if entry.get("runs", ...) is not None and not entry.get("failure")
     ]
     return Record(path, header, launches)
 

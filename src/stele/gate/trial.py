@@ -13,6 +13,7 @@ from stele.measuring import machine, measure
 from stele.measuring.measure import SideFailed, side_by_side
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
+from stele.models.spec import Model
 
 ATTEMPTS = 2  # for each launch: one failure may be chance, two are a fault
 TIMEOUT = 180.0  # seconds without a sign of life
@@ -42,6 +43,7 @@ class Trial:
     scale: str = "gate"  # of the timed launches
     training: str = "quick"  # the scale of the trainings that are judged by their accuracy
     timeout: float = TIMEOUT
+    model: Model | None = None  # a model of the user in place of the built-in tasks
 
     def arm(self, name: str) -> Environment:
         """Return the environment of the arm "old", "new" or "control". The control's is OLD's."""
@@ -92,10 +94,18 @@ def launch_arms(
 def measure_arms(
     trial: Trial, cell: Cell, arms: Sequence[str], settings: Settings, scale: str, *, timed: bool
 ) -> dict[str, Run]:
-    fields, _ = measure.inputs(cell.task)
-    plan = measure.Plan(task=cell.task, phase=cell.phase, scale=scale, **fields)
+    plan = plan_of(trial, cell, scale)
     sides = {arm: trial.arm(arm) for arm in arms}
     return side_by_side(sides, plan, settings, timeout=trial.timeout, timed=timed)
+
+
+def plan_of(trial: Trial, cell: Cell, scale: str) -> measure.Plan:
+    if trial.model is None:
+        fields, _ = measure.inputs(cell.task)
+        return measure.Plan(task=cell.task, phase=cell.phase, scale=scale, **fields)
+    origin = {"origin": "seeded noise", "fingerprint": "none"}
+    request = trial.model.as_request()
+    return measure.Plan(cell.task, cell.phase, scale, data=None, data_origin=origin, model=request)
 
 
 def failure_messages(entry: Entry) -> dict[str, str]:
@@ -121,6 +131,7 @@ def header(trial: Trial) -> dict[str, Any]:
         "scales": [trial.scale, trial.training],
         "seed": trial.seed,
         "machine": machine.facts(),
+        **({} if trial.model is None else {"model": trial.model.as_request()}),
     }
 
 

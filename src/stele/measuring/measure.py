@@ -43,6 +43,7 @@ class Plan:
     data_origin: dict[str, str]
     weights: str | None = None
     weights_origin: str = "seeded"
+    model: dict[str, Any] | None = None  # a model of the user, as stele.models describes it to the worker
 
     @property
     def warmup(self) -> dict[str, Any]:
@@ -168,7 +169,8 @@ def measure_steps(
     The worker pauses every ``turn`` steps. With ``turn=None``, the only yield is after the request is sent.
     """
     facts, form = machine.facts(), worker.environment.forms.get(plan.task)
-    framework = configure(worker, settings)
+    framework = configure(worker, settings, model=plan.model)
+    more = {} if plan.model is None else {"model": plan.model}
     outcome = yield from worker.exchange(
         plan.phase,
         progress=progress,
@@ -181,6 +183,7 @@ def measure_steps(
         warmup=plan.warmup,
         turn=turn,
         early=turn is None,
+        **more,
     )
     return Run.from_dict(
         {
@@ -201,12 +204,13 @@ def measure_steps(
     )
 
 
-def configure(worker: Worker, settings: Settings) -> dict[str, Any]:
-    """Import and configure the framework.
+def configure(worker: Worker, settings: Settings, *, model: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Import and configure the framework, and import the module of the user's ``model``.
 
-    Returns its import time (seconds), its versions, and the flags in effect, with the versions of Python and NumPy.
+    Returns the import time (seconds), its versions, and the flags in effect, with the versions of Python and NumPy.
     """
     request = {**settings.as_request(), "tuned": worker.environment.tuned}
     host = worker.ask("hello")
-    result = worker.ask("configure", framework=worker.environment.framework, settings=request)
+    more: dict[str, Any] = {} if model is None else {"model": model}
+    result = worker.ask("configure", framework=worker.environment.framework, settings=request, **more)
     return {**result, "flags": {**result["flags"], "python": host.get("python"), "numpy": host.get("numpy")}}

@@ -50,18 +50,25 @@ class Run:
         """The duration of the first step, in seconds, including tracing, compilation and allocation."""
         return self.seconds[0]
 
-    def epoch_seconds(self, step: float) -> float:
-        """Return the duration of an epoch of the published size, in seconds, at ``step`` seconds per step."""
+    def epoch_seconds(self, step: float) -> float | None:
+        """Return the duration of an epoch of the published size, in seconds, at ``step`` seconds per step.
+
+        None for a model or a task of the user, which has no published size.
+        """
+        if self.task not in tasks.NAMES:
+            return None
         task = tasks.make(self.task, "paper")
         samples = task.train if self.phase == "train" else task.test
         return step * (samples // self.batch)
 
-    def total_seconds(self, step: float) -> float:
+    def total_seconds(self, step: float) -> float | None:
         """Return the duration of the complete published task, in seconds, at ``step`` seconds per step."""
-        epochs = tasks.make(self.task, "paper").epochs if self.phase == "train" else 1
-        return epochs * self.epoch_seconds(step)
+        epoch = self.epoch_seconds(step)
+        if epoch is None:
+            return None
+        return epoch * (tasks.make(self.task, "paper").epochs if self.phase == "train" else 1)
 
-    def rates(self) -> dict[str, float]:
+    def rates(self) -> dict[str, float | None]:
         """Return the median step duration, and what follows from it: samples/s and seconds per epoch and task."""
         step = median(self.counted_seconds)
         return {

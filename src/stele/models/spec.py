@@ -27,6 +27,8 @@ class Model:
     inputs: tuple[Input, ...] | None = None  # None: the worker infers them
     optimizer: str | None = None  # "module:Class"; None: SGD
     pretrained: Path | None = None  # absolute
+    target: dict[str, Any] | None = None  # what it is trained on, after an inspection
+    inspected: bool = False
 
     @property
     def name(self) -> str:
@@ -41,7 +43,8 @@ class Model:
 
     def as_request(self, weights: Path | None = None) -> dict[str, Any]:
         """Return the model as the worker receives it. ``weights`` are those that another arm wrote."""
-        return {
+        inspected = {"target": self.target} if self.inspected else {}  # else the worker finds it out
+        return inspected | {
             "spec": self.spec,
             "folder": str(self.folder),
             "inputs": None if self.inputs is None else [one.as_request() for one in self.inputs],

@@ -93,7 +93,9 @@ def percent(fraction: float | None) -> str:
 
 def seconds(task: str, run: Run) -> str:
     """Return [low middle high] of the published quantity, from the median step."""
-    scale = 1000 / run.batch if task == "resnet50" else run.total_seconds(1.0)
+    scale = (
+        1000 / run.batch if task == "resnet50" else run.total_seconds(1.0) or 0.0
+    )  # a published task has a size
     return text.interval(median(run.counted_seconds), lambda step: text.figure(scale * step))
 
 

@@ -13,7 +13,6 @@ from stele.statistics import Estimate, median
 from stele.text import MIB, align, interval, mebibytes, versions
 from stele_worker import tasks
 
-SAMPLES = {"cnn": "images", "resnet50": "images", "gru": "reviews"}
 PHASES = ("train", "infer")
 
 
@@ -28,7 +27,7 @@ def line(run: Run) -> str:
 
 def rate(run: Run, step: Estimate) -> str:
     """Return the samples per second at ``step`` seconds a step."""
-    return f"{run.batch / step.middle:,.0f} {SAMPLES[run.task]}/s"
+    return f"{run.batch / step.middle:,.0f} {tasks.unit(run.task)}/s"
 
 
 def caveats(run: Run) -> list[str]:
@@ -43,9 +42,10 @@ def caveats(run: Run) -> list[str]:
     return notes
 
 
-def sort_key(run: Run) -> tuple[int, int, int]:
+def sort_key(run: Run) -> tuple[int, str, int, int]:
     """Return the sort key of a Run in tables: task, then training before inference, then environment."""
-    return tasks.NAMES.index(run.task), PHASES.index(run.phase), table_order(run.environment)
+    task = tasks.NAMES.index(run.task) if run.task in tasks.NAMES else len(tasks.NAMES)
+    return task, run.task, PHASES.index(run.phase), table_order(run.environment)
 
 
 def table_order(environment: str) -> int:
@@ -76,12 +76,13 @@ def terminal(runs: Iterable[Run], differences: Iterable[Difference] = ()) -> lis
 def cells(run: Run) -> list[str]:
     """Return the cells of a Run's line in the terminal's table."""
     step = median(run.counted_seconds)
+    epoch, total = run.epoch_seconds(step.middle), run.total_seconds(step.middle)
     return [
         run.environment,
         f"{interval(step)} ms",
         rate(run, step),
-        f"epoch {run.epoch_seconds(step.middle):,.1f} s",
-        f"all {run.total_seconds(step.middle):,.0f} s",
+        "" if epoch is None else f"epoch {epoch:,.1f} s",
+        "" if total is None else f"all {total:,.0f} s",
         f"first {run.first_step:.2f} s",
         f"import {run.import_seconds:.1f} s",
         mebibytes(run.host_memory),
@@ -115,7 +116,7 @@ HEADER = (
 
 def task_table(task: str, runs: list[Run]) -> str:
     """Return the Markdown table of one task."""
-    header = [title.format(SAMPLES[task]) for title in HEADER]
+    header = [title.format(tasks.unit(task)) for title in HEADER]
     rows = []
     for name in sorted({run.environment for run in runs}, key=table_order):
         phases = {run.phase: run for run in runs if run.environment == name}

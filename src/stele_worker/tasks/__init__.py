@@ -32,6 +32,11 @@ def weights(task):
     return OrderedDict((name, array) for name, array in arrays.items() if name not in missing)
 
 
+def unit(name):
+    """Return what the samples of a Task are called; those of a user's task or model are samples."""
+    return load(name).UNIT if name in NAMES else "samples"
+
+
 def forms(name):
     """Return the variants of a Task, for frameworks that lack the Task's own form."""
     return getattr(load(name), "FORMS", ())

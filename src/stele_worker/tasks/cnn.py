@@ -15,6 +15,7 @@ import numpy
 from stele_worker.tasks.initialisers import glorot_uniform, zeros
 
 PARITY_BATCH, PARITY_STEPS = 16, 20  # samples and optimizer steps of the parity check
+UNIT = "images"  # what a sample is called
 SCALES = {
     "smoke": {"train": 640, "test": 320, "epochs": 1},
     # launches of one to three seconds

@@ -19,6 +19,7 @@ from stele_worker.tasks.initialisers import glorot_uniform, uniform, zeros
 FORMS = ("one-bias",)  # in addition to the Task's own form
 
 PARITY_BATCH, PARITY_STEPS = 16, 20  # samples and optimizer steps of the parity check
+UNIT = "reviews"  # what a sample is called
 SCALES = {
     "smoke": {"train": 640, "test": 320, "epochs": 1},
     # launches of one to three seconds

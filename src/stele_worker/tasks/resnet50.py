@@ -16,6 +16,7 @@ import numpy
 from stele_worker.tasks.initialisers import he_normal, uniform, zeros
 
 PARITY_BATCH, PARITY_STEPS = 2, 1  # samples and optimizer steps of the parity check
+UNIT = "images"  # what a sample is called
 SCALES = {
     "smoke": {"batch": 2, "train": 8, "test": 8},
     # about 50 steps a launch

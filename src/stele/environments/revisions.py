@@ -1,0 +1,219 @@
+"""Read lock files as they were in an earlier revision: FILE@REVISION, and which pins have changed since then."""
+
+import codecs
+import difflib
+import os
+import subprocess
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from packaging.utils import canonicalize_name, canonicalize_version
+
+from stele.environments import lockfiles
+from stele.environments.lockfiles import Locked
+from stele.errors import SteleError
+
+TIMEOUT = 60.0  # seconds for a command of git; a partial clone may have to download a file
+DEEPEST = 3  # folders below the root of a repository in which lock files are compared
+
+
+class Change(NamedTuple):
+    """A package whose exact pin differs between a revision (old) and the working tree (new)."""
+
+    package: str
+    old: str
+    new: str
+    file: str
+
+
+def split(text: str) -> tuple[Path, str | None]:
+    """Return the file and the revision of FILE@REVISION; the revision is None if ``text`` names only a file.
+
+    The last @ separates them for which the file exists, in the working tree or in the revision. If there is none, the
+    last one after the name of a lock file does, so that the error names the part that is wrong.
+    """
+    ends = [index for index, letter in enumerate(text) if letter == "@" and 0 < index < len(text) - 1][::-1]
+    pairs = [(Path(text[:end]), text[end + 1 :]) for end in ends]
+    for file, revision in pairs:
+        if file.is_file() or in_revision(file, revision):
+            return file, revision
+    named = [] if Path(text).exists() else [pair for pair in pairs if pair[0].suffix in lockfiles.SUFFIXES]
+    return named[0] if named else (Path(text), None)
+
+
+def in_revision(file: Path, revision: str) -> bool:
+    """Return whether the file exists in the revision; False if there is no such revision or repository."""
+    try:
+        show(file, revision)
+    except SteleError:
+        return False
+    return True
+
+
+def read(text: str, *, allow_vcs: bool = False) -> Locked:
+    """Return the packages in FILE or FILE@REVISION. Files that it includes are read at the same revision."""
+    file, revision = split(text)
+    try:
+        content = show(file, revision) if revision else read_text(file)
+        return lockfiles.read(str(file), content, sibling_reader(file, revision), allow_vcs=allow_vcs)
+    except SteleError as error:
+        raise SteleError(f"At revision {revision!r}: {error}" if revision else str(error)) from None
+
+
+def read_text(file: Path) -> str:
+    """Return the text of a file of the working tree. Raises SteleError if it cannot be read."""
+    try:
+        return decode(file, file.read_bytes())
+    except OSError as error:
+        raise SteleError(f"{file} cannot be read: {error.strerror}. Name an existing file.") from None
+
+
+def sibling_reader(file: Path, revision: str | None) -> Callable[[str], str]:
+    """Return a function that reads a file next to ``file``, at the same revision."""
+
+    def read_sibling(path: str) -> str:
+        return show(file.parent / path, revision) if revision else read_text(file.parent / path)
+
+    return read_sibling
+
+
+def decode(file: Path, content: bytes) -> str:
+    """Return text in UTF-8, or in UTF-16 with a byte order mark, which PowerShell writes."""
+    marked = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        return content.decode("utf-16" if marked else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SteleError(f"{file} is not text in UTF-8: {error}. Save it in UTF-8.") from None
+
+
+def show(file: Path, revision: str) -> str:
+    """Return the text of a file in a revision of its Git repository.
+
+    Raises SteleError if there is no repository, no such revision, or no such file in it.
+    """
+    file = Path(os.path.realpath(file))  # git does not follow links
+    folder = next(folder for folder in file.parents if folder.is_dir())
+    commit = commit_of(folder, revision)
+    name = file.relative_to(folder).as_posix()
+    process = run_git(folder, "show", "--no-textconv", f"{commit}:./{name}", "--")
+    if process.returncode:
+        raise SteleError(
+            f"{file} does not exist in revision {revision!r}. List files: git ls-tree -r {revision}"
+        )
+    return decode(file, process.stdout)
+
+
+def commit_of(folder: Path, revision: str) -> str:
+    """Return the hash of a revision. Raises SteleError, with similar names, if the repository does not have it."""
+    if revision.startswith("-") or not revision.isprintable() or not revision:
+        raise SteleError(f"{revision!r} is not a revision. Write a branch, a tag or a commit, such as main.")
+    require_repository(folder)
+    process = run_git(
+        folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"
+    )
+    if process.returncode:
+        raise SteleError(f"Unknown revision {revision!r} in {folder}. {revision_advice(folder, revision)}")
+    return process.stdout.decode().strip()
+
+
+def require_repository(folder: Path) -> None:
+    """Raise SteleError, with the message of git, if the folder is not in a repository that git reads."""
+    process = run_git(folder, "rev-parse", "--git-dir")
+    if process.returncode:
+        message = " ".join(process.stderr.decode(errors="replace").split()[:40])
+        raise SteleError(f"{folder} is not in a Git repository that can be read. git says: {message}")
+
+
+def revision_advice(folder: Path, revision: str) -> str:
+    """Return what to do about an unknown revision: similar branches and tags, and how to fetch it."""
+    listing = run_git(
+        folder, "for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads", "refs/tags", "refs/remotes"
+    )
+    names = listing.stdout.decode(errors="replace").split("\n")
+    similar = difflib.get_close_matches(revision, names, n=3)
+    similar += [name for name in names if name.endswith(f"/{revision}") and name not in similar]
+    if similar:
+        return f"Did you mean {' or '.join(map(repr, similar))}?"
+    if run_git(folder, "rev-parse", "--is-shallow-repository").stdout.strip() == b"true":
+        return f"The clone is shallow. Fetch the revision first: git fetch --depth 1 origin {revision}"
+    return "List branches and tags with: git branch --all; git tag"
+
+
+def run_git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    """Run git in a folder and return the finished process, also if it failed.
+
+    A hook sets GIT_DIR and GIT_INDEX_FILE, which would select a different repository.
+    """
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    variables |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+    command = ["git", "-C", str(folder), "--no-pager", *arguments]
+    try:
+        return subprocess.run(
+            command,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TIMEOUT,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise SteleError("git is not on PATH. Install git to compare with a revision.") from None
+    except subprocess.TimeoutExpired:
+        raise SteleError(f"git did not answer within {TIMEOUT:g} s in {folder}. Try again.") from None
+
+
+def changed_pins(revision: str, folder: Path, frameworks: Iterable[str]) -> list[Change]:
+    """Return the packages of ``frameworks`` whose exact pin in the working tree differs from the one in a revision.
+
+    All tracked lock files of the repository are compared. Raises SteleError if two of them changed a package in
+    different ways.
+    """
+    names = {canonicalize_name(name) for name in frameworks}
+    changes: dict[str, Change] = {}
+    for change in all_changes(folder.absolute(), revision):
+        if change.package not in names:
+            continue
+        earlier = changes.setdefault(change.package, change)
+        if not (same(earlier.old, change.old) and same(earlier.new, change.new)):
+            both = " and ".join(f"{item.file} ({item.old} to {item.new})" for item in (earlier, change))
+            raise SteleError(
+                f"{change.package} changed in two ways: {both}. Name one of the files: FILE@{revision}"
+            )
+    return sorted(changes.values())
+
+
+def all_changes(folder: Path, revision: str) -> Iterator[Change]:
+    """Yield every changed pin of every lock file that both the revision and the working tree have."""
+    commit = commit_of(folder, revision)
+    root = Path(os.fsdecode(run_git(folder, "rev-parse", "--show-toplevel").stdout.removesuffix(b"\n")))
+    tracked = listed(run_git(root, "ls-files", "-z"))
+    for name in sorted(tracked & listed(run_git(root, "ls-tree", "-r", "-z", "--name-only", commit))):
+        file = root / name
+        if name.count("/") <= DEEPEST and lockfiles.is_conventional(name) and file.is_file():
+            yield from changes_of(file, name, revision, commit)
+
+
+def listed(process: subprocess.CompletedProcess[bytes]) -> set[str]:
+    """Return the paths that a command of git printed with -z."""
+    return set(os.fsdecode(process.stdout).split("\0")) - {""}
+
+
+def changes_of(file: Path, name: str, revision: str, commit: str) -> Iterator[Change]:
+    """Yield every changed pin of one file."""
+    texts = show(file, commit), read_text(file)
+    if texts[0] == texts[1]:
+        return
+    try:
+        old = lockfiles.exact_pins(name, texts[0], sibling_reader(file, commit))
+    except SteleError as error:
+        raise SteleError(f"At revision {revision!r}: {error}") from None
+    new = lockfiles.exact_pins(name, texts[1], sibling_reader(file, None))
+    for package in old.keys() & new.keys():
+        if not same(old[package], new[package]):
+            yield Change(package, old[package], new[package], name)
+
+
+def same(old: str, new: str) -> bool:
+    """Return whether two versions are equal, as 1.0 and 1.0.0 are."""
+    return canonicalize_version(old) == canonicalize_version(new)

@@ -1,0 +1,119 @@
+"""Whether NEW computes what OLD computes of a user's model: OLD is the reference, and rounding is measured."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from stele.environments import Environment
+from stele.gate.conditions import Monitor
+from stele.gate.record import Entry, Record
+from stele.gate.trial import Trial
+from stele.gate.verdict import Verdict
+from stele.measuring import measure, worker
+from stele.measuring.settings import Settings, default_threads
+from stele.measuring.worker import Worker, WorkerError
+from stele.models import inspection
+from stele.models.spec import Model
+from stele.parity import ladder, reference
+from stele.parity.reference import Rounding
+
+REVERSED = "the batch reversed"
+
+Say = Callable[[str], object]
+Ask = Callable[[Worker], dict[str, Any]]
+
+
+def verdicts(trial: Trial, model: Model, record: Record, say: Say) -> Iterator[Verdict]:
+    """Yield PASS or BROKEN; INCONCLUSIVE if OLD gave no reference."""
+    weights = record.path.with_suffix(".npz")
+    phases = [phase for phase in ("infer", "train") if any(cell.phase == phase for cell in trial.cells)]
+
+    def answers(
+        live: Worker, *, read: Path | None = None, save: Path | None = None, flip: bool = False
+    ) -> Any:
+        return parity_answers(live, model, trial.settings, phases, read=read, save=save, flip=flip)
+
+    old = entry(trial, record, "old", trial.settings, lambda live: of_old(answers, live, weights), say)
+    threads = other_threads(trial.settings)
+    again = entry(trial, record, f"{threads} threads", replace(trial.settings, threads=threads),
+                  lambda live: answers(live, read=weights), say)  # fmt: skip
+    failure = old["failure"] or again["failure"]
+    if failure:
+        yield Verdict(model.name, "all", "parity", "INCONCLUSIVE", f"OLD: {failure}")
+        return
+    new = entry(trial, record, "new", trial.settings, lambda live: answers(live, read=weights), say)
+    if new["failure"]:
+        yield Verdict(model.name, "all", "parity", "BROKEN", f"NEW: {new['failure']}")
+        return
+    expected = old["numbers"]["reference"]
+    changes = {f"{threads} threads": again["numbers"], REVERSED: old["numbers"]["reversed"]}
+    rounding = Rounding({change: reference.errors(numbers, expected) for change, numbers in changes.items()})
+    found = reference.findings(new["numbers"], expected, rounding, precision=trial.settings.precision)
+    first = ladder.first_difference(found)
+    if first is None:
+        message = f"equal to OLD: {reference.summary(found)}; {rounding.message()}"
+        yield Verdict(model.name, "all", "parity", "PASS", message)
+    else:
+        message = f"NEW differs from OLD: {ladder.message(first)}; {rounding.message()}"
+        yield Verdict(model.name, "all", "parity", "BROKEN", message)
+
+
+def of_old(answers: Callable[..., Any], live: Worker, weights: Path) -> dict[str, Any]:
+    """Return OLD's answers and those for the reversed batch; the initial weights are saved for the other arms."""
+    expected = answers(live, save=weights)
+    return {"reference": expected, "reversed": answers(live, read=weights, flip=True)}
+
+
+def other_threads(settings: Settings) -> int:
+    """Return another number of threads, or the same where there is only one processor."""
+    return min(2, default_threads()) if settings.threads == 1 else 1
+
+
+def entry(trial: Trial, record: Record, name: str, settings: Settings, ask: Ask, say: Say) -> Entry:
+    """Return the record's entry of one launch: the numbers, or why there are none."""
+    environment = trial.new if name == "new" else trial.old
+
+    def launch() -> Entry:
+        say(f"parity: {name.upper() if name in ('old', 'new') else f'OLD, {name}'}")
+        monitor = Monitor(settings)
+        numbers, failure = asked(environment, settings, ask, trial.timeout)
+        return {"numbers": numbers, "failure": failure, "took": monitor.conditions().seconds}
+
+    return record.get_or_launch("model parity", name, launch=launch)
+
+
+def asked(
+    environment: Environment, settings: Settings, ask: Ask, timeout: float
+) -> tuple[dict[str, Any] | None, str | None]:
+    settings = replace(settings, deterministic=True)
+    try:
+        with worker.launch(environment, settings, name="parity", timeout=timeout) as live:
+            measure.configure(live, settings)
+            return ask(live), None
+    except WorkerError as error:
+        return None, str(inspection.user_error(error) or error)
+
+
+def parity_answers(
+    live: Worker,
+    model: Model,
+    settings: Settings,
+    phases: list[str],
+    *,
+    read: Path | None,
+    save: Path | None,
+    flip: bool,
+) -> dict[str, Any]:
+    """Return a worker's answers of all phases, merged. ``read`` and ``save`` are files of the initial weights."""
+    numbers: dict[str, Any] = {}
+    for phase in phases:
+        # training starts from the weights that inference has saved
+        source = save if save is not None and phase != phases[0] else read
+        target = str(save.absolute()) if save is not None and phase == phases[0] else None
+        request = model.as_request(None if source is None else source.absolute())
+        answer = live.ask(
+            "parity", task=model.name, phase=phase, seed=settings.seed, model=request, save=target, flip=flip
+        )
+        numbers.update(answer)
+    return numbers

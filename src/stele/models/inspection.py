@@ -1,0 +1,63 @@
+"""What a user's model is: asked of a worker once, before anything is measured."""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+from stele.environments import Environment
+from stele.errors import SteleError
+from stele.measuring import worker
+from stele.measuring.settings import Settings
+from stele.measuring.worker import WorkerError
+from stele.models.inputs import Input
+from stele.models.spec import Model
+
+USER_ERRORS = ("SpecError", "UserCodeError")  # of the worker: their message is complete
+
+
+class ModelError(SteleError):
+    """A model that cannot be used. The message is for the user and contains only the user's traceback."""
+
+
+class Inspection(NamedTuple):
+    """What the worker says about a model; see ``stele_worker.models.inspect``."""
+
+    framework: str
+    inputs: tuple[Input, ...]
+    target: dict[str, Any] | None
+    parameters: int
+    deterministic: bool
+    summary: str  # a line for people: the inputs, and where they come from
+
+
+def inspect(environment: Environment, model: Model, *, timeout: float) -> Inspection:
+    """Return what the model is in an environment. Raises ModelError, or WorkerError if the worker itself fails."""
+    try:
+        with worker.launch(environment, Settings(device="cpu"), name="inspect", timeout=timeout) as live:
+            answer = live.ask("inspect", model=model.as_request())
+    except WorkerError as error:
+        raise user_error(error) or error from None
+    inputs = tuple(Input(**{**one, "shape": tuple(one["shape"])}) for one in answer["inputs"])
+    names = ("framework", "target", "parameters", "deterministic", "summary")
+    return Inspection(inputs=inputs, **{name: answer[name] for name in names})
+
+
+def user_error(error: WorkerError) -> ModelError | None:
+    """Return the error that the user's model caused, or None if it was caused by something else."""
+    return ModelError(error.message or str(error)) if error.kind in USER_ERRORS else None
+
+
+def check(inspection: Inspection, model: Model, *, training: bool) -> None:
+    """Raise ModelError if nothing can be measured of the model."""
+    if not inspection.deterministic:
+        raise ModelError(
+            f"{model.spec} is not deterministic in inference: two calls on one batch differ. "
+            "Turn off dropout and sampling in evaluation mode."
+        )
+    if training and not inspection.parameters:
+        raise ModelError(f"{model.spec} has no parameters to train. Measure inference alone: --phase infer")
+
+
+def resolved(model: Model, environment: Environment, inspection: Inspection) -> tuple[Model, Environment]:
+    """Return the model with its inputs and target, and the environment with its framework."""
+    known = dataclasses.replace(model, inputs=inspection.inputs, target=inspection.target, inspected=True)
+    return known, dataclasses.replace(environment, framework=inspection.framework)

@@ -1,0 +1,59 @@
+"""Models that users name instead of writing recipes: a recipe is derived from the model, for each framework.
+
+``model``, the host's dict, holds
+
+spec         "package.module:attribute", "path/file.py:attribute", "torchvision:NAME", "timm:NAME", "keras:NAME",
+             "hf:TYPE_OR_FOLDER" or "hf-tiny:TYPE_OR_FOLDER"
+folder       absolute path of the user's project: on the import path, and where relative paths begin
+inputs       None, or dicts of ``stele_worker.models.inputs.Input``: they are inferred where this is None
+target       such a dict, or None for a model that returns its loss unasked; inferred where the key is missing
+optimizer    None for plain SGD, or "module:Class"
+pretrained   None, or the absolute path of a .safetensors file
+weights      None, or the absolute path of an .npz file of what another arm's ``stored`` returned
+
+A derived recipe is a module of this package, named after its framework, with the names of
+``stele_worker.recipes``. ``run`` and ``step`` take a batch of arrays: the inputs in order, then the target if
+the Task has one; ``inference_step`` and ``activations`` take the inputs alone. A recipe has these as well:
+
+prepare(model, task) -> net    a model as ``network`` returns it
+raw(net, task)                 call(*batch) -> all that the model returns, in inference
+inputs(model, source)          (inputs, where they come from), or None
+function(model or net)         the function whose parameters are the model's inputs
+layers(model)                  its layers in order, as far as they are known
+vocabulary(model)              the number of values of its smallest embedding, or None
+count(net)                     the number of parameters
+seed(value)                    seed the framework's generator
+
+SpecError is for what the user has to write otherwise, UserCodeError for what the user's code raises.
+"""
+
+
+def resolve(model, framework, scale="paper", seed=0, dtype="float32"):
+    """(Task, recipe) of a model in a framework. SpecError or UserCodeError.
+
+    The recipe is a module with the names of ``stele_worker.recipes``. If ``model`` lacks inputs or target, the
+    model is built and called once to find them: give both arms of a comparison what ``inspect`` returned.
+    """
+    from stele_worker.models import inspection
+
+    recipe = inspection.recipe_of(framework)
+    recipe.seed(seed)
+    return inspection.complete(model, framework, scale, seed, dtype), recipe
+
+
+def inspect(model):
+    """What a model is: a dict. SpecError or UserCodeError. On the CPU, in a worker that measures nothing after it.
+
+    framework        as in ``stele_worker.frameworks``
+    inputs, target   dicts of Input; target is None if the model returns its loss unasked
+    inferred_from    "example_inputs()", "the Hugging Face config", "the signature and the first layer",
+                     "the command line"
+    loss             "the model's own", "cross-entropy over the last axis" or "mean squared error"
+    parameters       how many numbers they are
+    output           shape of the main output
+    deterministic    whether two calls agree within a thousandth
+    summary          a line for printing
+    """
+    from stele_worker.models import inspection
+
+    return inspection.inspect(model)

@@ -1,0 +1,88 @@
+"""A user's model, made by its factory or copied, seeded, and of the framework that is expected."""
+
+import copy
+import inspect
+
+from stele_worker.models import specs
+from stele_worker.models.errors import SpecError, user_code
+from stele_worker.models.specs import framework_of
+
+NAMES = {"torch": "PyTorch", "jax": "JAX", "keras": "Keras", "tensorflow": "TensorFlow", "paddle": "Paddle"}
+
+
+def build_for_task(task, framework, seed):
+    """The model of a Task, its random numbers from ``seed(task.seed)``. SpecError if it is another framework's."""
+    seed(task.seed)  # a model that stands in a module gets its weights at the import
+    source = specs.find(task.model)
+    seed(task.seed)
+    return build_for(source, framework, task.seed)
+
+
+def build_for(source, framework, seed):
+    net = build(source, seed)
+    theirs = framework_of(net)
+    if theirs != framework:
+        message = "{!r} is a model of {}, but this environment runs {}."
+        raise SpecError(message.format(source.spec, NAMES[theirs], NAMES.get(framework, framework)))
+    return net
+
+
+def build(source, seed):
+    """The model: made by the factory, or a copy of the object as it was imported. SpecError or UserCodeError."""
+    if framework_of(source.value) is not None:
+        return copy_model(source)
+    if not callable(source.value):
+        message = "{!r} is {!r:.60}: neither a model nor a function or class that makes one."
+        raise SpecError(message.format(source.spec, source.value))
+    arguments = {name: ARGUMENTS[name](seed) for name in required_arguments(source)}
+    with user_code(source.spec, source.folder):
+        net = source.value(**arguments)
+    if framework_of(net) is None:
+        message = "{!r} returned {!r:.60}, which is not a model of PyTorch, JAX, Keras, TensorFlow or Paddle."
+        raise SpecError(message.format(source.spec, net))
+    return net
+
+
+def copy_model(source):
+    try:
+        return copy.deepcopy(source.value)
+    except Exception as error:
+        message = "{!r} is a model that cannot be copied ({}). Name a function that builds it."
+        raise SpecError(message.format(source.spec, error)) from error
+
+
+def required_arguments(source):
+    """Names that the factory requires, of those that Stele can give; SpecError if it requires others."""
+    names = required(source.value)
+    lacking = [name for name in names if name not in ARGUMENTS]
+    if lacking:
+        message = "{!r} requires arguments: {}. Name a function without any that calls it."
+        raise SpecError(message.format(source.spec, ", ".join(lacking)))
+    return names
+
+
+def required(function):
+    """Names of the parameters without defaults, as far as Python can say."""
+    return [
+        each.name for each in parameters(function) if each.default is each.empty and each.kind not in (2, 4)
+    ]
+
+
+def parameters(function):
+    """Of a class those of its constructor, which flax.nnx hides behind another."""
+    skipped = 1 if isinstance(function, type) else 0
+    try:
+        return list(inspect.signature(function.__init__ if skipped else function).parameters.values())[
+            skipped:
+        ]
+    except (TypeError, ValueError):  # written in C
+        return []
+
+
+def rngs(seed):
+    from flax import nnx
+
+    return nnx.Rngs(seed)
+
+
+ARGUMENTS = {"rngs": rngs}  # flax.nnx modules take their random numbers so

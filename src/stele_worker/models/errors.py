@@ -1,0 +1,86 @@
+"""What goes wrong with a user's model, as messages for the user."""
+
+import contextlib
+import os
+import sys
+import traceback
+
+import stele_worker
+
+MISFIT = (
+    "torchvision does not fit torch ({}): each torchvision belongs to one torch, for example torchvision 0.28 to "
+    "torch 2.13, so install both in one command."
+)
+PRODUCT = os.path.dirname(os.path.abspath(stele_worker.__file__))
+
+
+class SpecError(ValueError):
+    """The user has to change something: the message says what, and shows how."""
+
+
+class UserCodeError(Exception):
+    """The user's code raised: one message, then only the user's own traceback frames."""
+
+
+@contextlib.contextmanager
+def user_code(name, folder):
+    """Run the user's code: no bytecode is written, and what it raises becomes a UserCodeError.
+
+    ``name`` is the spec that the message quotes; ``folder`` is the absolute path of the user's project.
+    """
+    before = sys.dont_write_bytecode
+    sys.dont_write_bytecode = True  # the user's folder stays as it is
+    try:
+        yield
+    except SpecError:
+        raise
+    except Exception as error:
+        raise torchvision_error(error) or UserCodeError(user_message(name, error, folder)) from error
+    finally:
+        sys.dont_write_bytecode = before
+
+
+def torchvision_error(error):
+    """A SpecError if torchvision is not the one that belongs to this torch; else None."""
+    # the first import says so; later ones find the half-imported module; transformers wraps both
+    signs = ("operator torchvision::", "partially initialized module 'torchvision'")
+    while error is not None:
+        if any(sign in str(error) for sign in signs):
+            return SpecError(MISFIT.format(error))
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def user_message(name, error, folder):
+    """The message of a UserCodeError: the spec, the exception, and the user's frames."""
+    return "{} raised {}".format(name, describe_error(error, folder))
+
+
+def describe_error(error, folder):
+    """An exception as Python prints it, and after it the user's frames."""
+    lines = traceback.format_exception_only(type(error), error)
+    # of a syntax error the place comes before the message; of others notes may come after it
+    message = "".join(lines if isinstance(error, SyntaxError) else lines[:1]).strip()
+    frames = "".join(traceback.format_list(user_frames(error, folder)))
+    return (message + "\n" + frames).rstrip()
+
+
+def user_frames(error, folder):
+    """Frames of the user's project; where there are none, the last that are neither Stele's nor importlib's."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not is_internal(frame.filename)]
+    in_project = [frame for frame in frames if is_in_project(frame.filename, folder)]
+    return in_project or frames[-2:]
+
+
+def is_internal(path):
+    return (
+        path.startswith("<frozen")
+        or os.sep + "importlib" + os.sep in path
+        or path.startswith(PRODUCT + os.sep)
+    )
+
+
+def is_in_project(path, folder):
+    """Whether a file belongs to the project: under its folder, but not in an environment that lies there."""
+    installed = any(part in path.split(os.sep) for part in ("site-packages", "dist-packages"))
+    return os.path.abspath(path).startswith(os.path.join(folder, "")) and not installed

@@ -1,0 +1,98 @@
+"""A flax.linen module as a network: its collections besides the parameters are running statistics."""
+
+from functools import partial
+
+import jax
+from flax import linen
+
+from stele_worker.models import building, calling
+from stele_worker.models.jax_nets import Net, first_batch, function
+from stele_worker.models.task import without_dropout
+
+TRAINING = ("train", "training", "is_training")
+INFERENCE = ("deterministic", "use_running_average")
+
+
+def net(model, task):
+    key = jax.random.PRNGKey(task.seed)
+    init = partial(model.init, {"params": key, "dropout": key}, **flags(model, training=False))
+    variables = dict(calling.make_caller(init, calling.names(task._replace(target=None)))(*first_batch(task)))
+    params = variables.pop("params", {})
+    trees = jax.tree.structure(params), jax.tree.structure(variables)
+
+    def call(task, training):
+        def run(params, statistics, randomness, *batch):
+            held = dict(trees[1].unflatten(statistics), params=trees[0].unflatten(params))
+            key, now = jax.random.split(randomness[0])
+            apply = caller(model, task, held, now, training)
+            if not training:
+                return apply(*batch), statistics, randomness
+            output, changed = apply(*batch)
+            changed = dict(trees[1].unflatten(statistics), **changed)
+            return output, jax.tree.leaves(changed), [key]
+
+        return run
+
+    return Net(params, variables, (key,), call, recorder(call), function(model))
+
+
+def caller(model, task, variables, key, training):
+    """apply(*batch) -> the output; in training (output, the collections that it changed)."""
+    mutable = [name for name in variables if name != "params"] if training else False
+    named = dict(flags(model, training), rngs={"dropout": key}, mutable=mutable)
+    apply = calling.make_caller(partial(model.apply, variables, **named), calling.names(task))
+    if not (training and without_dropout(task)):
+        return apply
+
+    def apply_without_dropout(*batch):
+        with linen.intercept_methods(keep_everything):
+            return apply(*batch)
+
+    return apply_without_dropout
+
+
+def flags(model, training):
+    """Whether it trains, by the parameters that this model has for it."""
+    names = [each.name for each in building.parameters(model.__call__)]
+    result = {name: training for name in TRAINING if name in names}
+    result.update({name: not training for name in INFERENCE if name in names})
+    return result
+
+
+def keep_everything(call, values, named, context):
+    """An interceptor: no layer drops anything."""
+    if context.method_name == "__call__" and isinstance(context.module, linen.Dropout):
+        return values[0] if values else named["inputs"]
+    if hasattr(context.module, "dropout_rate"):  # attention draws its own masks; this is the copy of one call
+        object.__setattr__(context.module, "dropout_rate", 0.0)
+    return call(*values, **named)
+
+
+def recorder(call):
+    """record(task) as ``Net`` has it."""
+
+    def record(task):
+        names = []
+
+        @jax.jit
+        def run(*values):
+            outputs = {}
+
+            def keep(call, given, named, context):
+                output = call(*given, **named)
+                if context.method_name == "__call__" and context.module.path and hasattr(output, "shape"):
+                    outputs.setdefault(".".join(context.module.path), output)
+                return output
+
+            with linen.intercept_methods(keep):
+                call(task._replace(target=None), False)(*values)
+            names[:] = outputs
+            return list(outputs.values())
+
+        def layers(*values):
+            arrays = run(*values)  # its trace fills ``names``
+            return dict(zip(names, arrays))
+
+        return layers
+
+    return record

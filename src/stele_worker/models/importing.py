@@ -1,0 +1,58 @@
+"""The user's module, imported from the project without leaving anything there."""
+
+import importlib
+import importlib.util
+import os
+import sys
+
+from stele_worker.models.errors import SpecError, user_code
+
+
+def add_to_path(folder):
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+
+
+def import_module(name, folder, text):
+    with user_code(text, folder):
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            # another name is missing inside of the user's module: that is the user's error, with its traceback
+            if error.name and (name + ".").startswith(error.name + "."):
+                message = "{!r}: there is no module {!r} in {} or among the installed packages."
+                raise SpecError(message.format(text, error.name, folder)) from error
+            raise
+
+
+def import_file(path, folder, text):
+    path = os.path.abspath(os.path.join(folder, path))
+    if not os.path.isfile(path):
+        raise SpecError("{!r}: there is no file {}.".format(text, path))
+    root, name = os.path.dirname(path), os.path.basename(path)[: -len(".py")]
+    while os.path.isfile(os.path.join(root, "__init__.py")):  # a package: its relative imports need its name
+        root, parent = os.path.split(root)
+        name = parent + "." + name
+    add_to_path(root)
+    loaded = sys.modules.get(name)
+    if loaded is not None and getattr(loaded, "__file__", None) == path:
+        return loaded
+    if "." in name:
+        return import_module(name, folder, text)
+    return execute(name if loaded is None else "stele_user_" + name, path, folder, text)
+
+
+def execute(name, path, folder, text):
+    """The module of a file, under a name that may not be that of an installed package."""
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses and pickle look there
+    with user_code(text, folder):
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+    return module

@@ -1,0 +1,120 @@
+"""What a user's model is, before anything is measured: its framework, inputs, target and output."""
+
+import contextlib
+import importlib
+
+import numpy
+
+from stele_worker import frameworks
+from stele_worker.models import building, cpu, inputs, specs, targets, task, weights
+from stele_worker.models.errors import SpecError, describe_error, user_code
+
+ALIKE = 1e-3  # of the largest number: threads may sum in another order
+
+
+def inspect(model):
+    """See ``stele_worker.models``."""
+    source = specs.find(model)
+    cpu.use()
+    net = building.build(source, 0)
+    framework = specs.framework_of(net)
+    recipe, module = recipe_of(framework), frameworks.load(framework)
+    given, origin = inputs_of(model, source, net, recipe)
+    draft = task.make(model, given, None, "smoke")
+    with failures(model, given):
+        net = recipe.prepare(net, draft)
+        recipe.load(net, weights.read_files(model))
+        final = targets.complete(draft, recipe, net, module.put)
+        step, arrays = recipe.inference_step(net, final), example(final, module.put)
+        first, again = [numpy.asarray(module.fetch(step(*arrays))) for _ in range(2)]
+    numbers = {"parameters": recipe.count(net), "output": list(first.shape)}
+    return answer(framework, final, origin, dict(numbers, deterministic=agree(first, again)))
+
+
+def complete(model, framework, scale, seed, dtype):
+    """The Task of a model, of which the host may have left out inputs and target: they are inferred anew."""
+    recipe, module = recipe_of(framework), frameworks.load(framework)
+    if model.get("inputs") and "target" in model:
+        target = inputs.parse([model["target"]])[0] if model["target"] else None
+        return task.make(model, inputs.parse(model["inputs"]), target, scale, seed, dtype)
+    source = specs.find(model)
+    net = building.build_for(source, framework, seed)
+    given, _ = inputs_of(model, source, net, recipe)
+    draft = task.make(model, given, None, scale, seed, dtype)
+    with failures(model, given):
+        return targets.complete(draft, recipe, recipe.prepare(net, draft), module.put)
+
+
+def recipe_of(framework):
+    return importlib.import_module("stele_worker.models." + framework)
+
+
+def inputs_of(model, source, net, recipe):
+    """(inputs, where they come from). SpecError if they cannot be inferred."""
+    layers = recipe.layers(net)
+    if model.get("inputs"):
+        given, origin = inputs.parse(model["inputs"]), "the command line"
+    else:
+        given, origin = example_inputs(source, net) or recipe.inputs(net, source) or (None, None)
+    if not given:
+        raise SpecError(hint(source.spec, building.required(recipe.function(net))))
+    return inputs.complete(given, recipe.vocabulary(net) if layers else None), origin
+
+
+def example_inputs(source, net):
+    for holder in (net, source.module):
+        function = getattr(holder, "example_inputs", None)
+        if callable(function):
+            with user_code(source.spec, source.folder):
+                examples = function()
+            return inputs.from_examples(examples), "example_inputs()"
+    return None
+
+
+def hint(spec, names):
+    """What to add to the command line, for each parameter that the model requires."""
+    names = names if len(names) > 1 else [""]
+    options = " ".join("--input {}8x3x64x64".format(name and name + "=") for name in names)
+    message = (
+        "The inputs of {} cannot be inferred. Add for example: {}\nOf whole numbers: --input {}int:16x64:1000"
+    )
+    return message.format(spec, options, names[0] and names[0] + "=")
+
+
+@contextlib.contextmanager
+def failures(model, given):
+    """What the model raises becomes a SpecError with the shapes of its inputs and the user's frames."""
+    try:
+        yield
+    except SpecError:
+        raise
+    except Exception as error:
+        shapes = " ".join("--input " + inputs.option(each) for each in given)
+        message = "{} fails with these inputs: {}\n{}\nIf the inputs are wrong, write others after --input."
+        reason = describe_error(error, model["folder"])
+        raise SpecError(message.format(model["spec"], shapes, reason)) from error
+
+
+def example(final, put):
+    """One batch of the inputs on the device."""
+    return [put(array) for array in task.example(final, final.batch)[: len(final.inputs)]]
+
+
+def agree(first, again):
+    return bool(numpy.abs(first - again).max() <= ALIKE * numpy.abs(first).max())
+
+
+def answer(framework, final, origin, numbers):
+    target, loss = final.target, targets.loss(final)
+    options = ", ".join(inputs.option(each) for each in final.inputs)
+    message = "{}: {:,} parameters; inputs {} from {}; loss: {}"
+    summary = message.format(building.NAMES[framework], numbers["parameters"], options, origin, loss)
+    return dict(
+        numbers,
+        framework=framework,
+        inputs=[inputs.as_dict(each) for each in final.inputs],
+        inferred_from=origin,
+        target=None if target is None else inputs.as_dict(target),
+        loss=loss,
+        summary=summary,
+    )

@@ -1,0 +1,161 @@
+"""A recipe for a user's JAX model: one jitted step, its whole state donated."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy
+
+from stele_worker.frameworks import jax as framework
+from stele_worker.models import building, first_layer, jax_nets, optimizers, outputs, weights
+from stele_worker.models.jax_nets import count, function, layers, prepare  # noqa: F401
+from stele_worker.models.task import without_dropout
+
+LAYOUT = None
+
+
+def network(task):
+    net = prepare(building.build_for_task(task, "jax", seed), task)
+    return load(net, weights.read_files(task.model))
+
+
+def load(net, arrays):
+    if arrays is None:
+        return net
+    shapes = {name: value.shape for name, value in stored(net).items()}
+    fit = weights.match(shapes, arrays, optional=net.statistics_names)
+    for names, values in ((net.names, net.params), (net.statistics_names, net.statistics)):
+        for at, name in enumerate(names):
+            if name in fit:
+                values[at] = framework.put(fit[name].astype(values[at].dtype))
+    return net
+
+
+def gradients(net, task):
+    run = jax.jit(jax.value_and_grad(loss(net, task), has_aux=True))
+
+    def differentiate(*batch):
+        (value, _), grads = run(net.params, net.statistics, net.randomness, *batch)
+        return value, dict(zip(net.names, grads))
+
+    return differentiate
+
+
+def training_step(net, task):
+    init, move = optimizer_of(task)
+    slots = init(net.params)
+    differentiate = jax.value_and_grad(loss(net, task), has_aux=True)
+
+    @partial(jax.jit, donate_argnums=(0, 1, 2, 3))
+    def update(params, statistics, randomness, slots, *batch):
+        (value, (statistics, randomness)), grads = differentiate(params, statistics, randomness, *batch)
+        params, slots = move(params, grads, slots)
+        return value, params, statistics, randomness, slots
+
+    def step(*batch):
+        nonlocal slots
+        value, net.params, net.statistics, net.randomness, slots = update(
+            net.params, net.statistics, net.randomness, slots, *batch
+        )
+        return value
+
+    return step
+
+
+def inference_step(net, task):
+    call = with_precision(net, task, net.call(task, training=False))
+    run = jax.jit(lambda *values: outputs.main(call(*values)[0]).astype(jnp.float32))
+    return lambda *batch: run(net.params, net.statistics, net.randomness, *batch)
+
+
+def raw(net, task):
+    call = net.call(task, training=False)
+    # shapes are all that is asked for, and cost no compilation
+    shapes = partial(jax.eval_shape, lambda *values: call(*values)[0])
+    return lambda *batch: shapes(net.params, net.statistics, net.randomness, *batch)
+
+
+def stored(net):
+    return dict(zip(net.names + net.statistics_names, net.params + net.statistics))
+
+
+def neutral(name, array):
+    return array
+
+
+def activations(net, task):
+    """run(*inputs) -> {layer: output} in order of execution; {} of a pair of functions, which has no layers."""
+    run = net.record(task)
+    return lambda *batch: run(net.params, net.statistics, net.randomness, *batch)
+
+
+def inputs(model, source):
+    """(inputs, where they come from), or None: only flax.nnx knows its sizes before the first call."""
+    if len(building.required(function(model))) != 1:
+        return None
+    result = first_layer.infer(layers(model), channels_last=True)
+    return result and ((result,), "the signature and the first layer")
+
+
+def vocabulary(model):
+    return first_layer.vocabulary(layers(model))
+
+
+def seed(value):
+    """JAX's random numbers have no generator: they come from ``task.seed``. Some initialisers draw NumPy's."""
+    numpy.random.seed(value)
+
+
+def loss(net, task):
+    """compute(params, statistics, randomness, *batch) -> (loss, (statistics, randomness))."""
+    size = len(jax_nets.names(task))
+    call = with_precision(net, task, net.call(task, training=True))
+
+    def compute(params, statistics, randomness, *batch):
+        output, statistics, randomness = call(params, statistics, randomness, *batch[:size])
+        if task.target is None or task.target.name:
+            value = outputs.loss(output)
+        else:
+            compare = cross_entropy if task.target.kind == "int" else squared_error
+            value = compare(outputs.main(output).astype(jnp.float32), batch[-1])
+        return value, (statistics, randomness)
+
+    return compute
+
+
+def cross_entropy(logits, labels):
+    likely = jax.nn.log_softmax(logits)
+    return -jnp.take_along_axis(likely, labels.reshape(logits.shape[:-1] + (1,)), axis=-1).mean()
+
+
+def squared_error(output, target):
+    return jnp.square(output - target.reshape(output.shape)).mean()
+
+
+def with_precision(net, task, call):
+    """``call`` with parameters and inputs in the Task's arithmetic; running statistics stay float32."""
+    if task.dtype == "float32":
+        return call
+
+    def lower(values):
+        return [value.astype(task.dtype) if value.dtype == jnp.float32 else value for value in values]
+
+    return lambda params, statistics, randomness, *batch: call(
+        lower(params), statistics, randomness, *lower(batch)
+    )
+
+
+def optimizer_of(task):
+    """(init(params) -> slots, move(params, grads, slots) -> (params, slots)): optax', or plain SGD."""
+    if task.optimizer is None:
+        return lambda params: (), lambda params, grads, slots: (
+            [weight - task.learning_rate * grad for weight, grad in zip(params, grads)],
+            slots,
+        )
+    optimizer = optimizers.construct(task.optimizer)
+
+    def move(params, grads, slots):
+        updates, slots = optimizer.update(grads, slots, params)
+        return [weight + update for weight, update in zip(params, updates)], slots
+
+    return optimizer.init, move

@@ -1,0 +1,156 @@
+"""A recipe for a user's Keras 3 model, on any backend, with the loops of ``stele_worker.frameworks.keras``."""
+
+import keras
+from keras import ops
+
+from stele_worker.frameworks import keras as framework
+from stele_worker.models import building, keras_layers, optimizers, outputs, weights
+from stele_worker.models.keras_layers import function, inputs, layers, parameter_names, vocabulary  # noqa: F401
+from stele_worker.models.task import example, without_dropout
+
+LAYOUT = None
+
+
+def network(task):
+    framework.set_policy(task)
+    net = prepare(building.build_for_task(task, "keras", seed), task)
+    return load(net, weights.read_files(task.model))
+
+
+def prepare(model, task):
+    """A model that takes one structure of inputs, and has its weights: a subclassed one gets them at a first call."""
+    if keras_layers.needs_graph(model):
+        model = keras_layers.functional(model, task.inputs)
+    if without_dropout(task):
+        keras_layers.disable_dropout(model)
+    if not model.built or not model.weights:
+        model(make_packer(task)(example(task, task.batch)))
+    return model
+
+
+def load(net, arrays):
+    if arrays is None:
+        return net
+    held = dict(zip(parameter_names(net, net.weights), net.weights))
+    framework.parameters(net)  # on JAX it brings the variables up to date
+    fit = weights.match({name: tuple(variable.shape) for name, variable in held.items()}, arrays)
+    for name, array in fit.items():
+        held[name].assign(array)
+    return net
+
+
+def gradients(net, task):
+    run, pack = framework.make_gradient_function(net, loss(net, task)), make_packer(task)
+    names = parameter_names(net, net.trainable_variables)
+
+    def differentiate(*batch):
+        value, grads = run(pack(batch), target(task, batch))
+        return value, dict(zip(names, grads))
+
+    return differentiate
+
+
+def training_step(net, task):
+    run, pack = framework.make_training_step(net, optimizer_of(task), loss(net, task)), make_packer(task)
+    if task.target is None:
+        return lambda *batch: run(pack(batch), None)
+    return lambda *batch: run(pack(batch), batch[-1])
+
+
+def inference_step(net, task):
+    run, pack = make_inference(net), make_packer(task)
+    return lambda *batch: run(pack(batch))
+
+
+def raw(net, task):
+    if task.target is not None and task.target.name:
+        # Keras' loops compute the loss after the call: its own is one that a model returns unasked
+        raise NotImplementedError("a Keras model is not given its target")
+    pack = make_packer(task)
+    return lambda *batch: net(pack(batch), training=False)
+
+
+def stored(net):
+    return dict(zip(parameter_names(net, net.weights), framework.parameters(net)))
+
+
+def neutral(name, array):
+    return array
+
+
+def activations(net, task):
+    """run(*inputs) -> {layer: output} in order of execution; {} of a subclassed model, whose layers have no graph."""
+    visible, names = keras_layers.visible_layers(net), keras_layers.layer_names(net)
+    if not visible:
+        return lambda *batch: {}
+    run, pack = framework.outputs(net, {name: names.get(name, name) for name in visible}), make_packer(task)
+    return lambda *batch: run(pack(batch))
+
+
+def seed(value):
+    keras.utils.set_random_seed(value)
+
+
+def count(net):
+    return net.count_params()
+
+
+def make_packer(task):
+    """pack(batch) -> what the model takes: an array, a list of them, or a dict where the inputs have names."""
+    named, size = [each.name for each in task.inputs], len(task.inputs)
+    if all(named):
+        return lambda batch: dict(zip(named, batch))
+    return (lambda batch: batch[0]) if size == 1 else (lambda batch: list(batch[:size]))
+
+
+def target(task, batch):
+    return None if task.target is None else batch[-1]
+
+
+def loss(net, task):
+    """compute(target, output) -> the loss, in Keras' order."""
+    if task.target is None:
+        return lambda target, output: outputs.loss(output)
+    if task.target.kind == "float":
+        return lambda target, output: squared_error(target, outputs.main(output))
+    compare = keras.losses.SparseCategoricalCrossentropy(from_logits=not keras_layers.ends_in_softmax(net))
+
+    def compute(target, output):
+        output = outputs.main(output)
+        return compare(ops.reshape(target, output.shape[:-1]), output)
+
+    return compute
+
+
+def squared_error(target, output):
+    return ops.mean(ops.square(ops.cast(output, "float32") - ops.reshape(target, output.shape)))
+
+
+def optimizer_of(task):
+    if task.optimizer is not None:
+        return optimizers.construct(task.optimizer)
+    return keras.optimizers.SGD(task.learning_rate)
+
+
+def make_inference(net):
+    """step(x) -> the main output, float32, compiled as the backend does best."""
+
+    def main(output):
+        return ops.cast(outputs.main(output), "float32")
+
+    if framework.BACKEND == "tensorflow":
+        return framework.compile_function(net, lambda x: main(net(x, training=False)))
+    if framework.BACKEND == "torch":
+        import torch
+
+        return torch.inference_mode()(lambda x: main(net(x, training=False)))
+    import jax
+
+    variables, others = net.trainable_variables, net.non_trainable_variables
+    run = jax.jit(lambda weights, others, x: main(net.stateless_call(weights, others, x, training=False)[0]))
+
+    def step(x):
+        framework.write_back(net)
+        return run(framework.values(variables), framework.values(others), x)
+
+    return step

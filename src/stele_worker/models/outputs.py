@@ -1,0 +1,34 @@
+"""What a model returns, in any framework: its main output, and its loss if it computes one.
+
+Arrays and tensors are known by their ``shape`` alone, so that nothing here imports a framework.
+"""
+
+NAMES = ("logits", "last_hidden_state", "output", "outputs")
+
+
+def main(output):
+    """The main output: logits, the last hidden state, or the first array of a tuple or dict that is no scalar.
+
+    None if there is none.
+    """
+    if hasattr(output, "shape"):
+        return output
+    if hasattr(output, "keys"):  # a dict, and what transformers returns
+        for name in NAMES:
+            if name in output and output[name] is not None:
+                return output[name]
+        output = [output[name] for name in output]
+    found = (main(item) for item in output) if isinstance(output, (tuple, list)) else ()
+    return next((item for item in found if item is not None and len(item.shape)), None)
+
+
+def loss(output):
+    """The loss among what a model returned: named so, or a scalar; None if there is none."""
+    if hasattr(output, "shape"):
+        return output if len(output.shape) == 0 else None
+    if hasattr(output, "keys"):
+        return output.get("loss")
+    named = getattr(output, "loss", None)
+    if named is not None or not isinstance(output, (tuple, list)):
+        return named
+    return next((item for item in output if hasattr(item, "shape") and len(item.shape) == 0), None)

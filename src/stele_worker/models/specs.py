@@ -1,0 +1,91 @@
+"""A spec, such as ``package.module:attribute`` or ``timm:resnet18``, and the object that it names."""
+
+import difflib
+import inspect
+import os
+from typing import Any, NamedTuple
+
+from stele_worker.models import importing
+from stele_worker.models.errors import SpecError
+
+LIBRARIES = ("torchvision", "timm", "keras", "hf", "hf-tiny")
+FORMS = (
+    "Write package.module:attribute, path/file.py:attribute, torchvision:NAME, timm:NAME, keras:NAME, "
+    "hf:TYPE_OR_FOLDER or hf-tiny:TYPE_OR_FOLDER."
+)
+FRAMEWORKS = {  # by the package of a class; Keras first, for its layers are also classes of its backend
+    "keras": "keras",
+    "flax": "jax",
+    "torch": "torch",
+    "paddle": "paddle",
+    "tensorflow": "tensorflow",
+}
+
+
+class Spec(NamedTuple):
+    kind: str  # "module", "file", or one of LIBRARIES
+    place: str  # module, path or library
+    name: str  # attribute, or the library's name of the model
+
+
+class Source(NamedTuple):
+    spec: str
+    folder: str
+    kind: str
+    value: Any  # the model, or what makes it
+    module: Any  # the user's, or None
+
+
+def parse(text):
+    """SpecError if the text is none of FORMS."""
+    place, colon, name = text.partition(":")
+    if place not in LIBRARIES:
+        place, colon, name = text.rpartition(":")
+    if not colon or not place or not name:
+        raise SpecError("{!r} does not name a model. {}".format(text, FORMS))
+    if place in LIBRARIES:
+        return Spec(place, place, name)
+    return Spec("file" if place.endswith(".py") or os.sep in place else "module", place, name)
+
+
+def find(model):
+    """The Source of the host's dict, its module imported. SpecError or UserCodeError."""
+    spec, folder = parse(model["spec"]), model["folder"]
+    if spec.kind in LIBRARIES:
+        from stele_worker.models import libraries
+
+        return Source(model["spec"], folder, spec.kind, libraries.factory(spec.kind, spec.name, folder), None)
+    importing.add_to_path(folder)
+    load = importing.import_file if spec.kind == "file" else importing.import_module
+    module = load(spec.place, folder, model["spec"])
+    return Source(model["spec"], folder, spec.kind, attribute(module, spec.name, model["spec"]), module)
+
+
+def attribute(module, name, text):
+    """An attribute, dotted or not. SpecError suggests the nearest names."""
+    value = module
+    for part in name.split("."):
+        if not hasattr(value, part):
+            where = getattr(value, "__name__", name)
+            raise SpecError("{!r}: {} has no {!r}.{}".format(text, where, part, nearest(part, dir(value))))
+        value = getattr(value, part)
+    return value
+
+
+def nearest(name, names):
+    """ " Did you mean ...?", or "" if no name is near."""
+    near = difflib.get_close_matches(name, sorted(names), 3, 0.6)
+    return " Did you mean {}?".format(" or ".join(repr(each) for each in near)) if near else ""
+
+
+def framework_of(value):
+    """The framework of a model by its class, as in ``stele_worker.frameworks``; None if it is no model."""
+    if isinstance(value, type):
+        return None
+    if isinstance(value, (tuple, list)):
+        return "jax" if len(value) == 2 and all(callable(each) for each in value) else None
+    packages = {cls.__module__.split(".")[0] for cls in type(value).__mro__}
+    for package, framework in FRAMEWORKS.items():
+        if package in packages and not inspect.isroutine(value):
+            return framework
+    return "tensorflow" if callable(value) and hasattr(value, "trainable_variables") else None

@@ -1,0 +1,177 @@
+"""A recipe for a user's TensorFlow model without Keras: a tf.Module, or a callable that has trainable variables."""
+
+import contextlib
+from functools import partial
+
+import tensorflow as tf
+
+from stele_worker.models import building, calling, optimizers, outputs, weights
+from stele_worker.models.errors import SpecError
+from stele_worker.models.task import example, without_dropout
+
+LAYOUT = None
+
+
+def network(task):
+    net = prepare(building.build_for_task(task, "tensorflow", seed), task)
+    return load(net, weights.read_files(task.model))
+
+
+def prepare(model, task):
+    """A model with all of its variables: some make them when they are called first."""
+    if task.dtype != "float32":
+        message = (
+            "{!r} computes in the types of its own code, so TensorFlow cannot run it in {}. Use fp32 or tf32."
+        )
+        raise SpecError(message.format(task.name, task.dtype))
+    arrays = [tf.constant(array) for array in example(task, task.batch)[: len(task.inputs)]]
+    caller(model, task._replace(target=None), training=False)(*arrays)
+    return model
+
+
+def load(net, arrays):
+    if arrays is None:
+        return net
+    held = stored(net)
+    fit = weights.match({name: tuple(value.shape) for name, value in held.items()}, arrays)
+    for name, array in fit.items():
+        held[name].assign(tf.cast(array, held[name].dtype))
+    return net
+
+
+def gradients(net, task):
+    names, run = unique(net.trainable_variables), differentiate(net, task)
+
+    @tf.function
+    def compute(*batch):
+        value, grads = run(*batch)
+        # an embedding's gradient consists of slices
+        return value, [tf.convert_to_tensor(grad) for grad in grads]
+
+    def named(*batch):
+        value, grads = compute(*batch)
+        return value, dict(zip(names, grads))
+
+    return named
+
+
+def training_step(net, task):
+    variables, run, move = net.trainable_variables, differentiate(net, task), optimizer_of(net, task)
+
+    @tf.function
+    def step(*batch):
+        value, grads = run(*batch)
+        move(grads, variables)
+        return value
+
+    return step
+
+
+def inference_step(net, task):
+    call = caller(net, task._replace(target=None), training=False)
+    return tf.function(lambda *batch: tf.cast(outputs.main(call(*batch)), tf.float32))
+
+
+def raw(net, task):
+    return caller(net, task, training=False)
+
+
+def stored(net):
+    variables = getattr(net, "variables", net.trainable_variables)
+    return dict(zip(unique(variables), variables))
+
+
+def neutral(name, array):
+    return array
+
+
+def seed(value):
+    tf.random.set_seed(value)
+
+
+def count(net):
+    return sum(int(tf.size(variable)) for variable in net.trainable_variables)
+
+
+def inputs(model, source):
+    return None  # a module has no layers with known sizes
+
+
+def function(net):
+    return net.__call__
+
+
+def layers(model):
+    return []
+
+
+def vocabulary(model):
+    return None
+
+
+def unique(variables):
+    """Names of variables, numbered where several have the same."""
+    result = []
+    for variable in variables:
+        name = variable.name.split(":")[0]
+        again = sum(each.split("#")[0] == name for each in result)
+        result.append("{}#{}".format(name, again + 1) if again else name)
+    return result
+
+
+def caller(net, task, training):
+    """call(*batch) -> what the model returns; ``training`` is given where the model takes it."""
+    takes = any(each.name == "training" for each in building.parameters(function(net)))
+    return calling.make_caller(partial(net, training=training) if takes else net, calling.names(task))
+
+
+def differentiate(net, task):
+    """run(*batch) -> (loss, gradients), to be called inside of a tf.function."""
+    call, size = caller(net, task, training=True), len(calling.names(task))
+
+    def run(*batch):
+        with tf.GradientTape() as tape, no_dropout() if without_dropout(task) else contextlib.suppress():
+            value = loss(task, call(*batch[:size]), batch[-1])
+        # a variable that the loss does not reach has no gradient: zero
+        return value, tape.gradient(value, net.trainable_variables, unconnected_gradients="zero")
+
+    return run
+
+
+def loss(task, output, target):
+    """The model's own loss, or cross-entropy, or of one output the squared error."""
+    if task.target is None or task.target.name:
+        return outputs.loss(output)
+    output = outputs.main(output)
+    if task.target.kind == "float":
+        return tf.reduce_mean(tf.square(output - tf.reshape(target, tf.shape(output))))
+    labels = tf.reshape(target, tf.shape(output)[:-1])
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=output))
+
+
+@contextlib.contextmanager
+def no_dropout():
+    """While a step is traced, tf.nn.dropout keeps everything."""
+    original, tf.nn.dropout = tf.nn.dropout, lambda x, *values, **named: tf.convert_to_tensor(x)
+    try:
+        yield
+    finally:
+        tf.nn.dropout = original
+
+
+def optimizer_of(net, task):
+    """move(grads, variables): plain SGD, or the user's class, which must be one of Keras' or alike."""
+    if task.optimizer is None:
+        return partial(descend, task.learning_rate)
+    optimizer = optimizers.construct(task.optimizer)
+    if hasattr(optimizer, "build"):
+        optimizer.build(net.trainable_variables)
+    return lambda grads, variables: optimizer.apply_gradients(zip(grads, variables))
+
+
+def descend(rate, grads, variables):
+    for grad, variable in zip(grads, variables):
+        if isinstance(grad, tf.IndexedSlices):  # of an embedding: only the rows of this batch move
+            variable.scatter_sub(tf.IndexedSlices(rate * grad.values, grad.indices))
+        else:
+            variable.assign_sub(rate * grad)

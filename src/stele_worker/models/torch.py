@@ -1,0 +1,135 @@
+"""A recipe for a user's PyTorch model: eager, with the fused optimizer where there is one."""
+
+import torch
+
+from stele_worker.frameworks import torch as framework
+from stele_worker.models import building, calling, outputs, torch_dropout, weights
+from stele_worker.models.task import without_dropout
+from stele_worker.models.torch_inputs import function, inputs, layers, vocabulary  # noqa: F401
+from stele_worker.models.torch_training import loss, optimizer_of, with_precision
+
+LAYOUT = None
+
+
+def network(task):
+    net = prepare(building.build_for_task(task, "torch", seed), task)
+    return load(net, weights.read_files(task.model))
+
+
+def prepare(model, task):
+    if without_dropout(task):
+        torch_dropout.disable(model)
+    return framework.on_device(model)
+
+
+def load(net, arrays):
+    if arrays is None:
+        return net
+    # of the names of tied parameters a file may hold any
+    held = {
+        next((name for name in names if name in arrays), names[0]): value
+        for names, value in unique_tensors(net)
+    }
+    optional = {name for name, _ in net.named_buffers()}
+    fit = weights.match({name: value.shape for name, value in held.items()}, arrays, optional)
+    for name, array in fit.items():
+        held[name].copy_(torch.from_numpy(array.copy()))
+    return net
+
+
+def unique_tensors(net):
+    """[(names, value)] of parameters and buffers in order: what has several names comes once."""
+    result = {}
+    for name, value in net.state_dict(keep_vars=True).items():
+        if torch.is_tensor(value):
+            result.setdefault(id(value), ([], value.detach()))[0].append(name)
+    return list(result.values())
+
+
+def gradients(net, task):
+    compute = loss(net, task)
+    trainable = {name: weight for name, weight in net.named_parameters() if weight.requires_grad}
+
+    def run(*batch):
+        net.train()
+        net.zero_grad()
+        value = compute(*batch)
+        value.backward()
+        # a parameter that the loss does not reach has no gradient: zero
+        grads = {name: torch.zeros_like(w) if w.grad is None else w.grad for name, w in trainable.items()}
+        return value.detach(), grads
+
+    return run
+
+
+def training_step(net, task):
+    optimizer, compute = optimizer_of(net, task), loss(net, task)
+    net.train()
+
+    def step(*batch):
+        optimizer.zero_grad()
+        value = compute(*batch)
+        value.backward()
+        optimizer.step()
+        return value.detach()
+
+    return step
+
+
+def inference_step(net, task):
+    net.eval()
+    call = with_precision(calling.make_caller(net, [each.name for each in task.inputs]), task)
+
+    @torch.inference_mode()
+    def step(*batch):
+        return outputs.main(call(*batch)).float()
+
+    return step
+
+
+def raw(net, task):
+    net.eval()
+    return torch.no_grad()(calling.make_caller(net, calling.names(task)))
+
+
+def stored(net):
+    return {names[0]: value for names, value in unique_tensors(net)}
+
+
+def neutral(name, array):
+    return array
+
+
+def activations(net, task):
+    """run(*inputs) -> {module: output} of the modules without children, in order of execution."""
+    step = inference_step(net, task)
+
+    def run(*batch):
+        seen, hooks = {}, []
+
+        def record(name):
+            def hook(module, given, output):
+                if torch.is_tensor(output) and name not in seen:  # of a module called twice the first time
+                    seen[name] = output.clone()  # the next layer may work in place
+
+            return hook
+
+        for name, module in net.named_modules():
+            if not list(module.children()):
+                hooks.append(module.register_forward_hook(record(name)))
+        try:
+            step(*batch)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        return seen
+
+    return run
+
+
+def seed(value):
+    torch.manual_seed(value)
+
+
+def count(net):
+    return sum(weight.numel() for weight in net.parameters())

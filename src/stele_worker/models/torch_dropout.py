@@ -1,0 +1,46 @@
+"""PyTorch without dropout, for comparing two releases: no two draw the same masks."""
+
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+DROPOUT = {  # function: (position, name) of the probability
+    functional.dropout: (1, "p"),
+    functional.dropout1d: (1, "p"),
+    functional.dropout2d: (1, "p"),
+    functional.dropout3d: (1, "p"),
+    functional.alpha_dropout: (1, "p"),
+    functional.feature_alpha_dropout: (1, "p"),
+    functional.scaled_dot_product_attention: (4, "dropout_p"),
+    torch.dropout: (1, "p"),
+    torch.dropout_: (1, "p"),
+}
+RATES = {  # class: attribute, of modules that draw their masks in C++ or by hand
+    "GRU": "dropout",
+    "LSTM": "dropout",
+    "RNN": "dropout",
+    "DropPath": "drop_prob",  # timm
+    "StochasticDepth": "p",  # torchvision
+}
+
+
+class NoDropout(TorchFunctionMode):
+    """Every dropout keeps everything, however the model came by the function."""
+
+    def __torch_function__(self, function, types, arguments=(), named=None):
+        named, place = dict(named or {}), DROPOUT.get(function)
+        if place is not None and len(arguments) > place[0]:
+            arguments = arguments[: place[0]] + (0.0,) + arguments[place[0] + 1 :]
+        elif place is not None:
+            named[place[1]] = 0.0
+        return function(*arguments, **named)
+
+
+def disable(net):
+    """Set the rates of all modules that drop to zero."""
+    for module in net.modules():
+        for cls in type(module).__mro__:
+            name = RATES.get(cls.__name__, "p" if cls is nn.modules.dropout._DropoutNd else None)
+            if name is not None and hasattr(module, name):
+                setattr(module, name, 0.0)

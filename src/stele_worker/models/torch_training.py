@@ -1,0 +1,51 @@
+"""The loss and the optimizer of a user's PyTorch model, and the arithmetic in which it computes."""
+
+import torch
+from torch.nn.functional import cross_entropy, mse_loss
+
+from stele_worker.frameworks import torch as framework
+from stele_worker.models import calling, optimizers, outputs, torch_dropout
+from stele_worker.models.task import without_dropout
+
+
+def loss(net, task):
+    """compute(*batch) -> the loss: the model's own, or cross-entropy, or of one output the squared error."""
+    call = with_precision(calling.make_caller(net, calling.names(task)), task)
+    if task.target is None or task.target.name:
+        return lambda *batch: outputs.loss(call(*batch))
+    compare = classification_error if task.target.kind == "int" else squared_error
+    return lambda *batch: compare(outputs.main(call(*batch[:-1])).float(), batch[-1])
+
+
+def classification_error(logits, labels):
+    if logits.ndim > 2:
+        logits = logits.flatten(0, -2)
+    return cross_entropy(logits, labels.view(-1))
+
+
+def squared_error(output, target):
+    return mse_loss(output, target.view_as(output))
+
+
+def with_precision(call, task):
+    """``call`` in the Task's arithmetic, and without dropout where that is off."""
+    if task.dtype != "float32":
+        call = torch.autocast(framework.device.type, getattr(torch, task.dtype))(call)
+    if not without_dropout(task):
+        return call
+
+    def call_without_dropout(*values):
+        with torch_dropout.NoDropout():
+            return call(*values)
+
+    return call_without_dropout
+
+
+def optimizer_of(net, task):
+    parameters = [weight for weight in net.parameters() if weight.requires_grad]
+    if task.optimizer is not None:
+        return optimizers.construct(task.optimizer, parameters)
+    try:
+        return torch.optim.SGD(parameters, lr=task.learning_rate, fused=True)
+    except (RuntimeError, TypeError):  # not every device and dtype has it
+        return torch.optim.SGD(parameters, lr=task.learning_rate)

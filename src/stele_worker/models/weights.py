@@ -1,0 +1,74 @@
+"""Weights from files, matched with what a network holds."""
+
+import json
+
+import numpy
+
+from stele_worker.models.errors import SpecError
+
+DTYPES = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "i1",
+    "U8": "u1",
+    "BOOL": "?",
+}
+
+
+def read_files(model):
+    """{name: array} of the file that ``weights`` or ``pretrained`` of the host's dict names; None if neither does."""
+    if model.get("weights"):
+        with numpy.load(model["weights"], allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    return read_safetensors(model["pretrained"]) if model.get("pretrained") else None
+
+
+def read_safetensors(path):
+    """{name: array} of a .safetensors file: eight bytes of length, a JSON header, the data. bfloat16 becomes float32.
+
+    Source: github.com/huggingface/safetensors, README.md, "Format".
+    """
+    try:
+        with open(path, "rb") as file:
+            header = json.loads(file.read(int.from_bytes(file.read(8), "little")).decode())
+            data = file.read()
+        header.pop("__metadata__", None)
+        return {name: decode(data, **entry) for name, entry in header.items()}
+    except (OSError, ValueError, KeyError, TypeError, MemoryError, OverflowError) as error:
+        raise SpecError("{} cannot be read as a .safetensors file: {}".format(path, error)) from error
+
+
+def decode(data, dtype, shape, data_offsets):
+    part = data[slice(*data_offsets)]
+    if dtype == "BF16":  # the upper half of a float32
+        values = (numpy.frombuffer(part, "<u2").astype(numpy.uint32) << 16).view(numpy.float32)
+    else:
+        values = numpy.frombuffer(part, DTYPES[dtype])
+    return values.reshape(shape)
+
+
+def match(shapes, arrays, optional=()):
+    """{name of ours: array}, for ``shapes`` {name: shape} of a network in order.
+
+    By name if every name of ours is there, except for those of ``optional``; else by order, for a framework that
+    numbers its layers names the second network otherwise than the first. SpecError names the first that does not
+    fit.
+    """
+    if all(name in arrays or name in optional for name in shapes):
+        pairs = [(name, name) for name in shapes if name in arrays]
+    elif len(shapes) == len(arrays):
+        pairs = list(zip(shapes, arrays))
+    else:
+        lacking = next(name for name in shapes if name not in arrays)
+        message = "The weights lack {!r} of shape {}: they hold {} arrays, the model {}. They begin with {}."
+        begin = ", ".join("{} {}".format(name, arrays[name].shape) for name in list(arrays)[:3])
+        raise SpecError(message.format(lacking, tuple(shapes[lacking]), len(arrays), len(shapes), begin))
+    for ours, theirs in pairs:
+        if tuple(shapes[ours]) != arrays[theirs].shape:
+            message = "The weights of {!r} do not fit: the model has shape {}, the file has {} ({!r})."
+            raise SpecError(message.format(ours, tuple(shapes[ours]), arrays[theirs].shape, theirs))
+    return {ours: arrays[theirs] for ours, theirs in pairs}

@@ -1,0 +1,182 @@
+"""Derived recipes in JAX. Run where jax, flax and optax are installed."""
+
+import json
+
+import contract
+import jax
+import numpy
+import optax
+import pytest
+from contract import Arm, described
+
+from stele_worker import frameworks, models
+from stele_worker.models.errors import SpecError, UserCodeError
+
+FLAX = ["jax_models:" + name for name in ("Image", "TwoInputs", "Attention")]
+SPECS = FLAX + ["jax_pairs:pair", "jax_pairs:with_loss"]
+pytestmark = pytest.mark.filterwarnings("default")  # frameworks warn of each other
+
+
+@pytest.fixture(scope="module", autouse=True)
+def configured():
+    frameworks.load("jax").configure(contract.SETTINGS)
+
+
+def inspected(spec, **changes):
+    found = models.inspect(described(spec, **changes))
+    json.dumps(found, allow_nan=False)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """A first layer of an image reads 16 x 16 here."""
+    monkeypatch.setattr("stele_worker.models.first_layer.infer.__defaults__", (16, False))
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_the_loss_falls(spec):
+    contract.loss_falls("jax", spec)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_two_constructions_give_equal_weights(spec):
+    contract.construction_repeats("jax", spec)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_what_is_stored_loads_into_a_second_network(spec, tmp_path):
+    contract.round_trip_is_exact("jax", spec, tmp_path / "weights.npz")
+
+
+def test_what_is_stored_loads_in_another_process(tmp_path):
+    contract.round_trip_is_exact_in_another_process("jax", "jax_models:TwoInputs", tmp_path / "weights.npz")
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_without_dropout_training_repeats(spec):
+    contract.without_dropout_training_repeats("jax", spec)
+
+
+@pytest.mark.parametrize("spec", ["jax_models:Image", "jax_models:Attention"])
+def test_dropout_changes_the_losses_unless_it_is_off(spec):
+    assert Arm("jax", spec).losses(2) != Arm("jax", spec, quiet=True).losses(2)
+
+
+def test_without_dropout_batch_statistics_are_those_of_training():
+    arm = Arm("jax", "jax_models:Attention", quiet=True)
+    before = arm.stored()
+    arm.losses(1)
+    name = "batch_stats.BatchNorm_0.mean"
+    assert (arm.stored()[name] != before[name]).any()
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_inference_repeats_whatever_the_dropout(spec):
+    contract.inference_repeats("jax", spec)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_gradients_are_of_the_trainable_parameters(spec):
+    contract.gradients_are_of("jax", spec, Arm("jax", spec).net.names)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_two_inference_calls_agree_in_an_inspection(spec):
+    assert inspected(spec)["deterministic"]
+
+
+@pytest.mark.parametrize("optimizer", [None, "optax:adam"])
+def test_five_steps_equal_a_loop_by_hand(optimizer):
+    from jax_pairs import apply, init
+
+    arm = Arm("jax", "jax_pairs:pair", optimizer=optimizer)
+    x, y = arm.batch
+    params = init(jax.random.PRNGKey(3), x)
+    chain = optax.adam(1e-3) if optimizer else optax.sgd(0.01)
+    slots, expected = chain.init(params), []
+
+    def loss(params):
+        return optax.softmax_cross_entropy_with_integer_labels(apply(params, x), y).mean()
+
+    for _ in range(5):
+        value, grads = jax.value_and_grad(loss)(params)
+        updates, slots = chain.update(grads, slots, params)
+        params = optax.apply_updates(params, updates)
+        expected.append(float(value))
+    assert arm.losses() == pytest.approx(expected, rel=1e-6)
+
+
+def test_five_steps_of_nnx_equal_a_loop_by_hand():
+    from flax import nnx
+    from jax_models import TwoInputs
+
+    arm, model = Arm("jax", "jax_models:TwoInputs"), TwoInputs(nnx.Rngs(3))
+    x, ids, y = arm.batch
+    optimizer, expected = nnx.Optimizer(model, optax.sgd(0.01), wrt=nnx.Param), []
+    for _ in range(5):
+        value, grads = nnx.value_and_grad(
+            lambda model: optax.softmax_cross_entropy_with_integer_labels(model(x, ids), y).mean()
+        )(model)
+        optimizer.update(model, grads)
+        expected.append(float(value))
+    assert arm.losses() == pytest.approx(expected, rel=1e-6)
+
+
+def test_activations_come_in_the_order_of_execution():
+    arm = Arm("jax", "jax_models:Image")
+    layers = arm.recipe.activations(arm.net, arm.task)(*arm.inputs)
+    assert list(layers) == ["zebra", "norm", "drop", "dense"]
+    numpy.testing.assert_allclose(arm.fetch(layers["dense"]), arm.infer(), rtol=1e-5)
+    arm = Arm("jax", "jax_models:Attention")
+    layers = arm.recipe.activations(arm.net, arm.task)(*arm.inputs)
+    assert list(layers)[:3] == ["Dense_0", "BatchNorm_0", "Dropout_0"]
+    assert list(layers)[-1] == "head"
+    arm = Arm("jax", "jax_pairs:pair")
+    assert arm.recipe.activations(arm.net, arm.task)(*arm.inputs) == {}
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_bfloat16_computes_in_bfloat16_and_answers_in_float32(spec):
+    arm, exact = (Arm("jax", spec, dtype=dtype) for dtype in ("bfloat16", "float32"))
+    assert arm.infer() == pytest.approx(exact.infer(), abs=0.1)
+    assert (arm.infer() != exact.infer()).any()
+    losses = arm.losses(20)
+    assert losses[-1] < losses[0]
+
+
+def test_the_inputs_are_those_of_the_first_layer_as_it_is_defined():
+    found = inspected("jax_models:Image")
+    assert found["inferred_from"] == "the signature and the first layer"
+    assert found["inputs"] == [{"name": None, "kind": "float", "shape": [8, 16, 16, 3], "high": None}]
+
+
+def test_a_pair_takes_its_inputs_from_its_module():
+    found = inspected("jax_pairs:with_loss")
+    assert found["inferred_from"] == "example_inputs()"
+    assert found["loss"] == "the model's own"
+    assert found["target"] == {"name": "labels", "kind": "int", "shape": [6], "high": 3}
+    assert found["parameters"] == 10 * 16 + 16 * 3
+
+
+def test_inputs_that_cannot_be_inferred_are_asked_for():
+    with pytest.raises(SpecError, match="cannot be inferred. Add for example: --input 8x3x64x64"):
+        inspected("jax_unknown:pair")
+
+
+def test_wrong_inputs_are_quoted_with_the_frameworks_message():
+    given = [{"name": None, "kind": "float", "shape": [4, 9], "high": None}]
+    given.append({"name": None, "kind": "int", "shape": [4, 6], "high": 50})
+    with pytest.raises(SpecError, match="--input 4x9 --input int:4x6:50\n"):
+        inspected("jax_models:TwoInputs", inputs=given)
+
+
+def test_what_the_users_code_raises_is_shown_with_the_users_frames_alone():
+    with pytest.raises(
+        UserCodeError, match="jax_models:broken raised KeyError: 'no such width'\n.*jax_models.py"
+    ):
+        inspected("jax_models:broken")
+
+
+def test_nothing_is_left_in_the_project():
+    contract.nothing_is_left_in_the_project()

@@ -1,0 +1,160 @@
+"""Derived recipes in Keras 3 on the backend that KERAS_BACKEND names. Run where Keras and that backend are installed."""
+
+import json
+
+import contract
+import keras
+import numpy
+import pytest
+from contract import Arm, described
+
+from stele_worker import frameworks, models
+from stele_worker.models.errors import SpecError, UserCodeError
+
+SPECS = [
+    "keras_models:" + name for name in ("two_inputs", "named", "image", "recurrent", "Subclassed", "built")
+]
+DROPPING = ["keras_models:image", "keras_models:recurrent", "keras_models:Subclassed"]
+
+pytestmark = pytest.mark.filterwarnings("default")  # frameworks warn of each other
+
+
+@pytest.fixture(scope="module", autouse=True)
+def configured():
+    frameworks.load("keras").configure(contract.SETTINGS)
+
+
+def inspected(spec, **changes):
+    found = models.inspect(described(spec, **changes))
+    json.dumps(found, allow_nan=False)
+    return found
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_the_loss_falls(spec):
+    contract.loss_falls("keras", spec)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_two_constructions_give_equal_weights(spec):
+    contract.construction_repeats("keras", spec)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_what_is_stored_loads_into_a_second_network(spec, tmp_path):
+    contract.round_trip_is_exact("keras", spec, tmp_path / "weights.npz")
+
+
+def test_what_is_stored_loads_in_another_process(tmp_path):
+    contract.round_trip_is_exact_in_another_process("keras", "keras_models:image", tmp_path / "weights.npz")
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_without_dropout_training_repeats(spec):
+    contract.without_dropout_training_repeats("keras", spec)
+
+
+@pytest.mark.parametrize("spec", DROPPING)
+def test_with_dropout_two_steps_differ(spec):
+    if keras.backend.backend() == "jax":  # gradients leave the state of the generator as it is
+        losses = Arm("keras", spec).losses(2), Arm("keras", spec, quiet=True).losses(2)
+        assert losses[0] != losses[1]
+    else:
+        contract.with_dropout_two_steps_differ("keras", spec)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_inference_repeats_whatever_the_dropout(spec):
+    contract.inference_repeats("keras", spec)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_gradients_are_of_the_trainable_parameters(spec):
+    arm = Arm("keras", spec)
+    names = arm.recipe.parameter_names(arm.net, arm.net.trainable_variables)
+    contract.gradients_are_of("keras", spec, names)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_two_inference_calls_agree_in_an_inspection(spec):
+    assert inspected(spec)["deterministic"]
+
+
+@pytest.mark.parametrize("spec", ["keras_models:two_inputs", "keras_models:image"])
+def test_five_steps_equal_train_on_batch(spec):
+    arm, hand = Arm("keras", spec, quiet=True), Arm("keras", spec, quiet=True)
+    logits = spec.endswith("two_inputs")
+    hand.net.compile(
+        keras.optimizers.SGD(0.01), keras.losses.SparseCategoricalCrossentropy(from_logits=logits)
+    )
+    x = hand.inputs if len(hand.inputs) > 1 else hand.inputs[0]
+    expected = []
+    for _ in range(5):
+        expected.append(float(hand.net.train_on_batch(x, hand.batch[-1])))
+        hand.net.reset_metrics()
+    assert arm.losses() == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_users_optimizer_is_made_with_its_defaults():
+    arm = Arm("keras", "keras_models:two_inputs", optimizer="keras.optimizers:Adam")
+    losses = arm.losses(10)
+    assert losses[-1] < losses[0]
+    assert losses != Arm("keras", "keras_models:two_inputs").losses(10)
+
+
+def test_activations_come_in_the_order_of_execution():
+    arm = Arm("keras", "keras_models:image")
+    layers = arm.recipe.activations(arm.net, arm.task)(*arm.inputs)
+    assert list(layers) == ["conv2d", "batch_normalization", "re_lu", "dropout", "flatten", "dense"]
+    numpy.testing.assert_allclose(arm.fetch(list(layers.values())[-1]), arm.infer(), rtol=1e-6)
+
+
+def test_bfloat16_computes_in_bfloat16_and_answers_in_float32():
+    arm, exact = (Arm("keras", "keras_models:two_inputs", dtype=dtype) for dtype in ("bfloat16", "float32"))
+    assert arm.infer() == pytest.approx(exact.infer(), abs=0.05)
+    assert (arm.infer() != exact.infer()).any()
+
+
+def test_the_inputs_are_those_of_the_graph():
+    found = inspected("keras_models:two_inputs")
+    assert [(each["kind"], each["shape"], each["high"]) for each in found["inputs"]] == [
+        ("float", [32, 8], None),
+        ("int", [32, 64], 50),
+    ]
+    assert (found["framework"], found["output"]) == ("keras", [32, 5])
+    assert [each["name"] for each in inspected("keras_models:named")["inputs"]] == ["x", "ids"]
+
+
+def test_a_model_of_keras_applications_is_found_by_name():
+    found = inspected("keras:MobileNetV2")
+    assert found["inputs"][0]["shape"] == [8, 224, 224, 3]
+    assert found["output"] == [8, 1000]
+
+
+def test_inputs_that_cannot_be_inferred_are_asked_for():
+    with pytest.raises(SpecError, match="cannot be inferred. Add for example: --input 8x3x64x64"):
+        inspected("keras_models:Unknown")
+    given = [{"name": None, "kind": "float", "shape": [4, 6], "high": None}]
+    assert inspected("keras_models:Unknown", inputs=given)["output"] == [4, 3]
+
+
+def test_wrong_inputs_are_quoted_with_the_frameworks_message():
+    given = [{"name": None, "kind": "float", "shape": [4, 9, 9, 5], "high": None}]
+    with pytest.raises(SpecError, match="--input 4x9x9x5\n"):
+        inspected("keras_models:image", inputs=given)
+
+
+def test_a_name_that_keras_applications_lacks_is_answered_with_the_nearest():
+    with pytest.raises(SpecError, match="Did you mean 'ResNet50'"):
+        inspected("keras:Resnet50")
+
+
+def test_what_the_users_code_raises_is_shown_with_the_users_frames_alone():
+    with pytest.raises(
+        UserCodeError, match="keras_models:broken raised KeyError: 'no such width'\n.*keras_models.py"
+    ):
+        inspected("keras_models:broken")
+
+
+def test_nothing_is_left_in_the_project():
+    contract.nothing_is_left_in_the_project()

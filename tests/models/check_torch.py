@@ -1,0 +1,260 @@
+"""Derived recipes in PyTorch. Run where torch and transformers are installed."""
+
+import json
+
+import contract
+import numpy
+import pytest
+import torch
+from contract import Arm, described
+from torch import nn
+
+from stele_worker import frameworks, models
+from stele_worker.models.errors import SpecError, UserCodeError
+
+TINY = ["bert", "gpt_neox", "llama", "vit", "whisper", "qwen3", "t5"]
+OWN = ["TwoInputs", "image", "Attention", "Tiny", "Regression", "frozen"]
+SPECS = ["torch_models:" + name for name in OWN] + ["hf-tiny:" + name for name in TINY]
+DROPPING = ["torch_models:image", "torch_models:Attention", "hf-tiny:bert", "hf-tiny:t5"]
+
+pytestmark = pytest.mark.filterwarnings("default")  # frameworks warn of each other
+
+
+@pytest.fixture(scope="module", autouse=True)
+def configured():
+    frameworks.load("torch").configure(contract.SETTINGS)
+
+
+def inspected(spec, **changes):
+    found = models.inspect(described(spec, **changes))
+    json.dumps(found, allow_nan=False)
+    return found
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_the_loss_falls(spec):
+    contract.loss_falls("torch", spec)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_two_constructions_give_equal_weights(spec):
+    contract.construction_repeats("torch", spec)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_what_is_stored_loads_into_a_second_network(spec, tmp_path):
+    contract.round_trip_is_exact("torch", spec, tmp_path / "weights.npz")
+
+
+@pytest.mark.parametrize("spec", ["torch_models:image", "hf-tiny:t5"])
+def test_what_is_stored_loads_in_another_process(spec, tmp_path):
+    contract.round_trip_is_exact_in_another_process("torch", spec, tmp_path / "weights.npz")
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_without_dropout_training_repeats(spec):
+    contract.without_dropout_training_repeats("torch", spec)
+
+
+@pytest.mark.parametrize("spec", DROPPING)
+def test_with_dropout_two_steps_differ(spec):
+    contract.with_dropout_two_steps_differ("torch", spec)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_inference_repeats_whatever_the_dropout(spec):
+    contract.inference_repeats("torch", spec)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_gradients_are_of_the_trainable_parameters(spec):
+    net = Arm("torch", spec).net
+    trainable = [name for name, weight in net.named_parameters() if weight.requires_grad]
+    contract.gradients_are_of("torch", spec, trainable)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_two_inference_calls_agree_in_an_inspection(spec):
+    assert inspected(spec)["deterministic"]
+
+
+@pytest.mark.parametrize("spec", ["torch_models:TwoInputs", "torch_models:image"])
+def test_five_steps_equal_a_loop_by_hand(spec):
+    arm, hand = Arm("torch", spec, quiet=True), Arm("torch", spec, quiet=True)
+    optimizer = torch.optim.SGD(hand.net.parameters(), lr=0.01)
+    expected = []
+    for _ in range(5):
+        hand.net.train()
+        optimizer.zero_grad()
+        value = nn.functional.cross_entropy(hand.net(*hand.inputs), hand.batch[-1])
+        value.backward()
+        optimizer.step()
+        expected.append(value.item())
+    assert arm.losses() == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_hugging_face_model_trains_on_its_own_loss_with_the_users_optimizer():
+    arm = Arm("torch", "hf-tiny:llama", optimizer="torch.optim:AdamW")
+    hand = Arm("torch", "hf-tiny:llama")
+    optimizer, expected = torch.optim.AdamW(hand.net.parameters()), []
+    ids, mask, labels = hand.batch
+    for _ in range(5):
+        optimizer.zero_grad()
+        value = hand.net(input_ids=ids, attention_mask=mask, labels=labels).loss
+        value.backward()
+        optimizer.step()
+        expected.append(value.item())
+    assert arm.losses() == pytest.approx(expected, rel=1e-6)
+
+
+def test_bfloat16_computes_in_bfloat16_and_answers_in_float32():
+    arm = Arm("torch", "torch_models:TwoInputs", dtype="bfloat16")
+    exact = Arm("torch", "torch_models:TwoInputs")
+    assert arm.infer() == pytest.approx(exact.infer(), abs=0.02)
+    assert (arm.infer() != exact.infer()).any()
+    losses = arm.losses()
+    assert losses[-1] < losses[0]
+
+
+def test_activations_come_in_the_order_of_execution():
+    arm = Arm("torch", "torch_models:image")
+    layers = arm.recipe.activations(arm.net, arm.task)(*arm.inputs)
+    assert list(layers) == ["0", "1", "2", "3", "4", "5"]
+    assert layers["0"].shape == (8, 8, 62, 62)
+    assert (layers["1"] < 0).any()  # the ReLU after it works in place
+    numpy.testing.assert_array_equal(arm.fetch(layers["5"]), arm.infer())
+
+
+def test_the_inputs_are_those_of_example_inputs():
+    found = inspected("torch_models:TwoInputs")
+    assert found["inferred_from"] == "example_inputs()"
+    assert [(each["name"], each["kind"], each["shape"], each["high"]) for each in found["inputs"]] == [
+        ("x", "float", [4, 8], None),
+        ("ids", "int", [4, 6], 50),
+    ]
+    assert found["output"] == [4, 5]
+    assert found["target"] == {"name": None, "kind": "int", "shape": [4], "high": 5}
+    assert found["loss"] == "cross-entropy over the last axis"
+    assert found["parameters"] == 8 * 16 + 16 + 50 * 16 + 6 + 16 * 5 + 5
+    assert found["framework"] == "torch"
+
+
+def test_the_inputs_are_those_of_the_first_layer():
+    found = inspected("torch_models:image")
+    assert found["inferred_from"] == "the signature and the first layer"
+    assert found["inputs"] == [{"name": None, "kind": "float", "shape": [8, 3, 64, 64], "high": None}]
+
+
+def test_a_model_with_targets_gets_them_for_every_token():
+    found = inspected("torch_models:Tiny")
+    assert found["inputs"][0]["shape"] == [16, 64]
+    assert found["target"] == {"name": "targets", "kind": "int", "shape": [16, 64], "high": 30}
+    assert found["loss"] == "the model's own"
+
+
+def test_a_single_output_is_trained_by_its_squared_error():
+    found = inspected("torch_models:Regression")
+    assert found["loss"] == "mean squared error"
+    assert found["target"] == {"name": None, "kind": "float", "shape": [32, 1], "high": None}
+
+
+def test_inputs_of_the_command_line_come_first():
+    given = [{"name": "x", "kind": "float", "shape": [2, 8], "high": None}]
+    given.append({"name": "ids", "kind": "int", "shape": [2, 3], "high": None})
+    found = inspected("torch_models:TwoInputs", inputs=given)
+    assert found["inferred_from"] == "the command line"
+    assert found["inputs"][1]["high"] == 50  # of the embedding
+    assert found["output"] == [2, 5]
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_a_hugging_face_models_loss_is_its_own(name):
+    found = inspected("hf-tiny:" + name)
+    assert found["loss"] == "the model's own"
+    assert found["target"]["name"] == "labels"
+    assert found["parameters"] < 500_000
+
+
+def test_what_was_inspected_is_resolved_without_building_the_model():
+    found = inspected("torch_models:image")
+    model = described("torch_models:broken", inputs=found["inputs"], target=found["target"])
+    task, _ = models.resolve(model, "torch", "smoke", 0, "float32")
+    assert (task.batch, task.train, task.test) == (8, 80, 40)
+
+
+def test_pretrained_weights_are_loaded(tmp_path):
+    from safetensors.torch import save_file
+
+    arm = Arm("torch", "torch_models:Tiny")
+    weight = torch.randn(30, 16).to(torch.bfloat16)
+    save_file({"head.weight": weight}, tmp_path / "tied.safetensors")
+    loaded = Arm("torch", "torch_models:Tiny", pretrained=str(tmp_path / "tied.safetensors"))
+    numpy.testing.assert_array_equal(loaded.stored()["tokens.weight"], weight.float().numpy())
+    assert list(arm.stored()) == ["tokens.weight"]
+
+
+def test_weights_of_another_shape_are_refused_by_name(tmp_path):
+    arrays = Arm("torch", "torch_models:Regression").stored()
+    numpy.savez(tmp_path / "w.npz", **dict(arrays, **{"dense.weight": numpy.zeros((2, 5), "float32")}))
+    with pytest.raises(SpecError, match=r"'dense.weight' do not fit: .* \(1, 5\), the file has \(2, 5\)"):
+        Arm("torch", "torch_models:Regression", weights=str(tmp_path / "w.npz"))
+
+
+def test_inputs_that_cannot_be_inferred_are_asked_for_by_name():
+    with pytest.raises(
+        SpecError, match="cannot be inferred.* --input left=8x3x64x64 --input right=8x3x64x64"
+    ):
+        inspected("torch_models:Named")
+
+
+def test_wrong_inputs_are_quoted_with_the_frameworks_message():
+    with pytest.raises(SpecError) as error:
+        inspected("torch_models:Wrong")
+    assert "--input 32x10" in str(error.value)
+    assert "mat1 and mat2 shapes cannot be multiplied (32x20 and 10x20)" in str(error.value)
+    assert "torch_models.py" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("torch_models:TwoInput", "Did you mean 'TwoInputs'"),
+        ("torch_modls:TwoInputs", "no module 'torch_modls'"),
+        ("torch_models.py", "does not name a model"),
+        ("no/such.py:x", "there is no file"),
+        ("torch_models:needs", "requires arguments: width"),
+        ("torch_models:nothing", "is not a model of PyTorch"),
+        ("hf:bertt", "Did you mean 'bert'"),
+        ("torchvision:resnet18", "torchvision"),
+        ("timm:resnet18", "timm"),
+    ],
+)
+def test_a_spec_that_names_no_model_is_answered_with_what_to_write(spec, message):
+    with pytest.raises(SpecError, match=message):
+        inspected(spec)
+
+
+def test_what_the_users_code_raises_is_shown_with_the_users_frames_alone():
+    with pytest.raises(UserCodeError) as error:
+        inspected("torch_models:broken")
+    lines = str(error.value).splitlines()
+    assert lines[0] == "torch_models:broken raised KeyError: 'no such width'"
+    assert [line for line in lines if "File" in line] == [lines[1]]
+    assert "torch_models.py" in lines[1]
+
+
+def test_a_module_that_cannot_be_imported_is_the_users_error():
+    with pytest.raises(UserCodeError, match="a_package_that_nobody_has") as error:
+        inspected("broken_import.py:model")
+    assert "importlib" not in str(error.value)
+
+
+def test_a_model_of_another_framework_is_refused():
+    with pytest.raises(SpecError, match="is a model of PyTorch, but this environment runs JAX"):
+        from stele_worker.models import building, specs
+
+        building.build_for(specs.find(described("torch_models:image")), "jax", 0)
+
+
+def test_nothing_is_left_in_the_project():
+    contract.nothing_is_left_in_the_project()

@@ -1,0 +1,133 @@
+"""What every derived recipe must do, for the checks of each framework: ``pytest tests/models/check_torch.py``."""
+
+import json
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy
+
+from stele_worker import frameworks, models, tasks
+from stele_worker.models.task import example
+
+warnings.simplefilter(
+    "default"
+)  # frameworks warn while they are imported; the project's settings make that errors
+PROJECT = Path(__file__).parent / "project"
+SETTINGS = {
+    "device": "cpu",
+    "threads": 1,
+    "precision": "fp32",
+    "autotune": True,
+    "deterministic": False,
+    "seed": 0,
+    "tuned": True,
+}
+
+
+def described(spec, **changes):
+    """The host's dict of a model."""
+    empty = {"inputs": None, "optimizer": None, "pretrained": None, "weights": None}
+    return {"spec": spec, "folder": str(PROJECT), **empty, **changes}
+
+
+class Arm:
+    """A model in a framework, resolved as a worker does it."""
+
+    def __init__(self, framework, spec, quiet=False, dtype="float32", **changes):
+        self.task, self.recipe = models.resolve(described(spec, **changes), framework, "smoke", 3, dtype)
+        self.framework = frameworks.load(framework)
+        if quiet:
+            self.task = tasks.without_dropout(self.task)
+        self.net = self.recipe.network(self.task)
+        self.batch = [self.framework.put(array) for array in example(self.task, self.task.batch)]
+        self.inputs = self.batch[: len(self.task.inputs)]
+
+    def fetch(self, value):
+        return numpy.array(self.framework.fetch(value))
+
+    def stored(self):
+        return {name: self.fetch(value) for name, value in self.recipe.stored(self.net).items()}
+
+    def losses(self, count=5):
+        step = self.recipe.training_step(self.net, self.task)
+        return [float(self.fetch(step(*self.batch))) for _ in range(count)]
+
+    def infer(self):
+        return self.fetch(self.recipe.inference_step(self.net, self.task)(*self.inputs))
+
+    def gradients(self):
+        _, gradients = self.recipe.gradients(self.net, self.task)(*self.batch)
+        return {name: self.fetch(value) for name, value in gradients.items()}
+
+
+def assert_equal(first, second):
+    assert list(first) == list(second)
+    for name in first:
+        numpy.testing.assert_array_equal(first[name], second[name], err_msg=name)
+
+
+def loss_falls(framework, spec):
+    losses = Arm(framework, spec, quiet=True).losses(20)
+    assert losses[-1] < losses[0]
+
+
+def construction_repeats(framework, spec):
+    assert_equal(Arm(framework, spec).stored(), Arm(framework, spec).stored())
+
+
+def round_trip_is_exact(framework, spec, path):
+    """What ``stored`` gives after training, written to an .npz, is what another network holds that loads it."""
+    trained = Arm(framework, spec)
+    trained.losses(3)
+    numpy.savez(path, **trained.stored())
+    loaded = Arm(framework, spec, weights=str(path))
+    assert_equal(trained.stored(), loaded.stored())
+    numpy.testing.assert_array_equal(trained.infer(), loaded.infer())
+
+
+def round_trip_is_exact_in_another_process(framework, spec, path):
+    trained = Arm(framework, spec)
+    trained.losses(3)
+    numpy.savez(path, **trained.stored())
+    command = [sys.executable, __file__, framework, spec, str(path)]
+    other = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    mine = {name: float(value.astype("float64").sum()) for name, value in trained.stored().items()}
+    assert json.loads(other.stdout.splitlines()[-1]) == mine
+
+
+def without_dropout_training_repeats(framework, spec):
+    assert Arm(framework, spec, quiet=True).losses() == Arm(framework, spec, quiet=True).losses()
+    assert_equal(Arm(framework, spec, quiet=True).gradients(), Arm(framework, spec, quiet=True).gradients())
+
+
+def with_dropout_two_steps_differ(framework, spec):
+    arm = Arm(framework, spec)
+    first = arm.gradients()
+    second = arm.gradients()
+    assert any((first[name] != second[name]).any() for name in first)
+
+
+def inference_repeats(framework, spec):
+    arm = Arm(framework, spec)
+    numpy.testing.assert_array_equal(arm.infer(), arm.infer())
+    assert arm.infer().dtype == numpy.float32
+
+
+def gradients_are_of(framework, spec, names):
+    arm = Arm(framework, spec)
+    gradients = arm.gradients()
+    assert list(gradients) == list(names)
+    assert set(gradients) <= set(arm.stored())
+    assert all(gradients[name].shape == arm.stored()[name].shape for name in gradients)
+
+
+def nothing_is_left_in_the_project():
+    assert not list(PROJECT.rglob("__pycache__"))
+
+
+if __name__ == "__main__":
+    frameworks.load(sys.argv[1]).configure(SETTINGS)
+    arrays = Arm(sys.argv[1], sys.argv[2], weights=sys.argv[3]).stored()
+    print(json.dumps({name: float(value.astype("float64").sum()) for name, value in arrays.items()}))

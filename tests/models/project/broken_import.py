@@ -1,0 +1,3 @@
+"""A user's module that cannot be imported."""
+
+import a_package_that_nobody_has

@@ -1,0 +1,75 @@
+"""A user's project in Keras 3."""
+
+import keras
+from keras import layers
+
+
+def two_inputs():
+    x, ids = keras.Input((8,)), keras.Input((None,), dtype="int32")
+    tokens = layers.GlobalAveragePooling1D()(layers.Embedding(50, 16)(ids))
+    return keras.Model([x, ids], layers.Dense(5)(layers.Add()([layers.Dense(16)(x), tokens])))
+
+
+def named():
+    x, ids = keras.Input((8,), name="x"), keras.Input((6,), dtype="int32", name="ids")
+    tokens = layers.Flatten()(layers.Embedding(50, 4)(ids))
+    return keras.Model({"x": x, "ids": ids}, layers.Dense(5)(layers.Concatenate()([x, tokens])))
+
+
+def image():
+    return keras.Sequential(
+        [
+            keras.Input((16, 16, 3)),
+            layers.Conv2D(8, 3),
+            layers.BatchNormalization(),
+            layers.ReLU(),
+            layers.Dropout(0.5),
+            layers.Flatten(),
+            layers.Dense(7, activation="softmax"),
+        ]
+    )
+
+
+def recurrent():
+    return keras.Sequential(
+        [
+            keras.Input((10, 8)),
+            layers.GRU(16, return_sequences=True, dropout=0.5, recurrent_dropout=0.2, name="gru"),
+            layers.Dropout(0.2),
+            layers.Dense(5),
+        ]
+    )
+
+
+class Subclassed(keras.Model):
+    """Takes its inputs one by one."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense = layers.Dense(16)
+        self.attention = layers.MultiHeadAttention(2, 8, dropout=0.5)
+        self.head = layers.Dense(5)
+
+    def call(self, left, right, training=False):
+        x = self.dense(left)
+        return self.head(self.attention(x, self.dense(right), training=training))
+
+    @staticmethod
+    def example_inputs():
+        return keras.ops.zeros((4, 6, 8)), keras.ops.zeros((4, 3, 8))
+
+
+class Unknown(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.dense = layers.Dense(3)
+
+    def call(self, inputs):
+        return self.dense(inputs)
+
+
+built = image()
+
+
+def broken():
+    raise KeyError("no such width")

@@ -1,0 +1,131 @@
+"""Which packages differ between two arms."""
+
+import os
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from stele.environments import packages
+from stele.environments.packages import (
+    Difference,
+    differences,
+    lines,
+    of_interpreter,
+    of_lock,
+    venv_interpreter,
+)
+from stele.errors import SteleError
+
+
+def script(path, text):
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def venv(tmp_path):
+    """A virtual environment with one package, installed twice."""
+    folder = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    second = tmp_path / "second"
+    for place, version in ((site, "1.0"), (second, "2.0")):
+        information = place / f"ML_dtypes-{version}.dist-info"
+        information.mkdir(parents=True)
+        (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: ML_dtypes\nVersion: {version}\n")
+    (site / "second.pth").write_text(f"{second}\n")
+    return folder
+
+
+def test_a_lock_file_gives_versions_by_canonical_name(tmp_path):
+    path = tmp_path / "0123.lock"
+    url = "git+https://example.org/x@abc"
+    path.write_text(f"ML_dtypes==0.4.1 \\\n    --hash=sha256:00\nnumpy==1.26.4\nx @ {url}\ntqdm>=4\n")
+    assert of_lock(path) == {"ml-dtypes": "0.4.1", "numpy": "1.26.4", "x": url}
+
+
+def test_a_lock_file_that_does_not_exist_is_an_error(tmp_path):
+    with pytest.raises(SteleError, match=r"absent.lock cannot be read"):
+        of_lock(tmp_path / "absent.lock")
+
+
+def test_an_interpreter_lists_what_it_imports(venv):
+    assert of_interpreter(venv / "bin" / "python") == {"ml-dtypes": "1.0"}
+
+
+def test_this_interpreter_lists_its_packages():
+    assert of_interpreter(Path(sys.executable))["numpy"] == metadata.version("numpy")
+
+
+def test_variables_and_files_of_the_user_do_not_change_the_list(venv, tmp_path, monkeypatch):
+    (tmp_path / "json.py").write_text("raise SystemExit('imported from the current folder')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert of_interpreter(Path(os.path.relpath(venv)) / "bin" / "python") == {"ml-dtypes": "1.0"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("echo 'No module named json' >&2; exit 1", "No module named json"),
+        ("exit 3", "exit status 3"),
+        ("true", "is not a working Python interpreter"),
+        ("echo hello", "is not a working Python interpreter"),
+        ("exec sleep 60", "timed out"),
+    ],
+)
+def test_an_interpreter_that_fails_is_an_error(tmp_path, monkeypatch, text, message):
+    monkeypatch.setattr(packages, "TIMEOUT", 2.0)
+    with pytest.raises(SteleError, match=message):
+        of_interpreter(script(tmp_path / "python", text))
+
+
+def test_an_interpreter_that_does_not_exist_is_an_error(tmp_path):
+    with pytest.raises(SteleError, match="is not a working Python interpreter"):
+        of_interpreter(tmp_path / "python")
+
+
+def test_differences_are_sorted_and_leave_out_what_the_user_changes():
+    old = {"torch": "2.4.1", "numpy": "1.26.4", "triton": "3.0.0", "tqdm": "4.67", "six": "1.17.0"}
+    new = {"torch": "2.5.1", "numpy": "2.0.1", "ml-dtypes": "0.5.4", "tqdm": "4.67.0", "six": "1.17.0"}
+    expected = [
+        Difference("ml-dtypes", None, "0.5.4"),
+        Difference("numpy", "1.26.4", "2.0.1"),
+        Difference("triton", "3.0.0", None),
+    ]
+    assert differences(old, new, {"Torch"}) == expected
+    assert lines(expected) == [
+        "ml-dtypes (only in NEW) 0.5.4",
+        "numpy 1.26.4 → 2.0.1",
+        "triton (only in OLD) 3.0.0",
+    ]
+
+
+def test_builds_of_one_version_differ():
+    assert differences({"torch": "2.5.1"}, {"torch": "2.5.1+cpu"}) == [
+        Difference("torch", "2.5.1", "2.5.1+cpu")
+    ]
+
+
+def test_the_interpreter_of_a_virtual_environment_is_found(venv, monkeypatch):
+    assert venv_interpreter(venv) == venv / "bin" / "python"
+    monkeypatch.chdir(venv.parent)
+    assert venv_interpreter(Path("venv")) == venv / "bin" / "python"
+
+
+def test_the_interpreter_of_a_conda_environment_is_found(tmp_path):
+    (tmp_path / "conda-meta").mkdir()
+    assert venv_interpreter(tmp_path) is None
+    (tmp_path / "bin").mkdir()
+    script(tmp_path / "bin" / "python", "true")
+    assert venv_interpreter(tmp_path) == tmp_path / "bin" / "python"
+
+
+def test_a_different_folder_has_no_interpreter(venv):
+    (venv / "pyvenv.cfg").unlink()
+    assert venv_interpreter(venv) is None
+    assert venv_interpreter(venv / "absent") is None

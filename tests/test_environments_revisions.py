@@ -1,0 +1,236 @@
+"""FILE@REVISION: files of earlier revisions, and the pins that have changed since then."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from stele.environments import revisions
+from stele.environments.revisions import Change, changed_pins, read, show, split
+from stele.errors import SteleError
+
+IDENTITY = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "init.defaultBranch=main")
+
+
+def git(folder, *arguments):
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    command = ["git", "-C", str(folder), *IDENTITY, *arguments]
+    subprocess.run(command, check=True, capture_output=True, env=variables)
+
+
+def commit(folder, files):
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", "Change")
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A repository with torch 2.4.1 in the revision v1.0, and torch 2.5.1 in main and in the working tree."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    git(folder, "init", "--quiet")
+    commit(folder, {"requirements.txt": "-r base.txt\ntorch==2.4.1\n", "base.txt": "numpy==1.26.4\n"})
+    git(folder, "tag", "v1.0")
+    commit(folder, {"requirements.txt": "-r base.txt\ntorch==2.5.1\n", "base.txt": "numpy==2.1.3\n"})
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_a_revision_has_its_text_of_the_file_and_of_the_files_it_includes(project):
+    assert show(Path("requirements.txt"), "v1.0") == "-r base.txt\ntorch==2.4.1\n"
+    assert read("requirements.txt@v1.0").requirements == ("numpy==1.26.4", "torch==2.4.1")
+    assert read("requirements.txt").requirements == ("numpy==2.1.3", "torch==2.5.1")
+
+
+def test_uncommitted_changes_belong_to_the_working_tree_only(project):
+    Path("requirements.txt").write_text("torch==2.6.0\n")
+    assert read("requirements.txt").requirements == ("torch==2.6.0",)
+    assert "torch==2.5.1" in read("requirements.txt@HEAD").requirements
+
+
+def test_a_file_can_be_named_from_a_different_folder(project, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "torch==2.4.1" in read("project/requirements.txt@v1.0").requirements
+    assert "torch==2.4.1" in read(f"{project}/requirements.txt@v1.0").requirements
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("requirements.txt", ("requirements.txt", None)),
+        ("requirements.txt@v1.0", ("requirements.txt", "v1.0")),
+        ("requirements.txt@HEAD~1", ("requirements.txt", "HEAD~1")),
+        ("requirements.txt@HEAD@{0}", ("requirements.txt", "HEAD@{0}")),
+        ("requirements.txt@no-such", ("requirements.txt", "no-such")),
+        ("absent.txt@no-such", ("absent.txt", "no-such")),
+        ("absent.txt", ("absent.txt", None)),
+        ("gone/uv.lock@v0", ("gone/uv.lock", "v0")),
+        ("a@b.txt", ("a@b.txt", None)),
+        ("a@b.txt@v0", ("a@b.txt", "v0")),
+        ("requirements.txt@", ("requirements.txt@", None)),
+        ("@v1.0", ("@v1.0", None)),
+    ],
+)
+def test_the_last_at_sign_after_an_existing_file_begins_the_revision(project, text, expected):
+    commit(project, {"gone/uv.lock": "version = 1", "a@b.txt": "torch==2.4.1"})
+    git(project, "tag", "v0")
+    git(project, "rm", "--quiet", "gone/uv.lock")
+    assert split(text) == (Path(expected[0]), expected[1])
+
+
+def test_a_file_that_was_deleted_with_its_folder_is_read_from_the_revision(project):
+    commit(project, {"gone/requirements.txt": "torch==2.4.1"})
+    git(project, "rm", "-r", "--quiet", "gone")
+    assert read("gone/requirements.txt@HEAD").requirements == ("torch==2.4.1",)
+
+
+def test_a_link_is_followed(project):
+    Path("link.txt").symlink_to("requirements.txt")
+    assert "torch==2.4.1" in read("link.txt@v1.0").requirements
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_text_as_powershell_writes_it_is_read(tmp_path, encoding):
+    path = tmp_path / "requirements.txt"
+    path.write_text("torch==2.5.1\n", encoding=encoding)
+    assert read(str(path)).requirements == ("torch==2.5.1",)
+
+
+def test_variables_of_a_hook_do_not_select_a_different_repository(project, tmp_path, monkeypatch):
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
+    assert "torch==2.4.1" in show(Path("requirements.txt"), "v1.0")
+
+
+@pytest.mark.parametrize("revision", ["-p", "--output=stolen", "", "a\nb", "main\0"])
+def test_a_revision_that_git_could_take_for_an_option_is_refused(project, revision):
+    with pytest.raises(SteleError, match="is not a revision"):
+        show(Path("requirements.txt"), revision)
+    assert not Path("stolen").exists()
+
+
+@pytest.mark.parametrize(
+    ("revision", "similar"), [("v1.O", "v1.0"), ("mian", "main"), ("topic", "origin/topic")]
+)
+def test_an_unknown_revision_is_refused_with_similar_names(project, revision, similar):
+    git(project, "update-ref", "refs/remotes/origin/topic", "HEAD")
+    with pytest.raises(SteleError, match=f"Unknown revision '{revision}' in .*'{similar}'"):
+        read(f"requirements.txt@{revision}")
+
+
+def test_an_unknown_revision_without_a_similar_name_says_how_to_list_them(project):
+    with pytest.raises(SteleError, match=r"git branch --all; git tag$"):
+        show(Path("requirements.txt"), "0123456789")
+
+
+def test_in_a_shallow_clone_the_error_says_how_to_fetch_the_revision(project, tmp_path):
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "--quiet", "--depth", "1", project.as_uri(), str(clone))
+    with pytest.raises(SteleError, match="git fetch --depth 1 origin release-7"):
+        show(clone / "requirements.txt", "release-7")
+
+
+def test_a_file_that_is_not_in_the_revision_is_refused(project):
+    with pytest.raises(SteleError, match=r"absent.txt does not exist in revision 'v1.0'"):
+        show(Path("absent.txt"), "v1.0")
+
+
+def test_outside_a_repository_a_revision_is_refused(tmp_path):
+    with pytest.raises(SteleError, match="is not in a Git repository that can be read. git says: fatal"):
+        show(tmp_path / "requirements.txt", "main")
+
+
+def test_without_git_the_error_says_so(project, monkeypatch):
+    monkeypatch.setenv("PATH", str(project))
+    with pytest.raises(SteleError, match="git is not on PATH"):
+        show(Path("requirements.txt"), "main")
+
+
+def test_a_git_that_hangs_is_ended(project, monkeypatch, tmp_path):
+    (tmp_path / "git").write_text("#!/bin/sh\nexec sleep 60\n")
+    (tmp_path / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(revisions, "TIMEOUT", 0.2)
+    with pytest.raises(SteleError, match="git did not answer within 0.2 s"):
+        show(Path("requirements.txt"), "main")
+
+
+@pytest.mark.parametrize("text", ["absent.txt", "folder.txt"])
+def test_a_file_that_cannot_be_read_is_refused(project, text):
+    Path("folder.txt").mkdir()
+    with pytest.raises(SteleError, match=f"^{text} cannot be read: "):
+        read(text)
+
+
+def test_a_file_that_is_not_text_is_refused(project):
+    Path("binary.txt").write_bytes(b"torch\xff\xfe")
+    with pytest.raises(SteleError, match=r"^binary.txt is not text in UTF-8"):
+        read("binary.txt")
+
+
+def test_an_error_in_an_earlier_revision_names_the_revision(project):
+    commit(project, {"old.txt": "-e .\n"})
+    with pytest.raises(SteleError, match=r"^At revision 'HEAD': old.txt, line 1: '-e .'"):
+        read("old.txt@HEAD")
+
+
+def test_the_changed_pins_of_the_frameworks_are_found(project):
+    expected = [Change("torch", "2.4.1", "2.5.1", "requirements.txt")]
+    assert changed_pins("v1.0", project, {"torch", "jax"}) == expected
+    assert changed_pins("v1.0", Path(), {"Torch"}) == expected
+    assert changed_pins("HEAD", project, {"torch", "numpy"}) == []
+
+
+def test_included_files_count_and_uncommitted_changes_too(project):
+    Path("base.txt").write_text("numpy==2.2.0\n")
+    Path("requirements.txt").write_text("# changed\n-r base.txt\ntorch==2.5.1\n-e .\n")
+    assert changed_pins("HEAD", project, {"numpy"}) == [Change("numpy", "2.1.3", "2.2.0", "requirements.txt")]
+
+
+@pytest.mark.parametrize(
+    "name", ["a/b/c/d/uv.lock", "notes.txt", "mkdocs.yml"], ids=["too deep", "a text", "not conda"]
+)
+def test_other_files_are_not_compared(project, name):
+    commit(project, {name: '[[package]]\nname = "torch"\nversion = "1"'})
+    (project / name).write_text('[[package]]\nname = "torch"\nversion = "2"')
+    assert changed_pins("HEAD", project, {"torch"}) == []
+
+
+def test_new_deleted_and_untracked_files_and_ranges_are_not_changes(project):
+    commit(project, {"deps/requirements.txt": "torch==1.0", "environment.yml": "dependencies: [pytorch>=2]"})
+    Path("deps/requirements.txt").unlink()
+    Path("environment.yml").write_text("dependencies: [pytorch=2.6.0]")
+    commit_less = {"pyproject.toml": "[project]\ndependencies = ['torch==3.0']"}
+    for name, text in commit_less.items():
+        Path(name).write_text(text)
+    assert changed_pins("HEAD", project, {"torch"}) == []
+
+
+def test_the_same_change_in_two_files_is_one_change(project):
+    commit(project, {"environment.yml": "dependencies: [pytorch=2.4.1]"})
+    git(project, "tag", "--force", "v2")
+    Path("environment.yml").write_text("dependencies: [pytorch==2.5.1]")
+    Path("requirements.txt").write_text("torch==2.5.1.0\n")
+    git(project, "show", "v1.0:requirements.txt")
+    assert changed_pins("v2", project, {"torch"}) == [Change("torch", "2.4.1", "2.5.1", "environment.yml")]
+
+
+def test_two_different_changes_of_a_package_are_refused_with_both(project):
+    commit(project, {"environment.yml": "dependencies: [pytorch=2.4.1]"})
+    Path("environment.yml").write_text("dependencies: [pytorch==2.6.0]")
+    Path("requirements.txt").write_text("torch==2.7.0\n")
+    both = r"environment.yml \(2.4.1 to 2.6.0\) and requirements.txt \(2.5.1 to 2.7.0\)"
+    with pytest.raises(SteleError, match=f"torch changed in two ways: {both}"):
+        changed_pins("HEAD", project, {"torch"})
+
+
+def test_a_changed_file_that_cannot_be_parsed_is_refused(project):
+    commit(project, {"uv.lock": "version ="})
+    Path("uv.lock").write_text("version = 1")
+    with pytest.raises(SteleError, match=r"^At revision 'HEAD': uv.lock: cannot be parsed"):
+        changed_pins("HEAD", project, {"torch"})

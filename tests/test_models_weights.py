@@ -1,0 +1,101 @@
+"""Weights from files, matched with what a network holds; and what a model returns, taken apart."""
+
+import json
+from collections import namedtuple
+
+import numpy
+import pytest
+from safetensors.numpy import save_file
+
+from stele_worker.models import outputs, weights
+from stele_worker.models.errors import SpecError
+
+SHAPES = {"a": (2, 3), "b": (3,)}
+ARRAYS = {"a": numpy.zeros((2, 3)), "b": numpy.ones(3)}
+
+
+def test_weights_are_matched_by_name_in_any_order():
+    assert weights.match(SHAPES, dict(reversed(ARRAYS.items()))) == ARRAYS
+
+
+def test_weights_that_the_model_does_not_have_are_left_out():
+    assert list(weights.match(SHAPES, dict(ARRAYS, c=numpy.ones(1)))) == ["a", "b"]
+
+
+def test_weights_with_other_names_are_matched_by_order():
+    matched = weights.match(SHAPES, {"dense_2/kernel": ARRAYS["a"], "dense_2/bias": ARRAYS["b"]})
+    assert [matched[name].shape for name in SHAPES] == [(2, 3), (3,)]
+
+
+def test_running_statistics_may_be_missing():
+    assert list(weights.match(dict(SHAPES, count=()), ARRAYS, optional={"count"})) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        (dict(ARRAYS, b=numpy.ones(4)), r"'b' do not fit: the model has shape \(3,\), the file has \(4,\)"),
+        ({"x": ARRAYS["b"], "y": ARRAYS["a"]}, r"'a' do not fit: .* \(2, 3\), the file has \(3,\) \('x'\)"),
+        ({"a": ARRAYS["a"]}, r"lack 'b' of shape \(3,\): they hold 1 arrays, the model 2"),
+    ],
+)
+def test_the_first_weights_that_do_not_fit_are_named_with_both_shapes(arrays, message):
+    with pytest.raises(SpecError, match=message):
+        weights.match(SHAPES, arrays)
+
+
+def test_an_archive_of_another_arm_is_read(tmp_path):
+    numpy.savez(tmp_path / "w.npz", **{"layer/kernel": ARRAYS["a"]})
+    read = weights.read_files({"weights": str(tmp_path / "w.npz"), "pretrained": "ignored"})
+    numpy.testing.assert_array_equal(read["layer/kernel"], ARRAYS["a"])
+    assert weights.read_files({"weights": None, "pretrained": None}) is None
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int64", "int32", "uint8", "bool"])
+def test_safetensors_are_read_in_every_type(tmp_path, dtype):
+    array = numpy.arange(6).reshape(2, 3).astype(dtype)
+    save_file({"a": array, "b": array[:1].copy()}, tmp_path / "w.safetensors", metadata={"format": "pt"})
+    read = weights.read_files({"pretrained": str(tmp_path / "w.safetensors")})
+    numpy.testing.assert_array_equal(read["a"], array)
+    assert (read["a"].dtype, read["b"].shape) == (array.dtype, (1, 3))
+
+
+def test_bfloat16_is_widened(tmp_path):
+    header = json.dumps({"a": {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]}}).encode()
+    values = numpy.array([1.5, -2.0], "<f4").view("<u4") >> 16
+    data = len(header).to_bytes(8, "little") + header + values.astype("<u2").tobytes()
+    (tmp_path / "w.safetensors").write_bytes(data)
+    assert weights.read_safetensors(str(tmp_path / "w.safetensors"))["a"].tolist() == [1.5, -2.0]
+
+
+@pytest.mark.parametrize("data", [b"", b"\x03\0\0\0\0\0\0\0abc", b"\xff" * 8, b"\x02\0\0\0\0\0\0\0[]"])
+def test_a_file_that_holds_no_safetensors_is_refused(tmp_path, data):
+    (tmp_path / "w.safetensors").write_bytes(data)
+    with pytest.raises(SpecError, match="w.safetensors cannot be read as a .safetensors file"):
+        weights.read_safetensors(str(tmp_path / "w.safetensors"))
+
+
+LOGITS, LOSS, OTHER = numpy.zeros((4, 5)), numpy.float32(2), numpy.zeros((4, 7))
+Output = namedtuple("Output", "logits auxiliary")
+
+
+@pytest.mark.parametrize(
+    ("output", "main", "loss"),
+    [
+        (LOGITS, LOGITS, None),
+        (LOSS, LOSS, LOSS),
+        ({"hidden": OTHER, "logits": LOGITS, "loss": LOSS}, LOGITS, LOSS),
+        ({"loss": LOSS, "last_hidden_state": LOGITS, "cache": OTHER}, LOGITS, LOSS),
+        ({"loss": LOSS, "anything": LOGITS}, LOGITS, LOSS),
+        ((LOSS, LOGITS), LOGITS, LOSS),
+        ((LOGITS, None), LOGITS, None),
+        ([LOGITS, OTHER], LOGITS, None),
+        (Output(LOGITS, OTHER), LOGITS, None),
+        (({"logits": LOGITS}, OTHER), LOGITS, None),
+        (None, None, None),
+        ((), None, None),
+    ],
+)
+def test_a_models_answer_is_taken_apart(output, main, loss):
+    assert outputs.main(output) is main
+    assert outputs.loss(output) is loss
