@@ -98,7 +98,8 @@ def test_a_file_with_the_name_of_a_library_does_not_take_its_place(project):
     assert sys.modules["json"] is json
 
 
-def test_nothing_is_written_into_the_users_folder(project):
+def test_nothing_is_written_into_the_users_folder(project, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     folder = project("import other\nWIDTH = other.WIDTH")
     project("WIDTH = 7", "other.py")
     assert project.find("mine:WIDTH").value == 7

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from stele.measuring.run import Run
     from stele.measuring.settings import Settings
     from stele.measuring.worker import Worker
+    from stele.models.spec import Model
 
 Inputs = Callable[[str], dict[str, Any]]
+Inspect = Callable[["Environment"], "tuple[Model | None, Environment]"]
 
 
 @pytest.fixture(scope="session")
@@ -55,24 +57,54 @@ def stele_inputs(stele_progress: Progress) -> Inputs:
     return inputs
 
 
+@pytest.fixture(scope="session")
+def stele_inspect(stele_session: "Session", stele_progress: Progress) -> Inspect:
+    """stele_inspect(environment) -> the model of the session, or None, and the environment with its framework."""
+    from stele.models import inspection
+
+    known: dict[str, tuple[Model | None, Environment]] = {}
+
+    def inspect(environment: "Environment") -> "tuple[Model | None, Environment]":
+        model = stele_session.model
+        if model is None:
+            return None, environment
+        if environment.name not in known:
+            result = inspection.inspect(environment, model, timeout=stele_session.worker_timeout)
+            stele_progress.say(f"stele: {result.summary}")
+            inspection.check(result, model, training=False)
+            known[environment.name] = inspection.resolved(model, environment, result)
+        return known[environment.name]
+
+    return inspect
+
+
+@pytest.fixture
+def stele_model(stele_environment: "Environment", stele_inspect: Inspect) -> "Model | None":
+    """The model of ``--stele-model`` with its inputs, or None."""
+    return stele_inspect(stele_environment)[0]
+
+
 @pytest.fixture
 def stele_launch(
-    stele_environment: "Environment", stele_task: str, stele_session: "Session"
+    stele_environment: "Environment", stele_task: str, stele_session: "Session", stele_inspect: Inspect
 ) -> Callable[[], "Worker"]:
     """stele_launch() -> a fresh process of the test's environment; the caller closes it."""
     from stele import environments
+    from stele.environments.description import slug
     from stele.errors import SteleError
     from stele.measuring.worker import Worker
 
     state = environments.state(stele_environment)
     if state.status == "broken":
         raise SteleError(f"'{stele_environment.name}' is broken: {state.reason}")
+    _, environment = stele_inspect(stele_environment)
     count = itertools.count(1)
 
     def launch() -> Worker:
-        log = stele_session.root / ".stele/logs" / f"{stele_environment.slug}-{stele_task}-{next(count)}.log"
+        name = slug(f"{environment.name}-{stele_task}-{next(count)}")
+        log = stele_session.root / ".stele/logs" / f"{name}.log"
         variables = stele_session.settings.variables()
-        return Worker(stele_environment, log=log, variables=variables, timeout=stele_session.worker_timeout)
+        return Worker(environment, log=log, variables=variables, timeout=stele_session.worker_timeout)
 
     return launch
 
@@ -103,6 +135,7 @@ def stele_measure(
     stele_task: str,
     stele_session: "Session",
     stele_inputs: Inputs,
+    stele_model: "Model | None",
     stele_progress: Progress,
 ) -> Callable[[str], list["Run"]]:
     """stele_measure(phase) -> a Run for each launch: trains or infers, and writes each Run to disk at once.
@@ -111,10 +144,14 @@ def stele_measure(
     """
     from stele.measuring import measure, store
 
+    def plan_of(phase: str) -> measure.Plan:
+        scale = stele_session.scale
+        if stele_model is not None:
+            return measure.model_plan(stele_task, phase, scale, stele_model.as_request())
+        return measure.Plan(task=stele_task, phase=phase, scale=scale, **stele_inputs(stele_task))
+
     def once(worker: "Worker", phase: str) -> "Run":
-        plan = measure.Plan(
-            task=stele_task, phase=phase, scale=stele_session.scale, **stele_inputs(stele_task)
-        )
+        plan = plan_of(phase)
         with stele_progress(f"{worker.environment.name}  {stele_task} {phase}") as show:
             run = measure.measure(worker, plan, stele_session.settings, progress=show)
         store.save(run, stele_session.runs)
@@ -132,18 +169,28 @@ def stele_measure(
 
 @pytest.fixture
 def stele_assert_parity(
-    stele_worker: "Worker", stele_task: str, stele_settings: "Settings", pytestconfig: pytest.Config
+    stele_worker: "Worker",
+    stele_task: str,
+    stele_model: "Model | None",
+    stele_settings: "Settings",
+    pytestconfig: pytest.Config,
 ) -> Callable[[str], None]:
-    """stele_assert_parity(phase) fails the test if the recipe differs from the golden numbers."""
+    """stele_assert_parity(phase) fails the test if the recipe differs from the golden numbers.
+
+    A user's model has no golden numbers: its weights must read back as loaded, and inference must be repeatable.
+    """
     from pytest_stele import results
     from stele.errors import SteleError
     from stele.parity import examination, ladder
     from stele.report.results import Difference
 
+    def findings(phase: str) -> list[ladder.Finding]:
+        if stele_model is not None:
+            return examination.examine_model(stele_worker, stele_model, stele_settings, [phase])
+        return examination.examine(stele_worker, stele_task, stele_settings, [phase])
+
     def assert_parity(phase: str) -> None:
-        first = ladder.first_difference(
-            examination.examine(stele_worker, stele_task, stele_settings, [phase])
-        )
+        first = ladder.first_difference(findings(phase))
         if first is not None:
             name, message = stele_worker.environment.name, ladder.message(first)
             results.of(pytestconfig).broken.append(Difference(name, stele_task, phase, message))

@@ -17,6 +17,9 @@ from stele.errors import SteleError
 from stele.gate import baseline
 from stele.measuring.settings import Settings
 from stele.measuring.worker import TIMEOUT
+from stele.models import arms, inputs, spec
+from stele.models.arms import Extras
+from stele.models.spec import Model
 from stele.report.results import table_order
 from stele_worker import tasks
 
@@ -42,6 +45,7 @@ class Session:
     save_baseline: bool
     against_baseline: bool
     wait: bool
+    model: Model | None
 
     def header(self) -> str:
         return f"stele: scale {self.scale}, {self.settings.summary()}"
@@ -79,10 +83,12 @@ def resolved(config: pytest.Config) -> Session:
     settings = Settings(**{name: given[name] for name in SETTINGS if given[name] not in (None, False)})
     if given["launches"] is not None and given["launches"] < 1:
         raise SteleError(f"--launches {given['launches']}: at least 1 launch is needed.")
+    model = model_of(config, given)
     return Session(
         root=config.rootpath,
-        environments=selected_environments(given["framework"]),
-        tasks=selected("task", given["task"], tasks.NAMES),
+        model=model,
+        environments=selected_environments(given["framework"]) if model is None else arms_of(model, given),
+        tasks=selected("task", given["task"], tasks.NAMES) if model is None else [model.name],
         scale=one_of("scale", given["scale"] or SCALES[settings.device], tasks.SCALES),
         settings=settings,
         worker_timeout=given["worker_timeout"] or TIMEOUT,
@@ -93,6 +99,20 @@ def resolved(config: pytest.Config) -> Session:
         against_baseline=given["against_baseline"],
         wait=not given["no_wait"],
     )
+
+
+def model_of(config: pytest.Config, given: dict[str, Any]) -> Model | None:
+    if given["model"] is None:
+        return None
+    typed = None if given["input"] is None else inputs.parse(given["input"])
+    options = {"optimizer": given["optimizer"], "pretrained": given["pretrained"]}
+    return spec.parse(given["model"], config.invocation_params.dir, inputs=typed, **options)
+
+
+def arms_of(model: Model, given: dict[str, Any]) -> list[Environment]:
+    """Return the environments in which a model is measured: those that were named, or the one of pytest itself."""
+    names = listed(given["framework"])
+    return [arms.load(name, model, Extras()) for name in names] or [arms.HOST]
 
 
 def folder(config: pytest.Config, typed: str | None, default: Path) -> Path:

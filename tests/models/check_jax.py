@@ -13,7 +13,7 @@ from stele_worker import frameworks, models
 from stele_worker.models.errors import SpecError, UserCodeError
 
 FLAX = ["jax_models:" + name for name in ("Image", "TwoInputs", "Attention")]
-SPECS = FLAX + ["jax_pairs:pair", "jax_pairs:with_loss"]
+SPECS = [*FLAX, "jax_pairs:pair", "jax_pairs:with_loss"]
 pytestmark = pytest.mark.filterwarnings("default")  # frameworks warn of each other
 
 
@@ -69,6 +69,11 @@ def test_without_dropout_batch_statistics_are_those_of_training():
     arm.losses(1)
     name = "batch_stats.BatchNorm_0.mean"
     assert (arm.stored()[name] != before[name]).any()
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_parity_sees_every_update(spec):
+    contract.parity_sees_every_update("jax", spec)
 
 
 @pytest.mark.parametrize("spec", SPECS)

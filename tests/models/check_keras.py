@@ -1,4 +1,4 @@
-"""Derived recipes in Keras 3 on the backend that KERAS_BACKEND names. Run where Keras and that backend are installed."""
+"""Derived recipes in Keras 3 on the backend that KERAS_BACKEND names. Run where both are installed."""
 
 import json
 
@@ -61,6 +61,11 @@ def test_with_dropout_two_steps_differ(spec):
         assert losses[0] != losses[1]
     else:
         contract.with_dropout_two_steps_differ("keras", spec)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_parity_sees_every_update(spec):
+    contract.parity_sees_every_update("keras", spec)
 
 
 @pytest.mark.parametrize("spec", SPECS)

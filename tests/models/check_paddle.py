@@ -56,6 +56,11 @@ def test_with_dropout_two_steps_differ(spec):
 
 
 @pytest.mark.parametrize("spec", SPECS)
+def test_parity_sees_every_update(spec):
+    contract.parity_sees_every_update("paddle", spec)
+
+
+@pytest.mark.parametrize("spec", SPECS)
 def test_inference_repeats_whatever_the_dropout(spec):
     contract.inference_repeats("paddle", spec)
 

@@ -54,6 +54,11 @@ def test_with_dropout_two_steps_differ():
 
 
 @pytest.mark.parametrize("spec", SPECS)
+def test_parity_sees_every_update(spec):
+    contract.parity_sees_every_update("tensorflow", spec)
+
+
+@pytest.mark.parametrize("spec", SPECS)
 def test_inference_repeats_whatever_the_dropout(spec):
     contract.inference_repeats("tensorflow", spec)
 

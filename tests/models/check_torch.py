@@ -62,6 +62,11 @@ def test_with_dropout_two_steps_differ(spec):
 
 
 @pytest.mark.parametrize("spec", SPECS)
+def test_parity_sees_every_update(spec):
+    contract.parity_sees_every_update("torch", spec)
+
+
+@pytest.mark.parametrize("spec", SPECS)
 def test_inference_repeats_whatever_the_dropout(spec):
     contract.inference_repeats("torch", spec)
 
@@ -173,6 +178,18 @@ def test_a_hugging_face_models_loss_is_its_own(name):
     assert found["loss"] == "the model's own"
     assert found["target"]["name"] == "labels"
     assert found["parameters"] < 500_000
+
+
+def test_a_hugging_face_folder_names_its_class_and_computes_in_float32(tmp_path):
+    config = {"architectures": ["BertForSequenceClassification"], "model_type": "bert", "dtype": "bfloat16"}
+    config.update(
+        hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64, vocab_size=99
+    )
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    found = inspected("hf:{}".format(tmp_path))
+    assert found["output"] == [4, 2]
+    assert found["inputs"][0]["high"] == 99
+    assert Arm("torch", "hf:{}".format(tmp_path)).net.dtype == torch.float32
 
 
 def test_what_was_inspected_is_resolved_without_building_the_model():

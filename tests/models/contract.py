@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy
 
-from stele_worker import frameworks, models, tasks
+from stele_worker import agreement, frameworks, models, subjects, tasks
 from stele_worker.models.task import example
 
+sys.dont_write_bytecode = False  # or nothing could be left in the project, whatever the worker does
 warnings.simplefilter(
     "default"
 )  # frameworks warn while they are imported; the project's settings make that errors
@@ -100,6 +101,20 @@ def round_trip_is_exact_in_another_process(framework, spec, path):
 def without_dropout_training_repeats(framework, spec):
     assert Arm(framework, spec, quiet=True).losses() == Arm(framework, spec, quiet=True).losses()
     assert_equal(Arm(framework, spec, quiet=True).gradients(), Arm(framework, spec, quiet=True).gradients())
+
+
+def parity_sees_every_update(framework, spec):
+    """The worker's parity answers hold gradients, and updates that are not zero wherever a gradient is not."""
+    module = frameworks.load(framework)
+    subject = subjects.find(module, None, "smoke", 3, "float32", model=described(spec))
+    numbers = agreement.check(module, subject, "train")
+    assert numbers["unequal"] == {}
+    for steps in ("1", "10"):
+        assert list(numbers["updates"][steps]) == list(numbers["gradients"])
+    # a sketch begins with the norm; rounding hides an update by a tiny gradient
+    moved = {name for name, grad in numbers["gradients"].items() if grad[0] > 1e-4}
+    assert moved and all(numbers["updates"]["1"][name][0] > 0 for name in moved)
+    assert len(set(numbers["losses"])) > 1
 
 
 def with_dropout_two_steps_differ(framework, spec):

@@ -12,7 +12,8 @@ from typing import Any
 from stele import environments, files
 from stele.commands import options
 from stele.commands.options import parse_names, say
-from stele.environments import Environment, builds
+from stele.environments import Environment, builds, packages
+from stele.environments.packages import Difference
 from stele.errors import SteleError
 from stele.gate import correctness, record, timing, trial
 from stele.gate.metrics import METRICS, Metric
@@ -103,6 +104,7 @@ def gate(arguments: argparse.Namespace) -> int:
     import_failure = make_new(subject.new)
     if subject.model is not None:
         subject = inspected(subject, subject.model)
+    subject = replace(subject, differences=other_differences(subject))
     log = open_record(arguments, subject)
     say(f"record: {log.path}")
     command = f"stele gate {arguments.old} {arguments.new}"
@@ -111,6 +113,12 @@ def gate(arguments: argparse.Namespace) -> int:
     print("\n".join(pages.terminal_lines(subject, verdicts)))
     write(arguments, subject, log, verdicts)
     return EXIT_STATUS[pages.overall_status(verdicts)]
+
+
+def other_differences(subject: Trial) -> tuple[Difference, ...]:
+    """Return the packages that differ between the arms, without those that OLD and NEW name."""
+    old, new = packages.of_environment(subject.old), packages.of_environment(subject.new)
+    return tuple(packages.differences(old, new, arms.packages_in(subject.old.name, subject.new.name)))
 
 
 def inspected(subject: Trial, model: Model) -> Trial:
@@ -143,12 +151,11 @@ def trial_from(arguments: argparse.Namespace) -> Trial:
     """Return the Trial that the command line describes. Raises SteleError, which quotes what cannot be done."""
     names = parse_names("metric", arguments.metric or ",".join(NAMES), NAMES)
     model, extras = options.parse_model(arguments), options.parse_extras(arguments)
+    old, new = arms.load(arguments.old, model, extras), arms.load(arguments.new, model, extras)
     if model is None:
         cells = options.parse_cells(arguments.task, arguments.phase)
-        old, new = environments.load(arguments.old), environments.load(arguments.new)
     else:
         cells = options.phases_of(model.name, arguments.phase)
-        old, new = arms.load(arguments.old, model, extras), arms.load(arguments.new, model, extras)
     settings = Settings(
         device=arguments.device,
         precision=arguments.precision,

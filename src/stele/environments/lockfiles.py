@@ -175,7 +175,7 @@ class Source:
     allow_vcs: bool = False
     lenient: bool = False  # skip installer options and URLs instead of refusing them
     folder: str = ""  # of an included file, relative to the folder of the first file
-    including: tuple[str, ...] = ()
+    depth: int = 0  # of the -r and -c that lead to this file
 
     def error(self, problem: str, line: str | None = None, number: int | None = None) -> SteleError:
         """Return an error with the file, the line and the problem."""
@@ -330,7 +330,7 @@ def read_requirements(source: Source, content: str) -> tuple[Lines, Lines]:
 def logical_lines(content: str) -> Iterator[tuple[int, str]]:
     """Yield (line number, text) with continued lines joined and without comments."""
     pending: Lines = []
-    for number, line in enumerate(content.removeprefix("\ufeff").splitlines(), 1):
+    for number, line in enumerate(content.splitlines(), 1):
         comment = line.lstrip().startswith("#")
         pending.append(" " + line if comment else line.removesuffix("\\"))
         if comment or not line.endswith("\\"):
@@ -366,15 +366,16 @@ def included(source: Source, reference: str, line: str, number: int) -> tuple[Li
     readable = "://" not in reference and not posixpath.isabs(reference) and reference.isprintable()
     if source.sibling is None or not readable:
         raise source.error("cannot be followed. Name a file by a relative path.", line, number)
-    if path in source.including or len(source.including) >= DEEPEST:
-        raise source.error("includes a file that is being included. Remove the line.", line, number)
+    if source.depth >= DEEPEST:
+        raise source.error(
+            "is nested too deeply, or the files include each other. Remove the line.", line, number
+        )
     try:
         content = source.sibling(path)
     except OSError as error:
         raise source.error(f"names a file that cannot be read: {error.strerror}.", line, number) from None
     file = posixpath.normpath(posixpath.join(posixpath.dirname(source.file), reference))
-    including = (*source.including, path)
-    nested = dataclasses.replace(source, file=file, folder=posixpath.dirname(path), including=including)
+    nested = dataclasses.replace(source, file=file, folder=posixpath.dirname(path), depth=source.depth + 1)
     return read_requirements(nested, content)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name, canonicalize_version
 
 from stele.environments import lockfiles, revisions
+from stele.environments.description import Environment
 from stele.environments.libraries import clean_variables
 from stele.errors import SteleError
 
@@ -79,6 +81,16 @@ def of_interpreter(python: Path) -> dict[str, str]:
         raise SteleError(f"{python} is not a working Python interpreter: {error}") from None
     # if a package is installed twice, the first one on the path is imported
     return {canonicalize_name(name): version for name, version in reversed(pairs) if name and version}
+
+
+def of_environment(environment: Environment) -> dict[str, str]:
+    """Return the version of every package of an environment that is built, or of the interpreter that it lives in."""
+    if environment.lock is not None:
+        return of_lock(environment.lock) if environment.lock.exists() else {}
+    if environment.command is None:
+        return of_interpreter(Path(sys.executable))
+    interpreter = Path(environment.command[0])
+    return of_interpreter(interpreter) if interpreter.name.startswith("python") else {}
 
 
 def differences(

@@ -36,7 +36,7 @@ UNKNOWN = "UNKNOWN"
 def file_name(run: Run) -> Path:
     """Return the file of a Run's test, relative to the folder of its machine."""
     variant = "-".join(str(run.settings.get(field)) for field in ("device", "precision"))
-    return Path(f"{slug(run.environment)}-{run.task}-{run.phase}-{variant}.json")
+    return Path(f"{slug(run.environment)}-{slug(run.task)}-{run.phase}-{variant}.json")
 
 
 def facts(runs: Sequence[Run]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from stele.measuring.settings import Settings, default_threads
 from stele.measuring.worker import Worker, WorkerError
 from stele.models import inspection
 from stele.models.spec import Model
-from stele.parity import ladder, reference
+from stele.parity import examination, ladder, reference
 from stele.parity.reference import Rounding
 
 REVERSED = "the batch reversed"
@@ -32,7 +32,7 @@ def verdicts(trial: Trial, model: Model, record: Record, say: Say) -> Iterator[V
     def answers(
         live: Worker, *, read: Path | None = None, save: Path | None = None, flip: bool = False
     ) -> Any:
-        return parity_answers(live, model, trial.settings, phases, read=read, save=save, flip=flip)
+        return examination.model_answers(live, model, trial.settings, phases, read=read, save=save, flip=flip)
 
     old = entry(trial, record, "old", trial.settings, lambda live: of_old(answers, live, weights), say)
     threads = other_threads(trial.settings)
@@ -93,27 +93,3 @@ def asked(
             return ask(live), None
     except WorkerError as error:
         return None, str(inspection.user_error(error) or error)
-
-
-def parity_answers(
-    live: Worker,
-    model: Model,
-    settings: Settings,
-    phases: list[str],
-    *,
-    read: Path | None,
-    save: Path | None,
-    flip: bool,
-) -> dict[str, Any]:
-    """Return a worker's answers of all phases, merged. ``read`` and ``save`` are files of the initial weights."""
-    numbers: dict[str, Any] = {}
-    for phase in phases:
-        # training starts from the weights that inference has saved
-        source = save if save is not None and phase != phases[0] else read
-        target = str(save.absolute()) if save is not None and phase == phases[0] else None
-        request = model.as_request(None if source is None else source.absolute())
-        answer = live.ask(
-            "parity", task=model.name, phase=phase, seed=settings.seed, model=request, save=target, flip=flip
-        )
-        numbers.update(answer)
-    return numbers

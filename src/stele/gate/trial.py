@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from stele.environments import Environment
+from stele.environments.packages import Difference
 from stele.errors import SteleError
 from stele.gate.conditions import Monitor
 from stele.gate.metrics import Metric
@@ -44,6 +45,7 @@ class Trial:
     training: str = "quick"  # the scale of the trainings that are judged by their accuracy
     timeout: float = TIMEOUT
     model: Model | None = None  # a model of the user in place of the built-in tasks
+    differences: tuple[Difference, ...] = ()  # other packages that differ between the arms
 
     def arm(self, name: str) -> Environment:
         """Return the environment of the arm "old", "new" or "control". The control's is OLD's."""
@@ -103,9 +105,7 @@ def plan_of(trial: Trial, cell: Cell, scale: str) -> measure.Plan:
     if trial.model is None:
         fields, _ = measure.inputs(cell.task)
         return measure.Plan(task=cell.task, phase=cell.phase, scale=scale, **fields)
-    origin = {"origin": "seeded noise", "fingerprint": "none"}
-    request = trial.model.as_request()
-    return measure.Plan(cell.task, cell.phase, scale, data=None, data_origin=origin, model=request)
+    return measure.model_plan(cell.task, cell.phase, scale, trial.model.as_request())
 
 
 def failure_messages(entry: Entry) -> dict[str, str]:

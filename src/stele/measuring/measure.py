@@ -51,6 +51,13 @@ class Plan:
         return WARMUP[self.scale]
 
 
+def model_plan(task: str, phase: str, scale: str, model: dict[str, Any]) -> Plan:
+    """Return the Plan of a user's model, whose samples and weights are seeded."""
+    origin = {"origin": "seeded noise", "fingerprint": "none"}
+    weights = "seeded" if model["pretrained"] is None else f"pretrained {model['pretrained']}"
+    return Plan(task, phase, scale, data=None, data_origin=origin, weights_origin=weights, model=model)
+
+
 def inputs(task: str) -> tuple[dict[str, Any], str | None]:
     """Return the Plan fields for the data and weights of a Task, and a notice if the data is synthetic.
 

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from stele import files, schema
+from stele.environments.description import slug
 from stele.errors import SteleError
 from stele.measuring.run import Run
 
@@ -16,7 +17,7 @@ FORMATS = (1,)  # of files that are older than the schema number
 def save(run: Run, folder: Path) -> Path:
     """Write a Run into ``folder`` and return its path. The name contains the time, so no Run overwrites another."""
     moment = run.when.replace(":", "").replace("-", "")
-    name = f"{moment}-{run.environment}-{run.task}-{run.phase}.json"
+    name = slug(f"{moment}-{run.environment}-{run.task}-{run.phase}") + ".json"
     files.write_text(folder / name, json.dumps(schema.wrap({"run": run.to_dict()}), indent=1) + "\n")
     return folder / name
 

@@ -7,6 +7,7 @@ requirements.txt, uv.lock, …         a lock file; FILE@REVISION reads it from 
 torch, keras-jax                     an environment of `stele env list`
 """
 
+import contextlib
 import dataclasses
 from pathlib import Path
 from typing import NamedTuple
@@ -29,6 +30,7 @@ NEEDS = {
 }
 WORKER_NEEDS = ("numpy",)
 BARE = Environment(name="", label="", framework="")  # the inspection of the model finds the framework
+HOST = dataclasses.replace(BARE, name="host", label="this interpreter")
 
 
 class Extras(NamedTuple):
@@ -39,29 +41,43 @@ class Extras(NamedTuple):
     allow_vcs: bool = False
 
 
-def load(text: str, model: Model, extras: Extras) -> Environment:
+def load(text: str, model: Model | None, extras: Extras) -> Environment:
     """Return the environment of one arm. Raises SteleError, quoting it, if it has none of the known forms."""
     if text in environments.names() and not extras.requirements:
         return environments.load(text)
-    interpreter = interpreter_of(text, model.folder)
+    interpreter = interpreter_of(text)
     if interpreter is not None:
         refuse_extras(text, extras)
-        return pins.with_interpreter(dataclasses.replace(BARE, name=text, label=text), interpreter)
+        return in_interpreter(text, interpreter, model)
     locked = locked_of(text, extras)
     if locked is not None:
         return required(text, locked.requirements, model, extras, python=locked.python)
-    return required(text, tuple(split(text)), model, extras)
+    name, at, _ = text.partition("@")
+    if at and name in environments.names():  # keras-jax@keras==3.14.1, or an interpreter of it
+        return environments.load(text)
+    return required(text, tuple(split(text, extras)), model, extras)
 
 
-def interpreter_of(text: str, folder: Path) -> Path | None:
+def interpreter_of(text: str) -> Path | None:
     """Return the interpreter that the text names, as a path or as the folder of a virtual environment."""
-    path = folder / Path(text).expanduser()
+    path = Path(text).expanduser()
     if path.is_dir():
         python = packages.venv_interpreter(path)
         if python is None:
             raise SteleError(f"{text} is a folder, but not a virtual environment: it has no bin/python.")
         return python.absolute()
-    return path.absolute() if "/" in text and path.is_file() and path.name.startswith("python") else None
+    if "/" in text and "@" not in text and not lockfiles.is_lockfile(text):
+        if not path.is_file():
+            raise SteleError(f"There is no interpreter {text}.")
+        return path.absolute()
+    return None
+
+
+def in_interpreter(text: str, interpreter: Path, model: Model | None) -> Environment:
+    """Return the environment of an interpreter; without a model, the one whose framework it has."""
+    if model is None:
+        return dataclasses.replace(environments.load(str(interpreter)), name=text)
+    return pins.with_interpreter(dataclasses.replace(BARE, name=text, label=text), interpreter)
 
 
 def refuse_extras(text: str, extras: Extras) -> None:
@@ -77,42 +93,92 @@ def locked_of(text: str, extras: Extras) -> Locked | None:
     return revisions.read(text, allow_vcs=extras.allow_vcs) if lockfiles.is_lockfile(str(file)) else None
 
 
-def split(text: str) -> list[str]:
-    """Return the requirements in ``torch==2.4 "numpy<2"``: separated by spaces or commas between names."""
-    parts = text.split()
+def packages_in(*texts: str) -> set[str]:
+    """Return the packages that typed requirements name."""
+    found = set()
+    for text in texts:
+        with contextlib.suppress(InvalidRequirement):
+            found |= {name_of(part) for part in text.partition("@")[0].split() or [text]}
+            found |= {name_of(part) for part in text.rpartition("@")[2].split()}
+    return found
+
+
+def check(text: str, parts: list[str], extras: Extras) -> None:
+    """Raise SteleError for what only an installer understands, and for two pins of one package."""
+    for part in parts:
+        if part.startswith("-"):
+            raise SteleError(
+                f"{text!r} contains the installer option {part!r}. Name only packages here, and configure the index "
+                "with the variables of uv, such as UV_INDEX_URL."
+            )
+    if "://" in text and not extras.allow_vcs:
+        raise SteleError(f"{text!r} installs from a URL. Allow it with: --allow-vcs")
+
+
+def split(text: str, extras: Extras) -> list[str]:
+    """Return the requirements in ``torch==2.4 numpy<2``, separated by spaces."""
+    parts = [text] if "://" in text else text.split()
+    check(text, parts, extras)
+    names: dict[str, str] = {}
     for part in parts:
         try:
-            Requirement(part)
+            earlier = names.setdefault(name_of(part), part)
         except InvalidRequirement as error:
             raise SteleError(
                 f"{text!r} is not a requirement such as transformers==5.22.0, nor a lock file, an interpreter "
                 f"or an environment of `stele env list`: {error}"
             ) from None
+        if earlier != part:
+            raise SteleError(f"{text!r} pins one package twice: {earlier} and {part}.")
     return parts
 
 
 def required(
-    text: str, requirements: tuple[str, ...], model: Model, extras: Extras, *, python: str | None = None
+    text: str,
+    requirements: tuple[str, ...],
+    model: Model | None,
+    extras: Extras,
+    *,
+    python: str | None = None,
 ) -> Environment:
     """Return the environment with these requirements, those of both arms, and what the model's library needs."""
-    base, wanted = base_of(requirements), [*requirements, *extras.requirements]
+    base, wanted = base_of(text, requirements, model), [*requirements, *extras.requirements]
     pinned = {name_of(one) for one in wanted}
-    needs = (*base.requirements, *NEEDS.get(model.library or "", ()), *WORKER_NEEDS)
+    library = () if model is None else NEEDS.get(model.library or "", ())
+    needs = (*base.requirements, *library, *WORKER_NEEDS)
     wanted += [need for need in needs if not pinned & {name_of(need), alias(name_of(need))}]
-    version = extras.python if extras.python and not Path(extras.python).exists() else None
-    built = pins.with_requirements(base, text, text, list(dict.fromkeys(wanted)), version or python)
+    typed = [one for one in wanted if name_of(one) != "python"]
+    version = extras.python or python_of(wanted) or python
+    built = pins.with_requirements(base, text, text, list(dict.fromkeys(typed)), specifier(version))
+    if model is None:
+        return built
     return dataclasses.replace(built, label=text, framework="", imports=(), as_shipped=None)
 
 
-def base_of(requirements: tuple[str, ...]) -> Environment:
-    """Return the described environment that a single requirement such as keras==3.14.1 stands for."""
-    if len(requirements) == 1:
-        candidates = [one for one in environments.described().values() if one.tuned and one.command is None]
-        named = {canonicalize_name(Requirement(requirements[0]).name): Requirement(requirements[0])}
-        found = pins.nearest_environment(named, candidates)
-        if found is not None:
-            return found
-    return BARE
+def base_of(text: str, requirements: tuple[str, ...], model: Model | None) -> Environment:
+    """Return the described environment that the requirements stand for; of a model it may be none.
+
+    Raises SteleError if nothing is described that could measure the built-in tasks.
+    """
+    candidates = [one for one in environments.described().values() if one.tuned and one.command is None]
+    named = {canonicalize_name(Requirement(one).name): Requirement(one) for one in requirements}
+    few = len(requirements) == 1 or model is None  # a lock file of a model names all that it needs
+    found = pins.nearest_environment(named, candidates) if few else None
+    if found is None and model is None:
+        raise SteleError(pins.unsupported_message(text, named, candidates))
+    return found or BARE
+
+
+def python_of(requirements: list[str]) -> str | None:
+    """Return the specifier of ``python==3.10`` among requirements."""
+    return next((str(Requirement(one).specifier) for one in requirements if name_of(one) == "python"), None)
+
+
+def specifier(version: str | None) -> str | None:
+    """Return ``==3.11.*`` of ``3.11``; what is a specifier already stays as it is."""
+    if version is None or version[:1] in "=<>~!":
+        return version
+    return f"=={version}.*"
 
 
 def alias(name: str) -> str:

@@ -1,6 +1,6 @@
 """Examine one recipe: ask a Worker for its numbers, compare them on the ladder, and find the likely cause."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -12,7 +12,8 @@ from stele.measuring import measure, progress, store, worker
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
 from stele.measuring.worker import Worker, WorkerError
-from stele.parity import accuracy, golden_numbers, ladder
+from stele.models.spec import Model
+from stele.parity import accuracy, golden_numbers, ladder, reference
 from stele.parity.ladder import Finding, LadderResult
 from stele_worker.causes import CAUSES
 
@@ -75,6 +76,35 @@ def parity_answers(live: Worker, task: str, form: str | None, phases: Iterable[s
     numbers: dict[str, Any] = {}
     for phase in phases:
         numbers.update(live.ask("parity", task=task, phase=phase, seed=golden_numbers.SEEDS[task], form=form))
+    return numbers
+
+
+def examine_model(live: Worker, model: Model, settings: Settings, phases: Sequence[str]) -> list[Finding]:
+    """Return the findings that need no reference: the weights read back, and inference is repeatable."""
+    return reference.alone(model_answers(live, model, settings, phases))
+
+
+def model_answers(
+    live: Worker,
+    model: Model,
+    settings: Settings,
+    phases: Sequence[str],
+    *,
+    read: Path | None = None,
+    save: Path | None = None,
+    flip: bool = False,
+) -> dict[str, Any]:
+    """Return a worker's answers of all phases, merged. ``read`` and ``save`` are files of the initial weights."""
+    numbers: dict[str, Any] = {}
+    for phase in phases:
+        # training starts from the weights that inference has saved
+        source = save if save is not None and phase != phases[0] else read
+        target = str(save.absolute()) if save is not None and phase == phases[0] else None
+        request = model.as_request(None if source is None else source.absolute())
+        answer = live.ask(
+            "parity", task=model.name, phase=phase, seed=settings.seed, model=request, save=target, flip=flip
+        )
+        numbers.update(answer)
     return numbers
 
 

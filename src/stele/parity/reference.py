@@ -41,9 +41,13 @@ def findings(new: Numbers, old: Numbers, rounding: Rounding, *, precision: str) 
     """Return a Finding for each rung of NEW's answers, compared with OLD's."""
     measured = errors(new, old)
     compared = [judge(rung, of_rung, rounding, precision) for rung, of_rung in measured.items()]
-    first = [ladder.weights(1, 0.0, new, {})] if "unequal" in new else []
-    last = [ladder.inference(8, 0.0, new, {})] if "repeats" in new else []
-    return [*first, *compared, *last]
+    return sorted([*alone(new), *compared], key=lambda finding: finding.rung)
+
+
+def alone(numbers: Numbers) -> list[Finding]:
+    """Return the findings that need no reference: rungs 1 and 8."""
+    weights = [ladder.weights(1, 0.0, numbers, {})] if "unequal" in numbers else []
+    return weights + ([ladder.inference(8, 0.0, numbers, {})] if "repeats" in numbers else [])
 
 
 def errors(numbers: Numbers, reference: Numbers) -> Errors:

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from xml.etree import ElementTree
 
 from stele import schema, text
+from stele.environments import packages
 from stele.gate import judgement
 from stele.gate.record import Record
 from stele.gate.trial import Trial
@@ -35,7 +36,10 @@ def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
 def resume_command(trial: Trial) -> str:
     """Return the command that continues the trial with twice the budget."""
     budget = f"{max(math.ceil(2 * trial.budget / 60), 1)}m"
-    return shlex.join(["stele", "gate", trial.old.name, trial.new.name, "--resume", "--budget", budget])
+    model = [] if trial.model is None else ["--model", trial.model.spec]
+    return shlex.join(
+        ["stele", "gate", trial.old.name, trial.new.name, *model, "--resume", "--budget", budget]
+    )
 
 
 def terminal_lines(trial: Trial, verdicts: Sequence[Verdict]) -> list[str]:
@@ -48,7 +52,14 @@ def terminal_lines(trial: Trial, verdicts: Sequence[Verdict]) -> list[str]:
     summary = f"{status}: {trial.old.name} to {trial.new.name}. {ADVICE[status]}"
     if status == "INCONCLUSIVE":
         summary += f" With the options of this run, continue with: {resume_command(trial)}"
-    return [*text.align(rows), "", summary]
+    return [*text.align(rows), "", *difference_lines(trial), summary]
+
+
+def difference_lines(trial: Trial) -> list[str]:
+    """Return the other packages that differ between the arms: they may be the cause, too."""
+    if not trial.differences:
+        return []
+    return ["Other packages differ, too: " + ", ".join(packages.lines(trial.differences)) + "."]
 
 
 def ratio(verdict: Verdict) -> str:
@@ -81,6 +92,7 @@ def to_markdown(trial: Trial, record: Record, verdicts: Sequence[Verdict]) -> st
             page.table(head, rows, escape=escape),
             "",
             *version_lines(record),
+            *map(escape, difference_lines(trial)),
             "",
         ]
     )
@@ -109,6 +121,7 @@ def to_json(trial: Trial, record: Record, verdicts: Sequence[Verdict]) -> str:
         "launches": record.launches,
         "seconds": record.spent,
         "settings": asdict(trial.settings),
+        "differences": [difference._asdict() for difference in trial.differences],
         "verdicts": [
             {**verdict._asdict(), "ratio": None if verdict.ratio is None else verdict.ratio._asdict()}
             for verdict in verdicts

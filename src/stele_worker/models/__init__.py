@@ -24,12 +24,12 @@ vocabulary(model)              the number of values of its smallest embedding, o
 count(net)                     the number of parameters
 seed(value)                    seed the framework's generator
 
-SpecError is for what the user has to write otherwise, UserCodeError for what the user's code raises.
+SpecError: the user has to change something. UserCodeError: the user's code raised an exception.
 """
 
 
 def resolve(model, framework, scale="paper", seed=0, dtype="float32"):
-    """(Task, recipe) of a model in a framework. SpecError or UserCodeError.
+    """Return (Task, recipe) of a model in a framework. Raise SpecError or UserCodeError.
 
     The recipe is a module with the names of ``stele_worker.recipes``. If ``model`` lacks inputs or target, the
     model is built and called once to find them: give both arms of a comparison what ``inspect`` returned.
@@ -42,7 +42,9 @@ def resolve(model, framework, scale="paper", seed=0, dtype="float32"):
 
 
 def inspect(model):
-    """What a model is: a dict. SpecError or UserCodeError. On the CPU, in a worker that measures nothing after it.
+    """Return what a model is, as a dict. Raise SpecError or UserCodeError.
+
+    It uses the CPU: do not configure the worker after it.
 
     framework        as in ``stele_worker.frameworks``
     inputs, target   dicts of Input; target is None if the model returns its loss unasked

@@ -1,4 +1,4 @@
-"""A user's model, made by its factory or copied, seeded, and of the framework that is expected."""
+"""Build a user's model with seeded weights, and check that it belongs to the expected framework."""
 
 import copy
 import inspect
@@ -11,7 +11,7 @@ NAMES = {"torch": "PyTorch", "jax": "JAX", "keras": "Keras", "tensorflow": "Tens
 
 
 def build_for_task(task, framework, seed):
-    """The model of a Task, its random numbers from ``seed(task.seed)``. SpecError if it is another framework's."""
+    """Return the model of a Task, seeded by ``seed(task.seed)``. Raise SpecError if it belongs to another framework."""
     seed(task.seed)  # a model that stands in a module gets its weights at the import
     source = specs.find(task.model)
     seed(task.seed)
@@ -28,7 +28,7 @@ def build_for(source, framework, seed):
 
 
 def build(source, seed):
-    """The model: made by the factory, or a copy of the object as it was imported. SpecError or UserCodeError."""
+    """Return the model: call the factory, or copy the imported object. Raise SpecError or UserCodeError."""
     if framework_of(source.value) is not None:
         return copy_model(source)
     if not callable(source.value):
@@ -52,7 +52,7 @@ def copy_model(source):
 
 
 def required_arguments(source):
-    """Names that the factory requires, of those that Stele can give; SpecError if it requires others."""
+    """Return the names of the arguments that the factory requires. Raise SpecError if Stele cannot supply one."""
     names = required(source.value)
     lacking = [name for name in names if name not in ARGUMENTS]
     if lacking:
@@ -62,14 +62,14 @@ def required_arguments(source):
 
 
 def required(function):
-    """Names of the parameters without defaults, as far as Python can say."""
+    """Return the names of the parameters without defaults; [] if Python cannot read the signature."""
     return [
         each.name for each in parameters(function) if each.default is each.empty and each.kind not in (2, 4)
     ]
 
 
 def parameters(function):
-    """Of a class those of its constructor, which flax.nnx hides behind another."""
+    """Return the parameters of a function, or of the constructor of a class."""
     skipped = 1 if isinstance(function, type) else 0
     try:
         return list(inspect.signature(function.__init__ if skipped else function).parameters.values())[

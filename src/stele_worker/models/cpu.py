@@ -7,7 +7,7 @@ os.environ.setdefault("KERAS_TORCH_DEVICE", "cpu")  # read when Keras is importe
 
 
 def use():
-    """Of the frameworks that the user's module has imported. What has made an array stays where it is."""
+    """Restrict the frameworks that the user's module has imported to the CPU, if they have not made an array yet."""
     for name, keep in KEEP.items():
         if name in sys.modules:
             keep(sys.modules[name])

@@ -1,4 +1,4 @@
-"""What goes wrong with a user's model, as messages for the user."""
+"""Errors of users' models, with messages for the user."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ PRODUCT = os.path.dirname(os.path.abspath(stele_worker.__file__))
 
 
 class SpecError(ValueError):
-    """The user has to change something: the message says what, and shows how."""
+    """The user has to change something; the message says what, and shows how."""
 
 
 class UserCodeError(Exception):
@@ -41,7 +41,7 @@ def user_code(name, folder):
 
 
 def torchvision_error(error):
-    """A SpecError if torchvision is not the one that belongs to this torch; else None."""
+    """Return a SpecError if the error comes from a torchvision that does not fit torch; else None."""
     # the first import says so; later ones find the half-imported module; transformers wraps both
     signs = ("operator torchvision::", "partially initialized module 'torchvision'")
     while error is not None:
@@ -52,12 +52,12 @@ def torchvision_error(error):
 
 
 def user_message(name, error, folder):
-    """The message of a UserCodeError: the spec, the exception, and the user's frames."""
+    """Return the message of a UserCodeError: the spec, the exception, and the user's frames."""
     return "{} raised {}".format(name, describe_error(error, folder))
 
 
 def describe_error(error, folder):
-    """An exception as Python prints it, and after it the user's frames."""
+    """Return an exception as Python prints it, followed by the user's frames."""
     lines = traceback.format_exception_only(type(error), error)
     # of a syntax error the place comes before the message; of others notes may come after it
     message = "".join(lines if isinstance(error, SyntaxError) else lines[:1]).strip()
@@ -66,7 +66,7 @@ def describe_error(error, folder):
 
 
 def user_frames(error, folder):
-    """Frames of the user's project; where there are none, the last that are neither Stele's nor importlib's."""
+    """Return the frames of the user's project. If there are none: the last two outside Stele and importlib."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not is_internal(frame.filename)]
     in_project = [frame for frame in frames if is_in_project(frame.filename, folder)]
     return in_project or frames[-2:]
@@ -81,6 +81,6 @@ def is_internal(path):
 
 
 def is_in_project(path, folder):
-    """Whether a file belongs to the project: under its folder, but not in an environment that lies there."""
+    """Return whether a file belongs to the project: it is in its folder, but not in an environment there."""
     installed = any(part in path.split(os.sep) for part in ("site-packages", "dist-packages"))
     return os.path.abspath(path).startswith(os.path.join(folder, "")) and not installed

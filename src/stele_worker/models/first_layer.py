@@ -1,4 +1,4 @@
-"""Inputs by the first layer of a model, which is known by the name of its class and the attributes that it has.
+"""Infer the input of a model from its first layer, by the name of the layer's class and by its attributes.
 
 So this serves PyTorch, Paddle and flax.nnx alike, and imports none of them.
 """
@@ -13,7 +13,7 @@ VALUES = ("num_embeddings", "_num_embeddings", "input_dim")
 
 
 def infer(layers, size=SIZE, channels_last=False):
-    """The Input that the first layer with known sizes takes, or None. ``layers`` in order of definition."""
+    """Return the Input of the first layer whose sizes are known, or None. ``layers`` are in order of definition."""
     for layer in layers:
         result = input_of(layer, size, channels_last)
         if result is not None:
@@ -38,7 +38,7 @@ def input_of(layer, size, channels_last):
 
 
 def image(layer, channels, size, channels_last):
-    """A picture, or what has as many axes as the kernel: by the class's name, or by the kernel's size."""
+    """Return the Input of a convolution; its class or its kernel size tells the number of axes."""
     name, kernel = type(layer).__name__, getattr(layer, "kernel_size", (3, 3))
     axes = 1 if isinstance(kernel, int) else len(kernel)
     axes = int(name[4]) if name[4:5].isdigit() else axes
@@ -47,12 +47,12 @@ def image(layer, channels, size, channels_last):
 
 
 def vocabulary(layers):
-    """The number of values of the smallest embedding, or None."""
+    """Return the number of values of the smallest embedding, or None."""
     result = [first(layer, VALUES) for layer in layers if "embed" in type(layer).__name__.lower()]
     return min([each for each in result if each] or [None])
 
 
 def first(layer, names):
-    """The first of these attributes that is a positive int, or None."""
+    """Return the first of these attributes that is a positive int, or None."""
     values = (getattr(layer, name, None) for name in names)
     return next((value for value in values if isinstance(value, int) and value > 0), None)

@@ -1,4 +1,4 @@
-"""A flax.linen module as a network: its collections besides the parameters are running statistics."""
+"""Convert a flax.linen module to a Net. All collections except the parameters are running statistics."""
 
 from functools import partial
 
@@ -37,7 +37,7 @@ def net(model, task):
 
 
 def caller(model, task, variables, key, training):
-    """apply(*batch) -> the output; in training (output, the collections that it changed)."""
+    """Return apply(*batch) -> output; in training (output, changed collections)."""
     mutable = [name for name in variables if name != "params"] if training else False
     named = dict(flags(model, training), rngs={"dropout": key}, mutable=mutable)
     apply = calling.make_caller(partial(model.apply, variables, **named), calling.names(task))
@@ -52,7 +52,7 @@ def caller(model, task, variables, key, training):
 
 
 def flags(model, training):
-    """Whether it trains, by the parameters that this model has for it."""
+    """Return the keyword arguments that switch this model to training or inference."""
     names = [each.name for each in building.parameters(model.__call__)]
     result = {name: training for name in TRAINING if name in names}
     result.update({name: not training for name in INFERENCE if name in names})
@@ -60,7 +60,7 @@ def flags(model, training):
 
 
 def keep_everything(call, values, named, context):
-    """An interceptor: no layer drops anything."""
+    """Intercept calls of linen modules: skip dropout."""
     if context.method_name == "__call__" and isinstance(context.module, linen.Dropout):
         return values[0] if values else named["inputs"]
     if hasattr(context.module, "dropout_rate"):  # attention draws its own masks; this is the copy of one call
@@ -69,7 +69,7 @@ def keep_everything(call, values, named, context):
 
 
 def recorder(call):
-    """record(task) as ``Net`` has it."""
+    """Return record(task), see ``Net``."""
 
     def record(task):
         names = []

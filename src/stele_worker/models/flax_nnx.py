@@ -1,4 +1,4 @@
-"""A flax.nnx module as a network: split into arrays once, merged while a step is traced."""
+"""Convert a flax.nnx module to a Net: it is split into arrays once, and merged only while JAX traces a step."""
 
 from functools import wraps
 
@@ -40,7 +40,7 @@ def set_mode(module, training, quiet):
 
 
 def recorder(merge):
-    """record(task) as ``Net`` has it: nnx has no hooks, so the layers' classes are wrapped while one call is traced."""
+    """Return record(task), see ``Net``. nnx has no hooks: the layers' classes are wrapped while JAX traces a call."""
 
     def record(task):
         names = []
@@ -65,7 +65,7 @@ def recorder(merge):
 
 
 def traced(module, call, batch):
-    """{layer: output} of the layers without layers inside."""
+    """Return {layer: output} of the layers without children."""
     paths = {
         id(layer): ".".join(map(str, path)) for path, layer in nnx.iter_modules(module) if is_leaf(layer)
     }
@@ -97,7 +97,7 @@ def is_leaf(layer):
 
 
 def layers(model):
-    """All modules inside a module, in order of definition."""
+    """Return all modules inside a module, in order of definition."""
     result = []
     for value in children(model):
         if isinstance(value, nnx.Module):

@@ -1,4 +1,4 @@
-"""Models of transformers, from a model type or a folder, never from the hub; small ones too; and their inputs."""
+"""Build models of transformers from a model type or a folder, never from the hub, and infer their inputs."""
 
 import os
 
@@ -30,7 +30,7 @@ TOKENS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_star
 
 
 def factory(name, folder, tiny):
-    """A function without arguments that makes the model. SpecError if there is no such type or folder."""
+    """Return a function without arguments that builds the model. Raise SpecError for an unknown type or folder."""
     config = configuration(name, folder)
     if tiny:
         config = shrink(config)
@@ -38,7 +38,7 @@ def factory(name, folder, tiny):
 
 
 def configuration(name, folder):
-    """The config of a model type, or of a folder with a config.json, which may be relative to the project."""
+    """Return the config of a model type, or of a folder with a config.json, which may be in the project."""
     path = os.path.join(folder, name)
     if os.path.isdir(path):
         try:
@@ -55,10 +55,9 @@ def configuration(name, folder):
 
 
 def head(config):
-    """make(config) -> model: the class that the config names, else the first task whose models have this config.
+    """Return make(config) -> model: the class that the config names, else the first task that has this config.
 
-    A config with an encoder and a decoder, and one of an encoder alone, is also a causal one's to transformers:
-    those come first that use all of it.
+    transformers lists encoders and encoder-decoders as causal models too, so their own tasks come first.
     """
     for name in config.architectures or ():
         if hasattr(transformers, name):
@@ -73,12 +72,12 @@ def head(config):
 
 
 def shrink(config):
-    """The same architecture with 2 layers and small sizes: only attributes that the config has."""
+    """Return a config of the same architecture with 2 layers and small sizes."""
     return type(config).from_dict(reduce_sizes(config.to_dict()))
 
 
 def reduce_sizes(values):
-    """A config's dict with small sizes, and those of the configs inside it."""
+    """Return a config's dict with small sizes, nested configs included. It gets no new attributes."""
     values = {
         name: reduce_sizes(value) if isinstance(value, dict) else value for name, value in values.items()
     }
@@ -97,7 +96,7 @@ def reduce_sizes(values):
 
 
 def inputs(net):
-    """The Inputs of a model by its config: text, images, sound, and what a decoder reads."""
+    """Return the Inputs of a model by its config: text, images or sound, and the decoder's; None if unknown."""
     config = net.config
     main = net.main_input_name
     if main not in MAIN:

@@ -1,4 +1,4 @@
-"""The user's module, imported from the project without leaving anything there."""
+"""Import the user's module without writing bytecode into the project."""
 
 import importlib
 import importlib.util
@@ -43,7 +43,7 @@ def import_file(path, folder, text):
 
 
 def execute(name, path, folder, text):
-    """The module of a file, under a name that may not be that of an installed package."""
+    """Return the module of a file, executed under ``name``."""
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)

@@ -1,4 +1,4 @@
-"""The inputs of a user's model: what they are called, their kinds and shapes, and seeded batches of them."""
+"""The inputs of a user's model: names, kinds and shapes, and seeded batches of them."""
 
 from typing import NamedTuple, Optional
 
@@ -17,7 +17,7 @@ class Input(NamedTuple):
 
 
 def parse(values):
-    """Inputs from the host's dicts. SpecError if a kind or a shape is unusable."""
+    """Return Inputs from the host's dicts. Raise SpecError if a kind or a shape is invalid."""
     return tuple(check(value) for value in values)
 
 
@@ -33,7 +33,7 @@ def check(value):
 
 
 def complete(given, vocabulary):
-    """Inputs in which every int knows how many values it has: those of the model's smallest embedding, or SpecError."""
+    """Return the Inputs with ``high`` set for every int, from ``vocabulary`` if it was not given. Raise SpecError."""
     return tuple(
         each._replace(high=vocabulary or unknown(each)) if each.kind == "int" and each.high is None else each
         for each in given
@@ -46,7 +46,7 @@ def unknown(each):
 
 
 def option(each):
-    """An input as the command line has it: 8x3x64x64, or ids=int:4x16:1000."""
+    """Return an input as written on the command line: 8x3x64x64, or ids=int:4x16:1000."""
     parts = [] if each.kind == "float" else [each.kind]
     parts.append("x".join(str(size) for size in each.shape))
     parts += [] if each.high is None else [str(each.high)]
@@ -54,12 +54,12 @@ def option(each):
 
 
 def as_dict(each):
-    """As the host sends and receives it."""
+    """Return an Input as the dict that the host sends and receives."""
     return dict(each._asdict(), shape=list(each.shape))
 
 
 def from_examples(examples):
-    """Inputs like what ``example_inputs()`` returned: an array, a tuple of them or a dict of them.
+    """Return Inputs like the result of ``example_inputs()``: an array, or a tuple or dict of arrays.
 
     Arrays of any framework have ``shape`` and ``dtype``; an int has as many values as its largest number says.
     """
@@ -79,12 +79,12 @@ def from_example(name, value):
     if "bool" in dtype or ("int" in dtype and "mask" in (name or "")):
         return Input(name, "mask", shape)
     if "int" in dtype:
-        return Input(name, "int", shape, max(int(numpy.array(value).max()) + 1, 2))
+        return Input(name, "int", shape, max(int(numpy.asarray(value).max()) + 1, 2))
     return Input(name, "float", shape)
 
 
 def sample(each, count, rng):
-    """``count`` rows of an input: standard normal float32, int32 from 1 on, or a mask of ones and zeros, int32."""
+    """Return ``count`` rows of an input: standard normal float32, int32 from 1 on, or an int32 mask."""
     shape = (count,) + each.shape[1:]
     if each.kind == "float":
         return rng.standard_normal(shape).astype(numpy.float32)
@@ -97,7 +97,7 @@ def sample(each, count, rng):
 
 
 def labels(each, count, rng):
-    """``count`` rows of a target: float32, or int32 classes that are not all equal."""
+    """Return ``count`` rows of a target: float32, or int32 classes that are not all equal."""
     if each.kind != "int":
         return sample(each, count, rng)
     classes = rng.randint(0, each.high, (count,) + each.shape[1:]).astype(numpy.int32)

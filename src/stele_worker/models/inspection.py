@@ -1,4 +1,4 @@
-"""What a user's model is, before anything is measured: its framework, inputs, target and output."""
+"""Inspect a user's model before anything is measured: framework, inputs, target and output."""
 
 import contextlib
 import importlib
@@ -32,7 +32,7 @@ def inspect(model):
 
 
 def complete(model, framework, scale, seed, dtype):
-    """The Task of a model, of which the host may have left out inputs and target: they are inferred anew."""
+    """Return the Task of a model; infer the inputs and the target if the host left them out."""
     recipe, module = recipe_of(framework), frameworks.load(framework)
     if model.get("inputs") and "target" in model:
         target = inputs.parse([model["target"]])[0] if model["target"] else None
@@ -50,7 +50,7 @@ def recipe_of(framework):
 
 
 def inputs_of(model, source, net, recipe):
-    """(inputs, where they come from). SpecError if they cannot be inferred."""
+    """Return (inputs, where they come from). Raise SpecError if they cannot be inferred."""
     layers = recipe.layers(net)
     if model.get("inputs"):
         given, origin = inputs.parse(model["inputs"]), "the command line"
@@ -72,7 +72,7 @@ def example_inputs(source, net):
 
 
 def hint(spec, names):
-    """What to add to the command line, for each parameter that the model requires."""
+    """Return what to add to the command line, for each parameter that the model requires."""
     names = names if len(names) > 1 else [""]
     options = " ".join("--input {}8x3x64x64".format(name and name + "=") for name in names)
     message = (
@@ -83,7 +83,7 @@ def hint(spec, names):
 
 @contextlib.contextmanager
 def failures(model, given):
-    """What the model raises becomes a SpecError with the shapes of its inputs and the user's frames."""
+    """Turn an exception of the model into a SpecError with the shapes of its inputs and the user's frames."""
     try:
         yield
     except SpecError:
@@ -96,7 +96,7 @@ def failures(model, given):
 
 
 def example(final, put):
-    """One batch of the inputs on the device."""
+    """Return one batch of the inputs on the device."""
     return [put(array) for array in task.example(final, final.batch)[: len(final.inputs)]]
 
 

@@ -9,7 +9,6 @@ import numpy
 from stele_worker.frameworks import jax as framework
 from stele_worker.models import building, first_layer, jax_nets, optimizers, outputs, weights
 from stele_worker.models.jax_nets import count, function, layers, prepare  # noqa: F401
-from stele_worker.models.task import without_dropout
 
 LAYOUT = None
 
@@ -80,17 +79,17 @@ def stored(net):
 
 
 def neutral(name, array):
-    return array
+    return array.copy()  # ``fetch`` may share memory with a parameter, which the next step changes
 
 
 def activations(net, task):
-    """run(*inputs) -> {layer: output} in order of execution; {} of a pair of functions, which has no layers."""
+    """Return run(*inputs) -> {layer: output} in order of execution; {} for a pair of functions."""
     run = net.record(task)
     return lambda *batch: run(net.params, net.statistics, net.randomness, *batch)
 
 
 def inputs(model, source):
-    """(inputs, where they come from), or None: only flax.nnx knows its sizes before the first call."""
+    """Return (inputs, where they come from), or None. Only flax.nnx knows its sizes before the first call."""
     if len(building.required(function(model))) != 1:
         return None
     result = first_layer.infer(layers(model), channels_last=True)
@@ -102,12 +101,12 @@ def vocabulary(model):
 
 
 def seed(value):
-    """JAX's random numbers have no generator: they come from ``task.seed``. Some initialisers draw NumPy's."""
+    """Seed NumPy, which some factories use. JAX has no global generator: its keys come from ``task.seed``."""
     numpy.random.seed(value)
 
 
 def loss(net, task):
-    """compute(params, statistics, randomness, *batch) -> (loss, (statistics, randomness))."""
+    """Return compute(params, statistics, randomness, *batch) -> (loss, (statistics, randomness))."""
     size = len(jax_nets.names(task))
     call = with_precision(net, task, net.call(task, training=True))
 
@@ -133,7 +132,7 @@ def squared_error(output, target):
 
 
 def with_precision(net, task, call):
-    """``call`` with parameters and inputs in the Task's arithmetic; running statistics stay float32."""
+    """Return ``call`` with parameters and inputs in the Task's dtype; running statistics stay float32."""
     if task.dtype == "float32":
         return call
 
@@ -146,7 +145,7 @@ def with_precision(net, task, call):
 
 
 def optimizer_of(task):
-    """(init(params) -> slots, move(params, grads, slots) -> (params, slots)): optax', or plain SGD."""
+    """Return init(params) -> slots and move(params, grads, slots) -> (params, slots), of optax or plain SGD."""
     if task.optimizer is None:
         return lambda params: (), lambda params, grads, slots: (
             [weight - task.learning_rate * grad for weight, grad in zip(params, grads)],

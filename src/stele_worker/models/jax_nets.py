@@ -1,4 +1,4 @@
-"""A user's JAX model, whatever it is, as one kind of network: lists of arrays and functions of them."""
+"""Convert a user's JAX model of any kind to a Net: lists of arrays, and functions of them."""
 
 from functools import partial
 
@@ -11,11 +11,11 @@ from stele_worker.models.task import example
 
 
 class Net:
-    """Parameters, running statistics and random state as lists of arrays: XLA takes a list faster than a tree.
+    """Parameters, running statistics and random state as lists of arrays, which jit flattens faster than trees.
 
     call(task, training)    a function (params, statistics, randomness, *batch) -> (output, statistics, randomness)
     record(task)            a function (params, statistics, randomness, *batch) -> {layer: output}, of inference
-    function                that whose parameters are the model's inputs
+    function                the function whose parameters are the model's inputs
     """
 
     def __init__(self, params, statistics, randomness, call, record, function):
@@ -26,7 +26,7 @@ class Net:
 
 
 def flatten(tree):
-    """(names, arrays): the paths and copies of a tree's leaves. A copy, for the step gives its memory away."""
+    """Return (names, arrays): the paths and copies of a tree's leaves. Copies, because the step donates them."""
     pairs = jax.tree_util.tree_flatten_with_path(tree)[0]
     return [name_of(path) for path, _ in pairs], [jnp.array(leaf, copy=True) for _, leaf in pairs]
 
@@ -57,7 +57,7 @@ def kind_of(model):
 
 
 def pair(model, task):
-    """(init, apply): init(key, *inputs) -> params, apply(params, *inputs) -> output."""
+    """Return the Net of (init, apply): init(key, *inputs) -> params, apply(params, *inputs) -> output."""
     init, apply = model
     arrays = first_batch(task)
     params = init(jax.random.PRNGKey(task.seed), *arrays)
@@ -74,12 +74,12 @@ def pair(model, task):
 
 
 def first_batch(task):
-    """Inputs of one batch, for what has to see them before it has parameters."""
+    """Return the inputs of one batch, for models whose parameters depend on them."""
     return [jnp.array(array) for array in example(task, task.batch)[: len(task.inputs)]]
 
 
 def function(model):
-    """That whose parameters are the inputs, of a model or of a Net."""
+    """Return the function whose parameters are the inputs of a model or a Net."""
     if isinstance(model, Net):
         return model.function
     kind = kind_of(model)

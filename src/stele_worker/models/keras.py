@@ -18,7 +18,7 @@ def network(task):
 
 
 def prepare(model, task):
-    """A model that takes one structure of inputs, and has its weights: a subclassed one gets them at a first call."""
+    """Return the model with its weights, which a subclassed model creates in its first call."""
     if keras_layers.needs_graph(model):
         model = keras_layers.functional(model, task.inputs)
     if without_dropout(task):
@@ -75,11 +75,11 @@ def stored(net):
 
 
 def neutral(name, array):
-    return array
+    return array.copy()  # ``fetch`` may share memory with a parameter, which the next step changes
 
 
 def activations(net, task):
-    """run(*inputs) -> {layer: output} in order of execution; {} of a subclassed model, whose layers have no graph."""
+    """Return run(*inputs) -> {layer: output} in order of execution; {} for a subclassed model, which has no graph."""
     visible, names = keras_layers.visible_layers(net), keras_layers.layer_names(net)
     if not visible:
         return lambda *batch: {}
@@ -96,7 +96,7 @@ def count(net):
 
 
 def make_packer(task):
-    """pack(batch) -> what the model takes: an array, a list of them, or a dict where the inputs have names."""
+    """Return pack(batch) -> the argument of the model: an array, a list of them, or a dict if the inputs have names."""
     named, size = [each.name for each in task.inputs], len(task.inputs)
     if all(named):
         return lambda batch: dict(zip(named, batch))
@@ -108,7 +108,7 @@ def target(task, batch):
 
 
 def loss(net, task):
-    """compute(target, output) -> the loss, in Keras' order."""
+    """Return compute(target, output) -> loss, in the order of Keras."""
     if task.target is None:
         return lambda target, output: outputs.loss(output)
     if task.target.kind == "float":
@@ -133,7 +133,7 @@ def optimizer_of(task):
 
 
 def make_inference(net):
-    """step(x) -> the main output, float32, compiled as the backend does best."""
+    """Return step(x) -> the main output in float32, compiled as ``frameworks.keras`` does."""
 
     def main(output):
         return ops.cast(outputs.main(output), "float32")

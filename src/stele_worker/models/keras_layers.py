@@ -1,4 +1,4 @@
-"""The layers of a user's Keras model: its inputs, its dropout, what comes out of each."""
+"""Read the layers of a user's Keras model: inputs, dropout, names and outputs."""
 
 import re
 
@@ -13,7 +13,7 @@ RATES = ("rate", "dropout", "recurrent_dropout", "_dropout")
 
 
 def inputs(model, source):
-    """(inputs, where they come from) by what a functional or built model was told; None of any other."""
+    """Return (inputs, where they come from) of a functional model; None for any other."""
     tensors = getattr(model, "inputs", None)
     if not tensors:
         return None
@@ -27,7 +27,7 @@ def inputs(model, source):
 
 
 def input_of(name, tensor, model):
-    """Free axes become a batch, and then lengths."""
+    """Return the Input of a symbolic tensor. A free first axis becomes a batch, other free axes a length."""
     axes = len(tensor.shape)
     batch = IMAGES if axes > 3 else BATCH
     shape = (tensor.shape[0] or batch,) + tuple(size or LENGTH for size in tensor.shape[1:])
@@ -39,7 +39,7 @@ def input_of(name, tensor, model):
 
 
 def embeddings_of(tensor, model):
-    """How many values each embedding has that reads this input."""
+    """Return the numbers of values of the embeddings that read this input."""
     result = [layer for layer in layers(model) if isinstance(layer, keras.layers.Embedding)]
     return [layer.input_dim for layer in result if reads(layer, tensor)]
 
@@ -56,7 +56,7 @@ def vocabulary(model):
 
 
 def layers(model):
-    """All layers, those inside others too."""
+    """Return all layers, nested ones included."""
     return list(model._flatten_layers(include_self=False, recursive=True))
 
 
@@ -65,8 +65,8 @@ def function(net):
 
 
 def needs_graph(model):
-    """Whether Keras' loops cannot call the model as it is: it takes its inputs one by one, or no ``training``."""
-    if model.inputs or getattr(model, "_functional", None) is not None:
+    """Return whether ``frameworks.keras`` cannot call the model: it takes several arguments, or no ``training``."""
+    if getattr(model, "inputs", None):  # functional, or a Sequential that is built
         return False
     names = [each.name for each in building.parameters(model.call)]
     several = len([name for name in building.required(model.call) if name not in FLAGS]) > 1
@@ -74,7 +74,7 @@ def needs_graph(model):
 
 
 def functional(model, given):
-    """The model as a functional one, which takes a list, or a dict where the inputs have names."""
+    """Return a functional model around this one. It takes a list, or a dict if the inputs have names."""
     tensors = [keras.Input(each.shape[1:], each.shape[0], dtype_of(each), name=each.name) for each in given]
     if all(each.name for each in given):
         named = {each.name: tensor for each, tensor in zip(given, tensors)}
@@ -95,7 +95,7 @@ def disable_dropout(model):
 
 
 def ends_in_softmax(model):
-    """Whether the last layer gives probabilities already, as those of keras.applications do."""
+    """Return whether the last layer returns probabilities, as in keras.applications."""
     result = [layer for layer in layers(model) if not isinstance(layer, keras.Model)]
     last = result[-1] if result else None
     return (
@@ -105,8 +105,10 @@ def ends_in_softmax(model):
 
 
 def visible_layers(model):
-    """Names of the layers of a functional model that give one tensor, in order of execution."""
-    if not (isinstance(model, keras.Sequential) or hasattr(model, "operations")) or not model.inputs:
+    """Return the names of the layers of a functional model that return one tensor, in order of execution."""
+    if not (isinstance(model, keras.Sequential) or hasattr(model, "operations")) or not getattr(
+        model, "inputs", None
+    ):
         return []
     skipped = keras.Model, keras.layers.InputLayer
     return [layer.name for layer in model.layers if not isinstance(layer, skipped) and has_one_output(layer)]
@@ -120,7 +122,7 @@ def has_one_output(layer):
 
 
 def parameter_names(net, variables):
-    """A name for each variable: its path. Keras numbers layers in a process, here they are numbered in the model."""
+    """Return a name for each variable: its path, with layers numbered in the model, not in the process."""
     numbers, result = layer_names(net), []
     for variable in variables:
         name = "/".join(numbers.get(part, part) for part in variable.path.split("/"))
@@ -130,7 +132,7 @@ def parameter_names(net, variables):
 
 
 def layer_names(net):
-    """{name: name} for the layers that Keras has named by their class, with numbers from the first of the model on."""
+    """Return {name: name with a number in the model} for the layers that Keras named after their class."""
     counts, result = {}, {}
     for layer in [net] + layers(net):
         base = snake_case(type(layer).__name__)
@@ -141,6 +143,6 @@ def layer_names(net):
 
 
 def snake_case(name):
-    """As Keras does it. Source: keras/src/utils/naming.py, to_snake_case."""
+    """Return a class name in snake case. Source: keras/src/utils/naming.py, to_snake_case."""
     name = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)
     return re.sub("([a-z])([A-Z])", r"\1_\2", name).lower()

@@ -1,11 +1,11 @@
-"""Models that a library knows by name: torchvision, timm, keras.applications and transformers; without downloads."""
+"""Build models by their names in torchvision, timm, keras.applications and transformers, without downloads."""
 
 from stele_worker.models.errors import SpecError, torchvision_error
 from stele_worker.models.specs import nearest
 
 
 def factory(library, name, folder):
-    """A function without arguments that makes the model. SpecError if the library does not know the name."""
+    """Return a function without arguments that builds the model. Raise SpecError for an unknown name."""
     if library in ("hf", "hf-tiny"):
         from stele_worker.models import huggingface
 
@@ -18,7 +18,10 @@ def factory(library, name, folder):
         message = "{}:{} needs the package {}, which cannot be imported: {}"
         raise torchvision_error(error) or SpecError(message.format(library, name, library, error)) from error
     except Exception as error:
-        raise torchvision_error(error) or error
+        refusal = torchvision_error(error)
+        if refusal is None:
+            raise
+        raise refusal from error
 
 
 def torchvision(name):

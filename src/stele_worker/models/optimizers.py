@@ -1,4 +1,4 @@
-"""The optimizer that the user names, as "module:Class"."""
+"""Construct the optimizer that the user names as "module:Class"."""
 
 import importlib
 import inspect
@@ -11,7 +11,7 @@ RATES = ("lr", "learning_rate")
 
 
 def construct(text, *arguments, **named):
-    """The optimizer, made with its defaults; a learning rate that it requires is 1e-3. SpecError if it is not found."""
+    """Return the optimizer with its defaults; a required learning rate is 1e-3. Raise SpecError if unknown."""
     module, _, name = text.partition(":")
     if not name:
         raise SpecError(
@@ -26,7 +26,7 @@ def construct(text, *arguments, **named):
 
 
 def required_rate(factory):
-    """{"lr": 1e-3} where the factory requires a learning rate of that name; else {}."""
+    """Return {"lr": 1e-3} if the factory requires a learning rate of that name; else {}."""
     try:
         parameters = inspect.signature(factory).parameters
     except ValueError:

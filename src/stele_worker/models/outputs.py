@@ -1,16 +1,13 @@
-"""What a model returns, in any framework: its main output, and its loss if it computes one.
+"""Find the main output and the loss in the return value of a model of any framework.
 
-Arrays and tensors are known by their ``shape`` alone, so that nothing here imports a framework.
+An array or a tensor is an object with a ``shape``, so nothing here imports a framework.
 """
 
 NAMES = ("logits", "last_hidden_state", "output", "outputs")
 
 
 def main(output):
-    """The main output: logits, the last hidden state, or the first array of a tuple or dict that is no scalar.
-
-    None if there is none.
-    """
+    """Return the logits, the last hidden state, or the first array of a tuple or dict that is not a scalar; or None."""
     if hasattr(output, "shape"):
         return output
     if hasattr(output, "keys"):  # a dict, and what transformers returns
@@ -23,7 +20,7 @@ def main(output):
 
 
 def loss(output):
-    """The loss among what a model returned: named so, or a scalar; None if there is none."""
+    """Return the entry "loss" of an output, or its scalar; None if there is neither."""
     if hasattr(output, "shape"):
         return output if len(output.shape) == 0 else None
     if hasattr(output, "keys"):

@@ -72,7 +72,7 @@ def raw(net, task):
 
 
 def stored(net):
-    """What has several names comes once."""
+    """Return {name: value} of parameters and buffers; a tensor with several names appears once."""
     seen, result = set(), {}
     for name, value in net.state_dict().items():
         if id(value) not in seen:
@@ -82,11 +82,11 @@ def stored(net):
 
 
 def neutral(name, array):
-    return array
+    return array.copy()  # ``fetch`` may share memory with a parameter, which the next step changes
 
 
 def activations(net, task):
-    """run(*inputs) -> {layer: output} of the layers without children, in order of execution."""
+    """Return run(*inputs) -> {layer: output} of the layers without children, in order of execution."""
     step = inference_step(net, task)
 
     def run(*batch):
@@ -122,7 +122,7 @@ def count(net):
 
 
 def inputs(model, source):
-    """(inputs, where they come from), or None if the model does not tell."""
+    """Return (inputs, where they come from), or None if the model does not tell."""
     if len(building.required(function(model))) != 1:
         return None
     result = first_layer.infer(layers(model))
@@ -150,7 +150,7 @@ def disable_dropout(net):
 
 
 def loss(net, task):
-    """compute(*batch) -> the loss: the model's own, or cross-entropy, or of one output the squared error."""
+    """Return compute(*batch) -> loss: the model's own, cross-entropy, or for a float target the squared error."""
     call = calling.make_caller(net, calling.names(task))
     if task.target is None or task.target.name:
         return lambda *batch: outputs.loss(call(*batch))

@@ -1,4 +1,4 @@
-"""A spec, such as ``package.module:attribute`` or ``timm:resnet18``, and the object that it names."""
+"""Parse a spec, such as ``package.module:attribute`` or ``timm:resnet18``, and find the object that it names."""
 
 import difflib
 import inspect
@@ -37,7 +37,7 @@ class Source(NamedTuple):
 
 
 def parse(text):
-    """SpecError if the text is none of FORMS."""
+    """Return the Spec of a text. Raise SpecError if the text has none of the FORMS."""
     place, colon, name = text.partition(":")
     if place not in LIBRARIES:
         place, colon, name = text.rpartition(":")
@@ -49,7 +49,7 @@ def parse(text):
 
 
 def find(model):
-    """The Source of the host's dict, its module imported. SpecError or UserCodeError."""
+    """Import the module that the host's dict names and return its Source. Raise SpecError or UserCodeError."""
     spec, folder = parse(model["spec"]), model["folder"]
     if spec.kind in LIBRARIES:
         from stele_worker.models import libraries
@@ -62,7 +62,7 @@ def find(model):
 
 
 def attribute(module, name, text):
-    """An attribute, dotted or not. SpecError suggests the nearest names."""
+    """Return an attribute, which may be dotted. Raise SpecError with the nearest names."""
     value = module
     for part in name.split("."):
         if not hasattr(value, part):
@@ -73,13 +73,13 @@ def attribute(module, name, text):
 
 
 def nearest(name, names):
-    """ " Did you mean ...?", or "" if no name is near."""
+    """Return the question "Did you mean ...?" with a space before it, or "" if no name is similar."""
     near = difflib.get_close_matches(name, sorted(names), 3, 0.6)
     return " Did you mean {}?".format(" or ".join(repr(each) for each in near)) if near else ""
 
 
 def framework_of(value):
-    """The framework of a model by its class, as in ``stele_worker.frameworks``; None if it is no model."""
+    """Return the framework of a model by its class, as in ``stele_worker.frameworks``; None if it is not a model."""
     if isinstance(value, type):
         return None
     if isinstance(value, (tuple, list)):

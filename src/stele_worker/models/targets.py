@@ -1,4 +1,4 @@
-"""What a model is trained on: a target that it takes itself, or labels for the last axis of its output."""
+"""Find what a model is trained on: a target that it takes as an argument, or labels for its output."""
 
 from stele_worker.models import building, outputs
 from stele_worker.models.errors import SpecError
@@ -10,14 +10,14 @@ OWN, CLASSES, SQUARED = "the model's own", "cross-entropy over the last axis", "
 
 
 def loss(task):
-    """The loss of a Task in words."""
+    """Return the name of the loss of a Task."""
     if task.target is None or task.target.name:
         return OWN
     return CLASSES if task.target.kind == "int" else SQUARED
 
 
 def complete(task, recipe, net, put):
-    """The Task with its target, found out by calling the model. SpecError if the output allows none."""
+    """Return the Task with its target, found by calling the model. Raise SpecError if the output allows none."""
     takes = [each for each in building.parameters(recipe.function(net)) if each.name in NAMES]
     passed = [each for each in task.inputs if takes and each.name == takes[0].name]
     if (
@@ -37,7 +37,7 @@ def complete(task, recipe, net, put):
 
 
 def returns_loss(task, recipe, net, put):
-    """Whether the model returns a loss when it is passed this target."""
+    """Return whether the model returns a loss when it is passed the Task's target."""
     try:
         return outputs.loss(recipe.raw(net, task)(*arrays(task, put))) is not None
     except Exception:  # of a target in another shape, for example
@@ -55,7 +55,7 @@ def shape_of(output, task):
 
 
 def candidates(name, shape, task):
-    """Targets that a model may take: a class for each place, for each token of the input, for each sample; numbers."""
+    """Yield targets that a model may take: a class for each position, input token or sample; floats."""
     tokens = [each.shape for each in task.inputs if each.kind == "int"]
     for size in [shape[:-1]] + tokens[:1] + [shape[:1]]:
         if size and size[0] == task.batch and shape[-1] > 1:
@@ -65,7 +65,7 @@ def candidates(name, shape, task):
 
 
 def labels(shape, task):
-    """Classes for the last axis of the output; numbers, where that has one element or is the batch."""
+    """Return a target of classes for the last axis of the output, or of floats if that axis has no classes."""
     if not shape:
         raise SpecError("{} returns a single number for a whole batch, and no loss.".format(task.name))
     classes = len(shape) > 1 and shape[-1] > 1

@@ -1,4 +1,4 @@
-"""What is computed of a user's model: its inputs, its target, and how many batches of them."""
+"""The Task of a user's model: its inputs, its target, and the numbers of batches."""
 
 from typing import NamedTuple, Optional
 
@@ -35,7 +35,7 @@ class Task(NamedTuple):
 
 
 def make(model, inputs, target, scale, seed=0, dtype="float32"):
-    """The Task of a user's model at a scale. SpecError if the inputs do not share their first axis."""
+    """Return the Task of a user's model at a scale. Raise SpecError if the inputs do not share their first axis."""
     batch = inputs[0].shape[0]
     for each in inputs:
         if each.shape[0] != batch:
@@ -64,7 +64,7 @@ def label(each, position):
 
 
 def example(task, count):
-    """Seeded NumPy arrays (inputs..., target), at most ``DISTINCT`` batches of rows: see ``rows``."""
+    """Return seeded NumPy arrays (inputs..., target) of at most ``DISTINCT`` batches of rows, see ``rows``."""
     rng = numpy.random.RandomState(task.seed)
     count = min(count, DISTINCT * task.batch)
     arrays = [sample(each, count, rng) for each in task.inputs]
@@ -74,12 +74,12 @@ def example(task, count):
 
 
 def rows(task, part):
-    """Rows of ``example`` for each step of ``part``, "train" or "test": int64 of shape (steps, batch)."""
+    """Return the rows of ``example`` for each step of ``part``, "train" or "test": int64 of shape (steps, batch)."""
     steps = getattr(task, part) // task.batch
     order = numpy.arange(steps * task.batch) % (min(steps, DISTINCT) * task.batch)
     return order.reshape(steps, task.batch)
 
 
 def without_dropout(task):
-    """Whether the Task is the one that parity compares: see ``stele_worker.tasks.without_dropout``."""
+    """Return whether dropout is off, see ``stele_worker.tasks.without_dropout``."""
     return task.dropout == (0.0,)

@@ -18,7 +18,7 @@ def network(task):
 
 
 def prepare(model, task):
-    """A model with all of its variables: some make them when they are called first."""
+    """Return the model with all variables, which some models create in their first call."""
     if task.dtype != "float32":
         message = (
             "{!r} computes in the types of its own code, so TensorFlow cannot run it in {}. Use fp32 or tf32."
@@ -82,7 +82,7 @@ def stored(net):
 
 
 def neutral(name, array):
-    return array
+    return array.copy()  # ``fetch`` may share memory with a parameter, which the next step changes
 
 
 def seed(value):
@@ -110,7 +110,7 @@ def vocabulary(model):
 
 
 def unique(variables):
-    """Names of variables, numbered where several have the same."""
+    """Return the names of variables, numbered if several have the same name."""
     result = []
     for variable in variables:
         name = variable.name.split(":")[0]
@@ -120,17 +120,18 @@ def unique(variables):
 
 
 def caller(net, task, training):
-    """call(*batch) -> what the model returns; ``training`` is given where the model takes it."""
+    """Return call(*batch) -> the model's output. ``training`` is passed if the model takes it."""
     takes = any(each.name == "training" for each in building.parameters(function(net)))
     return calling.make_caller(partial(net, training=training) if takes else net, calling.names(task))
 
 
 def differentiate(net, task):
-    """run(*batch) -> (loss, gradients), to be called inside of a tf.function."""
+    """Return run(*batch) -> (loss, gradients), for use in a tf.function."""
     call, size = caller(net, task, training=True), len(calling.names(task))
+    context = no_dropout if without_dropout(task) else contextlib.ExitStack
 
     def run(*batch):
-        with tf.GradientTape() as tape, no_dropout() if without_dropout(task) else contextlib.suppress():
+        with tf.GradientTape() as tape, context():
             value = loss(task, call(*batch[:size]), batch[-1])
         # a variable that the loss does not reach has no gradient: zero
         return value, tape.gradient(value, net.trainable_variables, unconnected_gradients="zero")
@@ -139,7 +140,7 @@ def differentiate(net, task):
 
 
 def loss(task, output, target):
-    """The model's own loss, or cross-entropy, or of one output the squared error."""
+    """Return the model's own loss, cross-entropy, or for a float target the squared error."""
     if task.target is None or task.target.name:
         return outputs.loss(output)
     output = outputs.main(output)
@@ -151,7 +152,7 @@ def loss(task, output, target):
 
 @contextlib.contextmanager
 def no_dropout():
-    """While a step is traced, tf.nn.dropout keeps everything."""
+    """Replace tf.nn.dropout by the identity while TensorFlow traces a step."""
     original, tf.nn.dropout = tf.nn.dropout, lambda x, *values, **named: tf.convert_to_tensor(x)
     try:
         yield
@@ -160,7 +161,7 @@ def no_dropout():
 
 
 def optimizer_of(net, task):
-    """move(grads, variables): plain SGD, or the user's class, which must be one of Keras' or alike."""
+    """Return move(grads, variables) of plain SGD, or of the user's class, which needs ``apply_gradients``."""
     if task.optimizer is None:
         return partial(descend, task.learning_rate)
     optimizer = optimizers.construct(task.optimizer)

@@ -38,7 +38,7 @@ def load(net, arrays):
 
 
 def unique_tensors(net):
-    """[(names, value)] of parameters and buffers in order: what has several names comes once."""
+    """Return [(names, value)] of parameters and buffers in order; a tensor with several names appears once."""
     result = {}
     for name, value in net.state_dict(keep_vars=True).items():
         if torch.is_tensor(value):
@@ -97,11 +97,11 @@ def stored(net):
 
 
 def neutral(name, array):
-    return array
+    return array.copy()  # ``fetch`` may share memory with a parameter, which the next step changes
 
 
 def activations(net, task):
-    """run(*inputs) -> {module: output} of the modules without children, in order of execution."""
+    """Return run(*inputs) -> {module: output} of the modules without children, in order of execution."""
     step = inference_step(net, task)
 
     def run(*batch):

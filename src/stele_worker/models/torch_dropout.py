@@ -1,4 +1,4 @@
-"""PyTorch without dropout, for comparing two releases: no two draw the same masks."""
+"""Switch dropout off in PyTorch, for parity: no two releases draw the same masks."""
 
 import torch
 from torch import nn
@@ -26,7 +26,7 @@ RATES = {  # class: attribute, of modules that draw their masks in C++ or by han
 
 
 class NoDropout(TorchFunctionMode):
-    """Every dropout keeps everything, however the model came by the function."""
+    """Set the rate of every dropout function to 0, however the model imported the function."""
 
     def __torch_function__(self, function, types, arguments=(), named=None):
         named, place = dict(named or {}), DROPOUT.get(function)
@@ -38,7 +38,7 @@ class NoDropout(TorchFunctionMode):
 
 
 def disable(net):
-    """Set the rates of all modules that drop to zero."""
+    """Set the rates of all modules with dropout to 0."""
     for module in net.modules():
         for cls in type(module).__mro__:
             name = RATES.get(cls.__name__, "p" if cls is nn.modules.dropout._DropoutNd else None)

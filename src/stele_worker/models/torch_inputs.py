@@ -1,4 +1,4 @@
-"""The inputs of a PyTorch model: by its Hugging Face config, or by its signature and first layer."""
+"""Infer the inputs of a PyTorch model from its Hugging Face config, or from its signature and first layer."""
 
 from stele_worker.models import building, first_layer
 
@@ -7,7 +7,7 @@ OTHERS = {"Inception3": 299}  # torchvision's only model for other images
 
 
 def inputs(model, source):
-    """(inputs, where they come from), or None if the model does not tell."""
+    """Return (inputs, where they come from), or None if the model does not tell."""
     if any(cls.__module__.startswith("transformers.") for cls in type(model).__mro__):
         from stele_worker.models import huggingface
 
@@ -20,7 +20,7 @@ def inputs(model, source):
 
 
 def size_of(model, kind):
-    """Height and width of the images that a model is made for."""
+    """Return the height and width of the images that a model is made for."""
     for name in ("default_cfg", "pretrained_cfg"):  # timm
         config = getattr(model, name, None)
         if isinstance(config, dict) and config.get("input_size"):

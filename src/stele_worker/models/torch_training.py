@@ -9,7 +9,7 @@ from stele_worker.models.task import without_dropout
 
 
 def loss(net, task):
-    """compute(*batch) -> the loss: the model's own, or cross-entropy, or of one output the squared error."""
+    """Return compute(*batch) -> loss: the model's own, cross-entropy, or for a float target the squared error."""
     call = with_precision(calling.make_caller(net, calling.names(task)), task)
     if task.target is None or task.target.name:
         return lambda *batch: outputs.loss(call(*batch))
@@ -28,7 +28,7 @@ def squared_error(output, target):
 
 
 def with_precision(call, task):
-    """``call`` in the Task's arithmetic, and without dropout where that is off."""
+    """Return ``call`` with autocast for the Task's dtype, and without dropout if it is off."""
     if task.dtype != "float32":
         call = torch.autocast(framework.device.type, getattr(torch, task.dtype))(call)
     if not without_dropout(task):

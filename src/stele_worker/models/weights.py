@@ -1,4 +1,4 @@
-"""Weights from files, matched with what a network holds."""
+"""Read weights from files and match them with the parameters of a network."""
 
 import json
 
@@ -20,7 +20,7 @@ DTYPES = {
 
 
 def read_files(model):
-    """{name: array} of the file that ``weights`` or ``pretrained`` of the host's dict names; None if neither does."""
+    """Return {name: array} of the file ``weights`` or ``pretrained`` of the host's dict; None if it names no file."""
     if model.get("weights"):
         with numpy.load(model["weights"], allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
@@ -28,7 +28,9 @@ def read_files(model):
 
 
 def read_safetensors(path):
-    """{name: array} of a .safetensors file: eight bytes of length, a JSON header, the data. bfloat16 becomes float32.
+    """Return {name: array} of a .safetensors file: eight bytes of length, a JSON header, the data.
+
+    bfloat16 becomes float32. Raise SpecError if the file is not valid.
 
     Source: github.com/huggingface/safetensors, README.md, "Format".
     """
@@ -52,11 +54,10 @@ def decode(data, dtype, shape, data_offsets):
 
 
 def match(shapes, arrays, optional=()):
-    """{name of ours: array}, for ``shapes`` {name: shape} of a network in order.
+    """Return {name: array} for ``shapes``, the {name: shape} of a network in order.
 
-    By name if every name of ours is there, except for those of ``optional``; else by order, for a framework that
-    numbers its layers names the second network otherwise than the first. SpecError names the first that does not
-    fit.
+    Arrays are matched by name if all names are present except ``optional`` ones. Otherwise they are matched by
+    order, because some frameworks number layers in a process. SpecError names the first one that does not fit.
     """
     if all(name in arrays or name in optional for name in shapes):
         pairs = [(name, name) for name in shapes if name in arrays]

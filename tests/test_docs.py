@@ -1,0 +1,332 @@
+"""docs/schemas.md describes the JSON documents as they are written; links and paths in the documentation exist."""
+
+import argparse
+import dataclasses
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from stele import __main__ as entry_point
+from stele import environments
+from stele.commands import bisect, calibrate, capabilities, parity, releases
+from stele.environments.packages import Difference
+from stele.gate import baseline, calibration, correctness, model_parity, record, trial
+from stele.gate.metrics import METRICS
+from stele.gate.trial import Cell, Trial
+from stele.gate.verdict import Verdict
+from stele.measuring import lock, store
+from stele.measuring.settings import Settings
+from stele.models import spec
+from stele.models.inputs import Input
+from stele.parity import accuracy, defaults, golden_numbers
+from stele.parity.capabilities import Answer
+from stele.parity.ladder import Finding, LadderResult
+from stele.releases import frameworks, ledger
+from stele.releases.bisection import Answer as Candidate
+from stele.report import gate as gate_report
+from stele.report import published
+from stele.statistics import Estimate
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs/schemas.md").read_text(encoding="utf-8")
+SETTINGS = Settings(device="cpu", threads=1)
+
+
+# the page
+
+
+def rows(document, part=None):
+    """Return {key: meaning} of the table of a document, or of the table below the heading ``part`` in it."""
+    section = re.split(rf"^## {re.escape(document)}\n", PAGE, flags=re.M)[1].split("\n## ")[0]
+    if part is not None:
+        section = re.split(rf"^### {re.escape(part)}\n", section, flags=re.M)[1]
+    section = section.split("\n### ")[0]
+    lines = [line.split("|")[1:-1] for line in section.splitlines() if line.startswith("| `")]
+    pairs = [(key, meaning) for keys, _, _, meaning in lines for key in re.findall(r"`([^`]+)`", keys)]
+    assert len(dict(pairs)) == len(pairs), f"a key is listed twice in {document}"
+    return {key: meaning.strip() for key, meaning in pairs}
+
+
+def assert_described(content, document, part=None, *, only=()):
+    """Assert that the keys are those of the table. Keys that it calls optional have to be in ``only`` if present."""
+    table = rows(document, part)
+    optional = {key for key, meaning in table.items() if meaning.startswith("Only ")}
+    assert set(only) <= optional
+    assert set(content) == (set(table) - optional) | set(only)
+    if "schema" in table:
+        assert content["schema"] == 1
+
+
+def load(path):
+    return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
+# what is written
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    """Work in an empty folder; return the path for --json."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STELE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "written.json"
+
+
+def make_trial(model=None, **facts):
+    return Trial(
+        old=environments.ORACLE,
+        new=environments.ORACLE,
+        cells=(Cell("gru", "infer"),),
+        metrics=METRICS,
+        settings=SETTINGS,
+        seed=0,
+        budget=60,
+        model=model,
+        **facts,
+    )
+
+
+def make_model(folder):
+    (folder / "net.py").write_text("")
+    return spec.parse("net.py:net", folder, inputs=(Input("ids", "int", (4, 16), 100),))
+
+
+def say(line):
+    pass
+
+
+def test_the_list_of_environments_is_described(add_environment, capsys):
+    add_environment("fake")
+    assert entry_point.main(["env", "list", "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert_described(content, "stele env list --json")
+    assert_described(content["environments"][0], "stele env list --json", "environments")
+
+
+@pytest.mark.parametrize("with_model", [False, True])
+def test_the_report_of_a_gate_is_described(written, tmp_path, with_model):
+    model = make_model(tmp_path) if with_model else None
+    subject = make_trial(model, differences=(Difference("numpy", "1.26.4", None),))
+    log = record.create(tmp_path / "record.jsonl", trial.header(subject))
+    verdict = Verdict("gru", "infer", "step", "PASS", "the same", Estimate(0.99, 1.0, 1.01), 6, 0.5)
+    content = json.loads(gate_report.to_json(subject, log, [verdict]))
+    only = ("differences", "model") if with_model else ("differences",)
+    assert_described(content, "stele gate --json", only=only)
+    assert_described(content["verdicts"][0], "stele gate --json", "verdicts")
+    assert_described(content["differences"][0], "stele gate --json", "differences")
+    assert list(content["verdicts"][0]["ratio"]) == ["low", "middle", "high"]
+    assert_described(content["settings"], "Settings")
+    assert_described(content["machine"], "Machine")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs/gates").glob("*.json")), ids=lambda path: path.stem)
+def test_a_committed_report_of_a_gate_is_described(path):
+    content = load(path)
+    assert_described(
+        content, "stele gate --json", only={"differences"} & set(content)
+    )  # older ones have none
+    for verdict in content["verdicts"]:
+        assert_described(verdict, "stele gate --json", "verdicts")
+
+
+@pytest.mark.parametrize("only", [(), ("target",)])
+def test_a_model_is_described(tmp_path, only):
+    request = dataclasses.replace(make_model(tmp_path), inspected=bool(only)).as_request()
+    assert_described(request, "Model", only=only)
+    assert all(f"`{key}`" in rows("Model")["inputs"] for key in request["inputs"][0])
+
+
+@pytest.mark.parametrize("only", [(), ("model",)])
+def test_the_header_of_a_record_is_described(written, tmp_path, only):
+    subject = make_trial(make_model(tmp_path) if only else None)
+    record.create(written, trial.header(subject))
+    assert_described(load(written), "Gate record", only=only)
+
+
+def entry_of(path):
+    _, line = path.read_text().splitlines()
+    return json.loads(line)
+
+
+@pytest.fixture
+def log(written):
+    return record.create(written, trial.header(make_trial()))
+
+
+def test_the_launches_of_a_record_are_described(written, log, run, monkeypatch):
+    arms = ("old", "new")
+    monkeypatch.setattr(trial, "measure_arms", lambda *_, **__: dict.fromkeys(arms, run))
+    correctness.train_arms(make_trial(), log, Cell("gru", "train"), 3, say)
+    entry = entry_of(written)
+    assert_described(entry, "Gate record", "launch")
+    assert entry["key"] == ["accuracy", "gru", 3] and list(entry["runs"]) == list(entry["failures"])
+    assert_described(entry["runs"]["old"], "Run", "run")
+    assert_described(entry["conditions"], "Gate record", "conditions")
+
+
+def test_the_parity_of_a_record_is_described(written, log, monkeypatch):
+    result = LadderResult([Finding(1, "agrees")], {}, "2026-11-22")
+    monkeypatch.setattr(correctness.examination, "run_ladder", lambda *_, **__: result)
+    correctness.parity_findings(make_trial(), log, "gru", "old", say)
+    entry = entry_of(written)
+    assert_described(entry, "Gate record", "parity")
+    assert set(entry["findings"][0]) | {"title"} == set(rows("stele parity --json", "rungs"))
+
+
+def test_the_parity_of_a_model_in_a_record_is_described(written, log, monkeypatch):
+    monkeypatch.setattr(model_parity, "asked", lambda *_: ({}, None))
+    model_parity.entry(make_trial(), log, "old", SETTINGS, lambda live: {}, say)
+    assert_described(entry_of(written), "Gate record", "model parity")
+
+
+def test_a_run_is_described(run, tmp_path):
+    content = load(store.save(run, tmp_path))
+    assert_described(content, "Run")
+    assert_described(content["run"], "Run", "run")
+
+
+def test_a_baseline_is_described(run, tmp_path):
+    content = load(baseline.save([run], tmp_path))
+    assert_described(content, "Baseline")
+    assert_described(content["launches"][0], "Baseline", "launches")
+    assert set(rows("Machine")) - set(content["machine"]) == {"name", "load"}
+
+
+def test_the_report_of_a_bisection_is_described(written):
+    bisect.report(argparse.Namespace(json=written), [Candidate("1.2", "bad", "5 % slower", 1.05)], ["1.2"])
+    content = load(written)
+    assert_described(content, "stele bisect --json")
+    assert_described(content["steps"][0], "stele bisect --json", "steps")
+
+
+def test_the_report_of_a_calibration_is_described(written, tmp_path):
+    log = record.create(tmp_path / "record.jsonl", trial.header(make_trial()))
+    estimate = calibration.Sensitivity(6, 0.01, 0.02, 3.0, 0.0, None)
+    calibrate.write(written, log, {"gru infer": estimate}, [])
+    content = load(written)
+    assert_described(content, "stele calibrate --json")
+    assert_described(content["cells"]["gru infer"], "stele calibrate --json", "cells")
+
+
+def test_the_report_of_the_ladder_is_described():
+    result = LadderResult([Finding(1, "agrees")], {}, "2026-11-22")
+    written = parity.facts({(environments.ORACLE, "gru"): result}, SETTINGS)
+    for content in (written, load(ROOT / "baselines/ladder.json")):
+        assert_described(content, "stele parity --json")
+        assert_described(content["recipes"][0], "stele parity --json", "recipes")
+        assert_described(content["recipes"][0]["rungs"][0], "stele parity --json", "rungs")
+        assert_described(content["settings"], "Settings")
+
+
+@pytest.mark.parametrize("path", sorted(golden_numbers.FOLDER.glob("*.json")), ids=lambda path: path.stem)
+def test_golden_numbers_are_described(path):
+    assert_described(load(path), "Golden numbers")
+    assert {"schema", *golden_numbers.KINDS} == set(rows("Golden numbers"))
+
+
+def test_accuracy_bands_are_described(run, tmp_path):
+    accuracy.add(run, [0.3] * 5, "5 seeds", tmp_path / "accuracy.json")
+    for path in (tmp_path / "accuracy.json", accuracy.FILE):
+        content = load(path)
+        assert_described(content, "Accuracy bands")
+        for of_task in content["bands"].values():
+            for of_scale in of_task.values():
+                for entry in of_scale.values():
+                    assert_described(entry, "Accuracy bands", "bands")
+
+
+@pytest.mark.parametrize("path", sorted(defaults.FOLDER.glob("*.json")), ids=lambda path: path.stem)
+def test_recorded_defaults_are_described(path):
+    assert_described(load(path), "Recorded defaults")
+
+
+def test_new_defaults_are_described(tmp_path, monkeypatch):
+    monkeypatch.setattr(defaults, "ask", lambda environment: {"epsilon": 1e-7})
+    defaults.record(environments.ORACLE, tmp_path)
+    assert_described(load(defaults.record_path(environments.ORACLE, tmp_path)), "Recorded defaults")
+
+
+def test_the_report_of_capabilities_is_described(written, monkeypatch):
+    monkeypatch.setattr(capabilities.environments, "load_ready", lambda names: [environments.ORACLE])
+    monkeypatch.setattr(
+        capabilities.capabilities, "answers", lambda *_, **__: {"hooks": Answer("no", "none")}
+    )
+    capabilities.check(argparse.Namespace(framework=None, json=written, write=None))
+    content = load(written)
+    assert_described(content, "stele capabilities --json")
+    assert_described(content["environments"]["numpy"]["hooks"], "stele capabilities --json", "answer")
+
+
+def test_the_numbers_of_a_release_are_described(monkeypatch, capsys):
+    monkeypatch.setattr(ledger, "tag_of", lambda release: "abacus-1.1")
+    monkeypatch.setattr(frameworks, "asv_environment", lambda tag, python: environments.ORACLE)
+    monkeypatch.setattr(releases, "request_from", lambda arguments: argparse.Namespace(cells=()))
+    assert releases.measure_installed(argparse.Namespace(release="abacus-1.1", python=Path("python"))) == 1
+    assert_described(json.loads(capsys.readouterr().out), "stele releases measure")
+
+
+def test_published_results_are_described():
+    content = load(published.FILE)
+    assert_described(content, "Published results")
+    for task in published.TITLES:
+        for entry in content[task].values():
+            assert_described(entry, "Published results", "published")
+
+
+def test_the_lock_of_the_machine_is_described(written):
+    with lock.machine("a test", wait=True, say=say):
+        content = load(lock.cache.folder() / lock.FILE)
+    assert_described(content, "Lock of the machine")
+
+
+# links and paths
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+FOLDERS = ("src", "docs", "tests", "perf_tests", "baselines", "fixtures")
+
+
+def prose(page):
+    """Return the text of a page without blocks of code."""
+    return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+
+
+def paths(text):
+    """Return the paths in backticks; those with braces, as in src/{a,b}.py, once for each name."""
+    for path in re.findall(rf"`((?:{'|'.join(FOLDERS)})/[^`\s]*)`", text):
+        before, brace, rest = path.partition("{")
+        names, _, after = rest.partition("}")
+        yield from (before + name + after for name in names.split(",")) if brace else (path,)
+
+
+def exists(path):
+    """Return whether a path in the checkout exists; <name> stands for any name."""
+    return any(ROOT.glob(re.sub("<[^>]+>", "*", path).rstrip("/")))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_path_in_the_documentation_exists(page):
+    assert [path for path in paths(prose(page)) if not exists(path)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_relative_link_in_the_documentation_leads_to_a_file(page):
+    links = re.findall(r"\]\(([^)\s]+)\)", prose(page))
+    files = [link.partition("#")[0] for link in links if not re.match(r"[a-z]+:|#", link)]
+    assert [file for file in files if not (page.parent / file).exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("`src/stele/text.py`", []),
+        ("`src/stele/parity/golden/<task>.json`", []),
+        ("`src/stele/environments/{pins,builds}.py`", []),
+        ("`src/stele/house.py` and `docs/`", ["src/stele/house.py"]),
+        ("`src/stele/environments/{pins,doors}.py`", ["src/stele/environments/doors.py"]),
+        ("`baselines/<nothing>.toml`", ["baselines/<nothing>.toml"]),
+    ],
+)
+def test_a_path_that_does_not_exist_is_found(text, missing):
+    assert [path for path in paths(text) if not exists(path)] == missing
