@@ -28,6 +28,7 @@ from stele_worker.measurement import inputs_of
 from stele_worker.sketch import sketch
 
 UPDATE_STEPS = (1, 10)  # the numbers of steps after which the parameters are read
+BFLOAT16 = 2.0**-8  # relative rounding error of bfloat16
 LARGEST_OUTPUT = 4096  # numbers; of a larger output the sketch is sent
 REPEAT_STEPS = 5  # steps whose bits the phase repeat compares
 
@@ -87,7 +88,9 @@ def infer(context, arrays):
     value = step(*inputs)
     logits, second = context.fetch(value, batch), context.fetch(step(*inputs), batch)
     return {
-        "unequal": find_unequal(context.read(net), expected_parameters(subject.recipe, net, weights)),
+        "unequal": find_unequal(
+            context.read(net), expected_parameters(subject.recipe, net, subject.loaded(weights))
+        ),
         "layers": sketch_layers(context, net, inputs, batch),
         "logits": logits if logits.size <= LARGEST_OUTPUT else sketch(logits),
         "repeats": calls_agree(logits, second),
@@ -113,7 +116,7 @@ def sketch_layers(context, net, inputs, batch):
 def train(context, arrays):
     subject, fetch = context.subject.without_dropout(), context.framework.fetch
     net, weights = context.network(subject)
-    unequal = find_unequal(context.read(net), weights)
+    unequal = find_unequal(context.read(net), subject.loaded(weights))
     loss, gradients = subject.recipe.gradients(net, subject.task)(*arrays)
     numbers = {
         "unequal": unequal,
@@ -141,8 +144,14 @@ def repeat(context, arrays):
 
 
 def calls_agree(first, second):
-    """Return whether two outputs differ by at most 1/1000 of the largest number: threads may change the sum order."""
-    return bool(abs(first - second).max() <= 1e-3 * abs(first).max())
+    """Return whether two outputs differ by at most 1/1000 of the largest number: threads may change the sum order.
+
+    Numbers that are not finite must be equal.
+    """
+    finite = numpy.isfinite(first) & numpy.isfinite(second)
+    same = numpy.array_equal(numpy.isfinite(first), numpy.isfinite(second))
+    first, second = numpy.where(finite, first, 0), numpy.where(finite, second, 0)
+    return bool(same and abs(first - second).max() <= 1e-3 * abs(first).max())
 
 
 def run_step(framework, step, arrays):
@@ -159,8 +168,9 @@ def find_unequal(stored, weights):
     """Return the parameters that do not read back bit for bit as loaded.
 
     {parameter: {"differ": count of numbers that differ, "of": count of all, "order": whether the same numbers
-    came back in a different order, "deviation": their standard deviation, "expected": the Task's}}. All numbers
-    of a parameter count as different if it is missing or has a different shape.
+    came back in a different order, "deviation": their standard deviation, "expected": the Task's, "rounded": the
+    dtype that they were rounded to, or None}}. All numbers of a parameter count as different if it is missing or has
+    a different shape.
     """
     unequal = {}
     for name, array in weights.items():
@@ -174,8 +184,19 @@ def find_unequal(stored, weights):
             "order": numpy.array_equal(numpy.sort(value, axis=None), numpy.sort(array, axis=None)),
             "deviation": float(value.std()) if value.size else None,
             "expected": float(array.std()),
+            "rounded": rounded_to(value, array) if same_shape else None,
         }
     return unequal
+
+
+def rounded_to(value, array):
+    """Return "bfloat16" or "float16" if ``value`` is ``array`` rounded to that dtype, else None."""
+    with numpy.errstate(over="ignore"):
+        if numpy.array_equal(value, array.astype(numpy.float16).astype(numpy.float32)):
+            return "float16"
+    bits = numpy.ascontiguousarray(value).view(numpy.uint32)  # bfloat16 is the upper half of float32
+    close = (abs(value - array) <= BFLOAT16 * abs(array)).all()
+    return "bfloat16" if close and not (bits & 0xFFFF).any() else None
 
 
 def updates_since(stored, weights, gradients):

@@ -8,6 +8,7 @@ samples(part, data)     arrays of "train" or "test": the inputs in order, then t
 rows(part)              for each step the rows of these arrays: int64 of shape (steps, batch)
 weights(path)           named arrays to start from; None if the network initialises itself
 correct(output, target) the number of right answers in a batch; None if labels mean nothing
+loaded(weights)         the arrays that the network's parameters must equal; ``weights`` are those loaded or read back
 parity_batch()          the arrays of the small fixed batch that parity compares, in the Task's layout
 arrange(arrays)         such arrays in the layout of the recipe
 parity_steps            the number of optimizer steps that parity compares
@@ -61,6 +62,9 @@ class TaskSubject:
         with numpy.load(path, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
 
+    def loaded(self, weights):
+        return weights
+
     def correct(self, output, target):
         return None if self.task.data is None else int((output.argmax(1) == target).sum())
 
@@ -96,6 +100,13 @@ class ModelSubject:
 
     def weights(self, path=None):
         return None
+
+    def loaded(self, weights):
+        """Return the weights that another arm saved, as far as this network has them."""
+        from stele_worker.models.weights import of_arm
+
+        path = self.task.model.get("weights")
+        return weights if path is None else of_arm(path, weights)
 
     def correct(self, output, target):
         return None

@@ -55,7 +55,12 @@ def test_what_is_stored_loads_in_another_process(tmp_path):
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_without_dropout_training_repeats(spec):
-    contract.without_dropout_training_repeats("jax", spec)
+    def disturb(arm):
+        noisy = Arm("jax", spec)
+        noisy.losses(1)
+        arm.net.randomness = noisy.net.randomness
+
+    contract.without_dropout_training_repeats("jax", spec, disturb)
 
 
 @pytest.mark.parametrize("spec", ["jax_models:Image", "jax_models:Attention"])

@@ -22,13 +22,14 @@ from stele.gate.trial import Trial
 from stele.gate.verdict import Verdict
 from stele.measuring import lock
 from stele.measuring.settings import DEVICES, PRECISIONS, Settings, default_threads
-from stele.models import arms, inspection
+from stele.models import arms, changes, inspection
 from stele.models.spec import Model
 from stele.report import gate as pages
 from stele_worker import tasks
 
 FOLDER = Path(".stele/gates")
 EXIT_STATUS = {"PASS": 0, "REGRESSED": 1, "BROKEN": 1, "MISSING": 1, "INCONCLUSIVE": 3}
+SEVERITY = (0, 3, 1)  # exit codes, the worst last
 CORRECTNESS = ("parity", "accuracy")
 BEFORE_ACCURACY = 0.6  # share of the budget
 SCALES = (
@@ -46,8 +47,13 @@ def add(commands: Any) -> None:
     about = f"{summary} Measures two environments side by side and judges whether NEW is worse than OLD."
     command = commands.add_parser("gate", help=summary, description=about, epilog=EXIT_CODES)
     environment = "a requirement such as keras==3.14.1, an environment, or an interpreter"
-    command.add_argument("old", metavar="OLD", help=environment)
-    command.add_argument("new", metavar="NEW", help=environment)
+    command.add_argument("old", metavar="OLD", nargs="?", help=environment)
+    command.add_argument("new", metavar="NEW", nargs="?", help=environment)
+    command.add_argument(
+        "--changed",
+        metavar="REVISION",
+        help="gate the framework pins that differ between a git revision and the working tree",
+    )
     options.add_cell_options(command)
     options.add_model_options(command)
     command.add_argument("--metric", metavar="ID[,ID...]", help=f"default: {','.join(NAMES)}")
@@ -92,11 +98,35 @@ def add(commands: Any) -> None:
     command.add_argument("--json", type=Path, metavar="FILE", help="write a report as JSON")
     command.add_argument("--markdown", type=Path, metavar="FILE", help="write a report as Markdown")
     command.add_argument("--junit", type=Path, metavar="FILE", help="write a report as JUnit XML")
-    command.set_defaults(command=gate)
+    command.set_defaults(command=gate, replaced=())
 
 
 def gate(arguments: argparse.Namespace) -> int:
     """Print the verdicts. Return the exit code that the epilog describes."""
+    if arguments.changed is not None:
+        return gate_changed(arguments)
+    if arguments.new is None:
+        raise SteleError("Name OLD and NEW, or a git revision: stele gate --changed main")
+    return gate_pair(arguments)
+
+
+def gate_changed(arguments: argparse.Namespace) -> int:
+    """Gate each change of a framework's pin. Return the exit code of the worst verdict; 0 if no pin changed."""
+    if arguments.old is not None:
+        raise SteleError("--changed finds OLD and NEW itself. Leave them out.")
+    pairs = changes.pairs(arguments.changed, Path.cwd(), whole_files=arguments.model is not None)
+    if not pairs:
+        print(f"No pin of a framework differs between {arguments.changed} and the working tree.")
+        return 0
+    codes = []
+    for pair in pairs:
+        print(f"changed: {pair.summary}", flush=True)
+        arms_typed = {"old": pair.old, "new": pair.new, "replaced": pair.replaced}
+        codes.append(gate_pair(argparse.Namespace(**{**vars(arguments), **arms_typed})))
+    return max(codes, key=SEVERITY.index)
+
+
+def gate_pair(arguments: argparse.Namespace) -> int:
     subject = trial_from(arguments)
     check_writable(arguments)
     make(subject.old)
@@ -151,7 +181,8 @@ def trial_from(arguments: argparse.Namespace) -> Trial:
     """Return the Trial that the command line describes. Raises SteleError, which quotes what cannot be done."""
     names = parse_names("metric", arguments.metric or ",".join(NAMES), NAMES)
     model, extras = options.parse_model(arguments), options.parse_extras(arguments)
-    old, new = arms.load(arguments.old, model, extras), arms.load(arguments.new, model, extras)
+    old = arms.load(arguments.old, model, extras)
+    new = arms.load(arguments.new, model, extras, replaced=arguments.replaced)
     if model is None:
         cells = options.parse_cells(arguments.task, arguments.phase)
     else:

@@ -16,7 +16,6 @@ from stele.measuring.worker import Worker, WorkerError
 from stele.models import inspection
 from stele.models.spec import Model
 from stele.parity import examination, ladder, reference
-from stele.parity.reference import Rounding
 
 REVERSED = "the batch reversed"
 
@@ -25,7 +24,7 @@ Ask = Callable[[Worker], dict[str, Any]]
 
 
 def verdicts(trial: Trial, model: Model, record: Record, say: Say) -> Iterator[Verdict]:
-    """Yield PASS or BROKEN; INCONCLUSIVE if OLD gave no reference."""
+    """Yield PASS or BROKEN; INCONCLUSIVE if OLD's answers are not a sufficient reference."""
     weights = record.path.with_suffix(".npz")
     phases = [phase for phase in ("infer", "train") if any(cell.phase == phase for cell in trial.cells)]
 
@@ -48,15 +47,17 @@ def verdicts(trial: Trial, model: Model, record: Record, say: Say) -> Iterator[V
         return
     expected = old["numbers"]["reference"]
     changes = {f"{threads} threads": again["numbers"], REVERSED: old["numbers"]["reversed"]}
-    rounding = Rounding({change: reference.errors(numbers, expected) for change, numbers in changes.items()})
-    found = reference.findings(new["numbers"], expected, rounding, precision=trial.settings.precision)
-    first = ladder.first_difference(found)
-    if first is None:
-        message = f"equal to OLD: {reference.summary(found)}; {rounding.message()}"
-        yield Verdict(model.name, "all", "parity", "PASS", message)
+    precision = trial.settings.precision
+    rounding = reference.measure_rounding(changes, expected, precision=precision)
+    found = reference.findings(new["numbers"], expected, rounding, precision=precision)
+    first, doubt = ladder.first_difference(found), reference.doubt(expected, rounding)
+    if first is not None and rounding.by_change:
+        status, message = "BROKEN", f"NEW differs from OLD: {ladder.message(first)}"
+    elif doubt is not None:
+        status, message = "INCONCLUSIVE", f"OLD is no reference: {doubt}"
     else:
-        message = f"NEW differs from OLD: {ladder.message(first)}; {rounding.message()}"
-        yield Verdict(model.name, "all", "parity", "BROKEN", message)
+        status, message = "PASS", f"equal to OLD: {reference.summary(found)}"
+    yield Verdict(model.name, "all", "parity", status, f"{message}; {rounding.message()}")
 
 
 def of_old(answers: Callable[..., Any], live: Worker, weights: Path) -> dict[str, Any]:

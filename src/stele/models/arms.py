@@ -9,6 +9,7 @@ torch, keras-jax                     an environment of `stele env list`
 
 import contextlib
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from packaging.utils import canonicalize_name
 from stele import environments
 from stele.environments import Environment, lockfiles, packages, pins, revisions
 from stele.environments.lockfiles import Locked
+from stele.environments.revisions import Change
 from stele.errors import SteleError
 from stele.models.spec import Model
 
@@ -41,8 +43,11 @@ class Extras(NamedTuple):
     allow_vcs: bool = False
 
 
-def load(text: str, model: Model | None, extras: Extras) -> Environment:
-    """Return the environment of one arm. Raises SteleError, quoting it, if it has none of the known forms."""
+def load(text: str, model: Model | None, extras: Extras, *, replaced: Sequence[Change] = ()) -> Environment:
+    """Return the environment of one arm. Raises SteleError, quoting it, if it has none of the known forms.
+
+    ``replaced`` are changes of pins in a lock file.
+    """
     if text in environments.names() and not extras.requirements:
         return environments.load(text)
     interpreter = interpreter_of(text)
@@ -51,11 +56,27 @@ def load(text: str, model: Model | None, extras: Extras) -> Environment:
         return in_interpreter(text, interpreter, model)
     locked = locked_of(text, extras)
     if locked is not None:
-        return required(text, locked.requirements, model, extras, python=locked.python)
+        changed = [with_changes(line, replaced) for line in locked.requirements]
+        return named(required(text, tuple(changed), model, extras, python=locked.python), replaced)
     name, at, _ = text.partition("@")
     if at and name in environments.names():  # keras-jax@keras==3.14.1, or an interpreter of it
         return environments.load(text)
     return required(text, tuple(split(text, extras)), model, extras)
+
+
+def with_changes(requirement: str, replaced: Sequence[Change]) -> str:
+    """Return a requirement of a lock file with its changed pin."""
+    for change in replaced:
+        if name_of(requirement) == change.package:
+            return f"{change.package}=={change.new}"
+    return requirement
+
+
+def named(environment: Environment, replaced: Sequence[Change]) -> Environment:
+    """Return the environment under a name that says what was changed."""
+    changes = ", ".join(f"{change.package} {change.new}" for change in replaced)
+    name = f"{environment.name} with {changes}" if changes else environment.name
+    return dataclasses.replace(environment, name=name, label=name)
 
 
 def interpreter_of(text: str) -> Path | None:

@@ -42,6 +42,7 @@ LATER_FACTOR = 100  # on the tolerance of updates after more than one step
 EPSILON = {"fp32": 2.0**-23, "tf32": 2.0**-10, "bf16": 2.0**-7}
 SIGNIFICANCE = 0.05  # of the equivalence test of accuracies
 FLOAT32 = 2.0**-24  # relative rounding error of storing a parameter, in every precision
+SMALLEST = 1e-30  # a number to divide by
 
 
 class Finding(NamedTuple):
@@ -128,6 +129,8 @@ def describe_mismatch(facts: dict[str, Any]) -> str:
     """Return how the values of a parameter differ from the loaded ones, and the advice."""
     if facts["deviation"] is None:
         return "missing from the values read back. Check load()."
+    if facts.get("rounded"):
+        return f"read back rounded to {facts['rounded']}. Check the default dtype."
     if facts["order"]:
         return (
             "values read back in a different order than loaded. Check the layout or the gate order in load()."
@@ -291,7 +294,8 @@ def step_errors(numbers: list[Any], golden: list[float]) -> dict[str, float]:
 
 def relative_error(value: Any, expected: Any) -> float:
     """Return the largest absolute difference over the largest absolute expected number."""
-    return difference(value, expected) / float(abs(numpy.array(expected, numpy.float64)).max())
+    largest = float(abs(numpy.array(expected, numpy.float64)).max())
+    return difference(value, expected) / max(largest, SMALLEST)
 
 
 def difference(value: Any, expected: Any) -> float:

@@ -3,6 +3,9 @@
 How far two right answers may differ is measured for each model: OLD computes the same once more with another number
 of threads, and with the batch in reverse order. Each quantity (a layer's output, a parameter's gradient) may differ by
 ten times what it differs there, or by the tolerance of the ladder if that is larger.
+
+The gradients of some parameters are zero except for rounding, such as those of a bias before batch normalisation. So
+differences below the rounding of the largest gradient do not count.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,11 +14,23 @@ from typing import Any, NamedTuple
 import numpy
 
 from stele.parity import ladder
-from stele.parity.ladder import LATER_FACTOR, TITLES, TOLERANCE, Finding, relative_error, step_errors
+from stele.parity.ladder import (
+    EPSILON,
+    FLOAT32,
+    LATER_FACTOR,
+    SMALLEST,
+    TITLES,
+    TOLERANCE,
+    Finding,
+    relative_error,
+    step_errors,
+)
 
 FACTOR = 10  # times the measured rounding
-SMALLEST = 1e-30  # of a norm to divide by
-KINDS = ("layers", "gradients")  # of an answer: {name: sketch}
+LARGEST = 0.1  # a larger error of the logits or the loss is not rounding
+NOISE = 8  # times the unit in the last place of the largest gradient: no difference of any gradient
+FIRST_STEP = " after step 1"
+KINDS = {3: "logits", 4: "loss", 5: "gradients", 7: "losses"}  # by rung: the key of an answer
 
 Numbers = dict[str, Any]  # a worker's answers to ``parity``, merged
 Errors = dict[int, dict[str, float]]  # by rung and quantity, relative to the reference
@@ -25,23 +40,52 @@ class Rounding(NamedTuple):
     """The errors of OLD against itself, by what was changed: "2 threads", "the batch reversed"."""
 
     by_change: dict[str, Errors]
+    unusable: tuple[str, ...] = ()  # changes with which OLD computes something else
 
     def of(self, rung: int, where: str) -> float:
-        return max((errors.get(rung, {}).get(where, 0.0) for errors in self.by_change.values()), default=0.0)
+        errors = [errors.get(rung, {}).get(where, 0.0) for errors in self.by_change.values()]
+        return max((error for error in errors if numpy.isfinite(error)), default=0.0)
 
     def message(self) -> str:
-        """Return ``rounding: 1.2e-07 (2 threads), 2.3e-07 (the batch reversed)``, of the logits."""
-        largest = {
-            change: max(errors.get(3, {"": 0.0}).values()) for change, errors in self.by_change.items()
-        }
-        return "rounding: " + ", ".join(f"{error:.1e} ({change})" for change, error in largest.items())
+        """Return ``rounding: 1.2e-07 (2 threads), 2.3e-07 (the batch reversed)``, of the logits or the loss."""
+        usable = [f"{output_error(errors):.1e} ({change})" for change, errors in self.by_change.items()]
+        others = [f"not measured with {change}, which changes OLD's results" for change in self.unusable]
+        return "rounding: " + ", ".join(usable + others)
+
+
+def measure_rounding(changes: Mapping[str, Numbers], reference: Numbers, *, precision: str) -> Rounding:
+    """Return the rounding by ``changes``: OLD's answers with another number of threads, or another order.
+
+    A change is unusable if it changes the results by more than rounding: a model may depend on the order of its batch.
+    """
+    by_change = {
+        change: errors(numbers, reference, precision=precision) for change, numbers in changes.items()
+    }
+    usable = {change: found for change, found in by_change.items() if output_error(found) <= LARGEST}
+    return Rounding(usable, tuple(change for change in by_change if change not in usable))
+
+
+def output_error(found: Errors) -> float:
+    """Return the largest error of the logits and the loss."""
+    return max((error for rung in (3, 4) for error in found.get(rung, {}).values()), default=0.0)
+
+
+def doubt(reference: Numbers, rounding: Rounding) -> str | None:
+    """Return why OLD's answers are not a sufficient reference, or None."""
+    for kind in KINDS.values():
+        if kind in reference and not is_finite(reference[kind]):
+            return f"the {kind} of OLD {'is' if kind == 'loss' else 'are'} not finite"
+    if not rounding.by_change:
+        return f"OLD differs from itself with {' and with '.join(rounding.unusable)}"
+    return None
 
 
 def findings(new: Numbers, old: Numbers, rounding: Rounding, *, precision: str) -> list[Finding]:
     """Return a Finding for each rung of NEW's answers, compared with OLD's."""
-    measured = errors(new, old)
+    measured = errors(new, old, precision=precision)
     compared = [judge(rung, of_rung, rounding, precision) for rung, of_rung in measured.items()]
-    return sorted([*alone(new), *compared], key=lambda finding: finding.rung)
+    found = sorted([*alone(new), *compared], key=lambda finding: finding.rung)
+    return found if new.get("repeats", True) else random_outputs(found)
 
 
 def alone(numbers: Numbers) -> list[Finding]:
@@ -50,38 +94,82 @@ def alone(numbers: Numbers) -> list[Finding]:
     return weights + ([ladder.inference(8, 0.0, numbers, {})] if "repeats" in numbers else [])
 
 
-def errors(numbers: Numbers, reference: Numbers) -> Errors:
-    """Return the relative error of each quantity that both have, by rung."""
-    renamed = with_names_of(numbers, reference)
-    found: Errors = {}
-    if reference.get("layers") and renamed.get("layers"):
-        common = {name: sketch for name, sketch in reference["layers"].items() if name in renamed["layers"]}
-        found[2] = sketch_errors(renamed["layers"], common)
-    if "logits" in reference:
-        found[3] = {"": relative_error(renamed["logits"], reference["logits"])}
-    if "loss" in reference:
-        found[4] = {"": relative_error(renamed["loss"], reference["loss"])}
-        found[5] = sketch_errors(renamed["gradients"], reference["gradients"])
-        found[6] = update_errors(renamed["updates"], reference["updates"])
-        found[7] = step_errors(renamed["losses"], reference["losses"])
-    return found
+def random_outputs(found: list[Finding]) -> list[Finding]:
+    """Return the findings if two calls differ: outputs are random, so they cannot be compared with OLD's."""
+    layer = next((one.where for one in found if one.rung == 2 and one.status == "differs"), None)
+    hint = "" if layer is None else f" The first layer that differs from OLD is {layer}."
+    return [
+        one._replace(message=one.message + hint, where=layer)
+        if one.rung == 8
+        else one
+        if one.rung == 1
+        else Finding(one.rung, "absent", "two calls on one batch differ")
+        for one in found
+    ]
 
 
-def sketch_errors(numbers: Mapping[str, Any], reference: Mapping[str, Any]) -> dict[str, float]:
-    """Return the error of each sketch relative to its norm; infinite for one that is missing on either side."""
-    found = dict.fromkeys(numbers.keys() - reference.keys(), float("inf")) if reference else {}
+def errors(numbers: Numbers, reference: Numbers, *, precision: str) -> Errors:
+    """Return the relative error of each quantity of the reference, by rung.
+
+    Layers that only one side has, and numbers of the reference that are not finite, are left out.
+    """
+    numbers, noise = with_names_of(numbers, reference), NOISE * EPSILON[precision]
+    found: Errors = {2: layer_errors(numbers.get("layers") or {}, reference.get("layers") or {})}
+    if is_finite(reference.get("logits")):
+        found[3] = {"": relative_error(numbers.get("logits"), reference["logits"])}
+    if is_finite(reference.get("loss")):
+        found[4] = {"": relative_error(numbers.get("loss"), reference["loss"])}
+    if is_finite(reference.get("gradients")):
+        found[5] = sketch_errors(numbers.get("gradients", {}), reference["gradients"], noise)
+    if is_finite(reference.get("updates")):
+        found[6] = update_errors(numbers.get("updates", {}), reference, noise)
+    if is_finite(reference.get("losses")):
+        found[7] = step_errors(numbers.get("losses", []), reference["losses"])
+    return {rung: of_rung for rung, of_rung in found.items() if of_rung}
+
+
+def is_finite(value: Any) -> bool:
+    """Return whether a number, or each number in lists and dicts, is finite. None stands for one that is not."""
+    if isinstance(value, Mapping):
+        return all(is_finite(item) for item in value.values())
+    return bool(numpy.isfinite(numpy.array(value, numpy.float64)).all())
+
+
+def layer_errors(numbers: Mapping[str, Any], reference: Mapping[str, Any]) -> dict[str, float]:
+    """Return the error of each layer that both have, in the order of the network."""
+    return {
+        name: ladder.difference(numbers[name], expected) / max(expected[0], SMALLEST)
+        for name, expected in reference.items()
+        if name in numbers and is_finite(expected)
+    }
+
+
+def sketch_errors(
+    numbers: Mapping[str, Any],
+    reference: Mapping[str, Any],
+    noise: float,
+    stored: Mapping[str, float] | None = None,
+) -> dict[str, float]:
+    """Return the error of each sketch relative to its norm; infinite for one that is missing on either side.
+
+    Differences up to ``noise`` times the largest norm, plus what ``stored`` has of the name, do not count.
+    """
+    found = {name: float("inf") for name in numbers if name not in reference}
+    largest = max((expected[0] for expected in reference.values()), default=0.0)
     for name, expected in reference.items():
-        found[name] = ladder.difference(numbers.get(name), expected) / max(expected[0], SMALLEST)
+        ignored = noise * largest + (stored or {}).get(name, 0.0)
+        counted = max(ladder.difference(numbers.get(name), expected) - ignored, 0.0)
+        found[name] = counted / max(expected[0], ignored, SMALLEST)
     return found
 
 
-def update_errors(numbers: Mapping[str, Any], reference: Mapping[str, Any]) -> dict[str, float]:
-    """Return the error of each update, by ``parameter after step 10``; later ones may differ more."""
-    found = {}
-    for steps, expected in reference.items():
-        factor = 1 if int(steps) == 1 else LATER_FACTOR
-        for name, error in sketch_errors(numbers.get(steps, {}), expected).items():
-            found[f"{name} after step {steps}"] = error / factor
+def update_errors(numbers: Mapping[str, Any], reference: Numbers, noise: float) -> dict[str, float]:
+    """Return the error of each update, by ``parameter after step 10``, beyond that of storing the parameter."""
+    found, norms = {}, reference.get("norms", {})
+    for steps, expected in reference["updates"].items():
+        stored = {name: FLOAT32 * int(steps) * norm for name, norm in norms.items()}
+        for name, error in sketch_errors(numbers.get(steps, {}), expected, noise, stored).items():
+            found[f"{name} after step {steps}"] = error
     return found
 
 
@@ -101,29 +189,33 @@ def with_names_of(numbers: Numbers, reference: Numbers) -> Numbers:
 
 def judge(rung: int, measured: Mapping[str, float], rounding: Rounding, precision: str) -> Finding:
     """Return the Finding of a rung: the first layer that differs, or the quantity nearest to its tolerance."""
-    base = TOLERANCE[precision][rung]
-    limits = {where: max(base, FACTOR * rounding.of(rung, where)) for where in measured}
-    ratios = {where: ratio(error, limits[where]) for where, error in measured.items()}
+    limits = {
+        where: max(tolerance(rung, where, precision), FACTOR * rounding.of(rung, where)) for where in measured
+    }
+    ratios = {where: error / limits[where] for where, error in measured.items()}
     if rung == 2:  # in the order of the network: an error continues in the layers after it
-        where = next((name for name, value in ratios.items() if not value <= 1), largest(ratios))
+        where = next((name for name, value in ratios.items() if value > 1), largest(ratios))
     else:
         where = largest(ratios)
     error, limit = measured[where], limits[where]
     status = "agrees" if ratios[where] <= 1 else "differs"
-    message = (
-        ""
-        if status == "agrees"
-        else f"{detail(rung, where)}relative error {error:.2g}, tolerance {limit:.2g}"
-    )
-    return Finding(rung, status, message, error, limit, where or None)
+    reason = "" if status == "agrees" else f"{detail(rung, where)}{describe(error, limit)}"
+    return Finding(rung, status, reason, error, limit, where or None)
 
 
-def ratio(error: float, limit: float) -> float:
-    return error / limit if numpy.isfinite(error) else float("inf")
+def tolerance(rung: int, where: str, precision: str) -> float:
+    later = rung == 6 and not where.endswith(FIRST_STEP)
+    return TOLERANCE[precision][rung] * (LATER_FACTOR if later else 1)
 
 
 def largest(values: Mapping[str, float]) -> str:
     return max(values, key=lambda name: values[name])
+
+
+def describe(error: float, limit: float) -> str:
+    if not numpy.isfinite(error):
+        return "not finite, of another shape, or missing on one side"
+    return f"relative error {error:.2g}, tolerance {limit:.2g}"
 
 
 def detail(rung: int, where: str) -> str:

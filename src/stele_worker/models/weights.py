@@ -27,6 +27,19 @@ def read_files(model):
     return read_safetensors(model["pretrained"]) if model.get("pretrained") else None
 
 
+def of_arm(path, stored):
+    """Return the arrays that another arm saved in an .npz file, under the names of ``stored``, an arm's own arrays.
+
+    As in ``match``, but arrays that only one arm has are left out.
+    """
+    with numpy.load(path, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    pairs = [(name, name) for name in stored if name in arrays]
+    if len(pairs) < len(stored) == len(arrays):
+        pairs = list(zip(stored, arrays))
+    return {ours: arrays[theirs] for ours, theirs in pairs if arrays[theirs].shape == stored[ours].shape}
+
+
 def read_safetensors(path):
     """Return {name: array} of a .safetensors file: eight bytes of length, a JSON header, the data.
 
