@@ -101,13 +101,86 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     names = [fault.name for fault in FAULTS]
-    parser.add_argument("faults", nargs="*", metavar="FAULT", help=f"default: all of {', '.join(names)}")
+    parser.add_argument("faults", nargs="*", metavar="FAULT", help=f"default: {', '.join(names)}")
     chosen = parser.parse_args().faults or names
     unknown = [name for name in chosen if name not in names]
     if unknown:
-        parser.error(f"unknown fault {unknown[0]!r}; the faults are {', '.join(names)}")
-    with tempfile.TemporaryDirectory() as folder:
-        results = check_faults(Path(folder), [fault for fault in FAULTS if fault.name in chosen])
-        for row in results:
-            print("  ".join(row), flush=True)
-    sys.exit(1 if any(row[1] != "ok" for row in results) else 0)
+        parser.error(f"unknown fault {unknown[0]!r}. The faults are {', '.join(names)}.")
+    faults = [fault for fault in FAULTS if fault.name in chosen]
+    with tempfile.TemporaryDirectory(prefix="stele-") as folder:
+        failures = check_faults(Path(folder), faults)
+    for failure in failures:
+        print(failure)
+    sys.exit(1 if failures else 0)
+
+
+def check_faults(folder, faults):
+    """Print a line for each gate. Return what went wrong."""
+    (folder / CNN.partition(":")[0]).write_text(SOURCE)
+    make_environment(folder / "OLD")
+    # the files of NEW must be copies: links would lead into uv's cache
+    site = make_environment(folder / "NEW", "--link-mode", "copy")
+    failures = []
+    for model in dict.fromkeys(fault.model for fault in faults):
+        if run_gate(folder, f"no fault ({model})", model)[:2] != (0, "PASS"):
+            failures.append(f"{model} does not pass without a fault.")
+    for fault in faults:
+        with planted(fault, site):
+            code, status, message = run_gate(folder, fault.name, fault.model)
+        if (code, status) != (1, "BROKEN"):
+            failures.append(f"{fault.name}: not detected.")
+        elif not re.search(fault.names, message):
+            failures.append(f"{fault.name}: detected, but the message does not match {fault.names!r}.")
+    return failures
+
+
+def make_environment(folder, *options):
+    """Make a virtual environment with the requirements. Return its site-packages."""
+    python = folder / "bin" / "python"
+    variables = dict(os.environ)
+    if "PIP_FIND_LINKS" in variables:  # such as a folder with a build of PyTorch for CPUs
+        variables.setdefault("UV_FIND_LINKS", variables["PIP_FIND_LINKS"])
+    for command in (
+        ["venv", "--python", sys.executable, folder],
+        ["pip", "install", "--python", python, *options, *REQUIREMENTS],
+    ):
+        subprocess.run([find_uv_bin(), "--quiet", *command], env=variables, check=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    return site
+
+
+@contextlib.contextmanager
+def planted(fault, site):
+    """Change an installed file, and restore it."""
+    file = site / fault.file
+    content = file.read_text(encoding="utf-8")
+    if fault.old not in content:
+        raise SystemExit(f"{fault.name}: {fault.file} no longer contains {fault.old!r}. Adapt the fault.")
+    file.write_text(content.replace(fault.old, fault.new), encoding="utf-8")
+    try:
+        yield
+    finally:
+        file.write_text(content, encoding="utf-8")
+
+
+def run_gate(folder, name, model):
+    """Print a line for the gate. Return its exit code, and the status and the message of the verdict on parity."""
+    report = folder / "report.json"
+    report.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "stele", "gate", "OLD/bin/python", "NEW/bin/python", "--model", model]
+    process = subprocess.run(
+        [*command, "--metric", "parity", "--no-wait", "--json", report.name],
+        cwd=folder,
+        env={**os.environ, "STELE_CACHE": str(folder / "cache")},
+        capture_output=True,
+        text=True,
+    )
+    if not report.exists():
+        raise SystemExit(f"{name}: the gate wrote no report.\n{process.stdout}{process.stderr}")
+    (verdict,) = json.loads(report.read_text())["verdicts"]
+    print(f"{name:26} {verdict['status']:12} {verdict['message']}", flush=True)
+    return process.returncode, verdict["status"], verdict["message"]
+
+
+if __name__ == "__main__":
+    main()

@@ -11,6 +11,7 @@ import pytest
 
 from fakes import SCRIPTED, correct_numbers
 from pytest_stele import options
+from stele import __main__ as entry_point
 from stele.data import cache
 from stele.measuring import lock
 
@@ -168,3 +169,25 @@ def test_a_damaged_lock_file_is_no_obstacle(monkeypatch, tmp_path, content):
     (tmp_path / lock.FILE).write_text(content)
     with lock.machine("mine", wait=False, say=print):
         pass
+
+
+def test_a_command_that_measures_does_not_start_beside_another_measurement(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("STELE_CACHE", str(tmp_path))
+    code = (
+        "from stele.measuring import lock\n"
+        "with lock.machine('suite', wait=True, say=print): print('held', flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout.readline() == "held\n"
+        for command in (
+            ["gate", "a", "b"],
+            ["bisect", "jax", "1", "2"],
+            ["calibrate"],
+            ["releases", "run"],
+            ["nightly"],
+        ):
+            assert entry_point.main([*command, "--no-wait"]) == 2
+            assert "Another measurement runs on this machine: suite (process" in capsys.readouterr().err
+        other.stdin.close()

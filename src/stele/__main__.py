@@ -1,6 +1,7 @@
 """The entry point of the ``stele`` command. ``stele.commands`` defines the subcommands."""
 
 import argparse
+import shlex
 import signal
 import sys
 from collections.abc import Sequence
@@ -15,11 +16,13 @@ from stele.commands import (
     env,
     gate,
     nightly,
+    options,
     parity,
     releases,
     table,
 )
 from stele.errors import SteleError
+from stele.measuring import lock
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         parsed = parser().parse_args(arguments)
-        status: int = parsed.command(parsed)
+        status = run(parsed, sys.argv[1:] if arguments is None else arguments)
     except (SteleError, OSError) as error:  # a full disk must not give the exit code of a verdict
         print(f"stele: {error}", file=sys.stderr)
         return 2
@@ -37,6 +40,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     finally:
         signal.signal(signal.SIGTERM, before)
+    return status
+
+
+def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+    """Run the command, alone on this machine if it measures: such commands have the option ``--no-wait``."""
+    status: int
+    if not hasattr(parsed, "no_wait"):
+        status = parsed.command(parsed)
+        return status
+    with lock.machine(shlex.join(["stele", *arguments]), wait=not parsed.no_wait, say=options.say):
+        status = parsed.command(parsed)
     return status
 
 

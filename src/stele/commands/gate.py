@@ -20,7 +20,6 @@ from stele.gate.metrics import METRICS, Metric
 from stele.gate.record import Record
 from stele.gate.trial import Trial
 from stele.gate.verdict import Verdict
-from stele.measuring import lock
 from stele.measuring.settings import DEVICES, PRECISIONS, Settings, default_threads
 from stele.models import arms, changes, inspection
 from stele.models.spec import Model
@@ -137,9 +136,7 @@ def gate_pair(arguments: argparse.Namespace) -> int:
     subject = replace(subject, differences=other_differences(subject))
     log = open_record(arguments, subject)
     say(f"record: {log.path}")
-    command = f"stele gate {arguments.old} {arguments.new}"
-    with lock.machine(command, wait=not arguments.no_wait, say=say):
-        verdicts = import_failure or run_trial(subject, log)
+    verdicts = import_failure or run_trial(subject, log)
     print("\n".join(pages.terminal_lines(subject, verdicts)))
     write(arguments, subject, log, verdicts)
     return EXIT_STATUS[pages.overall_status(verdicts)]

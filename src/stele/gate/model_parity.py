@@ -54,10 +54,10 @@ def verdicts(trial: Trial, model: Model, record: Record, say: Say) -> Iterator[V
     if first is not None and rounding.by_change:
         status, message = "BROKEN", f"NEW differs from OLD: {ladder.message(first)}"
     elif doubt is not None:
-        status, message = "INCONCLUSIVE", f"OLD is no reference: {doubt}"
+        status, message = "INCONCLUSIVE", f"OLD cannot be the reference: {doubt}"
     else:
         status, message = "PASS", f"equal to OLD: {reference.summary(found)}"
-    yield Verdict(model.name, "all", "parity", status, f"{message}; {rounding.message()}")
+    yield Verdict(model.name, "all", "parity", status, f"{message.removesuffix('.')}. {rounding.message()}")
 
 
 def of_old(answers: Callable[..., Any], live: Worker, weights: Path) -> dict[str, Any]:

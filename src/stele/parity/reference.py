@@ -47,10 +47,10 @@ class Rounding(NamedTuple):
         return max((error for error in errors if numpy.isfinite(error)), default=0.0)
 
     def message(self) -> str:
-        """Return ``rounding: 1.2e-07 (2 threads), 2.3e-07 (the batch reversed)``, of the logits or the loss."""
-        usable = [f"{output_error(errors):.1e} ({change})" for change, errors in self.by_change.items()]
-        others = [f"not measured with {change}, which changes OLD's results" for change in self.unusable]
-        return "rounding: " + ", ".join(usable + others)
+        """Return ``Rounding in OLD: 1.2e-07 with 2 threads, 2.3e-07 with the batch reversed``, of the outputs."""
+        usable = [f"{output_error(errors):.1e} with {change}" for change, errors in self.by_change.items()]
+        others = [f"unknown with {change}, because OLD's results change" for change in self.unusable]
+        return "Rounding in OLD: " + ", ".join(usable + others)
 
 
 def measure_rounding(changes: Mapping[str, Numbers], reference: Numbers, *, precision: str) -> Rounding:
@@ -98,14 +98,12 @@ def random_outputs(found: list[Finding]) -> list[Finding]:
     """Return the findings if two calls differ: outputs are random, so they cannot be compared with OLD's."""
     layer = next((one.where for one in found if one.rung == 2 and one.status == "differs"), None)
     hint = "" if layer is None else f" The first layer that differs from OLD is {layer}."
-    return [
-        one._replace(message=one.message + hint, where=layer)
-        if one.rung == 8
-        else one
-        if one.rung == 1
-        else Finding(one.rung, "absent", "two calls on one batch differ")
-        for one in found
+    weights = [one for one in found if one.rung == 1]
+    others = [
+        Finding(one.rung, "absent", "two calls on one batch differ") for one in found if 1 < one.rung < 8
     ]
+    calls = [one._replace(message=one.message + hint, where=layer) for one in found if one.rung == 8]
+    return weights + others + calls
 
 
 def errors(numbers: Numbers, reference: Numbers, *, precision: str) -> Errors:

@@ -22,7 +22,8 @@ from stele.errors import SteleError
 from stele.measuring import machine
 from stele.releases import ledger
 
-ROOT = Path(__file__).parents[3]
+BENCHMARKS = Path(__file__).parent / "asv_benchmarks"
+CONFIGURATION = "asv.conf.json"
 RESULTS = Path(".stele/asv/results")
 HOST = Path(".stele/host")  # contains the path of the interpreter that has stele, for asv_benchmarks
 INSTALL = "asv is not installed. Install it with: pip install 'pytest-stele[asv]'"
@@ -56,8 +57,8 @@ def current_place() -> Place:
 @functools.cache
 def benchmarks() -> list[dict[str, Any]]:
     """Return the benchmarks that asv discovers in asv_benchmarks."""
-    command = [sys.executable, "-c", LIST, str(ROOT / "asv_benchmarks")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    command = [sys.executable, "-c", LIST, str(BENCHMARKS)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=BENCHMARKS.parent)
     if done.returncode:
         raise SteleError(INSTALL if "No module named 'asv_runner'" in done.stderr else done.stderr.strip())
     discovered: list[dict[str, Any]] = json.loads(done.stdout)
@@ -211,16 +212,17 @@ def publish(folder: Path) -> None:
 def configuration() -> Iterator[Path]:
     """Write a temporary asv configuration for the branches in the ledger.
 
-    It is based on asv.conf.json in the current folder, or else on this project's.
+    It is based on asv.conf.json in the current folder, or else on the one that Stele brings.
     """
-    base = Path("asv.conf.json")
+    brought = (Path(__file__).parent, Path(__file__).parents[3])  # of a wheel; of a checkout
+    base = next(path for folder in (Path(), *brought) if (path := folder / CONFIGURATION).exists())
     path = Path(f".stele/asv-{os.getpid()}.conf.json")
     from asv import util
 
-    facts = util.load_json(str(base if base.exists() else ROOT / base), js_comments=True)
+    facts = util.load_json(str(base), js_comments=True)
     facts["branches"] = [name for name in ledger.branches() if ledger.tags(name)]
     folders = {name: str(Path(facts[name]).absolute()) for name in ("env_dir", "results_dir", "html_dir")}
-    sources = {"repo": str(ledger.folder().absolute()), "benchmark_dir": str(ROOT / "asv_benchmarks")}
+    sources = {"repo": str(ledger.folder().absolute()), "benchmark_dir": str(BENCHMARKS)}
     files.write_text(path, json.dumps({**facts, **folders, **sources}))
     try:
         yield path

@@ -26,6 +26,8 @@ TINY = {
     8: "patch_size",
 }
 SIZES = {name: size for size, names in TINY.items() for name in names.split()}
+WIDTHS = ("hidden_size", "d_model", "n_embd", "dim")
+INITIALIZERS = ("initializer_range", "init_std")  # standard deviations of initial weights
 TOKENS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1}
 
 
@@ -81,6 +83,11 @@ def reduce_sizes(values):
     values = {
         name: reduce_sizes(value) if isinstance(value, dict) else value for name, value in values.items()
     }
+    # narrow layers sum fewer numbers: activations near zero would hide differences between activation functions
+    width = next((values[name] for name in WIDTHS if isinstance(values.get(name), int)), 0)
+    for name in INITIALIZERS:
+        if isinstance(values.get(name), float):
+            values[name] *= max(width / SIZES["hidden_size"], 1) ** 0.5
     for name, size in SIZES.items():
         if isinstance(values.get(name), int):
             values[name] = min(values[name], size)

@@ -11,7 +11,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(
+    os.environ.get("ASV_CONF_DIR", ".")
+)  # the folder of asv.conf.json, the root of the user's project
 # an environment variable with options for `stele releases measure`, such as "--task gru --launches 2"
 OPTIONS = "STELE_ASV"
 # contains the path of the interpreter that has stele; `stele releases sync` writes it
