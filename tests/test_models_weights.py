@@ -27,6 +27,22 @@ def test_weights_with_other_names_are_matched_by_order():
     assert [matched[name].shape for name in SHAPES] == [(2, 3), (3,)]
 
 
+def test_arrays_of_another_arm_are_compared_as_they_were_matched(tmp_path):
+    path = tmp_path / "weights.npz"
+    numpy.savez(path, **ARRAYS)
+    a, b, extra = numpy.ones((2, 3)), numpy.zeros(3), numpy.zeros(())
+    assert_arrays(weights.of_arm(path, {"b": b, "a": a}), {"b": ARRAYS["b"], "a": ARRAYS["a"]})
+    assert_arrays(weights.of_arm(path, {"x": a, "y": b}), {"x": ARRAYS["a"], "y": ARRAYS["b"]})
+    assert_arrays(weights.of_arm(path, {"a": a, "count": extra, "b": b}), ARRAYS)
+    assert_arrays(weights.of_arm(path, {"a": a}), {"a": ARRAYS["a"]})
+
+
+def assert_arrays(arrays, expected):
+    assert set(arrays) == set(expected)
+    for name, array in expected.items():
+        numpy.testing.assert_array_equal(arrays[name], array)
+
+
 def test_running_statistics_may_be_missing():
     assert list(weights.match(dict(SHAPES, count=()), ARRAYS, optional={"count"})) == ["a", "b"]
 

@@ -146,7 +146,7 @@ def repeat(context, arrays):
 def calls_agree(first, second):
     """Return whether two outputs differ by at most 1/1000 of the largest number: threads may change the sum order.
 
-    Numbers that are not finite must be equal.
+    Numbers that are not finite must be at the same places.
     """
     finite = numpy.isfinite(first) & numpy.isfinite(second)
     same = numpy.array_equal(numpy.isfinite(first), numpy.isfinite(second))

@@ -6,10 +6,9 @@ import importlib
 import numpy
 
 from stele_worker import frameworks
+from stele_worker.agreement import calls_agree
 from stele_worker.models import building, cpu, inputs, specs, targets, task, weights
 from stele_worker.models.errors import SpecError, describe_error, user_code
-
-ALIKE = 1e-3  # of the largest number: threads may sum in another order
 
 
 def inspect(model):
@@ -28,7 +27,7 @@ def inspect(model):
         step, arrays = recipe.inference_step(net, final), example(final, module.put)
         first, again = [numpy.asarray(module.fetch(step(*arrays))) for _ in range(2)]
     numbers = {"parameters": recipe.count(net), "output": list(first.shape)}
-    return answer(framework, final, origin, dict(numbers, deterministic=agree(first, again)))
+    return answer(framework, final, origin, dict(numbers, deterministic=calls_agree(first, again)))
 
 
 def complete(model, framework, scale, seed, dtype):
@@ -98,10 +97,6 @@ def failures(model, given):
 def example(final, put):
     """Return one batch of the inputs on the device."""
     return [put(array) for array in task.example(final, final.batch)[: len(final.inputs)]]
-
-
-def agree(first, again):
-    return bool(numpy.abs(first - again).max() <= ALIKE * numpy.abs(first).max())
 
 
 def answer(framework, final, origin, numbers):

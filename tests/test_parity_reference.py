@@ -1,0 +1,261 @@
+"""NEW's answers are compared with OLD's within the rounding of OLD, and the first difference is named."""
+
+import math
+
+import pytest
+
+from stele.parity import ladder, reference
+from stele.parity.reference import Rounding
+from stele_worker.sketch import sketch
+
+OLD = {
+    "unequal": {},
+    "layers": {"conv": [2.0, 1.0, 1.0], "norm": [3.0, 1.0, 1.0], "head": [1.0, 0.5, 0.5]},
+    "logits": [[1.0, 2.0]],
+    "repeats": True,
+    "tracked": False,
+    "norms": {"w": 1.0, "b": 0.0},
+    "loss": 2.3,
+    "gradients": {"w": [1.0, 0.5, 0.5], "b": [0.1, 0.05, 0.05]},
+    "updates": {
+        "1": {"w": [0.01, 0.005, 0.005], "b": [0.001, 0.0005, 0.0005]},
+        "10": {"w": [0.1, 0.05, 0.05], "b": [0.01, 0.005, 0.005]},
+    },
+    "losses": [2.3, 2.2],
+}
+EXACT = Rounding({"2 threads": {}})
+
+
+def first_difference(new=None, old=OLD, rounding=EXACT, precision="fp32", **changes):
+    found = reference.findings({**(new or old), **changes}, old, rounding, precision=precision)
+    return ladder.first_difference(found)
+
+
+def gradients(**changes):
+    return {**OLD["gradients"], **changes}
+
+
+def layers(**changes):
+    return {**OLD["layers"], **changes}
+
+
+def rounding(change="2 threads", old=OLD, precision="fp32", **changes):
+    return reference.measure_rounding({change: {**old, **changes}}, old, precision=precision)
+
+
+def test_equal_answers_agree_on_every_rung():
+    found = reference.findings(OLD, OLD, EXACT, precision="fp32")
+    assert [(finding.rung, finding.status) for finding in found] == [(n, "agrees") for n in range(1, 9)]
+
+
+def test_inference_alone_is_compared_without_the_rungs_of_training():
+    old = {name: OLD[name] for name in ("unequal", "layers", "logits", "repeats", "tracked")}
+    found = reference.findings(old, old, EXACT, precision="fp32")
+    assert [finding.rung for finding in found] == [1, 2, 3, 8]
+
+
+DIFFERENCES = [
+    ({"layers": layers(norm=[3.0, 1.0, 1.3])}, 2, "output of norm: relative error 0.1, tolerance 1e-05"),
+    ({"logits": [[1.0, 2.2]]}, 3, "relative error 0.1, tolerance 1e-05"),
+    ({"loss": 2.53}, 4, "relative error 0.1, tolerance 1e-05"),
+    ({"gradients": gradients(w=[1.0, 0.5, 0.6])}, 5, "gradient of w: relative error 0.1, tolerance 0.0001"),
+    ({"losses": [2.3, 2.42]}, 7, "step 2: relative error 0.1, tolerance 0.0001"),
+]
+
+
+@pytest.mark.parametrize("changes, rung, message", DIFFERENCES)
+def test_a_difference_has_its_rung_the_quantity_and_the_tolerance(changes, rung, message):
+    finding = first_difference(**changes)
+    assert (finding.rung, finding.message) == (rung, message)
+
+
+def test_the_first_layer_that_differs_is_named_not_the_one_with_the_largest_error():
+    finding = first_difference(layers=layers(norm=[3.0, 1.0, 1.1], head=[9.0, 0.5, 0.5]))
+    assert finding.where == "norm"
+
+
+def test_layers_that_only_one_side_has_are_not_compared():
+    new = {"conv": OLD["layers"]["conv"], "norm.new": [7.0, 7.0, 7.0]}
+    assert first_difference(layers=new) is None
+    assert first_difference(layers={"renamed": [1.0, 1.0, 1.0]}) is None
+    assert first_difference(layers=None) is None
+
+
+def test_later_updates_may_differ_more_and_the_message_has_the_error_itself():
+    def with_update(steps, by):
+        changed = {**OLD["updates"][steps], "w": [norm * (1 + by) for norm in OLD["updates"][steps]["w"]]}
+        return first_difference(updates={**OLD["updates"], steps: changed})
+
+    assert with_update("1", 0.005).where == "w after step 1"
+    assert with_update("10", 0.005) is None
+    assert with_update("10", 0.5).message == "update of w after step 10: relative error 0.5, tolerance 0.01"
+
+
+def test_each_quantity_may_differ_by_ten_times_its_own_rounding():
+    measured = rounding(gradients=gradients(b=[0.1, 0.05, 0.051]))
+    assert measured.of(5, "b") == pytest.approx(0.01, rel=0.01)
+    assert first_difference(rounding=measured, gradients=gradients(b=[0.1, 0.05, 0.058])) is None
+    assert first_difference(rounding=measured, gradients=gradients(b=[0.1, 0.05, 0.062])).where == "b"
+    assert first_difference(rounding=measured, gradients=gradients(w=[1.0, 0.5, 0.51])).where == "w"
+
+
+def test_the_rounding_is_the_largest_of_all_changes():
+    changes = {
+        "2 threads": {**OLD, "loss": 2.3 * (1 + 1e-6)},
+        "the batch reversed": {**OLD, "loss": 2.3 * (1 + 3e-6)},
+    }
+    measured = reference.measure_rounding(changes, OLD, precision="fp32")
+    assert measured.of(4, "") == pytest.approx(3e-6)
+    assert measured.message() == "Rounding in OLD: 1.0e-06 with 2 threads, 3.0e-06 with the batch reversed"
+
+
+def test_a_change_that_changes_the_results_is_not_rounding():
+    changes = {"2 threads": OLD, "the batch reversed": {**OLD, "logits": [[2.0, 1.0]]}}
+    measured = reference.measure_rounding(changes, OLD, precision="fp32")
+    assert measured.unusable == ("the batch reversed",)
+    assert reference.doubt(OLD, measured) is None
+    assert "unknown with the batch reversed, because OLD's results change" in measured.message()
+    assert first_difference(rounding=measured, logits=[[1.0, 2.2]]).rung == 3
+
+
+def test_old_is_no_reference_if_every_change_changes_its_results():
+    measured = rounding(logits=[[2.0, 1.0]])
+    assert reference.doubt(OLD, measured) == "OLD differs from itself with 2 threads"
+
+
+def test_rounding_that_is_not_finite_allows_nothing():
+    measured = rounding(gradients=gradients(w=None))
+    assert measured.of(5, "w") == 0
+    assert first_difference(rounding=measured, gradients=gradients(w=[1.0, 0.5, 0.6])).where == "w"
+
+
+ZERO = {**OLD, "gradients": {"w": [1.0, 0.5, 0.5], "b": [1e-9, 4e-10, -3e-10]}}
+
+
+def test_a_gradient_that_is_zero_except_for_rounding_may_have_other_rounding():
+    assert first_difference(old=ZERO, gradients={**ZERO["gradients"], "b": [3e-9, -9e-10, 1e-9]}) is None
+    exact = {**OLD, "gradients": gradients(b=[0.0, 0.0, 0.0])}
+    assert first_difference(old=exact, gradients=gradients(b=[1e-9, 4e-10, 3e-10])) is None
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_gradient_that_was_zero_and_is_not_now_differs(precision):
+    finding = first_difference(
+        old=ZERO, precision=precision, gradients={**ZERO["gradients"], "b": [0.5, 0.2, 0.2]}
+    )
+    assert (finding.rung, finding.where) == (5, "b")
+
+
+def test_the_rounding_of_a_stored_parameter_is_no_difference_of_an_update():
+    """A parameter of norm 100 that is updated by 0.01 is stored with an error of 6e-6."""
+    old = {**OLD, "norms": {"w": 100.0, "b": 0.0}}
+    new = {**OLD["updates"], "1": {**OLD["updates"]["1"], "w": [0.01, 0.005, 0.005 + 5e-6]}}
+    assert first_difference(old=old, updates=new) is None
+    assert first_difference(updates=new).where == "w after step 1"
+
+
+def test_a_frozen_model_has_no_gradients_to_compare():
+    old = {**OLD, "gradients": {}, "updates": {"1": {}, "10": {}}, "norms": {}}
+    assert first_difference(old=old) is None
+
+
+MISSING = "not finite, of another shape, or missing on one side"
+INCOMPARABLE = [
+    ({"gradients": {"w": OLD["gradients"]["w"]}}, 5, f"gradient of b: {MISSING}"),
+    ({"gradients": gradients(c=[1.0, 0.5, 0.5])}, 5, f"gradient of c: {MISSING}"),
+    ({"gradients": gradients(b=[None, None, None])}, 5, f"gradient of b: {MISSING}"),
+    ({"updates": {"1": OLD["updates"]["1"]}}, 6, f"update of w after step 10: {MISSING}"),
+    ({"layers": layers(norm=[None, None, None])}, 2, f"output of norm: {MISSING}"),
+    ({"logits": [[1.0, None]]}, 3, MISSING),
+    ({"logits": [[1.0, 2.0, 3.0]]}, 3, MISSING),
+    ({"loss": math.nan}, 4, MISSING),
+    ({"loss": None}, 4, MISSING),
+    ({"losses": [2.3, None]}, 7, f"step 2: {MISSING}"),
+]
+
+
+@pytest.mark.parametrize("changes, rung, message", INCOMPARABLE)
+def test_numbers_that_are_missing_or_not_finite_in_new_differ(changes, rung, message):
+    finding = first_difference(**changes)
+    assert (finding.rung, finding.message) == (rung, message)
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"logits": [[1.0, None]]}, "the logits of OLD are not finite"),
+        ({"loss": None}, "the loss of OLD is not finite"),
+        ({"gradients": gradients(w=[None, None, None])}, "the gradients of OLD are not finite"),
+        ({"losses": [2.3, None]}, "the losses of OLD are not finite"),
+    ],
+)
+def test_old_is_no_reference_if_its_numbers_are_not_finite(changes, message):
+    old = {**OLD, **changes}
+    assert reference.doubt(old, rounding(old=old)) == message
+    assert first_difference(old=old) is None
+
+
+def test_a_layer_that_is_not_finite_in_old_is_not_compared():
+    old = {**OLD, "layers": layers(conv=[None, None, None])}
+    assert reference.doubt(old, EXACT) is None
+    assert first_difference(old=old) is None
+    assert first_difference(old=old, layers={**old["layers"], "norm": [3.0, 1.0, 1.3]}).where == "norm"
+
+
+def test_renamed_parameters_are_compared_in_their_order():
+    names = {"w": "dense_1/kernel", "b": "dense_1/bias"}
+
+    def renamed(values):
+        return {names[name]: value for name, value in values.items()}
+
+    new = {
+        **OLD,
+        "gradients": renamed(OLD["gradients"]),
+        "updates": {steps: renamed(values) for steps, values in OLD["updates"].items()},
+    }
+    assert first_difference(new) is None
+    changed = {**new["gradients"], "dense_1/bias": [0.1, 0.05, 0.06]}
+    assert first_difference(new, gradients=changed).where == "b"
+
+
+def test_outputs_that_are_zero_in_old_must_be_zero_in_new():
+    old = {**OLD, "logits": [[0.0, 0.0]], "losses": [2.3, 0.0]}
+    assert first_difference(old=old) is None
+    assert first_difference(old=old, logits=[[0.0, 0.1]]).rung == 3
+    assert first_difference(old=old, losses=[2.3, 0.1]).where == "step 2"
+
+
+def test_large_outputs_are_compared_by_their_sketches():
+    values = [math.sin(number) for number in range(5000)]
+    old = {**OLD, "logits": sketch(values)}
+    assert first_difference(old=old, logits=sketch([value * (1 + 1e-7) for value in values])) is None
+    assert first_difference(old=old, logits=sketch([value * (1 + 1e-3) for value in values])).rung == 3
+    assert first_difference(old=old, logits=sketch(values[::-1])).rung == 3
+    assert first_difference(old=old, logits=[values[:10]]).message == MISSING
+
+
+def test_outputs_of_two_calls_that_differ_are_not_compared_with_old():
+    """The first layer that differs from OLD is probably the dropout that was left on."""
+    finding = first_difference(
+        repeats=False, layers=layers(norm=[3.0, 1.0, 2.0]), logits=[[5.0, 5.0]], loss=9.0
+    )
+    assert (finding.rung, finding.where) == (8, "norm")
+    assert finding.message == (
+        "two calls on one batch differ. Check that dropout is off. The first layer that differs from OLD is norm."
+    )
+    assert (
+        first_difference(repeats=False).message == "two calls on one batch differ. Check that dropout is off."
+    )
+
+
+def test_weights_that_differ_come_before_everything_else():
+    facts = {"differ": 3, "of": 9, "order": False, "deviation": 0.1, "expected": 0.1, "rounded": "bfloat16"}
+    finding = first_difference(unequal={"conv.weight": facts}, repeats=False, loss=9.0)
+    assert (finding.rung, finding.where) == (1, "conv.weight")
+    assert finding.message == "conv.weight: read back rounded to bfloat16. Check the default dtype."
+
+
+def test_the_summary_names_the_quantity_nearest_to_its_tolerance():
+    new = {**OLD, "gradients": gradients(b=[0.1, 0.05, 0.050005])}
+    found = reference.findings(new, OLD, EXACT, precision="fp32")
+    assert reference.summary(found) == "largest relative error 4.0e-05 (gradients, b; tolerance 1e-04)"
