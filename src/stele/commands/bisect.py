@@ -6,6 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from stele.gate import record, timing, trial
 from stele.gate.metrics import METRICS
 from stele.gate.trial import Cell, Trial
 from stele.measuring.settings import Settings
+from stele.models import arms, inspection
 from stele.releases import candidates
 from stele.releases.bisection import BAD, SKIP, Answer, Search, to_answer
 from stele_worker import tasks
@@ -41,6 +43,7 @@ def add(commands: Any) -> None:
     command.add_argument("--phase", choices=("train", "infer"), default="infer", help="default: %(default)s")
     names = [metric.name for metric in METRICS]
     command.add_argument("--metric", choices=names, default="step", help="default: %(default)s")
+    options.add_model_options(command)
     options.add_launch_options(command, budget="1h")
     command.add_argument(
         "--pins", action="store_true", help="bisect over every package that differs, not over releases"
@@ -59,13 +62,12 @@ def add(commands: Any) -> None:
         help="longest silence of a worker; default: %(default)s",
     )
     command.add_argument("--json", type=Path, metavar="FILE", help="write the result to this file")
-    command.set_defaults(command=bisect)
+    command.set_defaults(command=bisect, subject=None)
 
 
 def bisect(arguments: argparse.Namespace) -> int:
     """Print every step with its evidence, then the result. Return the exit code that the epilog describes."""
-    select = candidates.step_through_pins if arguments.pins else candidates.select_releases
-    environments_by_name = select(arguments.framework, arguments.good, arguments.bad)
+    environments_by_name = candidates_of(arguments)
     search, start = Search(list(environments_by_name)), time.monotonic()
     first, last = search.candidates[0], search.candidates[-1]
     steps = 1 + math.ceil(math.log2(max(len(environments_by_name) - 1, 1)))
@@ -121,6 +123,29 @@ def build_ahead(upcoming: Sequence[Environment]) -> None:
             continue
 
 
+def candidates_of(arguments: argparse.Namespace) -> dict[str, Environment]:
+    """Return the environments to choose from, by name. Those of a model may be releases of any package."""
+    ends = arguments.framework, arguments.good, arguments.bad
+    model = options.parse_model(arguments)
+    if model is None:
+        select = candidates.step_through_pins if arguments.pins else candidates.select_releases
+        return select(*ends)
+    if arguments.pins:
+        raise SteleError(
+            "--pins needs a framework of `stele env list`, and --model none. Leave one of them out."
+        )
+    extras = options.parse_extras(arguments)
+    names = candidates.select_requirements(*ends)
+    found = {name: arms.load(name, model, extras) for name in names}
+    good = next(iter(found.values()))
+    make(good)
+    result = inspection.inspect(good, model, timeout=arguments.worker_timeout)
+    say(result.summary)
+    inspection.check(result, model, training=arguments.phase == "train")
+    arguments.subject, _ = inspection.resolved(model, good, result)
+    return {name: replace(arm, framework=result.framework) for name, arm in found.items()}
+
+
 def judge_candidate(
     arguments: argparse.Namespace,
     environments_by_name: dict[str, Environment],
@@ -149,12 +174,14 @@ def judge_candidate(
 def trial_from(
     arguments: argparse.Namespace, good: Environment, new: Environment, margin: float | None, budget: float
 ) -> Trial:
+    model = arguments.subject
     [metric] = [metric for metric in METRICS if metric.name == arguments.metric]
     settings = Settings(device="cpu", threads=arguments.threads, malloc=arguments.malloc)
     return Trial(
         old=good,
         new=new,
-        cells=(Cell(arguments.task, arguments.phase),),
+        cells=(Cell(arguments.task if model is None else model.name, arguments.phase),),
+        model=model,
         metrics=(metric._replace(margin=margin or metric.margin),),
         settings=settings,
         seed=arguments.seed,

@@ -2,22 +2,30 @@
 
 import argparse
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from stele import environments, files, schema
-from stele.environments import Environment
+from stele.commands import gate, options
+from stele.environments import Environment, builds
 from stele.errors import SteleError
+from stele.gate import correctness, judgement, record, trial
+from stele.gate.trial import Trial
 from stele.measuring import measure, worker
 from stele.measuring.settings import DEVICES, PRECISIONS, Settings
+from stele.models import arms
+from stele.models.spec import Model
 from stele.parity import examination, golden_numbers, ladder
 from stele.parity.ladder import Finding, LadderResult
 from stele.report import page
 from stele.report import parity as parity_page
 from stele_worker import tasks
 
+FOLDER = Path(".stele/parity")
 MIN_SEEDS = 5
 
 Cell = tuple[Environment, str]
@@ -60,6 +68,7 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--rebase", action="store_true", help="regenerate the golden numbers with the oracle"
     )
+    options.add_model_options(command)
     command.set_defaults(command=parity_command)
 
 
@@ -67,7 +76,37 @@ def parity_command(arguments: argparse.Namespace) -> int:
     """Run, merge or rebase. Returns the exit code."""
     if arguments.rebase:
         return rebase(arguments)
+    if arguments.model:
+        return compare_model(arguments)
     return merge(arguments) if arguments.merge else run_ladders(arguments)
+
+
+def compare_model(arguments: argparse.Namespace) -> int:
+    """Compare a user's model in each environment with the first one. Returns 1 if one differs, 3 without a verdict."""
+    model, extras = options.parse_model(arguments), options.parse_extras(arguments)
+    names = [name for value in arguments.framework or () for name in value.split(",") if name]
+    if model is None or len(names) < 2:
+        raise SteleError(
+            "--model compares environments. Name at least two: --framework jax==0.10.1,jax==0.10.2"
+        )
+    old, *others = [arms.load(name, model, extras) for name in names]
+    gate.make(old)
+    statuses = []
+    for new in others:
+        resolved = builds.resolved_like(new, old)
+        gate.make(resolved)
+        subject = gate.inspected(parity_trial(arguments, model, old, resolved), model)
+        log = record.create(FOLDER / f"{datetime.now():%Y%m%d-%H%M%S-%f}.jsonl", trial.header(subject))
+        for verdict in correctness.parity_verdicts(subject, log, options.say):
+            print(f"{verdict.status}  {old.name} to {new.name}: {verdict.message}", flush=True)
+            statuses.append(verdict.status)
+    return gate.EXIT_STATUS[judgement.overall(statuses)]
+
+
+def parity_trial(arguments: argparse.Namespace, model: Model, old: Environment, new: Environment) -> Trial:
+    settings = Settings(device=arguments.device, precision=arguments.precision, threads=1)
+    cells = options.phases_of(model.name, None)
+    return Trial(old, new, cells, (), settings, seed=0, budget=math.inf, accuracy=False, model=model)
 
 
 def run_ladders(arguments: argparse.Namespace) -> int:

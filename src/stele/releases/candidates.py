@@ -3,7 +3,8 @@
 from stele import environments
 from stele.environments import Environment, builds
 from stele.errors import SteleError
-from stele.releases import frameworks, ledger
+from stele.releases import frameworks, index, ledger
+from stele.text import unknown_message
 
 
 def select_releases(framework: str, good: str, bad: str) -> dict[str, Environment]:
@@ -15,6 +16,21 @@ def select_releases(framework: str, good: str, bad: str) -> dict[str, Environmen
     ends = [end if end.startswith(f"{framework}-") else ledger.tag(framework, end) for end in (good, bad)]
     tags = [ends[0], *ledger.span("..".join(ends))]
     return {tag: frameworks.release_environment(tag, ledger.content(tag)) for tag in tags}
+
+
+def select_requirements(package: str, good: str, bad: str) -> list[str]:
+    """Return ``package==version`` for the releases from ``good`` to ``bad``, the oldest first.
+
+    Raises SteleError, with the nearest, if the index has no such release, or if BAD is not later than GOOD.
+    """
+    versions = [release.version for release in index.releases(package)]
+    for version in (good, bad):
+        if version not in versions:
+            raise SteleError(unknown_message("release", version, versions))
+    chosen = versions[versions.index(good) : versions.index(bad) + 1]
+    if len(chosen) < 2:
+        raise SteleError(f"{bad} is not later than {good}. Name the good release first.")
+    return [f"{package}=={version}" for version in chosen]
 
 
 def step_through_pins(framework: str, good: str, bad: str) -> dict[str, Environment]:

@@ -15,11 +15,11 @@ def build_for_task(task, framework, seed):
     seed(task.seed)  # a model that stands in a module gets its weights at the import
     source = specs.find(task.model)
     seed(task.seed)
-    return build_for(source, framework, task.seed)
+    return build_for(source, framework, task.seed, task)
 
 
-def build_for(source, framework, seed):
-    net = build(source, seed)
+def build_for(source, framework, seed, task=None):
+    net = build(source, seed, task)
     theirs = framework_of(net)
     if theirs != framework:
         message = "{!r} is a model of {}, but this environment runs {}."
@@ -27,8 +27,15 @@ def build_for(source, framework, seed):
     return net
 
 
-def build(source, seed):
-    """Return the model: call the factory, or copy the imported object. Raise SpecError or UserCodeError."""
+def build(source, seed, task=None):
+    """Return the model: call the factory, or copy the imported object. Raise SpecError or UserCodeError.
+
+    ``task`` is passed to the network of a recipe.
+    """
+    if source.kind == "recipe":
+        from stele_worker.models import recipe_files
+
+        return recipe_files.build(source, task)
     if framework_of(source.value) is not None:
         return copy_model(source)
     if not callable(source.value):

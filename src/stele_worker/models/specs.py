@@ -31,7 +31,7 @@ class Spec(NamedTuple):
 class Source(NamedTuple):
     spec: str
     folder: str
-    kind: str
+    kind: str  # that of the Spec, or "recipe" for a recipe of the user
     value: Any  # the model, or what makes it
     module: Any  # the user's, or None
 
@@ -50,6 +50,10 @@ def parse(text):
 
 def find(model):
     """Import the module that the host's dict names and return its Source. Raise SpecError or UserCodeError."""
+    if model.get("recipe"):
+        from stele_worker.models import recipe_files
+
+        return recipe_files.find(model)
     spec, folder = parse(model["spec"]), model["folder"]
     if spec.kind in LIBRARIES:
         from stele_worker.models import libraries

@@ -82,4 +82,5 @@ def rows(task, part):
 
 def without_dropout(task):
     """Return whether dropout is off, see ``stele_worker.tasks.without_dropout``."""
-    return task.dropout == (0.0,)
+    rates = task.dropout if isinstance(task.dropout, (tuple, list)) else (task.dropout,)
+    return len(rates) > 0 and not any(rates)

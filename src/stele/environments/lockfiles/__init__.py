@@ -1,0 +1,158 @@
+"""Read the packages that a lock file, a requirements file or a pyproject.toml names. Nothing in it is executed.
+
+    requirements                *.txt, and *.lock files of pip-compile and uv pip compile; -r and -c are followed
+    pylock                      pylock.toml and pylock.<name>.toml (PEP 751)
+    uv, poetry, pdm, pipfile    the lock files of these programs, without optional groups and extras
+    conda                       environment.yml; packages that only conda has are left out
+    pyproject                   the dependencies of a project
+
+The project itself and packages in local folders are left out. Markers are kept for uv, which evaluates them.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name, canonicalize_version
+
+from stele.environments.lockfiles.conda import load_yaml, read_conda
+from stele.environments.lockfiles.kinds import SUFFIXES, is_conventional, is_lockfile, kind_of
+from stele.environments.lockfiles.poetry import read_poetry, read_pyproject
+from stele.environments.lockfiles.requirements import read_requirements
+from stele.environments.lockfiles.source import ADVICE, Lines, Source, Table, shorten, wheel_platforms
+from stele.environments.lockfiles.toml_locks import read_pdm, read_pipfile, read_pylock, read_uv
+from stele.errors import SteleError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = [
+    "SUFFIXES",
+    "Locked",
+    "exact_pins",
+    "is_conventional",
+    "is_lockfile",
+    "pinned_version",
+    "read",
+    "wheel_platforms",
+]
+READERS: dict[str, Callable[[Source, Table], tuple[Lines, str]]] = {
+    "uv": read_uv,
+    "pylock": read_pylock,
+    "poetry": read_poetry,
+    "pdm": read_pdm,
+    "pipfile": read_pipfile,
+    "pyproject": read_pyproject,
+    "conda": read_conda,
+}
+
+class Locked(NamedTuple):
+    """PEP 508 lines, the Python versions that the file states, its kind, and the lines of its -c files."""
+
+    requirements: tuple[str, ...]
+    python: str | None
+    kind: str
+    constraints: tuple[str, ...] = ()
+
+
+def read(
+    name: str, content: str, sibling: Callable[[str], str] | None = None, *, allow_vcs: bool = False
+) -> Locked:
+    """Return the packages in the file called ``name``.
+
+    ``sibling`` returns the text of a file by its path relative to the folder of ``name``; -r and -c need it. Raises
+    SteleError, with the name and the line, if the content is not understood or names no package, if it has installer
+    options, if it pins one package twice, or if it has a URL and ``allow_vcs`` is not set.
+    """
+    locked = parse(Source(name, sibling, allow_vcs), content)
+    if not locked.requirements:
+        raise SteleError(
+            f"{name} names no package. Name a file that lists the framework, such as torch==2.13.0."
+        )
+    check_pins(name, [*locked.requirements, *locked.constraints])
+    return locked
+
+
+def exact_pins(name: str, content: str, sibling: Callable[[str], str] | None = None) -> dict[str, str]:
+    """Return the exact pins that apply on this machine by canonical name. Installer options and URLs are skipped."""
+    locked = parse(Source(name, sibling, lenient=True), content)
+    lines = [*locked.requirements, *locked.constraints]
+    applicable = [line for line in lines if pinned_version(line) and applies(Requirement(line))]
+    check_pins(name, [line.partition(";")[0] for line in applicable])
+    return {canonicalize_name(Requirement(line).name): pinned_version(line) or "" for line in applicable}
+
+
+def pinned_version(requirement: str) -> str | None:
+    """Return "2.13.0" of "torch==2.13.0", or None for a range or a URL."""
+    parts = Requirement(requirement).specifier
+    versions = [part.version for part in parts if part.operator in ("==", "===")]
+    return next((version for version in versions if not version.endswith(".*")), None)
+
+
+def applies(requirement: Requirement) -> bool:
+    """Return whether the marker holds for the interpreter of this process; True if that cannot be evaluated."""
+    try:
+        return requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+    except ValueError:
+        return True
+
+
+def check_pins(name: str, lines: Iterable[str]) -> None:
+    """Raise SteleError, with both lines, if a package has two different pins under the same marker."""
+    seen: dict[tuple[str, str], str] = {}
+    for line in lines:
+        requirement, version = Requirement(line), pinned_version(line)
+        if version is None:
+            continue
+        earlier = seen.setdefault((canonicalize_name(requirement.name), str(requirement.marker)), line)
+        if canonicalize_version(pinned_version(earlier) or "") != canonicalize_version(version):
+            raise SteleError(
+                f"{name} pins {requirement.name} twice: {earlier!r} and {line!r}. Keep one of them."
+            )
+
+
+def parse(source: Source, content: str) -> Locked:
+    """Return the packages in a file, which may be none."""
+    kind = kind_of(source.file, content)
+    if kind == "requirements":
+        requirements, constraints = read_requirements(source, content)
+        version = re.search(
+            r"^#.*?(?:pip-compile with Python |--python-version[ =])(\d+\.\d+)", content, re.M
+        )
+        return Locked(
+            unique(requirements), f"=={version[1]}.*" if version else None, kind, unique(constraints)
+        )
+    try:
+        requirements, python = READERS[kind](source, load(source, kind, content))
+        # any patch release of a Python serves: the packages are built for the minor release
+        python = re.sub(r"==\s*(\d+\.\d+)(\.\d+)?\s*(?=,|$)", r"==\1.*", python)
+        return Locked(unique(requirements), str(SpecifierSet(python)) or None, kind)
+    except (ValueError, RecursionError) as error:
+        raise source.error(f"cannot be understood: {shorten(str(error))}. {ADVICE}.") from None
+
+
+def load(source: Source, kind: str, content: str) -> Table:
+    """Return the content of a TOML, JSON or YAML file. Raises SteleError, with the place, if it is not valid."""
+    try:
+        if kind == "conda":
+            data = load_yaml(source, content)
+        else:
+            data = json.loads(content) if kind == "pipfile" else tomllib.loads(content)
+    # the constructors of YAML raise more than YAMLError, for instance KeyError for "!!bool perhaps"
+    except (yaml.YAMLError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise source.error(f"cannot be parsed: {' '.join(str(error).split())[:300]}. {ADVICE}.") from None
+    except RecursionError:
+        raise source.error(f"cannot be parsed: it is nested too deeply. {ADVICE}.") from None
+    return source.get({"the content": data}, "the content", dict)
+
+
+def unique(lines: Lines) -> tuple[str, ...]:
+    """Return the lines without repetitions."""
+    return tuple(dict.fromkeys(lines))

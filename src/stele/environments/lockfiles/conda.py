@@ -1,0 +1,86 @@
+"""Conda: environment.yml. Packages that only conda has are left out."""
+
+import re
+from typing import Any
+
+import yaml
+
+from stele.environments.lockfiles.requirements import read_requirements
+from stele.environments.lockfiles.source import DEEPEST, Lines, Source, Table
+RENAMED = {  # conda's name: PyPI's name
+    "pytorch": "torch", "pytorch-cpu": "torch", "pytorch-gpu": "torch", "torchtriton": "triton",
+    "pyg": "torch-geometric", "pytorch-scatter": "torch-scatter", "pytorch-sparse": "torch-sparse",
+    "tensorflow-cpu": "tensorflow", "tensorflow-gpu": "tensorflow", "opencv": "opencv-python",
+    "py-opencv": "opencv-python", "matplotlib-base": "matplotlib", "seaborn-base": "seaborn",
+    "dask-core": "dask", "pytables": "tables", "msgpack-python": "msgpack", "brotli-python": "brotli",
+    "brotlipy": "brotli", "python-tzdata": "tzdata", "python-xxhash": "xxhash", "python-graphviz": "graphviz",
+    "python-flatbuffers": "flatbuffers", "pyarrow-core": "pyarrow", "py-xgboost": "xgboost",
+}  # fmt: skip  # fmt: skip
+CONDA_ONLY = re.compile(
+    r"_.*|lib(?!rosa$|sass$|cst$).*|lib|cuda(-.+|toolkit)?|cudnn|nccl|cutensor|magma.*|mkl.*|blas.*|openblas.*"
+    r"|nomkl|tbb|intel-openmp|llvm-openmp|openmpi|mpich|mpi|ucx|openssl|ca-certificates|certifi-win32|ld_impl.*"
+    r"|binutils.*|gcc.*|gxx.*|gfortran.*|clang.*|compilers|c-compiler|cxx-compiler|make|cmake|sysroot.*|kernel.*"
+    r"|python_abi|pytorch-(cuda|mutex)|tensorflow-base|numpy-base|tzdata|bzip2|zlib.*|xz.*|zstd|lz4-c|snappy|lerc"
+    r"|readline|ncurses|sqlite|tk|expat|icu|gettext|glib.*|gmp|mpfr|mpc|gnutls|nettle|lame|x264|aom|svt-av1|dav1d"
+    r"|openh264|openjpeg|jpeg|giflib|lcms2|freetype|fontconfig|harfbuzz|cairo|pango|pixman|ffmpeg|graphviz|hdf5"
+    r"|krb5|c-ares|nspr|nss|curl|git|pandoc|nodejs|yaml|abseil-cpp|re2|orc|arrow-cpp|aws-.*|s2n|gflags|glog|xorg-.*"
+    r"|qt.*-main|conda|mamba|micromamba"
+)
+CONDA_LINE = re.compile(r"(?:\S+::)?([A-Za-z0-9_.-]+) ?([=!<>~].*|(?<= )[\d*].*)?")
+CONDA_VERSION = re.compile(r"(==?|) ?((?:\d+!)?[^=<>!~, ]+)(?:[= ](\S+))?")
+
+def load_yaml(source: Source, content: str) -> Any:
+    """Return the content of a YAML file.
+
+    Aliases and deep nesting are refused, because a short file with them can take all memory or many minutes.
+    """
+    depth = 0
+    for event in yaml.parse(content, Loader=yaml.SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            number = event.start_mark.line + 1 if event.start_mark else None
+            raise source.error(
+                f"the YAML alias '*{event.anchor}' is not supported. Write the value.", None, number
+            )
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise RecursionError
+    return yaml.safe_load(content)
+
+
+def read_conda(source: Source, data: Table) -> tuple[Lines, str]:
+    """Return the packages of an environment.yml that PyPI has, and its Python version."""
+    lines: Lines = []
+    python = ""
+    for item in source.get(data, "dependencies", list):
+        if isinstance(item, dict):
+            pip, constraints = read_requirements(source, "\n".join(source.items(item, "pip", str)))
+            if constraints:
+                raise source.error("-c in its pip section is not supported. Pin these packages in the file.")
+            lines += pip
+            continue
+        line = source.get({"dependencies": item}, "dependencies", str).strip()
+        name, specifier = conda_package(source, line)
+        if name == "python":
+            python = specifier
+        elif name:
+            lines += source.requirement(name + specifier)
+    return lines, python
+
+
+def conda_package(source: Source, line: str) -> tuple[str, str]:
+    """Return the name on PyPI and the PEP 440 specifier. The name is empty if only conda has the package.
+
+    A build without "py" in its name, such as h5eee18b_0, is not of a Python package.
+    """
+    match = CONDA_LINE.fullmatch(" ".join(line.split()))
+    if match is None:
+        raise source.error("is not a package such as pytorch=2.3.0.", line)
+    name, rest = match[1].lower(), match[2] or ""
+    exact = CONDA_VERSION.fullmatch(rest)
+    operator, version, build = exact.groups("") if exact else ("", "", "")
+    if name != "python" and (CONDA_ONLY.fullmatch(name) or (build and "py" not in build)):
+        return "", ""
+    # conda reads =2.3 as 2.3.*, and exports =2.3.0 for the release 2.3.0
+    partial = operator == "=" and version.count(".") < 2 and not build and not version.endswith("*")
+    specifier = f"=={version}{'.*' * partial}" if version.strip("*") else rest.strip("=* ")
+    return RENAMED.get(name, name), specifier

@@ -1,0 +1,95 @@
+"""Source: the file being read, the types of its values, and the requirements that it may contain."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from packaging.requirements import Requirement
+from packaging.tags import platform_tags
+from packaging.utils import parse_wheel_filename
+
+from stele.environments.lockfiles.markers import main_marker
+from stele.errors import SteleError
+ADVICE = "Regenerate the file with the program that wrote it"
+DEEPEST = 20  # collections of a YAML file in one another, and files that include one another with -r
+
+Value = TypeVar("Value", str, list[Any], dict[str, Any])
+Table = dict[str, Any]
+Lines = list[str]
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """The file being read, and what it may contain."""
+
+    file: str
+    sibling: Callable[[str], str] | None = None
+    allow_vcs: bool = False
+    lenient: bool = False  # skip installer options and URLs instead of refusing them
+    folder: str = ""  # of an included file, relative to the folder of the first file
+    depth: int = 0  # of the -r and -c that lead to this file
+
+    def error(self, problem: str, line: str | None = None, number: int | None = None) -> SteleError:
+        """Return an error with the file, the line and the problem."""
+        place = self.file if number is None else f"{self.file}, line {number}"
+        return SteleError(f"{place}: {problem}" if line is None else f"{place}: {shorten(line)} {problem}")
+
+    def get(self, table: Table, key: str, kind: type[Value]) -> Value:
+        """Return a value of a table, or an empty one if there is none. Raises SteleError if its type is different."""
+        value = table.get(key)
+        if value is not None and not isinstance(value, kind):
+            actual = type(value).__name__
+            raise self.error(f"{shorten(key)} must be of type {kind.__name__}, but it is {actual}. {ADVICE}.")
+        return kind() if value is None else value
+
+    def items(self, table: Table, key: str, kind: type[Value]) -> list[Value]:
+        """Return a list of values of one type, empty if there is none."""
+        return [self.get({key: item}, key, kind) for item in self.get(table, key, list)]
+
+    def requirement(self, line: str, number: int | None = None) -> Lines:
+        """Return the normalized requirement as a list, which is empty if it is skipped."""
+        try:
+            requirement = Requirement(with_name(" ".join(line.split())))
+            platforms = wheel_platforms(requirement.url or "")
+        except (ValueError, RecursionError):
+            raise self.error("is not a requirement such as torch==2.13.0.", line, number) from None
+        if requirement.url and self.lenient:
+            return []
+        if requirement.url and not self.allow_vcs:
+            raise self.error("is installed from a URL. Pass --allow-vcs to allow this.", line, number)
+        if platforms and platforms.isdisjoint({"any", *platform_tags()}):
+            problem = (
+                f"is a wheel for {' and '.join(sorted(platforms))}, not for this machine. Pin the release."
+            )
+            raise self.error(problem, line, number)
+        return [str(requirement)]
+
+    def pin(
+        self, name: str, version: str, marker: str = "", *, url: str = "", groups: Iterable[str] = ()
+    ) -> Lines:
+        """Return the requirement of one locked package as a list, which is empty if only an extra needs it."""
+        needed = main_marker(marker, groups)
+        text = f"{name} @ {url}" if url else f"{name}=={version}" if version else name
+        return [] if needed is None else self.requirement(f"{text} ; {needed}" if needed else text)
+
+
+def shorten(line: str) -> str:
+    """Return the quoted start of a line."""
+    return repr(line if len(line) <= 120 else line[:117] + "...")
+
+
+def with_name(line: str) -> str:
+    """Return "name @ URL" for a bare URL, with the name in the name of the wheel or after #egg=."""
+    if not re.match(r"[A-Za-z+]+://", line):
+        return line
+    name = re.search(r"/([\w.]+)-[^/]+\.whl\b|[#&]egg=([\w.-]+)", line)
+    return f"{name[1] or name[2]} @ {line}" if name else line
+
+
+def wheel_platforms(url: str) -> set[str]:
+    """Return the platforms of the wheel at a URL, empty if it is not a wheel. Raises ValueError if it is not valid."""
+    name = unquote(urlsplit(url).path).rpartition("/")[2]
+    return {tag.platform for tag in parse_wheel_filename(name)[3]} if name.endswith(".whl") else set()

@@ -1,0 +1,111 @@
+"""The lock files of uv, pylock (PEP 751), PDM and Pipenv, without optional groups and extras."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from stele.environments.lockfiles.markers import (
+    Edges, any_of, conditions, inherited_markers, main_marker, marker_of,
+)
+from stele.environments.lockfiles.source import Lines, Source, Table
+def read_uv(source: Source, data: Table) -> tuple[Lines, str]:
+    """Return the packages that the members of a workspace need. Each package has the markers of its dependents."""
+    packages = source.items(data, "package", dict)
+    origins = [source.get(package, "source", dict) for package in packages]
+    indices = defaultdict(list)
+    for index, package in enumerate(packages):
+        indices[source.get(package, "name", str)].append(index)
+
+    def targets(edge: Table) -> Iterator[tuple[int, str]]:
+        for index in indices[source.get(edge, "name", str)]:
+            if all(edge[key] == packages[index].get(key) for key in ("version", "source") if key in edge):
+                yield from ((index, extra) for extra in ("", *source.items(edge, "extra", str)))
+
+    def edges(node: tuple[int, str]) -> Iterator[tuple[tuple[int, str], str]]:
+        index, extra = node
+        table = source.get(packages[index], "optional-dependencies", dict) if extra else packages[index]
+        for edge in source.items(table, extra or "dependencies", dict):
+            marker = main_marker(source.get(edge, "marker", str))
+            yield from ((target, marker) for target in targets(edge) if marker is not None)
+
+    roots = [(index, "") for index, origin in enumerate(origins) if origin.keys() & {"editable", "virtual"}]
+    script = source.items(
+        source.get(data, "manifest", dict), "requirements", dict
+    )  # of a script with a lock file
+    roots = roots or [target for entry in script for target in targets({"name": entry.get("name")})]
+    needed = conditions(roots or [(index, "") for index in range(len(packages))], edges)
+    lines: Lines = []
+    for index, (package, origin) in enumerate(zip(packages, origins, strict=True)):
+        if (index, "") in needed and not origin.keys() & {"editable", "virtual", "directory", "path"}:
+            forks = any_of(source.items(package, "resolution-markers", str))
+            markers = [f"({marker})" for marker in (marker_of(needed[index, ""]), forks) if marker]
+            name, version = source.get(package, "name", str), source.get(package, "version", str)
+            lines += source.pin(name, version, " and ".join(markers), url=uv_url(source, origin))
+    return lines, source.get(data, "requires-python", str)
+
+
+def uv_url(source: Source, origin: Table) -> str:
+    """Return the URL of a package that does not come from an index, or an empty text."""
+    url, _, commit = source.get(origin, "git", str).partition("#")
+    return f"git+{url.partition('?')[0]}@{commit}" if url else source.get(origin, "url", str)
+
+
+def read_pylock(source: Source, data: Table) -> tuple[Lines, str]:
+    """Return the packages of the default groups in a pylock.toml."""
+    groups = source.items(data, "default-groups", str)
+    lines: Lines = []
+    for package in source.items(data, "packages", dict):
+        vcs, archive = source.get(package, "vcs", dict), source.get(package, "archive", dict)
+        url = source.get(vcs or archive, "url", str)
+        if vcs and url:
+            url = f"{source.get(vcs, 'type', str)}+{url}@{source.get(vcs, 'commit-id', str)}"
+        if "directory" in package or ((vcs or archive) and not url):
+            continue
+        name, version = source.get(package, "name", str), source.get(package, "version", str)
+        lines += source.pin(name, version, source.get(package, "marker", str), url=url, groups=groups)
+    return lines, source.get(data, "requires-python", str)
+
+
+def read_pdm(source: Source, data: Table) -> tuple[Lines, str]:
+    """Return the packages of the group default in a pdm.lock."""
+    packages = [
+        package
+        for package in source.items(data, "package", dict)
+        if "default" in (source.items(package, "groups", str) or ["default"])
+    ]
+    edges: dict[str, Edges] = defaultdict(list)
+    for package in packages:
+        needs = [Requirement(line) for line in source.items(package, "dependencies", str)]
+        edges[canonicalize_name(source.get(package, "name", str))] += [
+            (canonicalize_name(need.name), str(need.marker or "")) for need in needs
+        ]
+    inherited = {} if any("groups" in package for package in packages) else inherited_markers(edges)
+    lines: Lines = []
+    for package in packages:
+        name, version = source.get(package, "name", str), source.get(package, "version", str)
+        git, url = source.get(package, "git", str), source.get(package, "url", str)
+        url = f"git+{git}@{source.get(package, 'revision', str)}" if git else url
+        if not package.keys() & {"path", "editable"}:
+            marker = source.get(package, "marker", str) or inherited.get(canonicalize_name(name), "")
+            lines += source.pin(name, version, marker, url=url)
+    targets = source.items(source.get(data, "metadata", dict), "targets", dict)
+    return lines, source.get(targets[0], "requires_python", str) if len(targets) == 1 else ""
+
+
+def read_pipfile(source: Source, data: Table) -> tuple[Lines, str]:
+    """Return the default packages of a Pipfile.lock."""
+    lines: Lines = []
+    packages = source.get(data, "default", dict)
+    for name in packages:
+        package = source.get(packages, name, dict)
+        if package.keys() & {"path", "editable"}:
+            continue
+        git, version = source.get(package, "git", str), source.get(package, "version", str)
+        url = f"git+{git}@{source.get(package, 'ref', str)}" if git else source.get(package, "file", str)
+        version = version.removeprefix("==").replace("*", "")
+        lines += source.pin(name, version, source.get(package, "markers", str), url=url)
+    requires = source.get(source.get(data, "_meta", dict), "requires", dict)
+    full, short = (source.get(requires, key, str) for key in ("python_full_version", "python_version"))
+    return lines, f"=={full}" if full else f"=={short}.*" if short else ""
