@@ -50,6 +50,7 @@ RESULTS = {
     "train": outcome,
     "infer": outcome,
     "parity": lambda: SCRIPT["numbers"],
+    "inspect": lambda: SCRIPT["inspection"],
     "capability": lambda: {"numbers": SCRIPT["numbers"]},
     "defaults": lambda: {"table": SCRIPT["table"], "versions": {"scripted": SCRIPT["release"]}},
 }
@@ -96,6 +97,11 @@ def hostile_error(request):
     send(request, "error", {"type": "ValueError", "message": message, "traceback": ""})
 
 
+def user_error(request):
+    message = "net.py raised ZeroDivisionError: division by zero\n  File net.py, line 3, in build"
+    send(request, "error", {"type": "UserCodeError", "message": message, "traceback": "in stele_worker"})
+
+
 def not_implemented(request):
     send(request, "error", {"type": "NotImplementedError", "message": "no tapes here", "traceback": ""})
 
@@ -118,6 +124,7 @@ ACTIONS = {
         wrong_id,
         raise_error,
         not_implemented,
+        user_error,
         hostile_error,
         progress,
     )

@@ -51,7 +51,7 @@ def infer(framework, subject, host, data, weights, warmup, turn=None):
     process.reset_peak_memory()
     net = recipe.load(recipe.network(task), subject.weights(weights))
     step = recipe.inference_step(net, task)
-    test_rows = subject.rows("test")
+    test_rows = subject.rows("infer")
     seconds, warmup_steps = [], []
 
     def is_trending():

@@ -1,11 +1,13 @@
 """What a worker measures: a Task together with its recipe, its samples and its weights.
 
 A TaskSubject is a Task of ``stele_worker.tasks`` with a recipe of ``stele_worker.recipes``. A ModelSubject is a model
-of the user, from which a recipe is derived (``stele_worker.models``). Both have the same names:
+of the user, from which a recipe is derived (``stele_worker.models``). A FileSubject is a recipe with a task file of the
+user. All have the same names:
 
 task, recipe            see ``stele_worker.tasks`` and ``stele_worker.recipes``
 samples(part, data)     arrays of "train" or "test": the inputs in order, then the target
-rows(part)              for each step the rows of these arrays: int64 of shape (steps, batch)
+rows(part)              for each step the rows of these arrays: int64 of shape (steps, batch). "infer" has those of
+                        "test", perhaps several times, to time them
 weights(path)           named arrays to start from; None if the network initialises itself
 correct(output, target) the number of right answers in a batch; None if labels mean nothing
 loaded(weights)         the arrays that the network's parameters must equal; ``weights`` are those loaded or read back
@@ -25,6 +27,8 @@ def find(framework, name, scale, seed, dtype, form=None, model=None):
     if model is not None:
         from stele_worker import models
 
+        if model.get("task"):
+            return FileSubject(*models.resolve_file(model, scale, seed, dtype), scale)
         return ModelSubject(*models.resolve(model, frameworks.name(framework), scale, seed, dtype))
     changes = {"seed": seed, "dtype": dtype}
     if form is not None:
@@ -74,7 +78,7 @@ class TaskSubject:
     def arrange(self, arrays):
         """Return images (n, height, width, channel) as the recipe takes them."""
         x, y = arrays
-        return numpy.ascontiguousarray(x.transpose(0, 3, 1, 2) if self.recipe.LAYOUT == "NCHW" else x), y
+        return channels_first(x, self.recipe), y
 
     def without_dropout(self):
         return TaskSubject(tasks.without_dropout(self.task), self.recipe)
@@ -96,7 +100,7 @@ class ModelSubject:
     def rows(self, part):
         from stele_worker.models import task
 
-        return task.rows(self.task, part)
+        return task.rows(self.task, "test" if part == "infer" else part)
 
     def weights(self, path=None):
         return None
@@ -121,3 +125,54 @@ class ModelSubject:
 
     def without_dropout(self):
         return ModelSubject(tasks.without_dropout(self.task), self.recipe)
+
+
+class FileSubject:
+    """A Task in a file of the user, with the user's samples, and a recipe in a file of the user.
+
+    Its weights are those of the task file, or the network initialises itself as that of a ModelSubject does.
+    """
+
+    parity_steps = 20
+
+    def __init__(self, task, recipe, file, scale):
+        self.task, self.recipe, self.file, self.scale = task, recipe, file, scale
+
+    def samples(self, part, data):
+        arrays, size = self.file.samples(part), getattr(self.task, part)
+        rows = tasks.subset(size, len(arrays[0]))
+        return self.arrange(tuple(array[rows] for array in arrays))
+
+    def rows(self, part):
+        return self.file.rows(self.task, part, self.scale)
+
+    def weights(self, path=None):
+        return self.file.weights(self.task.seed)
+
+    def loaded(self, weights):
+        from stele_worker.models.weights import of_arm
+
+        path = self.task.model.get("weights")
+        if path is None or self.file.weights(self.task.seed) is not None:
+            return weights
+        return of_arm(path, weights)
+
+    def correct(self, output, target):
+        return self.file.correct(output, target)
+
+    def parity_batch(self):
+        return tuple(array[: self.task.batch] for array in self.file.samples("train"))
+
+    def arrange(self, arrays):
+        return tuple(channels_first(array, self.recipe) for array in arrays)
+
+    def without_dropout(self):
+        rates = self.task.dropout if isinstance(self.task.dropout, (tuple, list)) else (self.task.dropout,)
+        quiet = self.task._replace(dropout=(0.0,) * max(len(rates), 1))  # () stands for what the network has
+        return FileSubject(quiet, self.recipe, self.file, self.scale)
+
+
+def channels_first(array, recipe):
+    """Return images (n, height, width, channel) in the layout of the recipe, other arrays as they are."""
+    images = array.ndim == 4 and recipe.LAYOUT == "NCHW"
+    return numpy.ascontiguousarray(array.transpose(0, 3, 1, 2) if images else array)

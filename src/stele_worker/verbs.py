@@ -18,7 +18,7 @@ from stele_worker import (
     protocol,
     subjects,
 )
-from stele_worker.models import specs
+from stele_worker.models import errors, specs
 
 configuration = {}  # set by configure: the framework's module, and the dtype of its arithmetic
 
@@ -63,17 +63,20 @@ def configure(host, framework, settings, model=None):
 
 
 def train(host, task, scale, seed, form=None, model=None, **fields):
-    return measurement.train(*framework_and_subject(task, scale, seed, form, model), host, **fields)
+    with errors.of_user(model):
+        return measurement.train(*framework_and_subject(task, scale, seed, form, model), host, **fields)
 
 
 def infer(host, task, scale, seed, form=None, model=None, **fields):
-    return measurement.infer(*framework_and_subject(task, scale, seed, form, model), host, **fields)
+    with errors.of_user(model):
+        return measurement.infer(*framework_and_subject(task, scale, seed, form, model), host, **fields)
 
 
 def parity(host, task, phase, seed, form=None, model=None, cause=None, **options):
-    framework, subject = framework_and_subject(task, "paper", seed, form, model)
-    if cause is None:
-        return agreement.check(framework, subject, phase, **options)
+    with errors.of_user(model):
+        framework, subject = framework_and_subject(task, "paper", seed, form, model)
+        if cause is None:
+            return agreement.check(framework, subject, phase, **options)
     if frameworks.name(framework) != "numpy":
         raise ValueError("cause {!r} can only be injected into the oracle's recipes".format(cause))
     with causes.inject(task, cause):

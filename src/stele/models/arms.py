@@ -142,16 +142,24 @@ def split(text: str, extras: Extras) -> list[str]:
     check(text, parts, extras)
     names: dict[str, str] = {}
     for part in parts:
-        try:
-            earlier = names.setdefault(name_of(part), part)
-        except InvalidRequirement as error:
-            raise SteleError(
-                f"{text!r} is not a requirement such as transformers==5.22.0, nor a lock file, an interpreter "
-                f"or an environment of `stele env list`: {error}"
-            ) from None
-        if earlier != part:
-            raise SteleError(f"{text!r} pins one package twice: {earlier} and {part}.")
+        if names.setdefault(requirement_name(text, part), part) != part:
+            raise SteleError(f"{text!r} pins one package twice: {names[name_of(part)]} and {part}.")
     return parts
+
+
+def requirement_name(text: str, part: str) -> str:
+    """Return the package of a requirement. Raises SteleError, quoting the text, if it is none."""
+    try:
+        requirement = Requirement(part)
+        if requirement.url is None or "://" in part:
+            return canonicalize_name(requirement.name)
+        reason = f"{part} names no version"
+    except InvalidRequirement as error:
+        reason = str(error)
+    raise SteleError(
+        f"{text!r} is neither a requirement such as transformers==5.22.0, nor a lock file, an interpreter or an "
+        f"environment of `stele env list`: {reason}"
+    )
 
 
 def required(

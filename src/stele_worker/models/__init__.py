@@ -10,6 +10,8 @@ target       such a dict, or None for a model that returns its loss unasked; inf
 optimizer    None for plain SGD, or "module:Class"
 pretrained   None, or the absolute path of a .safetensors file
 weights      None, or the absolute path of an .npz file of what another arm's ``stored`` returned
+recipe       None, or the absolute path of ``recipes/<task>/<framework>.py``; ``spec`` is then its relative path
+task         None, or the absolute path of ``tasks/<task>.py``
 
 A derived recipe is a module of this package, named after its framework, with the names of
 ``stele_worker.recipes``. ``run`` and ``step`` take a batch of arrays: the inputs in order, then the target if
@@ -36,9 +38,20 @@ def resolve(model, framework, scale="paper", seed=0, dtype="float32"):
     """
     from stele_worker.models import inspection
 
-    recipe = inspection.recipe_of(framework)
+    recipe = inspection.recipe_for(model, framework)
     recipe.seed(seed)
     return inspection.complete(model, framework, scale, seed, dtype), recipe
+
+
+def resolve_file(model, scale, seed, dtype):
+    """Return (Task, recipe, TaskFile) of a recipe with a task file. Raise SpecError or UserCodeError."""
+    from stele_worker.models import recipe_files
+    from stele_worker.models.task_files import TaskFile
+
+    file = TaskFile(model)
+    recipe = recipe_files.recipe(model, file.weights(seed))
+    recipe.seed(seed)
+    return file.task(scale, seed, dtype), recipe, file
 
 
 def inspect(model):
@@ -54,6 +67,7 @@ def inspect(model):
     parameters       how many numbers they are
     output           shape of the main output
     deterministic    whether two calls agree within a thousandth
+    accuracy         whether right answers can be counted, which only a task file does
     summary          a line for printing
     """
     from stele_worker.models import inspection

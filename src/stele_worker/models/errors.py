@@ -40,6 +40,22 @@ def user_code(name, folder):
         sys.dont_write_bytecode = before
 
 
+@contextlib.contextmanager
+def of_user(model):
+    """Turn an exception that passed through the user's files into a UserCodeError; others stay as they are.
+
+    ``model`` is the host's dict, or None.
+    """
+    try:
+        yield
+    except (SpecError, UserCodeError):
+        raise
+    except Exception as error:
+        if model is None or not project_frames(error, model["folder"]):
+            raise
+        raise UserCodeError(user_message(model["spec"], error, model["folder"])) from error
+
+
 def torchvision_error(error):
     """Return a SpecError if the error comes from a torchvision that does not fit torch; else None."""
     # the first import says so; later ones find the half-imported module; transformers wraps both
@@ -68,8 +84,15 @@ def describe_error(error, folder):
 def user_frames(error, folder):
     """Return the frames of the user's project. If there are none: the last two outside Stele and importlib."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not is_internal(frame.filename)]
-    in_project = [frame for frame in frames if is_in_project(frame.filename, folder)]
-    return in_project or frames[-2:]
+    return project_frames(error, folder) or frames[-2:]
+
+
+def project_frames(error, folder):
+    """Return the frames of the user's project."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return [
+        each for each in frames if is_in_project(each.filename, folder) and not is_internal(each.filename)
+    ]
 
 
 def is_internal(path):

@@ -7,41 +7,77 @@ import numpy
 
 from stele_worker import frameworks
 from stele_worker.agreement import calls_agree
-from stele_worker.models import building, cpu, inputs, specs, targets, task, weights
-from stele_worker.models.errors import SpecError, describe_error, user_code
+from stele_worker.models import (
+    building,
+    cpu,
+    file_inspection,
+    inputs,
+    recipe_files,
+    specs,
+    targets,
+    task,
+    weights,
+)
+from stele_worker.models.errors import SpecError, UserCodeError, describe_error, user_code
 
 
 def inspect(model):
     """See ``stele_worker.models``."""
     source = specs.find(model)
     cpu.use()
-    net = building.build(source, 0)
-    framework = specs.framework_of(net)
-    recipe, module = recipe_of(framework), frameworks.load(framework)
-    given, origin = inputs_of(model, source, net, recipe)
-    draft = task.make(model, given, None, "smoke")
-    with failures(model, given):
+    file = file_inspection.task_file(model)
+    draft = file_inspection.first_task(model, file)
+    net = building.build(source, 0, draft)
+    framework = framework_of(model, net)
+    recipe, module = recipe_for(model, framework, file), frameworks.load(framework)
+    if file is None:
+        given, origin = inputs_of(model, source, net, recipe)
+        draft = task.make(model, given, None, "smoke")
+    else:
+        given, origin = draft.inputs, file.spec
+    with failures(model, given, source):
         net = recipe.prepare(net, draft)
-        recipe.load(net, weights.read_files(model))
-        final = targets.complete(draft, recipe, net, module.put)
-        step, arrays = recipe.inference_step(net, final), example(final, module.put)
+        net = recipe.load(net, weights.read_files(model))
+        if file is None:
+            final = targets.complete(draft, recipe, net, module.put)
+            arrays = example(final, module.put)
+        else:
+            net = recipe.load(net, file.weights(0))
+            final = file_inspection.with_target(draft, recipe, net, module.put)
+            arrays = file_inspection.batch(final, file, module.put)
+        step = recipe.inference_step(net, final)
         first, again = [numpy.asarray(module.fetch(step(*arrays))) for _ in range(2)]
+    if file is not None:
+        file_inspection.check_output(final, source, file, first.shape)
     numbers = {"parameters": recipe.count(net), "output": list(first.shape)}
+    numbers["accuracy"] = file is not None and file.counts()
     return answer(framework, final, origin, dict(numbers, deterministic=calls_agree(first, again)))
 
 
 def complete(model, framework, scale, seed, dtype):
     """Return the Task of a model; infer the inputs and the target if the host left them out."""
-    recipe, module = recipe_of(framework), frameworks.load(framework)
+    recipe, module = recipe_for(model, framework), frameworks.load(framework)
     if model.get("inputs") and "target" in model:
         target = inputs.parse([model["target"]])[0] if model["target"] else None
         return task.make(model, inputs.parse(model["inputs"]), target, scale, seed, dtype)
     source = specs.find(model)
-    net = building.build_for(source, framework, seed)
+    net = building.build_for(source, framework, seed, file_inspection.first_task(model, None))
     given, _ = inputs_of(model, source, net, recipe)
     draft = task.make(model, given, None, scale, seed, dtype)
-    with failures(model, given):
+    with failures(model, given, source):
         return targets.complete(draft, recipe, recipe.prepare(net, draft), module.put)
+
+
+def framework_of(model, net):
+    """Return the framework of a model, or the one after which a recipe file is named."""
+    return recipe_files.framework(model) if model.get("recipe") else specs.framework_of(net)
+
+
+def recipe_for(model, framework, file=None):
+    """Return the recipe of a model: derived, or from the file of the user."""
+    if not model.get("recipe"):
+        return recipe_of(framework)
+    return recipe_files.recipe(model, None if file is None else file.weights(0))
 
 
 def recipe_of(framework):
@@ -81,13 +117,15 @@ def hint(spec, names):
 
 
 @contextlib.contextmanager
-def failures(model, given):
+def failures(model, given, source):
     """Turn an exception of the model into a SpecError with the shapes of its inputs and the user's frames."""
     try:
         yield
-    except SpecError:
+    except (SpecError, UserCodeError):
         raise
     except Exception as error:
+        if source.kind == "recipe":
+            raise recipe_files.failure(source, given, error) from error
         shapes = " ".join("--input " + inputs.option(each) for each in given)
         message = "{} fails with these inputs: {}\n{}\nIf the inputs are wrong, write others after --input."
         reason = describe_error(error, model["folder"])
@@ -103,7 +141,9 @@ def answer(framework, final, origin, numbers):
     target, loss = final.target, targets.loss(final)
     options = ", ".join(inputs.option(each) for each in final.inputs)
     message = "{}: {:,} parameters; inputs {} from {}; loss: {}"
-    summary = message.format(building.NAMES[framework], numbers["parameters"], options, origin, loss)
+    summary = message.format(
+        building.NAMES.get(framework, framework), numbers["parameters"], options, origin, loss
+    )
     return dict(
         numbers,
         framework=framework,

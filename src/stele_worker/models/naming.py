@@ -71,7 +71,9 @@ def inverse(source, convert, name, shape, array):
     with user_code(source.spec, source.folder):
         order = convert(name, positions)
     if not numpy.array_equal(numpy.sort(order, axis=None), positions.reshape(-1)):
-        message = "{}: neutral({!r}, array) does more than reorder numbers. Define load, stored and gradients, too."
+        message = (
+            "{}: neutral({!r}, array) does more than reorder numbers. Define load, stored and gradients, too."
+        )
         raise SpecError(message.format(source.spec, name))
     if order.shape != array.shape:
         message = "{}: {!r} has shape {} in the task, but {} in the network. Define neutral(name, array)."

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import numpy
 
 from stele_worker import frameworks
-from stele_worker.models import building, importing, naming, weights
-from stele_worker.models.errors import SpecError, user_code
+from stele_worker.models import building, importing, inputs, naming, weights
+from stele_worker.models.errors import SpecError, describe_error, user_code
 from stele_worker.models.specs import Source, framework_of, nearest
 from stele_worker.models.task import Task
 
@@ -70,7 +70,9 @@ def recipe(model, task_weights=None):
         message = "{}: nothing can be derived for {!r}. Define also: {}."
         raise SpecError(message.format(source.spec, name, lacking))
     if name == "jax" and defined:
-        message = "{} defines {} but not {}. In JAX the parameters are outside of the network: define all or none."
+        message = (
+            "{} defines {} but not {}. In JAX the parameters are outside of the network: define all or none."
+        )
         raise SpecError(message.format(source.spec, ", ".join(defined), lacking))
     return derived(source, derived_module(name), task_weights)
 
@@ -84,7 +86,9 @@ def derived_module(name):
 def derived(source, base, task_weights):
     """Return the derived recipe with the functions that the file defines in place of its own."""
     names = dict(vars(base), **vars(naming.make(source, base, task_weights)))
-    names.update((each, getattr(source.module, each)) for each in STEPS + OPTIONAL if hasattr(source.module, each))
+    names.update(
+        (each, getattr(source.module, each)) for each in STEPS + OPTIONAL if hasattr(source.module, each)
+    )
     load = names["load"] = loader(source, names["load"])
 
     def network(task):
@@ -133,7 +137,9 @@ def loader(source, function):
             return net
         result = function(net, arrays)
         if result is None:
-            raise SpecError("{}: load(net, weights) returned None. Let it return the network.".format(source.spec))
+            raise SpecError(
+                "{}: load(net, weights) returned None. Let it return the network.".format(source.spec)
+            )
         return result
 
     return load
@@ -166,6 +172,13 @@ def place(source):
     """Return ``recipes/spirals/torch.py, line 3``: where ``network`` is."""
     code = getattr(source.value, "__code__", None)
     return source.spec if code is None else "{}, line {}".format(source.spec, code.co_firstlineno)
+
+
+def failure(source, given, error):
+    """Return a SpecError for an exception of the network: its inputs, and the frames of the user."""
+    shapes = ", ".join(map(inputs.option, given)) or "unknown"
+    message = "{}: the network fails with these inputs: {}\n{}"
+    return SpecError(message.format(place(source), shapes, describe_error(error, source.folder)))
 
 
 def draft(model, seed=0, dtype="float32"):

@@ -64,7 +64,7 @@ class TaskFile:
             raise SpecError(message.format(self.spec, part, value))
         if array.dtype.kind == "f":
             return array.astype(numpy.float32)
-        if array.dtype.itemsize > 4 and array.size and abs(array).max() >= 2 ** 31:
+        if array.dtype.itemsize > 4 and array.size and abs(array).max() >= 2**31:
             raise SpecError("{}: samples({!r}) has integers above 2**31.".format(self.spec, part))
         return array.astype(numpy.int32)
 
@@ -92,7 +92,9 @@ class TaskFile:
             if not sizes_given and scale in MOST:
                 fields[part] = min(fields[part], MOST[scale][at] * fields["batch"])
             if fields[part] < fields["batch"]:
-                message = "{}: samples({!r}) has {} rows, fewer than one batch of {}. Return more, or lower BATCH."
+                message = (
+                    "{}: samples({!r}) has {} rows, fewer than one batch of {}. Return more, or lower BATCH."
+                )
                 raise SpecError(message.format(self.spec, part, fields[part], fields["batch"]))
         if not sizes_given and scale != "paper":
             fields["epochs"] = epochs(fields["train"] // fields["batch"], scale)
@@ -119,7 +121,9 @@ class TaskFile:
             return None
         arrays = self.call("weights", seed)
         if not hasattr(arrays, "items"):
-            raise SpecError("{}: weights(seed) returned {!r:.60}. Return {{name: array}}.".format(self.spec, arrays))
+            raise SpecError(
+                "{}: weights(seed) returned {!r:.60}. Return {{name: array}}.".format(self.spec, arrays)
+            )
         return OrderedDict((name, numpy.array(array, numpy.float32)) for name, array in arrays.items())
 
     def counts(self):

@@ -9,29 +9,21 @@
 The project itself and packages in local folders are left out. Markers are kept for uv, which evaluates them.
 """
 
-import json
 import re
-import sys
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name, canonicalize_version
 
-from stele.environments.lockfiles.conda import load_yaml, read_conda
-from stele.environments.lockfiles.kinds import SUFFIXES, is_conventional, is_lockfile, kind_of
+from stele.environments.lockfiles.conda import read_conda
+from stele.environments.lockfiles.formats import SUFFIXES, is_conventional, is_lockfile, kind_of, load
+from stele.environments.lockfiles.locks import read_pdm, read_pipfile, read_pylock, read_uv
 from stele.environments.lockfiles.poetry import read_poetry, read_pyproject
-from stele.environments.lockfiles.requirements import read_requirements
+from stele.environments.lockfiles.requirements import read_requirements, stated_python
 from stele.environments.lockfiles.source import ADVICE, Lines, Source, Table, shorten, wheel_platforms
-from stele.environments.lockfiles.toml_locks import read_pdm, read_pipfile, read_pylock, read_uv
 from stele.errors import SteleError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 __all__ = [
     "SUFFIXES",
@@ -52,6 +44,7 @@ READERS: dict[str, Callable[[Source, Table], tuple[Lines, str]]] = {
     "pyproject": read_pyproject,
     "conda": read_conda,
 }
+
 
 class Locked(NamedTuple):
     """PEP 508 lines, the Python versions that the file states, its kind, and the lines of its -c files."""
@@ -123,12 +116,7 @@ def parse(source: Source, content: str) -> Locked:
     kind = kind_of(source.file, content)
     if kind == "requirements":
         requirements, constraints = read_requirements(source, content)
-        version = re.search(
-            r"^#.*?(?:pip-compile with Python |--python-version[ =])(\d+\.\d+)", content, re.M
-        )
-        return Locked(
-            unique(requirements), f"=={version[1]}.*" if version else None, kind, unique(constraints)
-        )
+        return Locked(unique(requirements), stated_python(content), kind, unique(constraints))
     try:
         requirements, python = READERS[kind](source, load(source, kind, content))
         # any patch release of a Python serves: the packages are built for the minor release
@@ -136,21 +124,6 @@ def parse(source: Source, content: str) -> Locked:
         return Locked(unique(requirements), str(SpecifierSet(python)) or None, kind)
     except (ValueError, RecursionError) as error:
         raise source.error(f"cannot be understood: {shorten(str(error))}. {ADVICE}.") from None
-
-
-def load(source: Source, kind: str, content: str) -> Table:
-    """Return the content of a TOML, JSON or YAML file. Raises SteleError, with the place, if it is not valid."""
-    try:
-        if kind == "conda":
-            data = load_yaml(source, content)
-        else:
-            data = json.loads(content) if kind == "pipfile" else tomllib.loads(content)
-    # the constructors of YAML raise more than YAMLError, for instance KeyError for "!!bool perhaps"
-    except (yaml.YAMLError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise source.error(f"cannot be parsed: {' '.join(str(error).split())[:300]}. {ADVICE}.") from None
-    except RecursionError:
-        raise source.error(f"cannot be parsed: it is nested too deeply. {ADVICE}.") from None
-    return source.get({"the content": data}, "the content", dict)
 
 
 def unique(lines: Lines) -> tuple[str, ...]:

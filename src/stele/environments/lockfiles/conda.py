@@ -7,6 +7,7 @@ import yaml
 
 from stele.environments.lockfiles.requirements import read_requirements
 from stele.environments.lockfiles.source import DEEPEST, Lines, Source, Table
+
 RENAMED = {  # conda's name: PyPI's name
     "pytorch": "torch", "pytorch-cpu": "torch", "pytorch-gpu": "torch", "torchtriton": "triton",
     "pyg": "torch-geometric", "pytorch-scatter": "torch-scatter", "pytorch-sparse": "torch-sparse",
@@ -15,7 +16,7 @@ RENAMED = {  # conda's name: PyPI's name
     "dask-core": "dask", "pytables": "tables", "msgpack-python": "msgpack", "brotli-python": "brotli",
     "brotlipy": "brotli", "python-tzdata": "tzdata", "python-xxhash": "xxhash", "python-graphviz": "graphviz",
     "python-flatbuffers": "flatbuffers", "pyarrow-core": "pyarrow", "py-xgboost": "xgboost",
-}  # fmt: skip  # fmt: skip
+}  # fmt: skip
 CONDA_ONLY = re.compile(
     r"_.*|lib(?!rosa$|sass$|cst$).*|lib|cuda(-.+|toolkit)?|cudnn|nccl|cutensor|magma.*|mkl.*|blas.*|openblas.*"
     r"|nomkl|tbb|intel-openmp|llvm-openmp|openmpi|mpich|mpi|ucx|openssl|ca-certificates|certifi-win32|ld_impl.*"
@@ -28,23 +29,6 @@ CONDA_ONLY = re.compile(
 )
 CONDA_LINE = re.compile(r"(?:\S+::)?([A-Za-z0-9_.-]+) ?([=!<>~].*|(?<= )[\d*].*)?")
 CONDA_VERSION = re.compile(r"(==?|) ?((?:\d+!)?[^=<>!~, ]+)(?:[= ](\S+))?")
-
-def load_yaml(source: Source, content: str) -> Any:
-    """Return the content of a YAML file.
-
-    Aliases and deep nesting are refused, because a short file with them can take all memory or many minutes.
-    """
-    depth = 0
-    for event in yaml.parse(content, Loader=yaml.SafeLoader):
-        if isinstance(event, yaml.AliasEvent):
-            number = event.start_mark.line + 1 if event.start_mark else None
-            raise source.error(
-                f"the YAML alias '*{event.anchor}' is not supported. Write the value.", None, number
-            )
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST:
-            raise RecursionError
-    return yaml.safe_load(content)
 
 
 def read_conda(source: Source, data: Table) -> tuple[Lines, str]:
@@ -84,3 +68,35 @@ def conda_package(source: Source, line: str) -> tuple[str, str]:
     partial = operator == "=" and version.count(".") < 2 and not build and not version.endswith("*")
     specifier = f"=={version}{'.*' * partial}" if version.strip("*") else rest.strip("=* ")
     return RENAMED.get(name, name), specifier
+
+
+class PlainLoader(yaml.SafeLoader):
+    """A loader that refuses aliases and deep nesting: a short file with them can take all memory or many minutes."""
+
+    def __init__(self, source: Source, content: str) -> None:
+        super().__init__(content)
+        self.source = source
+        self.depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Return the next value. Raises SteleError for an alias, and RecursionError if it is nested too deeply."""
+        if self.check_event(yaml.AliasEvent):
+            event = self.current_event
+            number = event.start_mark.line + 1 if event.start_mark else None
+            problem = f"the YAML alias '*{event.anchor}' is not supported. Write the value."
+            raise self.source.error(problem, None, number)
+        if self.depth == DEEPEST and self.check_event(yaml.CollectionStartEvent):
+            raise RecursionError
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+
+def load_yaml(source: Source, content: str) -> Any:
+    """Return the content of a YAML file of one document. Raises SteleError or RecursionError where PlainLoader does."""
+    loader = PlainLoader(source, content)
+    try:
+        return loader.get_single_data()
+    finally:
+        loader.dispose()

@@ -4,11 +4,13 @@ import ast
 import re
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
+
 MOST_CONDITIONS = 16  # ways to need a package; a package with more is required unconditionally
 
 Node = TypeVar("Node", bound=Hashable)
 Edges = list[tuple[str, str]]  # (package, marker)
 Conditions = frozenset[frozenset[str]]  # alternatives; each is a set of markers that must all hold
+
 
 def main_marker(marker: str, groups: Iterable[str] = ()) -> str | None:
     """Return the marker for an installation with these groups and without extras.

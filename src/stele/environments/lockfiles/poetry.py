@@ -7,6 +7,8 @@ from packaging.utils import canonicalize_name
 
 from stele.environments.lockfiles.markers import Edges, inherited_markers
 from stele.environments.lockfiles.source import Lines, Source, Table
+
+
 def read_poetry(source: Source, data: Table) -> tuple[Lines, str]:
     """Return the packages of the group main in a poetry.lock. Only its versions from 2.1 on state markers."""
     packages = [package for package in source.items(data, "package", dict) if is_main(source, package)]

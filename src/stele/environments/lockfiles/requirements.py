@@ -6,7 +6,10 @@ import re
 from collections.abc import Iterator
 
 from stele.environments.lockfiles.source import DEEPEST, Lines, Source
+
 INCLUDE = re.compile(r"(?:(-[rc])[\s=]*|(--requirement|--constraint)(?:\s+|\s*=\s*))(\S.*)")
+STATED_PYTHON = r"^#.*?(?:pip-compile with Python |--python-version[ =])(\d+\.\d+)"
+
 
 def read_requirements(source: Source, content: str) -> tuple[Lines, Lines]:
     """Return the requirements and the constraints of a requirements file and of the files that it includes."""
@@ -15,11 +18,10 @@ def read_requirements(source: Source, content: str) -> tuple[Lines, Lines]:
     for number, line in logical_lines(content):
         include = INCLUDE.fullmatch(line)
         if include:
-            more = included(source, include[3], line, number)
+            more = read_included(source, include[3], line, number)
             constraints += more[1]
-            (requirements if include[1] == "-r" or include[2] == "--requirement" else constraints).extend(
-                more[0]
-            )
+            required = (include[1] or include[2]) in ("-r", "--requirement")
+            (requirements if required else constraints).extend(more[0])
         elif line.startswith(("-", ".", "/")):
             refuse_option(source, line, number)
         else:
@@ -42,6 +44,12 @@ def logical_lines(content: str) -> Iterator[tuple[int, str]]:
         yield number, "".join(pending).strip()
 
 
+def stated_python(content: str) -> str | None:
+    """Return "==3.11.*" if a comment of pip-compile or uv says that the file is for Python 3.11, else None."""
+    version = re.search(STATED_PYTHON, content, re.M)
+    return f"=={version[1]}.*" if version else None
+
+
 def refuse_option(source: Source, line: str, number: int) -> None:
     """Raise SteleError for a line that is an installer option or a local path."""
     if source.lenient:
@@ -52,7 +60,7 @@ def refuse_option(source: Source, line: str, number: int) -> None:
     raise source.error(f"is an installer option, which is not supported. {advice}", line, number)
 
 
-def included(source: Source, reference: str, line: str, number: int) -> tuple[Lines, Lines]:
+def read_included(source: Source, reference: str, line: str, number: int) -> tuple[Lines, Lines]:
     """Return the requirements and constraints of a file that -r or -c names."""
     path = posixpath.normpath(posixpath.join(source.folder, reference))
     readable = "://" not in reference and not posixpath.isabs(reference) and reference.isprintable()

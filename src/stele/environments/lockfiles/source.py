@@ -1,10 +1,8 @@
 """Source: the file being read, the types of its values, and the requirements that it may contain."""
 
-from __future__ import annotations
-
+import dataclasses
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -14,12 +12,14 @@ from packaging.utils import parse_wheel_filename
 
 from stele.environments.lockfiles.markers import main_marker
 from stele.errors import SteleError
+
 ADVICE = "Regenerate the file with the program that wrote it"
 DEEPEST = 20  # collections of a YAML file in one another, and files that include one another with -r
 
 Value = TypeVar("Value", str, list[Any], dict[str, Any])
 Table = dict[str, Any]
 Lines = list[str]
+
 
 @dataclasses.dataclass(frozen=True)
 class Source:

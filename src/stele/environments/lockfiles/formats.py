@@ -1,9 +1,21 @@
-"""Kinds: recognize a lock file by its name and, if the name leaves it open, by its content."""
+"""Formats: recognize a lock file by its name or its content, and load its TOML, JSON or YAML."""
 
+import json
 import re
+import sys
 from pathlib import PurePath
 
+import yaml
+
+from stele.environments.lockfiles.conda import load_yaml
+from stele.environments.lockfiles.source import ADVICE, Source, Table
 from stele.errors import SteleError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 SUFFIXES = (".txt", ".lock", ".toml", ".yml", ".yaml")
 KINDS = {
     "uv.lock": "uv",
@@ -23,6 +35,7 @@ CONTENTS = (  # a kind, and a pattern that only its files contain; the first mat
 )
 # what a repository calls its files of packages, beside KINDS
 CONVENTIONAL = r"pylock\..+\.toml|(.*[-_.])?(requirements|constraints)([-_.].*)?\.txt|environment.*\.ya?ml"
+
 
 def is_lockfile(text: str) -> bool:
     """Return whether an argument names a file that ``read`` reads, also as FILE@REVISION. Only the name counts."""
@@ -49,3 +62,18 @@ def kind_of(name: str, content: str) -> str:
     if path.suffix not in SUFFIXES:
         raise SteleError(f"{name} is not a supported lock file. Supported: {', '.join(KINDS)}, *.txt, *.yml.")
     return "requirements" if path.suffix == ".txt" else "conda"
+
+
+def load(source: Source, kind: str, content: str) -> Table:
+    """Return the content of a TOML, JSON or YAML file. Raises SteleError, with the place, if it is not valid."""
+    try:
+        if kind == "conda":
+            data = load_yaml(source, content)
+        else:
+            data = json.loads(content) if kind == "pipfile" else tomllib.loads(content)
+    # the constructors of YAML raise more than YAMLError, for instance KeyError for "!!bool perhaps"
+    except (yaml.YAMLError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise source.error(f"cannot be parsed: {' '.join(str(error).split())[:300]}. {ADVICE}.") from None
+    except RecursionError:
+        raise source.error(f"cannot be parsed: it is nested too deeply. {ADVICE}.") from None
+    return source.get({"the content": data}, "the content", dict)

@@ -7,9 +7,16 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from stele.environments.lockfiles.markers import (
-    Edges, any_of, conditions, inherited_markers, main_marker, marker_of,
+    Edges,
+    any_of,
+    conditions,
+    inherited_markers,
+    main_marker,
+    marker_of,
 )
 from stele.environments.lockfiles.source import Lines, Source, Table
+
+
 def read_uv(source: Source, data: Table) -> tuple[Lines, str]:
     """Return the packages that the members of a workspace need. Each package has the markers of its dependents."""
     packages = source.items(data, "package", dict)
@@ -31,9 +38,8 @@ def read_uv(source: Source, data: Table) -> tuple[Lines, str]:
             yield from ((target, marker) for target in targets(edge) if marker is not None)
 
     roots = [(index, "") for index, origin in enumerate(origins) if origin.keys() & {"editable", "virtual"}]
-    script = source.items(
-        source.get(data, "manifest", dict), "requirements", dict
-    )  # of a script with a lock file
+    manifest = source.get(data, "manifest", dict)  # of a script with a lock file
+    script = source.items(manifest, "requirements", dict)
     roots = roots or [target for entry in script for target in targets({"name": entry.get("name")})]
     needed = conditions(roots or [(index, "") for index in range(len(packages))], edges)
     lines: Lines = []

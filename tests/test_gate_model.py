@@ -1,0 +1,239 @@
+"""``stele gate --model``: a model of the user, on environments that return scripted numbers."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from stele import __main__ as entry_point
+from stele.models import changes
+
+SECONDS = [0.5, *[0.010, 0.011, 0.012] * 16]
+SKETCH = [1.0, 0.5, 0.25]
+NUMBERS = {
+    "task": "0",
+    "unequal": {},
+    "layers": {"first": SKETCH, "second": SKETCH},
+    "logits": SKETCH,
+    "repeats": True,
+    "tracked": False,
+    "norms": {"w": 1.0},
+    "loss": 2.3,
+    "gradients": {"w": SKETCH},
+    "updates": {"1": {"w": SKETCH}, "10": {"w": SKETCH}},
+    "losses": [2.3, 2.2, 2.1],
+}
+INSPECTION = {
+    "framework": "scripted",
+    "inputs": [{"name": None, "kind": "float", "shape": [8, 3], "high": None}],
+    "target": None,
+    "parameters": 12,
+    "deterministic": True,
+    "summary": "Scripted: 12 parameters; inputs 8x3 from the signature",
+}
+
+
+@pytest.fixture
+def gate(add_environment, tmp_path):
+    """gate(*options, old={...}, new={...}) -> exit code of a gate of net.py:build."""
+    (tmp_path / "net.py").touch()
+    script = {"seconds": SECONDS, "numbers": NUMBERS, "inspection": INSPECTION}
+
+    def gate(*options, old=None, new=None, metric="parity"):
+        add_environment("old", **{**script, **(old or {})})
+        add_environment("new", **{**script, **(new or {})})
+        command = [
+            "gate",
+            "old",
+            "new",
+            "--model",
+            "net.py:build",
+            f"--metric={metric}",
+            "--worker-timeout=20",
+        ]
+        return entry_point.main([*command, *options])
+
+    return gate
+
+
+def test_a_model_that_computes_the_same_passes(gate, capsys):
+    assert gate() == 0
+    output = capsys.readouterr()
+    assert "Scripted: 12 parameters; inputs 8x3 from the signature" in output.err
+    assert "net.py:build all  parity" in output.out
+    assert "equal to OLD" in output.out
+    assert "PASS: old to new." in output.out
+
+
+def test_steps_of_a_model_are_measured_like_those_of_a_task(gate, capsys):
+    assert gate("--phase=infer", "--budget=60s", metric="host-memory") == 0
+    assert "PASS net.py:build infer host-memory" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_first_layer_that_differs_is_named(gate, capsys):
+    layers = {"first": SKETCH, "second": [1.0, 0.6, 0.25]}
+    assert gate(new={"numbers": {**NUMBERS, "layers": layers, "logits": [1.0, 0.6, 0.25]}}) == 1
+    out = capsys.readouterr().out
+    assert "BROKEN" in out
+    assert "NEW differs from OLD: layers differ (rung 2): output of second: relative error 0.1" in out
+
+
+def test_a_new_release_in_which_the_model_fails_is_broken(gate, capsys):
+    assert gate(new={"parity": "user_error"}) == 1
+    assert "NEW: net.py raised ZeroDivisionError" in capsys.readouterr().out
+
+
+def test_an_old_release_in_which_parity_fails_gives_no_verdict(gate, capsys):
+    assert gate(old={"parity": "user_error"}) == 3
+    assert "OLD: net.py raised ZeroDivisionError" in capsys.readouterr().out
+
+
+def test_a_resumed_gate_repeats_a_parity_that_failed_and_nothing_else(gate, capsys):
+    assert gate(new={"parity": "user_error"}) == 1
+    capsys.readouterr()
+    assert gate("--resume") == 0
+    assert "parity: NEW" in (err := capsys.readouterr().err)
+    assert "parity: OLD" not in err
+
+
+@pytest.mark.parametrize(
+    ("options", "old", "message"),
+    [
+        ([], {"inspect": "user_error"}, "stele: net.py raised ZeroDivisionError"),
+        ([], {"inspection": {**INSPECTION, "deterministic": False}}, "is not deterministic in inference"),
+        ([], {"inspection": {**INSPECTION, "parameters": 0}}, "has no parameters to train"),
+        ([], {"inspect": "segfault"}, "crashed during 'inspect': killed by SIGSEGV"),
+        (["--model=nowhere.py:build"], {}, "there is no file"),
+        (["--model=resnet18"], {}, "names no model"),
+        (["--optimizer=SGD"], {}, "--optimizer SGD is not of the form module:Class"),
+        (["--pretrained=none.safetensors"], {}, "is not an existing .safetensors file"),
+        (["--with-project=nowhere"], {}, "nowhere/pyproject.toml"),
+    ],
+)
+def test_a_model_that_cannot_be_measured_is_one_message_and_measures_nothing(
+    gate, capsys, options, old, message
+):
+    assert gate(*options, old=old) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert "Traceback" not in err
+    assert "stele_worker" not in err
+    assert not Path(".stele/gates").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("jax==1 jax==2", "pins one package twice: jax==1 and jax==2"),
+        ("jax==1 --index-url=x", "contains the installer option '--index-url=x'"),
+        ("my @ git+https://example.org/my", "Allow it with: --allow-vcs"),
+        ("none.txt", "none.txt cannot be read"),
+        ("net.py@main", "is neither a requirement such as transformers==5.22.0"),
+        ("some/python", "There is no interpreter some/python"),
+        (".", "is a folder, but not a virtual environment"),
+        ("requirements.txt@main", "not in a Git repository"),
+    ],
+)
+def test_an_arm_without_meaning_is_one_message_and_measures_nothing(gate, capsys, text, message, tmp_path):
+    assert gate() == 0
+    assert entry_point.main(["gate", "old", text, "--model", "net.py:build"]) == 2
+    assert message in (err := capsys.readouterr().err)
+    assert "Traceback" not in err
+
+
+def test_inputs_without_meaning_are_a_usage_error(gate, capsys):
+    with pytest.raises(SystemExit) as end:
+        gate("--input=8x")
+    assert end.value.code == 2
+    assert "--input '8x' is not an input such as 8x3x64x64" in capsys.readouterr().err
+
+
+def test_inference_of_a_model_without_parameters_is_measured(gate):
+    assert gate("--phase=infer", old={"inspection": {**INSPECTION, "parameters": 0}}) == 0
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A git repository with a lock file, and the function that changes the lock file."""
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+
+    def write(**pins):
+        Path("requirements.txt").write_text("".join(f"{name}=={version}\n" for name, version in pins.items()))
+
+    write(jax="0.10.1", jaxlib="0.10.1", keras="3.14.1", numpy="2.0.0")
+    identity = ["-c", "user.name=user", "-c", "user.email=user@localhost"]
+    for command in (["init", "-q", "-b", "main"], ["add", "-A"], [*identity, "commit", "-q", "-m", "lock"]):
+        subprocess.run(["git", *command], check=True)
+    return write
+
+
+def test_changed_without_a_change_passes(repository, capsys):
+    assert entry_point.main(["gate", "--changed", "main"]) == 0
+    assert "No pin of a framework differs between main and the working tree." in capsys.readouterr().out
+
+
+def test_changed_finds_the_pins_of_frameworks_and_nothing_else(repository):
+    repository(jax="0.10.2", jaxlib="0.10.2", keras="3.15.1", numpy="2.1.0")
+    assert [(pair.old, pair.new) for pair in changes.pairs("main", Path.cwd(), whole_files=False)] == [
+        ("jax==0.10.1 jaxlib==0.10.1", "jax==0.10.2 jaxlib==0.10.2"),
+        ("keras==3.14.1", "keras==3.15.1"),
+    ]
+    [pair] = changes.pairs("main", Path.cwd(), whole_files=True)
+    assert (pair.old, pair.new) == ("requirements.txt@main", "requirements.txt@main")
+    assert {change.package: change.new for change in pair.replaced} == {
+        "jax": "0.10.2",
+        "jaxlib": "0.10.2",
+        "keras": "3.15.1",
+    }
+
+
+def test_changed_prints_each_change_and_returns_the_worst_exit_code(repository, monkeypatch, capsys):
+    repository(jax="0.10.2", jaxlib="0.10.1", keras="3.15.1", numpy="2.0.0")
+    gated = []
+
+    def gate_pair(arguments):
+        gated.append((arguments.old, arguments.new))
+        return 3 if "jax" in arguments.old else 1
+
+    monkeypatch.setattr("stele.commands.gate.gate_pair", gate_pair)
+    assert entry_point.main(["gate", "--changed", "main"]) == 1
+    assert gated == [("jax==0.10.1", "jax==0.10.2"), ("keras==3.14.1", "keras==3.15.1")]
+    assert "changed: jax 0.10.1 to 0.10.2 in requirements.txt" in capsys.readouterr().out
+
+
+def test_changed_of_an_unknown_revision_is_an_error(repository, capsys):
+    assert entry_point.main(["gate", "--changed", "maim"]) == 2
+    assert "main" in capsys.readouterr().err
+
+
+def test_the_record_of_a_model_says_which(gate):
+    gate()
+    [path] = Path(".stele/gates").glob("*.jsonl")
+    header = json.loads(path.read_text().splitlines()[0])
+    assert header["model"]["spec"] == "net.py:build"
+    assert header["model"]["inputs"] == INSPECTION["inputs"]
+
+
+def test_bisect_names_the_release_that_is_slower_on_a_model(gate, monkeypatch, capsys, add_environment):
+    gate()
+    slow = {"seconds": [1.3 * value for value in SECONDS], "numbers": NUMBERS, "inspection": INSPECTION}
+    fast = {**slow, "seconds": SECONDS}
+    for version, script in (("1.0", fast), ("1.1", fast), ("1.2", slow), ("1.3", slow)):
+        add_environment(f"abacus-{version}", **script)
+    names = [f"abacus-1.{number}" for number in range(4)]
+    monkeypatch.setattr("stele.releases.candidates.select_requirements", lambda *ends: names)
+    command = ["bisect", "abacus", "1.0", "1.3", "--model=net.py:build", "--metric=step", "--budget=10m"]
+    assert entry_point.main(command) == 0
+    assert "The first bad candidate is abacus-1.2." in capsys.readouterr().out
+
+
+def test_parity_compares_a_model_in_two_environments(gate, capsys):
+    gate()
+    capsys.readouterr()
+    assert entry_point.main(["parity", "--model=net.py:build", "--framework=old,new"]) == 0
+    assert "PASS  old to new: equal to OLD" in capsys.readouterr().out
+    assert entry_point.main(["parity", "--model=net.py:build", "--framework=old"]) == 2
+    assert "Name at least two: --framework" in capsys.readouterr().err
