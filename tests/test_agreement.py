@@ -65,3 +65,56 @@ NAN, INF = float("nan"), float("inf")
 )
 def test_two_calls_agree_if_they_differ_only_by_rounding(first, second, expected):
     assert agreement.calls_agree(numpy.array(first), numpy.array(second)) is expected
+
+
+class Rounding:
+    """A recipe that stores its parameter as bfloat16 if ``rounds``, and fails in inference."""
+
+    def __init__(self, rounds):
+        self.rounds = rounds
+
+    def network(self, task):
+        return {}
+
+    def load(self, net, weights):
+        return {"w": to_bfloat16(WEIGHTS) if self.rounds else WEIGHTS}
+
+    def stored(self, net):
+        return net
+
+    def neutral(self, name, array):
+        return array
+
+    def inference_step(self, net, task):
+        raise ValueError("dtypes differ.")
+
+
+class Subject:
+    task = SimpleNamespace(_asdict=dict, inputs=(None,))
+
+    def __init__(self, rounds):
+        self.recipe = Rounding(rounds)
+
+    def weights(self):
+        return {"w": WEIGHTS}
+
+    def loaded(self, weights):
+        return weights
+
+    def parity_batch(self):
+        return [numpy.zeros(2)]
+
+    def arrange(self, arrays):
+        return arrays
+
+
+IDENTITY = SimpleNamespace(put=lambda array: array, fetch=lambda value: value)
+
+
+def test_an_error_of_the_framework_names_a_parameter_that_was_rounded():
+    with pytest.raises(
+        RuntimeError, match="dtypes differ. Possible cause: w is read back rounded to bfloat16."
+    ):
+        agreement.check(IDENTITY, Subject(rounds=True), "infer")
+    with pytest.raises(ValueError, match=r"^dtypes differ\.$"):
+        agreement.check(IDENTITY, Subject(rounds=False), "infer")

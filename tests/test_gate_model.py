@@ -192,14 +192,16 @@ def test_changed_finds_the_pins_of_frameworks_and_nothing_else(repository):
 
 def test_changed_prints_each_change_and_returns_the_worst_exit_code(repository, monkeypatch, capsys):
     repository(jax="0.10.2", jaxlib="0.10.1", keras="3.15.1", numpy="2.0.0")
-    gated = []
+    gated, reports = [], []
 
     def gate_pair(arguments):
         gated.append((arguments.old, arguments.new))
+        reports.append(str(arguments.json))
         return 3 if "jax" in arguments.old else 1
 
     monkeypatch.setattr("stele.commands.gate.gate_pair", gate_pair)
-    assert entry_point.main(["gate", "--changed", "main"]) == 1
+    assert entry_point.main(["gate", "--changed", "main", "--json", "gate.json"]) == 1
+    assert reports == ["gate-jax.json", "gate-keras.json"]
     assert gated == [("jax==0.10.1", "jax==0.10.2"), ("keras==3.14.1", "keras==3.15.1")]
     assert "changed: jax 0.10.1 to 0.10.2 in requirements.txt" in capsys.readouterr().out
 

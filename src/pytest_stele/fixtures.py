@@ -9,6 +9,7 @@ import pytest
 from pytest_stele.progress import Progress
 
 if TYPE_CHECKING:
+    from pytest_stele.collect import Recipe
     from pytest_stele.session import Session
     from stele.environments import Environment
     from stele.measuring.run import Run
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from stele.models.spec import Model
 
 Inputs = Callable[[str], dict[str, Any]]
-Inspect = Callable[["Environment"], "tuple[Model | None, Environment]"]
+Subject = tuple["Model | None", "Environment"]
+Inspect = Callable[["Environment", "Model | None"], Subject]
 
 
 @pytest.fixture(scope="session")
@@ -59,45 +61,75 @@ def stele_inputs(stele_progress: Progress) -> Inputs:
 
 @pytest.fixture(scope="session")
 def stele_inspect(stele_session: "Session", stele_progress: Progress) -> Inspect:
-    """stele_inspect(environment) -> the model of the session, or None, and the environment with its framework."""
+    """stele_inspect(environment, model) -> the model with its inputs, and the environment with its framework.
+
+    Both are inspected once a session. Without a model they stay as they are.
+    """
     from stele.models import inspection
 
-    known: dict[str, tuple[Model | None, Environment]] = {}
+    known: dict[tuple[str, str], Subject] = {}
 
-    def inspect(environment: "Environment") -> "tuple[Model | None, Environment]":
-        model = stele_session.model
+    def inspect(environment: "Environment", model: "Model | None") -> Subject:
         if model is None:
             return None, environment
-        if environment.name not in known:
+        key = (environment.name, model.spec)
+        if key not in known:
             result = inspection.inspect(environment, model, timeout=stele_session.worker_timeout)
             stele_progress.say(f"stele: {result.summary}")
             inspection.check(result, model, training=False)
-            known[environment.name] = inspection.resolved(model, environment, result)
-        return known[environment.name]
+            known[key] = inspection.resolved(model, environment, result)
+        return known[key]
 
     return inspect
 
 
 @pytest.fixture
-def stele_model(stele_environment: "Environment", stele_inspect: Inspect) -> "Model | None":
-    """The model of ``--stele-model`` with its inputs, or None."""
-    return stele_inspect(stele_environment)[0]
+def stele_environment(request: pytest.FixtureRequest) -> "Environment":
+    """The environment of the test: in a recipe file its framework; other tests have it as a parameter."""
+    return request.node.environment
 
 
 @pytest.fixture
-def stele_launch(
-    stele_environment: "Environment", stele_task: str, stele_session: "Session", stele_inspect: Inspect
-) -> Callable[[], "Worker"]:
+def stele_task(request: pytest.FixtureRequest) -> str:
+    """The name of the task of the test: in a recipe file its folder; other tests have it as a parameter."""
+    return request.node.model.name
+
+
+@pytest.fixture
+def stele_subject(
+    request: pytest.FixtureRequest,
+    stele_environment: "Environment",
+    stele_session: "Session",
+    stele_inspect: Inspect,
+) -> Subject:
+    """The model of the recipe file or of ``--stele-model``, or None; and the environment with its framework."""
+    return stele_inspect(stele_environment, getattr(request.node, "model", stele_session.model))
+
+
+@pytest.fixture
+def stele_model(stele_subject: Subject) -> "Model | None":
+    """The model of the recipe file or of ``--stele-model`` with its inputs, or None."""
+    return stele_subject[0]
+
+
+@pytest.fixture
+def stele_reference(request: pytest.FixtureRequest) -> "Recipe | None":
+    """The recipe of another framework with which a recipe file is compared, or None."""
+    return request.node.reference
+
+
+@pytest.fixture
+def stele_launch(stele_subject: Subject, stele_task: str, stele_session: "Session") -> Callable[[], "Worker"]:
     """stele_launch() -> a fresh process of the test's environment; the caller closes it."""
     from stele import environments
     from stele.environments.description import slug
     from stele.errors import SteleError
     from stele.measuring.worker import Worker
 
-    state = environments.state(stele_environment)
+    _, environment = stele_subject
+    state = environments.state(environment)
     if state.status == "broken":
-        raise SteleError(f"'{stele_environment.name}' is broken: {state.reason}")
-    _, environment = stele_inspect(stele_environment)
+        raise SteleError(f"'{environment.name}' is broken: {state.reason}")
     count = itertools.count(1)
 
     def launch() -> Worker:

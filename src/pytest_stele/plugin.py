@@ -13,6 +13,16 @@ pytest_plugins = ["pytest_stele.fixtures"]
 MARGIN = "stele_margin(step=0.05, ...): how much a metric of this test may grow against its baseline, as a fraction"
 FIXTURE = "stele_"  # every fixture of the plugin starts with it
 ENVIRONMENT = "stele_environment"
+RECIPES = (
+    "chainer",
+    "jax",
+    "keras",
+    "mxnet_gluon",
+    "numpy",
+    "paddle",
+    "tensorflow",
+    "torch",
+)  # names of files
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -45,6 +55,24 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return session.of(config).header()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Any:
+    """Collect ``recipes/<task>/<framework>.py``, and do not let pytest import it as a module of tests."""
+    collectors = yield
+    if not is_recipe(file_path):
+        return collectors
+    from pytest_stele import collect
+
+    return [collect.recipe_file(parent, file_path)]
+
+
+def is_recipe(path: Path) -> bool:
+    """Return whether a path is that of a recipe with a network. It reads no other file."""
+    if path.suffix != ".py" or path.stem not in RECIPES or path.parent.parent.name != "recipes":
+        return False
+    return path.parents[2].name != "stele_worker" and b"network" in path.read_bytes()  # not the built-in ones
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make one test for each task and environment."""
     if ENVIRONMENT in metafunc.fixturenames:
@@ -72,11 +100,12 @@ def reported(item: pytest.Item) -> Any:
     if not uses_stele(item):
         return (yield)
     from stele.errors import SteleError
+    from stele.models import inspection
 
     try:
         return (yield)
     except SteleError as error:
-        message = str(error)
+        message = str(inspection.user_error(error) or error)
     pytest.fail(message, pytrace=False)  # outside of the except clause: the report has the message once
 
 

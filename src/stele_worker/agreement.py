@@ -43,8 +43,23 @@ def check(framework, subject, phase, save=None, flip=False):
     numbers = {"task": fingerprint(subject.task, weights or {}, batch)}
     arranged = [array[::-1] if flip else array for array in subject.arrange(batch)]
     arrays = [framework.put(numpy.ascontiguousarray(array)) for array in arranged]
-    numbers.update(PHASES[phase](Context(framework, subject, weights, flip, save), arrays))
+    context = Context(framework, subject, weights, flip, save)
+    try:
+        numbers.update(PHASES[phase](context, arrays))
+    except Exception as error:
+        cause = find_rounded(context)
+        if cause is None:
+            raise
+        raise RuntimeError("{}. Possible cause: {}".format(str(error).rstrip("."), cause)) from error
     return numbers
+
+
+def find_rounded(context):
+    """Return that a parameter was rounded when it was loaded, or None. Calls may then fail, because dtypes differ."""
+    net, weights = context.network(context.subject)
+    unequal = find_unequal(context.read(net), context.subject.loaded(weights))
+    rounded = ((name, facts["rounded"]) for name, facts in unequal.items() if facts["rounded"])
+    return next(("{} is read back rounded to {}.".format(*pair) for pair in rounded), None)
 
 
 class Context(NamedTuple):

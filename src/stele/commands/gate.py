@@ -13,6 +13,7 @@ from stele import environments, files
 from stele.commands import options
 from stele.commands.options import parse_names, say
 from stele.environments import Environment, builds, packages
+from stele.environments.description import slug
 from stele.environments.packages import Difference
 from stele.errors import SteleError
 from stele.gate import correctness, record, timing, trial
@@ -120,9 +121,19 @@ def gate_changed(arguments: argparse.Namespace) -> int:
     codes = []
     for pair in pairs:
         print(f"changed: {pair.summary}", flush=True)
-        arms_typed = {"old": pair.old, "new": pair.new, "replaced": pair.replaced}
-        codes.append(gate_pair(argparse.Namespace(**{**vars(arguments), **arms_typed})))
+        typed = {"old": pair.old, "new": pair.new, "replaced": pair.replaced}
+        reports = report_files(arguments, pair.name if len(pairs) > 1 else None)
+        codes.append(gate_pair(argparse.Namespace(**{**vars(arguments), **typed, **reports})))
     return max(codes, key=SEVERITY.index)
+
+
+def report_files(arguments: argparse.Namespace, name: str | None) -> dict[str, Path | None]:
+    """Return the files of the reports; of several gates each has the name of its package: ``gate-keras.json``."""
+    paths = {kind: getattr(arguments, kind) for kind in ("json", "markdown", "junit")}
+    return {
+        kind: path if path is None or name is None else path.with_stem(f"{path.stem}-{slug(name)}")
+        for kind, path in paths.items()
+    }
 
 
 def gate_pair(arguments: argparse.Namespace) -> int:

@@ -72,8 +72,15 @@ def parity_findings(trial: Trial, record: Record, task: str, arm: str, say: Say)
 def accuracy_verdicts(trial: Trial, record: Record, cells: list[Cell], say: Say) -> Iterator[Verdict]:
     """Yield a verdict on NEW's accuracy for each task that is trained on real labels."""
     for cell in cells:
-        if trial.model is None and cell.phase == "train" and tasks.make(cell.task, "paper").data is not None:
+        if cell.phase == "train" and has_accuracy(trial, cell):
             yield compare_accuracy(trial, record, cell, say)
+
+
+def has_accuracy(trial: Trial, cell: Cell) -> bool:
+    """Return whether a cell is trained on labels with a meaning; those of a user's model are in its task file."""
+    if trial.model is not None:
+        return trial.model.accuracy
+    return tasks.make(cell.task, "paper").data is not None
 
 
 def compare_accuracy(trial: Trial, record: Record, cell: Cell, say: Say) -> Verdict:

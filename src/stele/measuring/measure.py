@@ -4,10 +4,12 @@ This module writes no files and decides no verdicts.
 """
 
 import contextlib
+import hashlib
 import os
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 from stele import data
@@ -52,8 +54,14 @@ class Plan:
 
 
 def model_plan(task: str, phase: str, scale: str, model: dict[str, Any]) -> Plan:
-    """Return the Plan of a user's model, whose samples and weights are seeded."""
+    """Return the Plan of a user's model, whose samples are those of its task file, or seeded noise."""
     origin = {"origin": "seeded noise", "fingerprint": "none"}
+    if model.get("task"):
+        content = Path(model["task"]).read_bytes()
+        origin = {
+            "origin": "/".join(Path(model["task"]).parts[-2:]),
+            "fingerprint": hashlib.sha256(content).hexdigest()[:16],
+        }
     weights = "seeded" if model["pretrained"] is None else f"pretrained {model['pretrained']}"
     return Plan(task, phase, scale, data=None, data_origin=origin, weights_origin=weights, model=model)
 

@@ -29,6 +29,7 @@ class Pair(NamedTuple):
     old: str
     new: str
     summary: str  # ``jax 0.9.2 to 0.10.2 in requirements.txt``
+    name: str  # of the first package, or of the file
     replaced: tuple[Change, ...] = ()
 
 
@@ -50,12 +51,12 @@ def pairs(revision: str, folder: Path, *, whole_files: bool) -> list[Pair]:
 def of_pins(changed: list[Change]) -> Pair:
     old = " ".join(f"{change.package}=={change.old}" for change in changed)
     new = " ".join(f"{change.package}=={change.new}" for change in changed)
-    return Pair(old, new, summary(changed))
+    return Pair(old, new, summary(changed), changed[0].package)
 
 
 def of_file(name: str, revision: str, changed: list[Change]) -> Pair:
     old = f"{name}@{revision}"
-    return Pair(old, old, summary(changed), tuple(changed))
+    return Pair(old, old, summary(changed), name, tuple(changed))
 
 
 def summary(changed: Iterable[Change]) -> str:

@@ -27,6 +27,7 @@ class Inspection(NamedTuple):
     parameters: int
     deterministic: bool
     summary: str  # a line for people: the inputs, and where they come from
+    accuracy: bool = False  # whether right answers can be counted
 
 
 def inspect(environment: Environment, model: Model, *, timeout: float) -> Inspection:
@@ -38,12 +39,15 @@ def inspect(environment: Environment, model: Model, *, timeout: float) -> Inspec
         raise user_error(error) or error from None
     inputs = tuple(Input(**{**one, "shape": tuple(one["shape"])}) for one in answer["inputs"])
     names = ("framework", "target", "parameters", "deterministic", "summary")
-    return Inspection(inputs=inputs, **{name: answer[name] for name in names})
+    facts = {name: answer[name] for name in names}
+    return Inspection(inputs=inputs, accuracy=answer.get("accuracy", False), **facts)
 
 
-def user_error(error: WorkerError) -> ModelError | None:
+def user_error(error: SteleError) -> ModelError | None:
     """Return the error that the user's model caused, or None if it was caused by something else."""
-    return ModelError(error.message or str(error)) if error.kind in USER_ERRORS else None
+    if not isinstance(error, WorkerError) or error.kind not in USER_ERRORS:
+        return None
+    return ModelError(error.message or str(error))
 
 
 def check(inspection: Inspection, model: Model, *, training: bool) -> None:
@@ -59,5 +63,11 @@ def check(inspection: Inspection, model: Model, *, training: bool) -> None:
 
 def resolved(model: Model, environment: Environment, inspection: Inspection) -> tuple[Model, Environment]:
     """Return the model with its inputs and target, and the environment with its framework."""
-    known = dataclasses.replace(model, inputs=inspection.inputs, target=inspection.target, inspected=True)
+    known = dataclasses.replace(
+        model,
+        inputs=inspection.inputs,
+        target=inspection.target,
+        accuracy=inspection.accuracy,
+        inspected=True,
+    )
     return known, dataclasses.replace(environment, framework=inspection.framework)

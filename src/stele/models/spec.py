@@ -3,6 +3,7 @@
 package.module:attribute     path/file.py:attribute     a model, or a callable that returns one
 torchvision:NAME   timm:NAME   keras:NAME               a model of a library
 hf:TYPE_OR_FOLDER  hf-tiny:TYPE_OR_FOLDER               a Hugging Face model; hf-tiny has few, small layers
+recipes/<task>/<framework>.py                           a recipe file, with tasks/<task>.py beside recipes/ or without
 """
 
 import difflib
@@ -11,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from stele.errors import SteleError
+from stele.models import recipes
 from stele.models.inputs import Input
 
 LIBRARIES = {"torchvision": "torch", "timm": "torch", "hf": "torch", "hf-tiny": "torch", "keras": "keras"}
-FORMS = "package.module:attribute, path/file.py:attribute, " + ", ".join(f"{name}:NAME" for name in LIBRARIES)
+FORMS = "package.module:attribute, path/file.py:attribute, recipes/TASK/FRAMEWORK.py, " + ", ".join(
+    f"{name}:NAME" for name in LIBRARIES
+)
 WEIGHTS = ".safetensors"
 
 
@@ -29,11 +33,15 @@ class Model:
     pretrained: Path | None = None  # absolute
     target: dict[str, Any] | None = None  # what it is trained on, after an inspection
     inspected: bool = False
+    recipe: Path | None = None  # absolute: recipes/<task>/<framework>.py
+    task: Path | None = None  # absolute: tasks/<task>.py
+    accuracy: bool = False  # after an inspection: whether the task file can count right answers
 
     @property
     def name(self) -> str:
-        """Return the spec as tables and file names show it: without spaces."""
-        return "_".join(self.spec.split())
+        """Return the task of a recipe file, else the spec, as tables and file names show it: without spaces."""
+        shown = self.spec if self.recipe is None else recipes.task_name(self.recipe)
+        return "_".join(shown.split())
 
     @property
     def library(self) -> str | None:
@@ -51,6 +59,8 @@ class Model:
             "optimizer": self.optimizer,
             "pretrained": None if self.pretrained is None else str(self.pretrained),
             "weights": None if weights is None else str(weights),
+            "recipe": None if self.recipe is None else str(self.recipe),
+            "task": None if self.task is None else str(self.task),
         }
 
 
@@ -67,13 +77,28 @@ def parse(
         raise SteleError(
             f"--optimizer {optimizer} is not of the form module:Class, such as torch.optim:AdamW."
         )
-    return Model(
-        checked(spec, folder),
-        folder.absolute(),
-        inputs,
-        optimizer,
-        None if pretrained is None else weights_file(folder, pretrained),
-    )
+    weights = None if pretrained is None else weights_file(folder, pretrained)
+    place = spec.removesuffix(":network")
+    if recipes.is_recipe(folder / place):
+        check_file(spec, folder / place)
+        return of_recipe(folder / place, folder, inputs=inputs, optimizer=optimizer, pretrained=weights)
+    return Model(checked(spec, folder), folder.absolute(), inputs, optimizer, weights)
+
+
+def of_recipe(path: Path, folder: Path, **options: Any) -> Model:
+    """Return the model of a recipe file. Its project is ``folder``, or the folder of ``recipes`` outside of it.
+
+    Raises SteleError, with what is missing, if the recipe cannot be derived.
+    """
+    path, folder = path.resolve(), folder.resolve()
+    if not path.is_relative_to(folder):
+        folder = path.parents[2]
+    reason = recipes.why_unusable(path)
+    if reason is not None:
+        raise SteleError(f"{path.relative_to(folder)}: {reason}")
+    task = recipes.task_file(path)
+    spec = path.relative_to(folder).as_posix()
+    return Model(spec, folder, recipe=path, task=task if task.is_file() else None, **options)
 
 
 def checked(spec: str, folder: Path) -> str:

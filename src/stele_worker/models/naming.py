@@ -43,9 +43,19 @@ def make(source, base, task_weights):
 
         return differentiate
 
-    return SimpleNamespace(
-        load=load, gradients=gradients, stored=lambda net: rename(base.stored(net)), neutral=convert
-    )
+    def activations(net, task):
+        run, layers = base.activations(net, task), {layer(name): layer(names[name]) for name in names}
+        return lambda *batch: {layers.get(name, name): value for name, value in run(*batch).items()}
+
+    made = {"load": load, "gradients": gradients, "neutral": convert}
+    if hasattr(base, "activations"):
+        made["activations"] = activations
+    return SimpleNamespace(stored=lambda net: rename(base.stored(net)), **made)
+
+
+def layer(name):
+    """Return the layer of a parameter: ``hidden`` of ``hidden.weight``."""
+    return name.rpartition(".")[0]
 
 
 def neutral(module):

@@ -1,4 +1,4 @@
-"""Conda: environment.yml. Packages that only conda has are left out."""
+"""Conda: load environment.yml and read its packages. Those that only conda has are left out."""
 
 import re
 from typing import Any
