@@ -16,6 +16,7 @@ from stele.environments import Environment
 from stele.errors import SteleError
 from stele.measuring import machine
 from stele.measuring.settings import Settings
+from stele.models.arms import Extras
 from stele.releases import campaign, frameworks, history, index, ledger, measuring
 from stele.releases.campaign import Request
 from stele.releases.index import IndexUnavailable, Release
@@ -48,6 +49,7 @@ def add(commands: Any) -> None:
     )
     verb.add_argument("--again", action="store_true", help="measure again what has numbers already")
     add_measuring_options(verb)
+    options.add_model_options(verb)
     verb.set_defaults(command=run)
     verb = verbs.add_parser("report", help="publish the site, and show its lines and steps")
     verb.add_argument(
@@ -91,14 +93,21 @@ def add_measuring_options(verb: argparse.ArgumentParser) -> None:
 
 def request_from(arguments: argparse.Namespace) -> Request:
     """Return the Request that the options describe. Its deadline starts now."""
+    model = options.parse_model(arguments) if arguments.command is run else None
+    if model is not None:
+        history.register_model(model.name)
     return Request(
-        options.parse_cells(arguments.task, arguments.phase),
+        options.parse_cells(arguments.task, arguments.phase)
+        if model is None
+        else options.phases_of(model.name, arguments.phase),
         Settings(device="cpu", threads=arguments.threads, malloc=arguments.malloc),
         arguments.launches,
         arguments.scale,
         arguments.error,
         time.monotonic() + arguments.budget,
         say,
+        model,
+        options.parse_extras(arguments) if model is not None else Extras(),
     )
 
 

@@ -184,6 +184,18 @@ def required(
     return dataclasses.replace(built, label=text, framework="", imports=(), as_shipped=None)
 
 
+def with_model(environment: Environment, model: Model, extras: Extras) -> Environment:
+    """Return a release's environment with what a model needs; its name and its framework stay."""
+    requirements = tuple(environment.requirements)
+    built = required(environment.name, requirements, model, extras, python=environment.python)
+    kept = {
+        "label": environment.label,
+        "framework": environment.framework,
+        "variables": environment.variables,
+    }
+    return dataclasses.replace(built, imports=environment.imports, **kept)  # type: ignore[arg-type]
+
+
 def base_of(text: str, requirements: tuple[str, ...], model: Model | None) -> Environment:
     """Return the described environment that the requirements stand for; of a model it may be none.
 

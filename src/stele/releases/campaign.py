@@ -16,6 +16,10 @@ from stele.errors import SteleError
 from stele.gate.trial import Cell
 from stele.measuring.measure import SideFailed
 from stele.measuring.settings import Settings
+from stele.measuring.worker import TIMEOUT
+from stele.models import arms, inspection
+from stele.models.arms import Extras
+from stele.models.spec import Model
 from stele.releases import frameworks, history, ledger, measuring
 from stele.releases.history import Place
 from stele.releases.measuring import Outcome
@@ -34,6 +38,8 @@ class Request(NamedTuple):
     error: str | None  # the scale of the training that measures the error; None: no training
     deadline: float  # time.monotonic()
     say: Callable[[str], object]
+    model: Model | None = None  # a model of the user in place of the tasks
+    extras: Extras = Extras()  # what every release gets for it
 
 
 def measure_releases(tags: Sequence[str], request: Request, *, again: bool = False) -> bool:
@@ -49,11 +55,21 @@ def measure_releases(tags: Sequence[str], request: Request, *, again: bool = Fal
             return False
         environment = build(tag, place, request)
         ready += [environment] if environment is not None else []
+    if request.model is not None and ready:
+        request = inspected(request, request.model, ready[-1])
     for cell in request.cells:
         for mode in MODES:
             if not fill_cell(ready, cell, mode, request, place, again=again):
                 return False
     return measure_errors(ready, request, place)
+
+
+def inspected(request: Request, model: Model, environment: Environment) -> Request:
+    """Return the request with the model's inputs, as they are in this release. Raises ModelError."""
+    result = inspection.inspect(environment, model, timeout=TIMEOUT)
+    request.say(result.summary)
+    inspection.check(result, model, training=any(cell.phase == "train" for cell in request.cells))
+    return request._replace(model=inspection.resolved(model, environment, result)[0])
 
 
 def is_complete(tag: str, place: Place, request: Request) -> bool:
@@ -76,7 +92,7 @@ def why_absent(environment: Environment, cell: Cell, settings: Settings) -> str 
 
 def build(tag: str, place: Place, request: Request) -> Environment | None:
     """Build and return a release's environment; None if that fails. A permanent failure is saved."""
-    environment = frameworks.release_environment(tag, ledger.content(tag))
+    environment = release_environment(tag, request)
     try:
         if environments.state(environment).status != "ready":
             request.say(f"building {tag} …")
@@ -89,6 +105,14 @@ def build(tag: str, place: Place, request: Request) -> Environment | None:
         request.say(f"{tag} cannot be measured now: {error}")
         return None
     return environment
+
+
+def release_environment(tag: str, request: Request) -> Environment:
+    """Return a release's environment, with what the user's model needs."""
+    environment = frameworks.release_environment(tag, ledger.content(tag))
+    if request.model is None:
+        return environment
+    return arms.with_model(environment, request.model, request.extras)
 
 
 def fill_cell(
@@ -106,7 +130,7 @@ def fill_cell(
     for group in measuring.groups(missing):
         if time.monotonic() > request.deadline:
             return False
-        reference = anchor([release.name for release in group], cell, mode, place)
+        reference = anchor([release.name for release in group], cell, mode, place, request)
         outcomes = measuring.compare(
             group,
             reference,
@@ -115,6 +139,7 @@ def fill_cell(
             scale=request.scale,
             launches=request.launches,
             say=request.say,
+            model=request.model,
         )
         for tag, outcome in outcomes.items():
             if reference is None or tag != reference[0].name:
@@ -134,7 +159,7 @@ def in_mode(environment: Environment, mode: str) -> Environment:
 
 
 def anchor(
-    tags: Sequence[str], cell: Cell, mode: str, place: Place
+    tags: Sequence[str], cell: Cell, mode: str, place: Place, request: Request
 ) -> tuple[Environment, dict[str, float]] | None:
     """Return the oldest release of this framework with saved numbers of the cell, and these numbers by metric.
 
@@ -144,7 +169,7 @@ def anchor(
         saved, key = history.numbers(tag, place) or {}, f"{cell} {mode}"
         values = {metric: cells[key] for metric, cells in saved.items() if key in cells}
         if tag not in tags and "step" in values:
-            environment = frameworks.release_environment(tag, ledger.content(tag))
+            environment = release_environment(tag, request)
             with contextlib.suppress(SteleError):  # not available any more: try the next oldest
                 builds.make(environment)
                 return in_mode(environment, mode), values

@@ -24,6 +24,7 @@ from stele.releases import ledger
 
 BENCHMARKS = Path(__file__).parent / "asv_benchmarks"
 CONFIGURATION = "asv.conf.json"
+MODELS = Path(".stele/models")  # the models of the user, a name on each line, for asv_benchmarks
 RESULTS = Path(".stele/asv/results")
 HOST = Path(".stele/host")  # contains the path of the interpreter that has stele, for asv_benchmarks
 INSTALL = "asv is not installed. Install it with: pip install 'pytest-stele[asv]'"
@@ -58,11 +59,22 @@ def current_place() -> Place:
 def benchmarks() -> list[dict[str, Any]]:
     """Return the benchmarks that asv discovers in asv_benchmarks."""
     command = [sys.executable, "-c", LIST, str(BENCHMARKS)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=BENCHMARKS.parent)
+    variables = {**os.environ, "ASV_CONF_DIR": str(Path.cwd())}
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=BENCHMARKS.parent, env=variables
+    )
     if done.returncode:
         raise SteleError(INSTALL if "No module named 'asv_runner'" in done.stderr else done.stderr.strip())
     discovered: list[dict[str, Any]] = json.loads(done.stdout)
     return discovered
+
+
+def register_model(name: str) -> None:
+    """Have asv track a model of the user. Its results come after those of the tasks and of earlier models."""
+    names = MODELS.read_text(encoding="utf-8").splitlines() if MODELS.exists() else []
+    if name not in names:
+        files.write_text(MODELS, "".join(f"{each}\n" for each in [*names, name]))
+        benchmarks.cache_clear()
 
 
 def write_benchmarks() -> None:

@@ -22,6 +22,7 @@ from stele.measuring import measure, store
 from stele.measuring.measure import SideFailed
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
+from stele.models.spec import Model
 
 RUNS = Path(".stele/releases")  # the Runs of every launch
 MAX_RELEASES = 8  # side by side, one process each
@@ -56,6 +57,7 @@ def compare(
     scale: str,
     launches: int,
     say: Say,
+    model: Model | None = None,
 ) -> dict[str, Outcome]:
     """Measure one cell of each release, and return the outcomes by name.
 
@@ -67,7 +69,7 @@ def compare(
     for kind, share in LAUNCHES.items():
         working = [environment for environment in environments if environment.name not in failed]
         runs[kind], failures = rotations(
-            working, cell, kind, settings, scale=scale, launches=share * launches, say=say
+            working, cell, kind, settings, scale=scale, launches=share * launches, say=say, model=model
         )
         failed.update(failures)
     with_runs = [environment.name for environment in environments if environment.name not in failed]
@@ -87,14 +89,14 @@ def rotations(
     scale: str,
     launches: int,
     say: Say,
+    model: Model | None = None,
 ) -> tuple[Runs, dict[str, str]]:
     """Return the Runs of each release, and the reasons why some have none.
 
     A release that fails ATTEMPTS times is excluded.
     """
-    fields, _ = measure.inputs(cell.task)
     scale, settings = launch_settings(kind, scale, settings)
-    plan = measure.Plan(task=cell.task, phase=cell.phase, scale=scale, **fields)
+    plan = plan_of(cell, scale, model)
     result: Runs = {environment.name: [] for environment in environments}
     failures: dict[str, list[str]] = {environment.name: [] for environment in environments}
     number = 0
@@ -116,6 +118,13 @@ def rotations(
         say(f"{cell}: {kind} launch {number} of {launches}, {len(runs)} releases side by side")
     excluded = {name: reasons[-1] for name, reasons in failures.items() if len(reasons) >= ATTEMPTS}
     return {name: runs for name, runs in result.items() if name not in excluded}, excluded
+
+
+def plan_of(cell: Cell, scale: str, model: Model | None) -> measure.Plan:
+    if model is not None:
+        return measure.model_plan(cell.task, cell.phase, scale, model.as_request())
+    fields, _ = measure.inputs(cell.task)
+    return measure.Plan(task=cell.task, phase=cell.phase, scale=scale, **fields)
 
 
 def numbers(runs: dict[str, Runs], name: str, reference: str, saved: Numbers) -> Numbers:
@@ -145,8 +154,7 @@ def median_value(metric: Metric, runs: Sequence[Run]) -> float | None:
 
 def measure_error(release: Environment, cell: Cell, settings: Settings, *, scale: str) -> float | None:
     """Return the error, a fraction, after training from seed 0; None if the task has no meaningful labels."""
-    fields, _ = measure.inputs(cell.task)
-    plan = measure.Plan(task=cell.task, phase="train", scale=scale, **fields)
+    plan = plan_of(cell, scale, None)
     run = measure.side_by_side({release.name: release}, plan, replace(settings, seed=0))[release.name]
     store.save(run, RUNS)
     return None if run.accuracy is None else 1 - run.accuracy

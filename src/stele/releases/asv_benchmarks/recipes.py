@@ -11,14 +11,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(
-    os.environ.get("ASV_CONF_DIR", ".")
-)  # the folder of asv.conf.json, the root of the user's project
+# the folder of asv.conf.json, which is the root of the user's project
+ROOT = Path(os.environ.get("ASV_CONF_DIR", "."))
 # an environment variable with options for `stele releases measure`, such as "--task gru --launches 2"
 OPTIONS = "STELE_ASV"
 # contains the path of the interpreter that has stele; `stele releases sync` writes it
 HOST = ROOT / ".stele" / "host"
-PARAMS = (["cnn", "resnet50", "gru"], ["train", "infer"], ["tuned", "as-shipped"])
+# models of the user, a name on each line; `stele releases run --model` writes it
+MODELS = ROOT / ".stele" / "models"
+TASKS = ["cnn", "resnet50", "gru", *(MODELS.read_text().split() if MODELS.exists() else [])]
+PARAMS = (TASKS, ["train", "infer"], ["tuned", "as-shipped"])
 UNITS = {
     "step": "seconds",
     "first_step": "seconds",

@@ -1,0 +1,119 @@
+"""The example of docs/your-recipe.md in PyTorch and JAX. Run where torch, jax and flax are installed.
+
+A framework that is not installed here may be in another interpreter: STELE_CHECK_TORCH and STELE_CHECK_JAX name them.
+"""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import yours
+
+TORCH, JAX = "recipes/spirals/torch.py", "recipes/spirals/jax.py"
+
+
+def interpreters():
+    """Return --stele-framework with the interpreters that variables name; nothing if both are installed here."""
+    named = {name: os.environ.get(f"STELE_CHECK_{name.upper()}") for name in ("torch", "jax")}
+    if not any(named.values()):
+        for name in named:
+            if importlib.util.find_spec(name) is None:
+                pytest.skip(
+                    f"{name} is not installed here, and STELE_CHECK_{name.upper()} names no interpreter"
+                )
+        return []
+    return [
+        "--stele-framework="
+        + ",".join(f"{name}@{python or sys.executable}" for name, python in named.items())
+    ]
+
+
+@pytest.fixture
+def run(tmp_path):
+    """run(*arguments) runs pytest in a project with the example."""
+    folder = tmp_path / "project"
+    yours.write(folder, {**yours.example(), "pytest.ini": "[pytest]\n"})
+
+    def run(*arguments):
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-p",
+            "no:cacheprovider",
+            "-rs",
+            "--stele-device=cpu",
+            "--stele-threads=1",
+        ]
+        variables = {**os.environ, "STELE_CACHE": str(tmp_path / "cache")}
+        command += [*interpreters(), *arguments]
+        return subprocess.run(
+            command, cwd=folder, env=variables, capture_output=True, text=True, check=False, timeout=500
+        ).stdout
+
+    run.folder = folder
+    return run
+
+
+def change(folder, path, old, new):
+    content = (folder / path).read_text()
+    assert old in content
+    (folder / path).write_text(content.replace(old, new))
+
+
+def test_the_example_is_about_thirty_lines():
+    lines = [line for content in yours.example().values() for line in content.splitlines() if line.strip()]
+    assert len(yours.example()) == 3 and len(lines) <= 32
+
+
+def test_the_example_runs_in_both_frameworks_with_equal_accuracy(run):
+    output = run("recipes", "--stele-scale=quick")
+    assert "6 passed" in output, output
+    trained = [line for line in output.splitlines() if "spirals train  " in line and "accuracy" in line]
+    assert len(trained) == 2
+    accuracies = [float(line.split("accuracy ")[1].rstrip("%")) for line in trained]
+    assert min(accuracies) > 80 and abs(accuracies[0] - accuracies[1]) < 1
+    assert not list(run.folder.rglob("__pycache__"))
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "message"),
+    [
+        (TORCH, "nn.ReLU()", "nn.GELU()", "logits differ (rung 3)"),
+        (JAX, "return array.T", "return array.reshape(array.shape[::-1])", "differ (rung"),
+        (TORCH, "nn.ReLU()", "nn.ReLU(), nn.Dropout(0.5)", "0.weight"),
+    ],
+)
+def test_recipes_that_compute_something_else_are_named(run, path, old, new, message):
+    change(run.folder, path, old, new)
+    output = run("recipes", "-k", "parity")
+    assert "1 failed" in output, output
+    assert message in output, output
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "line"),
+    [
+        (TORCH, "task.width), nn", "task.widht), nn", 'torch.py", line 5, in network'),
+        (JAX, "return array.T", "return array.transposed", 'jax.py", line 12, in neutral'),
+        (TORCH, "nn.Linear(task.width, 3)", "nn.Linear(9, 3)", "recipes/spirals/torch.py, line 4: "),
+        (
+            TORCH,
+            "nn.Linear(task.width, 3)",
+            "nn.Linear(task.width, 2)",
+            "line 4: the output has shape (32, 2)",
+        ),
+        (JAX, "nn.Dense(3)])", "nn.Dense(3).no])", 'jax.py", line 8, in network'),
+    ],
+)
+def test_an_error_shows_the_users_line(run, path, old, new, line):
+    change(run.folder, path, old, new)
+    output = run(path, "-k", "train")
+    assert "1 failed" in output, output
+    assert line in output, output
+    assert "stele_worker" not in output.partition("FAILURES")[2], output
