@@ -15,6 +15,14 @@ from stele import __main__ as entry_point
 from stele.data import cache
 from stele.measuring import lock
 
+INSPECTION = {
+    "framework": "scripted",
+    "inputs": [{"name": None, "kind": "float", "shape": [8, 3], "high": None}],
+    "target": None,
+    "parameters": 12,
+    "deterministic": True,
+    "summary": "Scripted: 12 parameters; inputs 8x3 from the signature",
+}
 SECONDS = [0.5, 0.012, 0.010, 0.011]
 CONFLICTING = ("--device", "--seed", "--runs", "--threads", "--framework", "--task", "--scale", "--launches")
 
@@ -24,7 +32,7 @@ def repository(tmp_path):
     """repository(*options) runs pytest in a folder of a user, in a process of its own."""
     folder = tmp_path / "repository"
     folder.mkdir()
-    script = {"seconds": SECONDS, "numbers": correct_numbers("gru")}
+    script = {"seconds": SECONDS, "numbers": correct_numbers("gru"), "inspection": INSPECTION}
     lines = [
         'label = "Steady"',
         'framework = "scripted"',
@@ -191,3 +199,50 @@ def test_a_command_that_measures_does_not_start_beside_another_measurement(monke
             assert entry_point.main([*command, "--no-wait"]) == 2
             assert "Another measurement runs on this machine: suite (process" in capsys.readouterr().err
         other.stdin.close()
+
+
+MODEL = (
+    "--stele-model=net.py:build",
+    "--stele-framework=steady",
+    "--stele-scale=smoke",
+    "--stele-device=cpu",
+)
+
+
+def test_a_model_is_measured_in_training_and_inference(repository):
+    (repository.folder / "net.py").touch()
+    done = repository(*MODEL, "--benchmark-only")
+    assert "2 passed, 1 skipped" in done.stdout, done.stdout + done.stderr
+    assert "stele: Scripted: 12 parameters; inputs 8x3 from the signature" in done.stdout
+    assert "net.py:build train, batch 64, smoke" in done.stdout
+    names = sorted(path.name for path in (repository.folder / ".stele/runs").glob("*.json"))
+    assert [name.partition("-")[2] for name in names] == [
+        "steady-net.py_build-infer.json",
+        "steady-net.py_build-train.json",
+    ]
+
+
+def test_a_model_has_a_baseline(repository):
+    (repository.folder / "net.py").touch()
+    options = (*MODEL, "--stele-launches=6", "-k", "inference", "--benchmark-only")
+    assert "saved" in repository(*options, "--stele-save-baseline").stdout
+    promote = [sys.executable, "-m", "stele", "baseline", "promote"]
+    subprocess.run(promote, cwd=repository.folder, check=True, capture_output=True)
+    done = repository(*options, "--stele-against-baseline")
+    assert "1 passed" in done.stdout, done.stdout
+    assert "PASS  net.py:build infer" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--stele-model=nets.py:build",), "there is no file"),
+        (("--stele-model=resnet18",), "names no model"),
+        (("--stele-model=net.py:build", "--stele-input=8x"), "is not an input such as"),
+    ],
+)
+def test_a_wrong_option_of_a_model_is_a_usage_error(repository, options, message):
+    (repository.folder / "net.py").touch()
+    done = repository(*options)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert message in done.stderr
