@@ -127,7 +127,7 @@ def test_an_error_in_a_step_shows_the_users_line_and_no_other(run_pytest, projec
 
 
 def test_frameworks_that_an_option_leaves_out_are_skipped(run_pytest):
-    output = run_pytest("recipes/spirals/torch.py", f"--stele-framework=jax@{sys.executable}")
+    output = run_pytest("recipes/spirals/torch.py", "--stele-framework=chainer")
     assert "3 skipped" in output, output
     assert "has no environment with torch" in output
 

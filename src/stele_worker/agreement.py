@@ -59,7 +59,7 @@ def find_rounded(context):
     net, weights = context.network(context.subject)
     unequal = find_unequal(context.read(net), context.subject.loaded(weights))
     rounded = ((name, facts["rounded"]) for name, facts in unequal.items() if facts["rounded"])
-    return next(("{} is read back rounded to {}.".format(*pair) for pair in rounded), None)
+    return next(("{} is read back rounded to {}".format(*pair) for pair in rounded), None)
 
 
 class Context(NamedTuple):
