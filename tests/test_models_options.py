@@ -107,6 +107,8 @@ def test_paths_are_absolute_when_they_reach_the_worker(tmp_path, monkeypatch):
         "optimizer": "torch.optim:AdamW",
         "pretrained": str(tmp_path / "w.safetensors"),
         "weights": str(tmp_path / "old.npz"),
+        "recipe": None,
+        "task": None,
     }
 
 

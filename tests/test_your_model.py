@@ -1,7 +1,7 @@
 """Every line of docs/your-model.md is executed, from an empty folder and without a network.
 
-Environments with the names of OLD and NEW answer in place of a framework; see ``scripted.py``. ``.ci/examples`` executes the
-same lines with the real releases.
+Environments with the names of OLD and NEW answer in place of a framework; see ``scripted.py``. ``.ci/examples``
+executes the same lines with the real releases.
 """
 
 import importlib.util
@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -90,15 +91,31 @@ def test_the_lines_lead_from_an_empty_folder_to_a_verdict(shell):
     assert f"PASS: {ARMS[0]} to {ARMS[1]}. No regression" in out
     assert out.endswith("\n0\n")  # of echo $?
     code, out = shell(resume)
-    assert code == 0 and "PASS" in out
+    assert code == 0
+    assert "PASS" in out
+    assert len(list(Path(".stele/gates").glob("*.jsonl"))) == 1  # it was resumed
+    assert {path.name for path in Path.cwd().iterdir()} == {"net.py", ".stele"}
+
+
+def test_the_file_of_the_model_builds_a_network_that_every_machine_can_measure(monkeypatch):
+    class FromConfig:
+        from_config = dict
+
+    monkeypatch.setitem(
+        sys.modules, "transformers", SimpleNamespace(AutoModelForMaskedLM=FromConfig, BertConfig=dict)
+    )
+    names = {}
+    exec(blocks("python")[0], names)
+    assert names["build"]() == {"hidden_size": 96, "num_hidden_layers": 2}
 
 
 def test_the_printed_exit_code_is_that_of_the_verdict(shell):
     shell("true")
     write_model()
     changed = {**NUMBERS, "logits": [1.0, 0.6, 0.25]}
-    code, out = shell(blocks("console")[1], new={"numbers": changed})
-    assert "BROKEN" in out and out.endswith("\n1\n")
+    _, out = shell(blocks("console")[1], new={"numbers": changed})
+    assert "BROKEN" in out
+    assert out.endswith("\n1\n")
 
 
 def test_the_steps_of_the_workflow_gate_the_pull_request_of_a_shallow_clone(shell, tmp_path):

@@ -246,7 +246,7 @@ def stele_assert_accuracy() -> Callable[["Run"], None]:
 
 @pytest.fixture
 def stele_record(
-    benchmark: Any, stele_progress: Progress, pytestconfig: pytest.Config
+    request: pytest.FixtureRequest, benchmark: Any, stele_progress: Progress, pytestconfig: pytest.Config
 ) -> Callable[[Sequence["Run"]], None]:
     """stele_record(runs) enters the steps of all launches into pytest-benchmark and prints a line for each launch.
 
@@ -258,6 +258,10 @@ def stele_record(
 
     def record(runs: Sequence["Run"]) -> None:
         run = runs[-1]
+        if hasattr(
+            request.node, "model"
+        ):  # of a recipe file, whose tests have the same name in every framework
+            benchmark.name = run.environment
         benchmark.group = f"{run.task} {run.phase}"
         benchmark.extra_info.update(run.to_dict(), derived=run.rates(), launches=len(runs))
         replay(benchmark, [seconds for one in runs for seconds in one.counted_seconds])

@@ -100,12 +100,11 @@ def test_recipes_that_compute_something_else_are_named(run, path, old, new, mess
     [
         (TORCH, "task.width), nn", "task.widht), nn", 'torch.py", line 5, in network'),
         (JAX, "return array.T", "return array.transposed", 'jax.py", line 12, in neutral'),
-        (TORCH, "nn.Linear(task.width, 3)", "nn.Linear(9, 3)", "recipes/spirals/torch.py, line 4: "),
         (
             TORCH,
             "nn.Linear(task.width, 3)",
-            "nn.Linear(task.width, 2)",
-            "line 4: the output has shape (32, 2)",
+            "nn.Linear(9, 3)",
+            "torch.py, line 4: '2.weight' has shape (3, 64) in the task, but (3, 9) in the network. Let both",
         ),
         (
             TORCH,
@@ -122,3 +121,64 @@ def test_an_error_shows_the_users_line(run, path, old, new, line):
     assert "1 error" in output, output
     assert line in output, output
     assert "stele_worker" not in output, output
+
+
+def test_without_weights_of_the_task_a_network_initialises_itself(run):
+    change(run.folder, "tasks/spirals.py", "def weights", "def other")
+    output = run("recipes", "--stele-scale=smoke")
+    assert "6 passed" in output, output
+
+
+@pytest.mark.parametrize(
+    ("new", "message"),
+    [
+        (
+            "nn.Linear(9, 3)",
+            "line 4: the network fails with these inputs: 32x2\nRuntimeError: mat1 and mat2 shapes",
+        ),
+        (
+            "nn.Linear(task.width, 2)",
+            "line 4: the output has shape (32, 2), but the target of tasks/spirals.py has shape (32,) and labels up to",
+        ),
+    ],
+)
+def test_a_network_that_does_not_fit_the_samples_is_named_with_its_line(run, new, message):
+    change(run.folder, "tasks/spirals.py", "def weights", "def other")
+    change(run.folder, TORCH, "nn.Linear(task.width, 3)", new)
+    output = run(TORCH, "-k", "infer")
+    assert f"{TORCH}, {message}" in output, output
+
+
+def test_a_recipe_without_a_task_file_needs_example_inputs_or_a_first_layer(run):
+    (run.folder / "tasks/spirals.py").unlink()
+    (run.folder / TORCH).write_text("from torch import nn\n\ndef network():\n    return nn.Linear(2, 3)\n")
+    change(run.folder, JAX, "task.width", "64")
+    output = run("recipes", "--stele-scale=smoke", "-k", "train")
+    assert "1 passed" in output and "1 error" in output, output
+    assert "The inputs of recipes/spirals/jax.py cannot be inferred." in output
+    with (run.folder / JAX).open("a") as file:
+        file.write("\ndef example_inputs():\n    import numpy\n    return numpy.zeros((32, 2), 'float32')\n")
+    output = run(JAX, "--stele-scale=smoke")
+    assert "3 passed" in output, output
+
+
+def test_a_users_function_replaces_the_derived_one(run):
+    with (run.folder / TORCH).open("a") as file:
+        file.write("""
+
+def training_step(net, task):
+    import torch
+
+    optimizer = torch.optim.SGD(net.parameters(), lr=2 * task.learning_rate)
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(net(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+""")
+    output = run(TORCH, "-k", "parity")
+    assert "updates differ (rung 6)" in output, output

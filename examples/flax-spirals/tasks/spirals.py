@@ -1,4 +1,4 @@
-"""Tell three spirals in the plane apart. The points are made here, so nothing is downloaded."""
+"""Classify points in the plane by the spiral that they belong to. The points are generated here."""
 
 import numpy
 

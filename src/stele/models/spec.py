@@ -79,7 +79,7 @@ def parse(
         )
     weights = None if pretrained is None else weights_file(folder, pretrained)
     place = spec.removesuffix(":network")
-    if recipes.is_recipe(folder / place):
+    if recipes.is_recipe(folder / place) and (place == spec or Path(place).stem in recipes.FRAMEWORKS):
         check_file(spec, folder / place)
         return of_recipe(folder / place, folder, inputs=inputs, optimizer=optimizer, pretrained=weights)
     return Model(checked(spec, folder), folder.absolute(), inputs, optimizer, weights)

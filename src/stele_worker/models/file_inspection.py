@@ -1,6 +1,6 @@
 """What an inspection does for files of the user: the Task of its task file, and checks of the target."""
 
-from stele_worker.models import building, recipe_files, targets
+from stele_worker.models import building, recipe_files, specs, targets
 from stele_worker.models.errors import SpecError
 from stele_worker.models.task_files import TaskFile
 
@@ -39,12 +39,10 @@ def check_output(task, source, file, shape):
     if target.kind == "float":
         if product(shape) != product(target.shape):
             message = "{}: the output has shape {}, but the target of {} has {}."
-            raise SpecError(message.format(recipe_files.place(source), shape, file.spec, target.shape))
+            raise SpecError(message.format(specs.place(source), shape, file.spec, target.shape))
     elif product(shape[:-1]) != product(target.shape) or shape[-1] < target.high:
         message = "{}: the output has shape {}, but the target of {} has shape {} and labels up to {}."
-        raise SpecError(
-            message.format(recipe_files.place(source), shape, file.spec, target.shape, target.high - 1)
-        )
+        raise SpecError(message.format(specs.place(source), shape, file.spec, target.shape, target.high - 1))
 
 
 def product(shape):

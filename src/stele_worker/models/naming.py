@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy
 
 from stele_worker.models.errors import SpecError, user_code
+from stele_worker.models.specs import place
 
 
 def make(source, base, task_weights):
@@ -86,8 +87,10 @@ def inverse(source, convert, name, shape, array):
         )
         raise SpecError(message.format(source.spec, name))
     if order.shape != array.shape:
-        message = "{}: {!r} has shape {} in the task, but {} in the network. Define neutral(name, array)."
-        raise SpecError(message.format(source.spec, name, array.shape, order.shape))
+        message = "{}: {!r} has shape {} in the task, but {} in the network. {}"
+        same = sorted(order.shape) == sorted(array.shape)
+        advice = "Define neutral(name, array)." if same else "Let both have the same size."
+        raise SpecError(message.format(place(source), name, array.shape, order.shape, advice))
     result = numpy.empty(positions.size, array.dtype)
     result[order.reshape(-1)] = array.reshape(-1)
     return result.reshape(shape)

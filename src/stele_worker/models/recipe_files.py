@@ -13,7 +13,7 @@ import numpy
 from stele_worker import frameworks
 from stele_worker.models import building, importing, inputs, naming, weights
 from stele_worker.models.errors import SpecError, describe_error, user_code
-from stele_worker.models.specs import Source, framework_of, nearest
+from stele_worker.models.specs import Source, framework_of, nearest, place
 from stele_worker.models.task import Task
 
 DERIVED = ("jax", "keras", "paddle", "tensorflow", "torch")
@@ -166,12 +166,6 @@ def check_framework(source, net):
     if theirs != name:
         message = "{}: network() returned a model of {}, but the file is named after {}. Rename it to {}.py."
         raise SpecError(message.format(place(source), building.NAMES[theirs], building.NAMES[name], theirs))
-
-
-def place(source):
-    """Return ``recipes/spirals/torch.py, line 3``: where ``network`` is."""
-    code = getattr(source.value, "__code__", None)
-    return source.spec if code is None else "{}, line {}".format(source.spec, code.co_firstlineno)
 
 
 def failure(source, given, error):

@@ -76,6 +76,12 @@ def attribute(module, name, text):
     return value
 
 
+def place(source):
+    """Return ``recipes/spirals/torch.py, line 3``: where ``network`` is."""
+    code = getattr(source.value, "__code__", None)
+    return source.spec if code is None else "{}, line {}".format(source.spec, code.co_firstlineno)
+
+
 def nearest(name, names):
     """Return the question "Did you mean ...?" with a space before it, or "" if no name is similar."""
     near = difflib.get_close_matches(name, sorted(names), 3, 0.6)
