@@ -144,7 +144,8 @@ def gate_pair(arguments: argparse.Namespace) -> int:
     import_failure = make_new(subject.new)
     if subject.model is not None:
         subject = inspected(subject, subject.model)
-    subject = replace(subject, differences=other_differences(subject))
+    replaced = {change.package for change in arguments.replaced}
+    subject = replace(subject, differences=other_differences(subject, replaced))
     log = open_record(arguments, subject)
     say(f"record: {log.path}")
     verdicts = import_failure or run_trial(subject, log)
@@ -153,10 +154,11 @@ def gate_pair(arguments: argparse.Namespace) -> int:
     return EXIT_STATUS[pages.overall_status(verdicts)]
 
 
-def other_differences(subject: Trial) -> tuple[Difference, ...]:
-    """Return the packages that differ between the arms, without those that OLD and NEW name."""
+def other_differences(subject: Trial, replaced: set[str]) -> tuple[Difference, ...]:
+    """Return the packages that differ between the arms, without those that OLD and NEW name or ``--changed`` found."""
     old, new = packages.of_environment(subject.old), packages.of_environment(subject.new)
-    return tuple(packages.differences(old, new, arms.packages_in(subject.old.name, subject.new.name)))
+    named = arms.packages_in(subject.old.name, subject.new.name) | replaced
+    return tuple(packages.differences(old, new, named))
 
 
 def inspected(subject: Trial, model: Model) -> Trial:
@@ -215,6 +217,7 @@ def trial_from(arguments: argparse.Namespace) -> Trial:
         old=old,
         new=new,
         model=model,
+        typed=() if arguments.changed is None else ("--changed", arguments.changed),
         cells=cells,
         metrics=tuple(metric for metric in parse_margins(arguments.margin) if metric.name in names),
         settings=settings,

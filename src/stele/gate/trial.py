@@ -46,6 +46,7 @@ class Trial:
     timeout: float = TIMEOUT
     model: Model | None = None  # a model of the user in place of the built-in tasks
     differences: tuple[Difference, ...] = ()  # other packages that differ between the arms
+    typed: tuple[str, ...] = ()  # what named the arms on the command line, if not their names
 
     def arm(self, name: str) -> Environment:
         """Return the environment of the arm "old", "new" or "control". The control's is OLD's."""

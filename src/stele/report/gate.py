@@ -36,10 +36,9 @@ def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
 def resume_command(trial: Trial) -> str:
     """Return the command that continues the trial with twice the budget."""
     budget = f"{max(math.ceil(2 * trial.budget / 60), 1)}m"
+    arms = trial.typed or (trial.old.name, trial.new.name)
     model = [] if trial.model is None else ["--model", trial.model.spec]
-    return shlex.join(
-        ["stele", "gate", trial.old.name, trial.new.name, *model, "--resume", "--budget", budget]
-    )
+    return shlex.join(["stele", "gate", *arms, *model, "--resume", "--budget", budget])
 
 
 def terminal_lines(trial: Trial, verdicts: Sequence[Verdict]) -> list[str]:

@@ -7,8 +7,13 @@ import sys
 
 from stele_worker.models.errors import SpecError, user_code
 
+# the user's module may ask a hub for weights, and nothing is downloaded; libraries read this when they are imported
+OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+
 
 def add_to_path(folder):
+    for name in OFFLINE:
+        os.environ.setdefault(name, "1")
     if folder not in sys.path:
         sys.path.insert(0, folder)
 
