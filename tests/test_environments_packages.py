@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from stele.environments import packages
+from stele.environments.description import Environment
 from stele.environments.packages import (
     Difference,
     differences,
@@ -129,3 +130,8 @@ def test_a_different_folder_has_no_interpreter(venv):
     (venv / "pyvenv.cfg").unlink()
     assert venv_interpreter(venv) is None
     assert venv_interpreter(venv / "absent") is None
+
+
+def test_the_packages_of_a_worker_with_a_command_of_its_own_are_unknown():
+    environment = Environment(name="own", label="Own", framework="torch", command=("python", "worker.py"))
+    assert packages.of_environment(environment) == {}

@@ -157,6 +157,8 @@ def gate_pair(arguments: argparse.Namespace) -> int:
 def other_differences(subject: Trial, replaced: set[str]) -> tuple[Difference, ...]:
     """Return the packages that differ between the arms, without those that OLD and NEW name or ``--changed`` found."""
     old, new = packages.of_environment(subject.old), packages.of_environment(subject.new)
+    if not old or not new:  # unknown
+        return ()
     named = arms.packages_in(subject.old.name, subject.new.name) | replaced
     return tuple(packages.differences(old, new, named))
 

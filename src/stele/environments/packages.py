@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name, canonicalize_version
 
 from stele.environments import lockfiles, revisions
-from stele.environments.description import Environment
+from stele.environments.description import MODULE, Environment
 from stele.environments.libraries import clean_variables
 from stele.errors import SteleError
 
@@ -84,13 +84,16 @@ def of_interpreter(python: Path) -> dict[str, str]:
 
 
 def of_environment(environment: Environment) -> dict[str, str]:
-    """Return the version of every package of an environment that is built, or of the interpreter that it lives in."""
+    """Return the version of every package of an environment that is built, or of the interpreter that it lives in.
+
+    Empty for a worker that is started by a command of its own.
+    """
     if environment.lock is not None:
         return of_lock(environment.lock) if environment.lock.exists() else {}
     if environment.command is None:
         return of_interpreter(Path(sys.executable))
-    interpreter = Path(environment.command[0])
-    return of_interpreter(interpreter) if interpreter.name.startswith("python") else {}
+    interpreter, *arguments = environment.command
+    return of_interpreter(Path(interpreter)) if tuple(arguments) == MODULE else {}
 
 
 def differences(
