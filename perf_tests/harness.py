@@ -49,10 +49,13 @@ def time_step(loop: subprocess.Popen[str]) -> float:
     return float(loop.stdout.readline())
 
 
-def measure_ratio(cell: str, plan: measure.Plan) -> float:
-    """Return the median ratio of adjacent steps, the suite's over the bare loop's, in one launch of both."""
-    environment, seconds = environments.load(cell.partition("/")[0]), []
-    with launch(environment, SETTINGS) as worker, start_bare_loop(cell, plan) as loop:
+def measure_ratio(name: str, plan: measure.Plan, loop: subprocess.Popen[str]) -> float:
+    """Return the median ratio of adjacent steps, the suite's over the loop's, in one launch of both.
+
+    ``name`` is the environment of the suite.
+    """
+    environment, seconds = environments.load(name), []
+    with launch(environment, SETTINGS) as worker, loop:
         steps = measure.measure_steps(worker, plan, SETTINGS, turn=1)
         try:
             while True:
@@ -70,7 +73,7 @@ def measure_ratios(cell: str, launches: int) -> list[float]:
     plan = measure.Plan(task=task, phase=phase, scale="gate", **fields)
     ratios = []
     for number in range(launches):
-        ratios.append(measure_ratio(cell, plan))
+        ratios.append(measure_ratio(cell.partition("/")[0], plan, start_bare_loop(cell, plan)))
         print(f"{cell}: launch {number + 1} of {launches}: {ratios[-1]:.4f}", file=sys.stderr)
     return ratios
 

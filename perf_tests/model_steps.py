@@ -7,19 +7,15 @@
 """
 
 import argparse
-import dataclasses
-import math
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-from harness import LAUNCHES, LIMIT, SETTINGS, time_step
+from harness import LAUNCHES, LIMIT, SETTINGS, measure_ratio
 
 from stele import environments, statistics
-from stele.gate.metrics import paired_difference
 from stele.measuring import measure
-from stele.measuring.worker import launch
 from stele.models import inputs, inspection, spec
 
 ENVIRONMENTS = {"torch": "torch", "jax": "jax", "keras": "keras-jax"}
@@ -47,20 +43,6 @@ def plan_of(name: str) -> measure.Plan:
     return measure.model_plan(known.name, "train", "quick", known.as_request())
 
 
-def measure_ratio(name: str, plan: measure.Plan) -> float:
-    """Return the median ratio of adjacent steps, those through ``--model`` over those of the loop, in one launch."""
-    environment, seconds = environments.load(ENVIRONMENTS[name]), []
-    with launch(environment, SETTINGS) as worker, start_loop(name) as loop:
-        steps = measure.measure_steps(worker, plan, SETTINGS, turn=1)
-        try:
-            while True:
-                next(steps)
-                seconds.append(time_step(loop))
-        except StopIteration as end:
-            run = end.value
-    return math.exp(paired_difference(dataclasses.replace(run, seconds=tuple(seconds)), run))
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition(",")[0])
     parser.add_argument("--launches", type=int, default=LAUNCHES, help="default: %(default)s")
@@ -68,7 +50,9 @@ def main() -> int:
     arguments, worst = parser.parse_args(), 0.0
     for name in arguments.model or INPUTS:
         plan = plan_of(name)
-        ratios = [measure_ratio(name, plan) for _ in range(arguments.launches)]
+        ratios = [
+            measure_ratio(ENVIRONMENTS[name], plan, start_loop(name)) for _ in range(arguments.launches)
+        ]
         low, middle, high = statistics.median(ratios)
         interval = "unknown" if low is None or high is None else f"[{low:.4f} {high:.4f}]"
         print(f"{name}: {middle:.4f} {interval}", flush=True)

@@ -7,6 +7,15 @@ from pathlib import Path
 from stele.environments import Environment
 from stele.parity import golden_numbers
 
+# what the scripted worker says about a model
+INSPECTION = {
+    "framework": "scripted",
+    "inputs": [{"name": None, "kind": "float", "shape": [8, 3], "high": None}],
+    "target": None,
+    "parameters": 12,
+    "deterministic": True,
+    "summary": "Scripted: 12 parameters; inputs 8x3 from the signature",
+}
 SCRIPTED = Path(__file__).with_name("scripted.py")
 
 

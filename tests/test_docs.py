@@ -176,7 +176,7 @@ def test_the_parity_of_a_record_is_described(written, log, monkeypatch):
 
 
 def test_the_parity_of_a_model_in_a_record_is_described(written, log, monkeypatch):
-    monkeypatch.setattr(model_parity, "asked", lambda *_: ({}, None))
+    monkeypatch.setattr(model_parity, "launch_and_ask", lambda *_: ({}, None))
     model_parity.entry(make_trial(), log, "old", SETTINGS, lambda live: {}, say)
     assert_described(entry_of(written), "Gate record", "model parity")
 

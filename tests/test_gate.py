@@ -292,10 +292,10 @@ def test_the_message_of_an_open_metric_names_its_interval(low, high, message):
 
 
 def test_a_budget_that_is_too_small_is_reported_after_one_pass(gate, capsys):
-    assert gate("--budget=0.001s") == 3
+    assert gate("--budget=0.00001s") == 3
     err = capsys.readouterr().err
     assert "A verdict needs 6 to 16 passes" in err and err.count("--resume to keep what was measured") == 1
-    assert gate("--budget=0.001s", "--resume") == 3
+    assert gate("--budget=0.00001s", "--resume") == 3
     assert "to keep what was measured" not in capsys.readouterr().err  # not repeated for recorded passes
 
 

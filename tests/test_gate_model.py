@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes import INSPECTION
 from stele import __main__ as entry_point
 from stele.models import changes
 
@@ -23,14 +24,6 @@ NUMBERS = {
     "gradients": {"w": SKETCH},
     "updates": {"1": {"w": SKETCH}, "10": {"w": SKETCH}},
     "losses": [2.3, 2.2, 2.1],
-}
-INSPECTION = {
-    "framework": "scripted",
-    "inputs": [{"name": None, "kind": "float", "shape": [8, 3], "high": None}],
-    "target": None,
-    "parameters": 12,
-    "deterministic": True,
-    "summary": "Scripted: 12 parameters; inputs 8x3 from the signature",
 }
 
 

@@ -9,20 +9,12 @@ import time
 
 import pytest
 
-from fakes import SCRIPTED, correct_numbers
+from fakes import INSPECTION, SCRIPTED, correct_numbers
 from pytest_stele import options
 from stele import __main__ as entry_point
 from stele.data import cache
 from stele.measuring import lock
 
-INSPECTION = {
-    "framework": "scripted",
-    "inputs": [{"name": None, "kind": "float", "shape": [8, 3], "high": None}],
-    "target": None,
-    "parameters": 12,
-    "deterministic": True,
-    "summary": "Scripted: 12 parameters; inputs 8x3 from the signature",
-}
 SECONDS = [0.5, 0.012, 0.010, 0.011]
 CONFLICTING = ("--device", "--seed", "--runs", "--threads", "--framework", "--task", "--scale", "--launches")
 

@@ -51,16 +51,7 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--scale", choices=("gate", "study"), default="gate", help="of a launch; default: %(default)s"
     )
-    command.add_argument(
-        "--seed", type=int, default=0, help="seed of the random orders; default: %(default)s"
-    )
-    command.add_argument(
-        "--worker-timeout",
-        type=float,
-        default=trial.TIMEOUT,
-        metavar="SECONDS",
-        help="longest silence of a worker; default: %(default)s",
-    )
+    options.add_trial_options(command)
     command.add_argument("--json", type=Path, metavar="FILE", help="write the result to this file")
     command.set_defaults(command=bisect, subject=None)
 

@@ -77,16 +77,7 @@ def add(commands: Any) -> None:
         default="quick",
         help="of the trainings for accuracy; default: %(default)s",
     )
-    command.add_argument(
-        "--seed", type=int, default=0, help="seed of the random orders; default: %(default)s"
-    )
-    command.add_argument(
-        "--worker-timeout",
-        type=float,
-        default=trial.TIMEOUT,
-        metavar="SECONDS",
-        help="longest silence of a worker; default: %(default)s",
-    )
+    options.add_trial_options(command)
     command.add_argument(
         "--resume",
         nargs="?",

@@ -8,7 +8,7 @@ from pathlib import Path
 from stele import environments
 from stele.environments import revisions
 from stele.errors import SteleError
-from stele.gate.trial import Cell
+from stele.gate.trial import TIMEOUT, Cell
 from stele.measuring.settings import MALLOC
 from stele.models import inputs, spec
 from stele.models.arms import Extras
@@ -42,6 +42,20 @@ def add_launch_options(command: argparse.ArgumentParser, *, budget: str) -> None
         choices=MALLOC,
         default="steady",
         help="profile of the C library's allocator; default: %(default)s",
+    )
+
+
+def add_trial_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of a trial that the user seldom needs."""
+    command.add_argument(
+        "--seed", type=int, default=0, help="seed of the random orders; default: %(default)s"
+    )
+    command.add_argument(
+        "--worker-timeout",
+        type=float,
+        default=TIMEOUT,
+        metavar="SECONDS",
+        help="longest silence of a worker; default: %(default)s",
     )
 
 

@@ -78,13 +78,13 @@ def entry(trial: Trial, record: Record, name: str, settings: Settings, ask: Ask,
     def launch() -> Entry:
         say(f"parity: {name.upper() if name in ('old', 'new') else f'OLD, {name}'}")
         monitor = Monitor(settings)
-        numbers, failure = asked(environment, settings, ask, trial.timeout)
+        numbers, failure = launch_and_ask(environment, settings, ask, trial.timeout)
         return {"numbers": numbers, "failure": failure, "took": monitor.conditions().seconds}
 
     return record.get_or_launch("model parity", name, launch=launch)
 
 
-def asked(
+def launch_and_ask(
     environment: Environment, settings: Settings, ask: Ask, timeout: float
 ) -> tuple[dict[str, Any] | None, str | None]:
     settings = replace(settings, deterministic=True)

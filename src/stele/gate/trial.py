@@ -97,16 +97,17 @@ def launch_arms(
 def measure_arms(
     trial: Trial, cell: Cell, arms: Sequence[str], settings: Settings, scale: str, *, timed: bool
 ) -> dict[str, Run]:
-    plan = plan_of(trial, cell, scale)
+    plan = plan_of(cell, scale, trial.model)
     sides = {arm: trial.arm(arm) for arm in arms}
     return side_by_side(sides, plan, settings, timeout=trial.timeout, timed=timed)
 
 
-def plan_of(trial: Trial, cell: Cell, scale: str) -> measure.Plan:
-    if trial.model is None:
-        fields, _ = measure.inputs(cell.task)
-        return measure.Plan(task=cell.task, phase=cell.phase, scale=scale, **fields)
-    return measure.model_plan(cell.task, cell.phase, scale, trial.model.as_request())
+def plan_of(cell: Cell, scale: str, model: Model | None) -> measure.Plan:
+    """Return the plan of a cell of a task, or of a user's model."""
+    if model is not None:
+        return measure.model_plan(cell.task, cell.phase, scale, model.as_request())
+    fields, _ = measure.inputs(cell.task)
+    return measure.Plan(task=cell.task, phase=cell.phase, scale=scale, **fields)
 
 
 def failure_messages(entry: Entry) -> dict[str, str]:

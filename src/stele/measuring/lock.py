@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import IO
 
+from stele import schema
 from stele.data import cache
 from stele.errors import SteleError
 
@@ -73,7 +74,7 @@ def describe(file: IO[str], what: str) -> None:
     """Write who holds the lock into it."""
     file.seek(0)
     file.truncate()
-    file.write(json.dumps({"schema": 1, "what": what, "pid": os.getpid(), "since": time.time()}))
+    file.write(json.dumps(schema.wrap({"what": what, "pid": os.getpid(), "since": time.time()})))
     file.flush()
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from stele.environments import Environment
 from stele.gate.metrics import METRICS, Metric, launch_settings
-from stele.gate.trial import Cell
+from stele.gate.trial import Cell, plan_of
 from stele.measuring import measure, store
 from stele.measuring.measure import SideFailed
 from stele.measuring.run import Run
@@ -118,13 +118,6 @@ def rotations(
         say(f"{cell}: {kind} launch {number} of {launches}, {len(runs)} releases side by side")
     excluded = {name: reasons[-1] for name, reasons in failures.items() if len(reasons) >= ATTEMPTS}
     return {name: runs for name, runs in result.items() if name not in excluded}, excluded
-
-
-def plan_of(cell: Cell, scale: str, model: Model | None) -> measure.Plan:
-    if model is not None:
-        return measure.model_plan(cell.task, cell.phase, scale, model.as_request())
-    fields, _ = measure.inputs(cell.task)
-    return measure.Plan(task=cell.task, phase=cell.phase, scale=scale, **fields)
 
 
 def numbers(runs: dict[str, Runs], name: str, reference: str, saved: Numbers) -> Numbers:
