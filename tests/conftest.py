@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
 from fakes import SCRIPTED, scripted_environment
@@ -20,6 +21,12 @@ threadpool_limits(1)
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 # a test can start a suite in a separate process; with this variable set, its benchmarks would be disabled
 os.environ.pop("PYTEST_XDIST_WORKER", None)
+
+# the tests in tests/fuzz draw few examples, the same in each run; `tox -e fuzz` draws many others
+COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+settings.register_profile("tests", max_examples=20, derandomize=True, database=None, **COMMON)
+settings.register_profile("fuzz", max_examples=2000, **COMMON)
+settings.load_profile("tests")
 
 
 @pytest.hookimpl(tryfirst=True)

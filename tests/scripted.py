@@ -9,6 +9,8 @@ import signal
 import sys
 import time
 
+from stele_worker import protocol
+
 SCRIPT = json.loads(os.environ.get("SCRIPT", "{}"))
 
 
@@ -45,7 +47,7 @@ def outcome():
 
 
 RESULTS = {
-    "hello": dict,
+    "hello": lambda: {"protocol": SCRIPT.get("protocol", protocol.VERSION)},
     "configure": configuration,
     "train": outcome,
     "infer": outcome,

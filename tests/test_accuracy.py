@@ -47,5 +47,5 @@ def test_recording_a_band_keeps_the_other_bands(run, file):
 
 def test_a_damaged_file_is_named(run, tmp_path):
     (tmp_path / "accuracy.json").write_text("{")
-    with pytest.raises(SteleError, match=r"accuracy\.json is not JSON"):
+    with pytest.raises(SteleError, match=r"accuracy\.json is damaged"):
         accuracy.band(run, tmp_path / "accuracy.json")

@@ -160,7 +160,7 @@ def test_a_malicious_file_is_rejected_with_what_to_do_next(folder, cache, tmp_pa
     ):
         data.load("imdb", folder=folder, cache=cache)
     assert not (tmp_path / "mark").exists()
-    assert not cache.exists()
+    assert not [*cache.rglob("*")]
 
 
 def test_a_file_in_the_cache_is_used_without_a_network(cache, monkeypatch):

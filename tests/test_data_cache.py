@@ -7,6 +7,7 @@ import sys
 import numpy
 import pytest
 
+from stele import data
 from stele.data import cache
 
 ARRAYS = {
@@ -93,3 +94,12 @@ def test_importing_stele_data_is_fast():
     code = "import sys, stele.data; print({'rich', 'safetensors', 'platformdirs'} & set(sys.modules))"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "set()"
+
+
+def test_relative_folders_become_absolute(tmp_path, monkeypatch):
+    """A worker gets paths in both, and it starts in another folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    monkeypatch.setenv("STELE_CACHE", "cache")
+    monkeypatch.setenv("STELE_DATA", "data")
+    assert (cache.folder(), data.data_folder()) == (tmp_path / "cache", tmp_path / "data")

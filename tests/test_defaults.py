@@ -4,6 +4,8 @@ import numpy
 import pytest
 
 from fakes import scripted_environment
+from stele import environments
+from stele.environments import State
 from stele.errors import SteleError
 from stele.parity import defaults
 from stele.parity.defaults import Change
@@ -22,11 +24,41 @@ def environment(**script):
     )
 
 
-def test_defaults_are_recorded_and_loaded(tmp_path):
+@pytest.fixture
+def installed(monkeypatch):
+    """The release is known, as that of an environment with a lock file."""
+    monkeypatch.setattr(environments, "state", lambda environment: State("ready", "2.3.1"))
+
+
+def test_defaults_are_recorded_and_loaded(installed, tmp_path):
     assert defaults.load(environment(), tmp_path) is None
-    table = defaults.record(environment(), tmp_path)
+    table, path = defaults.record(environment(), tmp_path)
+    assert path == tmp_path / "scripted-2.3.1.json"
     assert table == {"release of scripted": "2.3.1", "epsilon": 1e-7, "GRU form": "reset before"}
     assert defaults.load(environment(), tmp_path) == table
+
+
+@pytest.mark.parametrize("name", ["/opt/venv/bin/python", "scripted@/opt/venv/bin/python", "../scripted"])
+def test_a_record_stays_in_its_folder_and_has_the_release_that_the_worker_reports(tmp_path, name):
+    """The release of an interpreter is not known before its worker is asked."""
+    (tmp_path / "records").mkdir()
+    for release in ("2.3.1", "3.0.0"):
+        script = {"table": {"epsilon": 1e-7}, "release": release}
+        defaults.record(scripted_environment(script, name=name), tmp_path / "records")
+    names = sorted(path.name for path in (tmp_path / "records").iterdir())
+    assert [name.rpartition("-")[2] for name in names] == ["2.3.1.json", "3.0.0.json"]
+
+
+def test_two_interpreters_with_different_releases_are_compared(tmp_path):
+    """Neither has a known release, so a record of one must not stand for the other."""
+    old, new = (
+        scripted_environment(
+            {"table": {"epsilon": epsilon}, "release": release}, name=f"torch@/{release}/python"
+        )
+        for release, epsilon in (("2.3.1", 1e-7), ("3.0.0", 1e-8))
+    )
+    tables = [defaults.load(side, tmp_path) or defaults.record(side, tmp_path)[0] for side in (old, new)]
+    assert defaults.changes(*tables)[-1] == Change("epsilon", 1e-7, 1e-8)
 
 
 def test_an_unsupported_framework_is_an_error_with_the_module_to_add():
@@ -36,10 +68,10 @@ def test_an_unsupported_framework_is_an_error_with_the_module_to_add():
         defaults.ask(environment(defaults="not_implemented"))
 
 
-def test_a_damaged_file_is_an_error_with_the_command_that_records_it_again(tmp_path):
-    defaults.record_path(environment(), tmp_path).write_text("{")
+def test_a_damaged_file_is_an_error_with_the_command_that_records_it_again(installed, tmp_path):
+    defaults.record_path(environment(), "2.3.1", tmp_path).write_text("{")
     with pytest.raises(
-        SteleError, match="is not JSON: .* Delete it, then record it again: stele defaults scripted"
+        SteleError, match="is damaged: .* Delete it, then record it again: stele defaults scripted"
     ):
         defaults.load(environment(), tmp_path)
 

@@ -112,7 +112,7 @@ def test_the_report_of_a_gate_is_described(written, tmp_path, with_model):
     log = record.create(tmp_path / "record.jsonl", trial.header(subject))
     verdict = Verdict("gru", "infer", "step", "PASS", "the same", Estimate(0.99, 1.0, 1.01), 6, 0.5)
     content = json.loads(gate_report.to_json(subject, log, [verdict]))
-    only = ("differences", "model") if with_model else ("differences",)
+    only = {"differences", "tolerances", "code", *(["model"] if with_model else [])}
     assert_described(content, "stele gate --json", only=only)
     assert_described(content["verdicts"][0], "stele gate --json", "verdicts")
     assert_described(content["differences"][0], "stele gate --json", "differences")
@@ -124,11 +124,11 @@ def test_the_report_of_a_gate_is_described(written, tmp_path, with_model):
 @pytest.mark.parametrize("path", sorted((ROOT / "docs/gates").glob("*.json")), ids=lambda path: path.stem)
 def test_a_committed_report_of_a_gate_is_described(path):
     content = load(path)
-    assert_described(
-        content, "stele gate --json", only={"differences"} & set(content)
-    )  # older ones have none
+    newer = {"differences", "tolerances", "code"} & set(content)  # older ones have none
+    assert_described(content, "stele gate --json", only=newer)
     for verdict in content["verdicts"]:
-        assert_described(verdict, "stele gate --json", "verdicts")
+        passes = verdict.pop("pairs", None)
+        assert_described({"passes": passes, **verdict}, "stele gate --json", "verdicts")
 
 
 @pytest.mark.parametrize("only", [(), ("target",)])
@@ -161,7 +161,7 @@ def test_the_launches_of_a_record_are_described(written, log, run, monkeypatch):
     correctness.train_arms(make_trial(), log, Cell("gru", "train"), 3, say)
     entry = entry_of(written)
     assert_described(entry, "Gate record", "launch")
-    assert entry["key"] == ["accuracy", "gru", 3] and list(entry["runs"]) == list(entry["failures"])
+    assert entry["key"] == ["accuracy", "gru", 3] and list(entry["runs"]) == ["old", "new"]
     assert_described(entry["runs"]["old"], "Run", "run")
     assert_described(entry["conditions"], "Gate record", "conditions")
 
@@ -244,8 +244,8 @@ def test_recorded_defaults_are_described(path):
 
 def test_new_defaults_are_described(tmp_path, monkeypatch):
     monkeypatch.setattr(defaults, "ask", lambda environment: {"epsilon": 1e-7})
-    defaults.record(environments.ORACLE, tmp_path)
-    assert_described(load(defaults.record_path(environments.ORACLE, tmp_path)), "Recorded defaults")
+    _, path = defaults.record(environments.ORACLE, tmp_path)
+    assert_described(load(path), "Recorded defaults")
 
 
 def test_the_report_of_capabilities_is_described(written, monkeypatch):
@@ -263,7 +263,7 @@ def test_the_numbers_of_a_release_are_described(monkeypatch, capsys):
     monkeypatch.setattr(ledger, "tag_of", lambda release: "abacus-1.1")
     monkeypatch.setattr(frameworks, "asv_environment", lambda tag, python: environments.ORACLE)
     monkeypatch.setattr(releases, "request_from", lambda arguments: argparse.Namespace(cells=()))
-    assert releases.measure_installed(argparse.Namespace(release="abacus-1.1", python=Path("python"))) == 1
+    assert releases.measure_installed(argparse.Namespace(release="abacus-1.1", python=Path("python"))) == 2
     assert_described(json.loads(capsys.readouterr().out), "stele releases measure")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stele import environments
-from stele.environments import Environment, builds, description, installer, libraries
+from stele.environments import Environment, builds, description, installer, libraries, packages
 from stele.errors import SteleError
 
 MAINTAINED = (
@@ -196,6 +196,67 @@ def test_an_interpreter_with_one_framework_selects_its_environment(tmp_path):
         "one",
         (sys.executable, "-m", "stele_worker"),
     )
+
+
+def test_the_path_of_an_interpreter_becomes_absolute_and_its_link_stays(tmp_path, monkeypatch):
+    """A worker starts in another folder; and the link is what makes an interpreter a virtual environment's."""
+    (tmp_path / "v/bin").mkdir(parents=True)
+    (tmp_path / "v/bin/python").symlink_to(sys.executable)
+    monkeypatch.chdir(tmp_path)
+    described = [Environment(name="one", label="One", framework="one", imports=("json",))]
+    for text in ("v/bin/python", "one@v/bin/python"):
+        environment = environments.pins.parse(text, described)
+        assert environment.name == text
+        assert builds.command(environment)[0] == f"{tmp_path}/v/bin/python"
+
+
+def test_a_relative_folder_of_descriptions_becomes_absolute(tmp_path, monkeypatch):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/one.toml").write_text(
+        'label = "One"\nframework = "one"\npython = "==3.8.*"\n[requirements]\n"one==1.0" = "a test"\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STELE_ENVIRONMENTS", "mine")
+    assert environments.load("one").lock == tmp_path / "mine/one.lock"
+
+
+@pytest.fixture
+def user_folder(tmp_path, monkeypatch):
+    """A folder of the user with a package that raises an error at its import, as the current folder."""
+    folder = tmp_path / "checkout"
+    (folder / "json").mkdir(parents=True)
+    (folder / "json/__init__.py").write_text("raise SystemError('the package of the user')")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_a_package_in_the_users_folder_does_not_shadow_an_installed_one(user_folder):
+    described = [Environment(name="one", label="One", framework="one", imports=("json",))]
+    assert environments.pins.parse(sys.executable, described).framework == "one"
+    one = Environment(name="one", label="One", framework="one", imports=("json",), python="==3.*")
+    builds.check_imports(one, Path(sys.prefix))
+    assert "pytest" in packages.of_interpreter(Path(sys.executable))
+
+
+def test_a_relative_path_of_uv_still_leads_into_the_users_folder(user_folder, monkeypatch):
+    monkeypatch.setenv("UV_FIND_LINKS", "my wheels,https://example.org/wheels,/opt/wheels")
+    monkeypatch.setenv("UV_CONSTRAINT", "a.txt b.txt")
+    variables = installer.uv_variables()
+    assert variables["UV_FIND_LINKS"] == f"{user_folder}/my wheels,https://example.org/wheels,/opt/wheels"
+    assert variables["UV_CONSTRAINT"] == f"{user_folder}/a.txt {user_folder}/b.txt"
+
+
+@pytest.mark.parametrize("name", ["..", "a/../b", "ü\n$(x)", "x" * 300, "jax==0.9.2 " * 30])
+def test_any_name_becomes_a_file_name(name, tmp_path):
+    slug = description.slug(name)
+    (tmp_path / f"{slug}.json").write_text("")
+    assert [path.name for path in tmp_path.iterdir()] == [f"{slug}.json"]
+    assert slug.isascii() and len(slug) <= description.LONGEST
+
+
+def test_two_long_names_become_two_file_names():
+    names = ["x" * 300 + ending for ending in "ab"]
+    assert len({description.slug(name) for name in names}) == 2
 
 
 def test_an_interpreter_with_two_frameworks_is_an_error_that_lists_them(tmp_path):

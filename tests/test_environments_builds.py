@@ -104,6 +104,18 @@ def test_the_next_build_deletes_what_a_killed_build_left(add_environment, tmp_pa
     assert remaining(tmp_path) == {builds.folder(toy).name}
 
 
+def test_the_import_of_a_build_ends_when_the_host_is_killed(add_environment, tmp_path):
+    file = tmp_path / "importing"
+    add_environment(
+        source=f"import os, time\nopen({str(file)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
+    )
+    host = subprocess.Popen([sys.executable, "-m", "stele", "env", "make", "toy"])
+    wait_until(lambda: file.exists() and file.read_text(), 60)
+    host.kill()
+    host.wait()
+    wait_until(lambda: not alive(int(file.read_text())))
+
+
 def test_two_builds_at_once_do_not_collide(add_environment):
     add_environment()
     command = [sys.executable, "-m", "stele", "env", "make", "toy"]
@@ -126,6 +138,17 @@ def test_a_build_that_is_stopped_leaves_no_process_and_no_incomplete_build(add_e
     assert building.returncode == 130
     assert not alive(int(note.read_text()))
     assert remaining(tmp_path) == set()
+
+
+def test_a_build_whose_host_is_killed_leaves_no_process(add_environment, tmp_path):
+    note = tmp_path / "pid"
+    add_environment(
+        source=f"import os, time\nopen({str(note)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-m", "stele", "env", "make", "toy"]) as building:
+        wait_until(lambda: note.exists() and note.read_text(), seconds=60)
+        building.kill()
+    wait_until(lambda: not alive(int(note.read_text())))
 
 
 def test_a_framework_that_hangs_at_its_import_is_not_built(add_environment, monkeypatch, tmp_path):
@@ -204,6 +227,17 @@ def test_a_build_without_its_interpreter_is_broken_until_it_is_rebuilt(add_envir
         "its interpreter no longer exists. Rebuild it with: stele env make toy",
     )
     assert builds.make(toy) is True
+    assert environments.state(toy).status == "ready"
+
+
+def test_a_build_without_its_system_library_is_broken_until_it_is_rebuilt(add_environment):
+    toy = add_environment()
+    builds.make(toy)
+    folder = builds.links_folder(builds.folder(toy))
+    folder.mkdir(parents=True)
+    (folder / "libtoy.so").symlink_to("/nowhere/libtoy.so")
+    assert environments.state(toy).status == "broken"
+    assert builds.make(toy) is True  # as the message of the state says
     assert environments.state(toy).status == "ready"
 
 

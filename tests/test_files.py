@@ -1,6 +1,10 @@
+import errno
+from pathlib import Path
+
 import pytest
 
 from stele import files
+from stele.errors import SteleError
 
 
 def test_an_interrupted_write_leaves_only_the_old_file(tmp_path, monkeypatch):
@@ -23,9 +27,33 @@ def test_a_failed_write_leaves_only_the_old_file(tmp_path):
         file.write(b"half")
         raise OSError("No space left on device")
 
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(SteleError, match="No space"):
         files.write(tmp_path / "note", save)
     assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"old"]
+
+
+def test_a_full_disk_is_an_error_with_the_file_and_what_to_do(tmp_path):
+    def save(file):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(SteleError) as failure:
+        files.write(tmp_path / "note", save)
+    message = str(failure.value)
+    assert message.startswith(f"{tmp_path / 'note'}: No space left on device.")
+    assert "Free some space" in message and "--resume" in message
+
+
+def test_a_line_that_does_not_fit_on_the_disk_is_an_error_with_the_file():
+    if not Path("/dev/full").exists():
+        pytest.skip("/dev/full does not exist")
+    with pytest.raises(SteleError, match="/dev/full: No space left on device"):
+        files.append_text(Path("/dev/full"), "a line\n")
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_with_its_path(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SteleError, match=f"{tmp_path / 'file'}"):
+        files.write_text(tmp_path / "file" / "note", "text")
 
 
 def test_a_file_does_not_exist_before_it_is_complete(tmp_path):

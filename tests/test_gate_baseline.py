@@ -33,8 +33,12 @@ def folder(run, tmp_path):
     return tmp_path
 
 
-def statuses(runs, folder, **margins):
-    return {verdict.metric: verdict.status for verdict in baseline.compare(runs, margins, folder)}
+def compare(runs, folder, tolerances=(), margins=()):
+    return baseline.compare(runs, tolerances=dict(tolerances), margins=dict(margins), folder=folder)
+
+
+def statuses(runs, folder, **tolerances):
+    return {verdict.metric: verdict.status for verdict in compare(runs, folder, tolerances)}
 
 
 def test_equal_launches_pass(run, folder):
@@ -47,7 +51,7 @@ def test_equal_launches_pass(run, folder):
 
 
 def test_a_slow_down_above_the_margin_is_a_regression(run, folder):
-    [step, *_] = baseline.compare(launches(run, seed=1, times=1.1), {}, folder)
+    [step, *_] = compare(launches(run, seed=1, times=1.1), folder)
     assert step.status == "REGRESSED"
     assert "slower in 8 launches, p 7.8e-05" in step.message
 
@@ -56,7 +60,7 @@ def test_a_slow_down_below_the_margin_passes(run, folder):
     assert statuses(launches(run, seed=1, times=1.03), folder)["step"] == "PASS"
 
 
-def test_a_margin_can_be_set_for_each_metric(run, folder):
+def test_a_tolerance_can_be_set_for_each_metric(run, folder):
     slower = launches(run, seed=1, times=1.03)
     assert statuses(slower, folder, step=0.01)["step"] == "REGRESSED"
 
@@ -82,24 +86,24 @@ def test_a_new_release_of_the_framework_is_compared(run, folder):
     ],
 )
 def test_an_unknown_verdict_names_the_fact_that_differs(run, folder, changes, message):
-    [verdict] = baseline.compare(launches(run, **changes), {}, folder)
+    [verdict] = compare(launches(run, **changes), folder)
     assert verdict.status == "UNKNOWN"
     assert message in verdict.message
 
 
 def test_too_few_launches_are_unknown(run, folder):
-    [verdict] = baseline.compare(launches(run, count=5), {}, folder)
+    [verdict] = compare(launches(run, count=5), folder)
     assert verdict.message.startswith("this session has 5 launches, at least 6 are needed")
 
 
 def test_without_a_baseline_the_verdict_names_the_command_that_saves_one(run, tmp_path):
-    [verdict] = baseline.compare(launches(run), {}, tmp_path)
+    [verdict] = compare(launches(run), tmp_path)
     assert "no baseline torch-cnn-train-cpu-fp32.json: save one with" in verdict.message
 
 
 def test_a_candidate_is_not_a_baseline_before_it_is_promoted(run, tmp_path):
     baseline.save(launches(run), tmp_path)
-    [verdict] = baseline.compare(launches(run), {}, tmp_path)
+    [verdict] = compare(launches(run), tmp_path)
     assert verdict.status == "UNKNOWN"
 
 
@@ -117,7 +121,7 @@ def test_the_error_names_a_damaged_baseline(run, folder, content):
     [path] = folder.glob("*/*.json")
     path.write_text(content)
     with pytest.raises(SteleError, match="torch-cnn-train-cpu-fp32.json is not a baseline"):
-        baseline.compare(launches(run), {}, folder)
+        compare(launches(run), folder)
 
 
 def test_the_command_promotes_and_names_missing_candidates(run, tmp_path, monkeypatch, capsys):

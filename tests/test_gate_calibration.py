@@ -6,8 +6,8 @@ import pytest
 from stele import __main__ as entry_point
 from stele.gate import calibration
 from stele.gate.advice import advise
-from stele.gate.conditions import Conditions
 from stele.measuring import measure
+from stele.measuring.conditions import Conditions
 from stele.measuring.settings import Settings
 
 QUIET = Conditions(seconds=3.0, steal=0.0, foreign=0.0, gpu=None)
@@ -20,9 +20,10 @@ def fewer_trials(monkeypatch):
     monkeypatch.setattr(calibration, "TRIALS", 20)
 
 
-def estimate(spread, seconds=3.0, count=60):
-    differences = spread * numpy.random.RandomState(0).standard_normal(count)
-    return calibration.estimate_sensitivity(list(differences), [0.02] * count, seconds=seconds, minutes=5)
+def estimate(spread, seconds=6.0, count=60):
+    values = spread * numpy.random.RandomState(0).standard_normal((count, 4))
+    passes = [(tuple(row[:2]), tuple(row[2:])) for row in values]
+    return calibration.estimate_sensitivity(passes, [0.02] * count, seconds=seconds, minutes=5)
 
 
 def test_a_slow_down_of_two_per_cent_is_detected_on_a_quiet_machine():
@@ -39,9 +40,9 @@ def test_only_large_slow_downs_are_detected_on_a_noisy_machine():
 
 
 def test_launches_that_are_too_long_for_the_budget_are_reported():
-    sensitivity = estimate(0.01, seconds=40)
+    sensitivity = estimate(0.01, seconds=100)
     assert sensitivity.smallest is None
-    assert "needs 16 minutes to confirm" in calibration.messages("cnn train", sensitivity, minutes=5)[1]
+    assert "needs 7 minutes to confirm" in calibration.messages("cnn train", sensitivity, minutes=5)[1]
 
 
 @pytest.mark.parametrize(
@@ -91,6 +92,6 @@ def test_the_command_measures_a_release_and_prints_the_estimate(
     options = ["--framework=steady", "--task=gru", "--budget=0s", f"--json={tmp_path / 'estimate.json'}"]
     assert entry_point.main(["calibrate", *options]) == 0
     out = capsys.readouterr().out
-    assert "gru train: the launches of a pair differ by 0.0%, steps within a launch by 0.0% (6 pairs" in out
+    assert "gru train: the ratio of a pass varies by 0.0%, steps within a launch by 0.0% (5 passes" in out
     assert "In 5 minutes the gate detects a slow-down of 1.5% in nine of ten cases" in out
     assert (tmp_path / "estimate.json").exists()

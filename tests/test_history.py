@@ -163,6 +163,22 @@ def test_the_failure_of_a_cell_is_saved_beside_the_numbers_of_other_cells(machin
     assert len(timed) == 3
 
 
+def test_a_release_whose_first_cell_failed_is_measured_in_the_other_cells(abacus):
+    """A campaign may stop between two cells."""
+    cells = (Cell("gru", "infer"), Cell("resnet50", "infer"))
+    place = history.current_place()
+    history.save(TAGS[0], place, {"step": {"gru infer tuned": None}, "error": {"gru infer tuned": None}})
+    assert not campaign.is_complete(TAGS[0], place, request(cells=cells))
+    history.save(TAGS[0], place, {"step": {"resnet50 infer tuned": 0.1}})
+    assert campaign.is_complete(TAGS[0], place, request(cells=cells))
+
+
+def test_a_release_that_cannot_be_built_is_complete(abacus):
+    place = history.current_place()
+    history.save(TAGS[0], place, {}, failure="no solution")
+    assert campaign.is_complete(TAGS[0], place, request())
+
+
 def test_a_training_that_fails_is_saved(machine, monkeypatch):
     def crash(release, cell, settings, scale):
         attempts.append(release.name)
@@ -374,6 +390,15 @@ def test_the_report_is_written_to_a_page(machine, tmp_path, capsys):
     step, line = [line for line in page.read_text().splitlines() if "track_step" in line]
     assert step == "- abacus-1.3: track_step gru infer tuned, abacus, -20.0 %"
     assert "| 4, abacus-1.1 to abacus-1.4 | 0.01 | 0.008 | -20.0 % | abacus-1.3 -20.0 % |" in line
+
+
+def test_a_package_in_the_users_folder_does_not_shadow_asv(machine, tmp_path):
+    machine(dict(zip(TAGS, [1.0, 1.0, 0.8, 0.8], strict=True)))
+    entry_point.main(["releases", "run", "abacus", *OPTIONS])
+    Path("asv").mkdir()
+    Path("asv/__init__.py").write_text("raise SystemExit('the package of the user')")
+    history.publish(tmp_path / "site")
+    assert (tmp_path / "site/index.html").exists()
 
 
 def test_result_files_have_the_same_names_as_asvs(machine):

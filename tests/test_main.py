@@ -1,4 +1,5 @@
 import argparse
+import dataclasses
 import json
 from datetime import date
 
@@ -185,6 +186,59 @@ def test_more_seeds_are_trained_if_the_first_do_not_show_equivalence(
     assert ending in capsys.readouterr().out
     runs = store.load_all(tmp_path / ".stele/parity")
     assert sorted(run.settings["seed"] for run in runs) == list(range(100, 100 + seeds))
+
+
+@pytest.fixture
+def trainings(add_environment, monkeypatch, tmp_path):
+    """trainings(most) -> a list of (environment, seed); the training after ``most`` is interrupted."""
+    for name in ("first", "second"):
+        add_environment(name, seconds=[0.5, 0.1], accuracy=0.5, numbers=correct_numbers("gru"))
+    monkeypatch.setattr(accuracy, "entry", lambda *of: {"accuracies": REFERENCE, "source": "ten seeds"})
+    train = examination.train
+
+    def trainings(most):
+        trained = []
+
+        def interruptible(environment, task, scale, settings):
+            if len(trained) == most:
+                raise KeyboardInterrupt
+            trained.append((environment.name, settings.seed))
+            return train(environment, task, scale, settings)
+
+        monkeypatch.setattr(examination, "train", interruptible)
+        return trained
+
+    return trainings
+
+
+SEEDED = ["parity", "--framework=first,second", "--task=gru", "--seeds=5", "--scale=smoke"]
+
+
+def test_an_interrupted_accuracy_rung_continues_with_the_next_seed(trainings, tmp_path, capsys):
+    trainings(7)
+    assert entry_point.main(SEEDED) == 130
+    assert store.load_all(tmp_path / ".stele/parity") == []  # the command has not ended
+    trained = trainings(100)
+    assert entry_point.main(SEEDED) == 0
+    assert trained == [("second", seed) for seed in (102, 103, 104)]
+    assert len(store.load_all(tmp_path / ".stele/parity")) == 10
+    trained = trainings(100)
+    assert entry_point.main(SEEDED) == 0  # a command that has ended does not stand for the next one
+    assert len(trained) == 10
+
+
+@pytest.mark.parametrize("change", [{"versions": {"scripted": "0.9"}}, {"scale": "quick"}])
+def test_a_run_of_another_release_or_scale_is_not_continued(trainings, tmp_path, capsys, change):
+    trainings(5)
+    assert entry_point.main(SEEDED) == 130
+    folder = tmp_path / ".stele/parity" / examination.UNFINISHED
+    for path in folder.iterdir():
+        changed = dataclasses.replace(store.load(path), **change)
+        path.unlink()
+        store.save(changed, folder)
+    trained = trainings(100)
+    assert entry_point.main(SEEDED) == 0
+    assert len(trained) == 10
 
 
 def test_accuracies_are_tested_twice_and_not_in_between(add_environment, monkeypatch):

@@ -5,10 +5,13 @@ import pytest
 
 from fakes import scripted_environment
 from stele.environments import ORACLE
-from stele.measuring import measure
+from stele.errors import SteleError
+from stele.measuring import conditions, measure
 from stele.measuring.measure import SideFailed
 from stele.measuring.settings import Settings
+from stele.measuring.worker import WorkerError
 from stele_worker import tasks
+from stele_worker.protocol import VERSION
 
 SETTINGS = Settings(device="cpu", threads=1)
 
@@ -32,6 +35,29 @@ def test_an_answer_becomes_a_run_with_the_facts_of_the_measurement(scripted):
     assert run.plan["warmup"] == measure.WARMUP["quick"]
 
 
+def test_a_run_has_the_conditions_of_its_launch(scripted, monkeypatch):
+    states = iter([{"cpu": (0.0, 0.0, 0.0)}, {"cpu": (3.0, 1.0, 0.0)}])
+    monkeypatch.setattr(conditions, "processor_times", lambda: next(states))
+    plan = measure.Plan(task="cnn", phase="train", scale="quick", data=None, data_origin={"origin": "x"})
+    run = measure.measure(scripted(seconds=[0.5, 0.25]), plan, SETTINGS)
+    assert run.conditions is not None
+    assert 0.5 < run.conditions["foreign"] <= 0.75
+    assert run.conditions["steal"] is None
+
+
+def test_a_launch_of_several_sides_has_no_separate_conditions(sides):
+    assert [run.conditions for run in sides(ORACLE).values()] == [None, None]
+
+
+@pytest.mark.parametrize("version", [3, 99, None, "4"])
+def test_a_worker_with_another_version_of_the_protocol_is_an_error_that_names_both(scripted, version):
+    worker = scripted(seconds=[0.5, 0.25], protocol=version)
+    message = f"Worker 'scripted' uses version {version!r} of the protocol, but Stele uses version {VERSION}"
+    with pytest.raises(SteleError, match=message) as failure:
+        measure.configure(worker, SETTINGS)
+    assert not isinstance(failure.value, WorkerError)  # a gate would count it against NEW
+
+
 def test_progress_is_reported_to_the_caller(scripted):
     plan = measure.Plan(task="cnn", phase="train", scale="quick", data=None, data_origin={"origin": "x"})
     reports = []
@@ -39,6 +65,21 @@ def test_progress_is_reported_to_the_caller(scripted):
     with pytest.raises(Exception, match="batch"):  # the result of the script is empty, so it is not a Run
         measure.measure(worker, plan, SETTINGS, progress=reports.append)
     assert len(reports) == 3
+
+
+def test_data_is_searched_once_in_a_process_and_again_in_another_folder(monkeypatch, tmp_path):
+    """A download that a firewall drops takes seconds, and a gate has hundreds of launches."""
+    searches = []
+    load = measure.data.load
+    monkeypatch.setattr(measure.data, "load", lambda name: searches.append(name) or load(name))
+    fields, notice = measure.inputs("gru")
+    assert "synthetic" in notice
+    fields["data"].clear()  # a caller may change what it got
+    assert measure.inputs("gru")[0]["data"]
+    assert searches == ["imdb"]
+    monkeypatch.setenv("STELE_CACHE", str(tmp_path / "other"))
+    measure.inputs("gru")
+    assert searches == ["imdb", "imdb"]
 
 
 def test_a_task_without_a_data_set_uses_noise():

@@ -49,6 +49,13 @@ def repository(tmp_path):
     return run
 
 
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "inf"])
+def test_a_timeout_that_is_not_a_positive_number_is_a_usage_error(repository, value):
+    done = repository(*SUITE, f"--stele-worker-timeout={value}")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert f"--worker-timeout {value} is not a positive number of seconds" in done.stderr
+
+
 SUITE = (
     "--stele-suite",
     "--stele-framework=steady",

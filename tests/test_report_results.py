@@ -4,7 +4,7 @@ import pytest
 
 from stele import text
 from stele.errors import SteleError
-from stele.report import results
+from stele.report import published, results
 
 
 def test_a_run_is_one_line(run):
@@ -18,6 +18,24 @@ def test_the_line_of_a_run_shows_its_caveats(run):
 
 def test_the_line_of_resnet50_shows_the_origin_of_the_weights(run):
     assert results.line(dataclasses.replace(run, task="resnet50")).endswith("seeded weights")
+
+
+BUSY = {"seconds": 3.0, "steal": 0.0, "foreign": 0.4, "gpu": None}
+
+
+def test_a_run_beside_other_processes_has_the_caveat_busy_machine(run):
+    busy = dataclasses.replace(run, conditions=BUSY)
+    quiet = dataclasses.replace(run, conditions={**BUSY, "foreign": 0.0})
+    assert results.line(busy).endswith("busy machine")
+    assert results.terminal([busy])[-1].endswith("busy machine")
+    assert "busy" not in results.line(quiet)
+
+
+@pytest.mark.parametrize("phase", ["train", "infer"])
+def test_the_tables_show_which_time_was_measured_on_a_busy_machine(run, phase):
+    busy = dataclasses.replace(run, phase=phase, conditions=BUSY)
+    assert "| [10.0 11.0 12.0] busy machine |" in results.markdown([busy])
+    assert "busy machine" in published.tables([busy])
 
 
 def test_unknown_ends_of_an_interval_are_question_marks(run):

@@ -45,6 +45,12 @@ def test_an_unknown_field_is_named(run):
         Run.from_dict({**run.to_dict(), "colour": "red"})
 
 
+@pytest.mark.parametrize("conditions", [{}, {"seconds": 1.0}, {"colour": "red"}, {"foreign": "much"}])
+def test_conditions_that_are_not_complete_are_an_error(run, conditions):
+    with pytest.raises(SteleError, match="Not a Run"):
+        Run.from_dict({**run.to_dict(), "conditions": conditions})
+
+
 def test_a_missing_field_is_named(run):
     values = run.to_dict()
     del values["batch"]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from importlib import metadata
 
 import pytest
 
@@ -21,6 +22,12 @@ def test_a_run_of_format_1_loads(run, tmp_path):
 
 def test_a_run_is_written_with_its_schema(run, tmp_path):
     assert json.loads(store.save(run, tmp_path).read_text())["schema"] == 1
+
+
+def test_a_run_without_conditions_loads(run, tmp_path):
+    values = {key: value for key, value in run.to_dict().items() if key != "conditions"}
+    (tmp_path / "run.json").write_text(json.dumps({"schema": 1, "run": values}))
+    assert store.load(tmp_path / "run.json") == run
 
 
 def test_a_record_of_format_2_loads_with_its_control(tmp_path):
@@ -63,8 +70,8 @@ def test_bands_without_a_schema_load(run, tmp_path):
 
 
 def test_defaults_without_a_schema_load(tmp_path):
-    numpy = environments.ORACLE
-    defaults.record_path(numpy, tmp_path).write_text(json.dumps({"epsilon": 1e-7}))
+    numpy = dataclasses.replace(environments.ORACLE, requirements={"numpy": "its release is then known"})
+    defaults.record_path(numpy, metadata.version("numpy"), tmp_path).write_text(json.dumps({"epsilon": 1e-7}))
     assert defaults.load(numpy, tmp_path) == {"epsilon": 1e-7}
 
 

@@ -1,3 +1,5 @@
+import itertools
+
 import numpy
 import pytest
 
@@ -51,3 +53,55 @@ def test_equivalence_is_found_for_equal_distributions_and_not_at_the_margin():
             )
     assert counts[0.0] > 0.7 * 300
     assert counts[2.0] < 0.1 * 300
+
+
+PASS = ((0.0, 0.01), (0.1, 0.11))
+
+
+def test_an_e_value_grows_by_at_most_the_number_of_choices_in_each_pass():
+    path = statistics.log_e_values([PASS] * 4, 0.01)
+    assert path[0] == pytest.approx(numpy.log(6), rel=0.2)  # two of four launches can be NEW's in six ways
+    assert all(after - before <= numpy.log(6) for before, after in itertools.pairwise(path))
+
+
+def test_an_e_value_has_a_mean_of_one_over_all_choices():
+    """That is the property on which its error rate rests, for any values."""
+    values = (0.0, 0.3, 1.7, -2.0)
+    factors = []
+    for new in statistics.choices(4, 2):
+        old = [index for index in range(4) if index not in new]
+        arms = tuple(values[index] for index in old), tuple(values[index] for index in new)
+        factors.append(numpy.exp(statistics.log_e_values([arms], 0.5)[0]))
+    assert numpy.mean(factors) == pytest.approx(1.0)
+
+
+def test_an_e_value_seldom_becomes_large_if_nothing_changed():
+    rng = numpy.random.RandomState(0)
+    largest = []
+    for _ in range(400):
+        drawn = rng.standard_t(2, (30, 4))
+        passes = [(tuple(row[:2]), tuple(row[2:])) for row in drawn]
+        largest.append(max(statistics.log_e_values(passes, 1.0)))
+    assert numpy.mean(numpy.array(largest) > numpy.log(20)) <= 0.05  # Ville's inequality
+
+
+def test_passes_of_different_sizes_can_be_mixed():
+    path = statistics.log_e_values([PASS, ((0.0,), (0.1,)), ((0.0, 0.0), (0.1,))], 0.01)
+    assert path == sorted(path)
+
+
+def test_an_effect_has_an_interval_that_contains_the_truth():
+    rng = numpy.random.RandomState(0)
+    hits = []
+    for _ in range(200):
+        drawn = 0.01 * rng.standard_normal((8, 4)) + [0, 0, 0.02, 0.02]
+        low, middle, high = statistics.effect(
+            [(tuple(row[:2]), tuple(row[2:])) for row in drawn], 0.01, level=0.05
+        )
+        hits.append(low <= 0.02 <= high)
+        assert low < middle < high
+    assert numpy.mean(hits) >= 0.9
+
+
+def test_the_interval_of_too_few_passes_is_unknown():
+    assert statistics.effect([PASS], 0.01, level=0.01) == (None, pytest.approx(0.1), None)

@@ -19,9 +19,9 @@ import pytest
 
 from fakes import SCRIPTED, correct_numbers
 from processes import alive, wait_until
-from stele import environments
+from stele import environments, files
 from stele.gate import baseline
-from stele.measuring import store
+from stele.measuring import conditions, store
 
 ROOT = Path(__file__).parents[1]
 SECONDS = [0.5, 0.012, 0.010, 0.011]
@@ -101,6 +101,40 @@ def test_pytest_benchmark_stores_the_workers_durations(suite, tmp_path):
     assert benchmark["name"] == "test_training[gru-steady]"
     assert benchmark["extra_info"]["seconds"] == SECONDS
     assert benchmark["extra_info"]["derived"]["samples_per_second"] == pytest.approx(64 / 0.011)
+
+
+def test_an_error_of_the_data_is_shown_once_and_without_a_traceback(suite, tmp_path, monkeypatch):
+    suite.add("steady")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/imdb.npz").write_bytes(b"not an archive")
+    variables = {**suite.variables(), "STELE_DATA": str(tmp_path / "data")}
+    monkeypatch.setattr(suite, "variables", lambda: variables)
+    done = suite("--framework=steady", "--task=gru", "-k", "training")
+    assert done.returncode == 1
+    report = done.stdout.partition("FAILURES")[2].partition("short test summary")[0]
+    # the file, and the address of the published one
+    assert report.count("imdb.npz") == 1 + report.count("https")
+    assert "Traceback" not in done.stdout and "During handling" not in done.stdout
+
+
+def test_a_full_disk_is_an_error_without_a_traceback(suite, monkeypatch):
+    def fail(run, folder):
+        raise files.WriteError(f"{folder}: No space left on device.")
+
+    suite.add("steady")
+    monkeypatch.setattr(store, "save", fail)
+    done = suite("--framework=steady", "--task=gru", "-k", "training")
+    assert "runs: No space left on device." in done.stdout
+    assert "Traceback" not in done.stdout and "plugin.py" not in done.stdout
+
+
+def test_a_busy_machine_is_shown_beside_a_result(suite, monkeypatch):
+    suite.add("steady")
+    monkeypatch.setattr(conditions, "MIN_SECONDS", 0)
+    monkeypatch.setattr(conditions, "foreign_share", lambda *_: 0.5)
+    done = suite("--framework=steady", "--task=gru", "-k", "training")
+    assert done.returncode == 0, done.stdout
+    assert "busy machine" in done.stdout.partition("=== stele ===")[2]
 
 
 def test_each_run_is_written_and_shown(suite):

@@ -14,7 +14,8 @@ from stele.measuring.run import Run
 
 def compare(request: pytest.FixtureRequest, runs: Sequence[Run], folder: Path) -> None:
     """Fail if a metric regressed; skip, with the reason, if there is no verdict."""
-    verdicts = baseline.compare(runs, margins(request.node), folder)
+    tolerances, margins = (marked(request.node, f"stele_{name}") for name in ("tolerance", "margin"))
+    verdicts = baseline.compare(runs, tolerances=tolerances, margins=margins, folder=folder)
     results.of(request.config).verdicts += verdicts
     worse = [verdict for verdict in verdicts if verdict.status == "REGRESSED"]
     if worse:
@@ -27,14 +28,17 @@ def compare(request: pytest.FixtureRequest, runs: Sequence[Run], folder: Path) -
             pytest.skip(f"unknown against its baseline: {verdict.metric} {verdict.message}")
 
 
-def margins(item: pytest.Item) -> dict[str, float]:
-    """Return the margins of the markers; the nearest marker counts. Raises SteleError for an unknown metric."""
+def marked(item: pytest.Item, name: str) -> dict[str, float]:
+    """Return the fractions of the markers of this name, by metric; the nearest marker counts.
+
+    Raises SteleError for an unknown metric.
+    """
     given = {}
-    for marker in reversed(list(item.iter_markers("stele_margin"))):
-        given.update({name.replace("_", "-"): float(value) for name, value in marker.kwargs.items()})
-    names = [metric.name for metric in METRICS]
-    for name in given:
-        if name not in names:
-            known = ", ".join(names).replace("-", "_")
-            raise SteleError(f"The marker stele_margin does not know the metric {name!r}. Known: {known}.")
+    for marker in reversed(list(item.iter_markers(name))):
+        given.update({metric.replace("_", "-"): float(value) for metric, value in marker.kwargs.items()})
+    metrics = [metric.name for metric in METRICS]
+    for metric in given:
+        if metric not in metrics:
+            known = ", ".join(metrics).replace("-", "_")
+            raise SteleError(f"The marker {name} does not know the metric {metric!r}. Known: {known}.")
     return given

@@ -10,7 +10,10 @@ from pytest_stele.progress import Messages
 
 pytest_plugins = ["pytest_stele.fixtures"]
 
-MARGIN = "stele_margin(step=0.05, ...): how much a metric of this test may grow against its baseline, as a fraction"
+MARKERS = (
+    "stele_tolerance(step=0.05, ...): growth against the baseline that passes even if it is certain, as a fraction",
+    "stele_margin(step=0.05, ...): growth against the baseline that has to be ruled out, as a fraction",
+)
 FIXTURE = "stele_"  # every fixture of the plugin starts with it
 ENVIRONMENT = "stele_environment"
 RECIPES = (
@@ -30,7 +33,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", MARGIN)
+    for marker in MARKERS:
+        config.addinivalue_line("markers", marker)
     config.pluginmanager.register(Messages(config))
     if options.used(config):
         from pytest_stele import session

@@ -16,7 +16,7 @@ from stele.environments import Environment
 from stele.errors import SteleError
 from stele.gate import baseline
 from stele.measuring.settings import Settings
-from stele.measuring.worker import TIMEOUT
+from stele.measuring.worker import MAX_TIMEOUT, TIMEOUT
 from stele.models import arms, inputs, spec
 from stele.models.arms import Extras
 from stele.models.spec import Model
@@ -83,6 +83,9 @@ def resolved(config: pytest.Config) -> Session:
     settings = Settings(**{name: given[name] for name in SETTINGS if given[name] not in (None, False)})
     if given["launches"] is not None and given["launches"] < 1:
         raise SteleError(f"--launches {given['launches']}: at least 1 launch is needed.")
+    timeout = TIMEOUT if given["worker_timeout"] is None else given["worker_timeout"]
+    if not 0 < timeout <= MAX_TIMEOUT:
+        raise SteleError(f"--worker-timeout {timeout:g} is not a positive number of seconds.")
     model = model_of(config, given)
     return Session(
         root=config.rootpath,
@@ -91,7 +94,7 @@ def resolved(config: pytest.Config) -> Session:
         tasks=selected("task", given["task"], tasks.NAMES) if model is None else [model.name],
         scale=one_of("scale", given["scale"] or SCALES[settings.device], tasks.SCALES),
         settings=settings,
-        worker_timeout=given["worker_timeout"] or TIMEOUT,
+        worker_timeout=timeout,
         launches=given["launches"] or 1,
         runs=folder(config, given["runs"], RUNS),
         baselines=folder(config, given["baselines"], baseline.FOLDER),

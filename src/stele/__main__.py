@@ -1,11 +1,20 @@
 """The entry point of the ``stele`` command. ``stele.commands`` defines the subcommands."""
 
 import argparse
+import contextlib
+import io
+import os
+import platform
 import shlex
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
+from datetime import datetime
+from importlib import metadata
+from pathlib import Path
 
+from stele import files
 from stele.commands import (
     band,
     baseline,
@@ -23,24 +32,92 @@ from stele.commands import (
 )
 from stele.errors import SteleError
 from stele.measuring import lock
+from stele.text import printable
+
+EXIT_CODES = (
+    "Exit: 0 pass, or success; 1 a verdict against what was judged, and nothing else; 2 usage or environment; "
+    "3 inconclusive, or the budget ran out; 4 an error in Stele; 130 interrupted."
+)
+ERRORS = Path(".stele/errors")
+DISTRIBUTION = "pytest-stele"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code; 2 after an error that the user can act on, 130 if interrupted."""
+    """Run a command and return its exit code, as in EXIT_CODES."""
+    replace_unencodable()
+    typed = sys.argv[1:] if arguments is None else arguments
     # SIGTERM must interrupt as well, so that all started processes end
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        parsed = parser().parse_args(arguments)
-        status = run(parsed, sys.argv[1:] if arguments is None else arguments)
-    except (SteleError, OSError) as error:  # a full disk must not give the exit code of a verdict
-        print(f"stele: {error}", file=sys.stderr)
-        return 2
+        status = run(parser().parse_args(typed), typed)
+        flush()
     except KeyboardInterrupt:
-        print("stele: interrupted. Finished results are saved.", file=sys.stderr)
-        return 130
+        return fail(130, "interrupted. Finished results are saved.")
+    except SteleError as error:
+        return fail(2, str(error))
+    except OSError as error:  # a full disk, or a reader that closed the output
+        discard_output()
+        return fail(2, files.describe(error))
+    except Exception as error:  # everything else is an error in Stele
+        return fail(4, internal_error(error, typed))
     finally:
         signal.signal(signal.SIGTERM, before)
     return status
+
+
+def replace_unencodable() -> None:
+    """Let the output replace characters that its encoding lacks, in place of an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def flush() -> None:
+    """Raise OSError here if the output cannot be written, and not when the interpreter ends."""
+    if sys.stdout is not None:  # None if the caller closed it
+        sys.stdout.flush()
+
+
+def discard_output() -> None:
+    """Direct standard output to nowhere if it cannot be written: the interpreter writes its buffer again at the end."""
+    try:
+        flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def fail(status: int, message: str) -> int:
+    with contextlib.suppress(OSError):  # nobody reads it
+        print(f"stele: {printable(message)}", file=sys.stderr, flush=True)
+    return status
+
+
+def internal_error(error: Exception, typed: Sequence[str]) -> str:
+    """Return the message for an error in Stele, and write its traceback to a file."""
+    what = f"internal error: {type(error).__name__}: {error}"
+    kept = "This is an error in Stele, not a verdict. Everything that was measured is kept."
+    report = f"Report it in the issue tracker of {DISTRIBUTION}, with"
+    details = error_details(error, typed)
+    path = ERRORS / f"{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}.txt"
+    try:
+        files.write_text(path, details)
+    except (OSError, SteleError) as problem:
+        return f"{what}\n{kept} {report} these lines, which could not be written to {path} ({problem}):\n{details}"
+    return f"{what}\n{kept} {report} the file {path}."
+
+
+def error_details(error: Exception, typed: Sequence[str]) -> str:
+    """Return what a report of an error needs: the command, the versions and the traceback."""
+    command = shlex.join(["stele", *typed])
+    where = f"Stele {release()}, Python {platform.python_version()}, {platform.platform()}"
+    return f"{command}\n{where}\n\n{''.join(traceback.format_exception(error))}"
+
+
+def release() -> str:
+    try:
+        return metadata.version(DISTRIBUTION)
+    except metadata.PackageNotFoundError:  # a checkout that is not installed
+        return "of a checkout"
 
 
 def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
@@ -57,7 +134,7 @@ def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all subcommands."""
     about = "The same model in every deep-learning framework: tables, environments, golden numbers."
-    top = argparse.ArgumentParser(prog="stele", description=about)
+    top = argparse.ArgumentParser(prog="stele", description=about, epilog=EXIT_CODES)
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     for module in (
         gate,

@@ -1,10 +1,11 @@
 """Statistics of step durations, ratios and accuracies. Pure functions."""
 
-import bisect
 import functools
+import itertools
+import math
 import warnings
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy
 
@@ -125,58 +126,120 @@ def mann_whitney_p(values: Sequence[float], reference: Sequence[float]) -> float
     return float(mannwhitneyu(values, reference, alternative="greater").pvalue)
 
 
-def signed_rank_p(differences: Sequence[float]) -> float:
-    """Return the p-value of the Wilcoxon signed-rank test that the differences are greater than zero."""
-    from scipy.stats import wilcoxon
-
-    values = numpy.asarray(differences, float)
-    if not values.any():
-        return 1.0
-    # "exact" also with ties: the default method of scipy then needs a second for ten pairs
-    return float(wilcoxon(values, alternative="greater", method="exact").pvalue)
-
-
-def t_test_p(differences: Sequence[float]) -> float:
-    """Return the p-value of Student's t-test that the mean difference is greater than zero, for screening few pairs."""
-    from scipy.special import stdtr
-
-    values = numpy.asarray(differences, float)
-    spread = values.std(ddof=1) / len(values) ** 0.5
-    if spread == 0:
-        return 0.0 if values.mean() > 0 else 1.0
-    return float(stdtr(len(values) - 1, -values.mean() / spread))
-
-
-def holm(p_values: Sequence[float], level: float) -> list[bool]:
-    """Return which of several tests are significant with a family-wise error rate of ``level``.
-
-    Source: Holm, 1979. (statsmodels has the same function, but it runs the garbage collector, 0.1 s, at every call.)
-    """
-    order = numpy.argsort(p_values, kind="stable")
-    rejected = numpy.asarray(p_values)[order] <= level / numpy.arange(len(order), 0, -1)
-    significant = numpy.empty(len(order), bool)
-    significant[order] = numpy.logical_and.accumulate(rejected)  # stop at the first that is not rejected
-    return [bool(value) for value in significant]
-
-
-def pairs_needed(spread: float, shift: float, *, level: float, power: float = 0.9, most: int = 10_000) -> int:
-    """Return the number of pairs that detect ``shift`` with ``power`` if ``spread`` is the standard deviation.
-
-    For Student's one-sided paired t-test. Returns ``most`` if it needs more.
-    """
-    from scipy.special import nctdtr, stdtrit
-
-    effect = shift / max(spread, 1e-9)
-
-    def is_enough(count: int) -> bool:
-        miss_rate = nctdtr(count - 1, effect * count**0.5, stdtrit(count - 1, 1 - level))
-        return not miss_rate > 1 - power  # it is NaN for a very large effect, which is never missed
-
-    return 2 + bisect.bisect_left(range(2, most), True, key=is_enough)
-
-
 def spread(differences: Sequence[float]) -> float:
     """Return the standard deviation estimated from the interquartile range, so that outliers do not matter."""
     from scipy.stats import iqr
 
     return float(iqr(differences, scale="normal"))
+
+
+# The following functions take passes. A pass is (values of OLD, values of NEW): logarithms of what launches measured.
+Pass = tuple[tuple[float, ...], tuple[float, ...]]
+Array = numpy.ndarray[Any, Any]
+EFFECTS = (
+    0.3,
+    0.6,
+    1.2,
+    2.5,
+    5.0,
+)  # the sizes of an effect that the e-value looks for, in standard deviations
+PRIOR_PASSES = 1  # the weight of the expected noise, in passes
+
+
+def log_e_values(passes: Sequence[Pass], noise: float, *, shift: float = 0.0) -> list[float]:
+    """Return, after each pass, the logarithm of the e-value against "NEW exceeds OLD by at most ``shift``".
+
+    If that is true, the launches of a pass, with ``shift`` removed from NEW's, are exchangeable: each choice of the
+    launches that are called NEW's is equally likely. The factor of a pass is the likelihood of the true choice under
+    an effect, divided by its mean over all choices. So its expected value is 1, whatever the distribution of the
+    launches and the drift between passes, and by Ville's inequality the e-value ever reaches 1 / a with a probability
+    of at most a. No correction for several looks is needed. The result is the mean over EFFECTS.
+    ``noise`` is the expected standard deviation of a launch; earlier passes replace it.
+    Source: Ramdas, Grünwald, Vovk and Shafer, 2023, "Game-theoretic statistics and safe anytime-valid inference".
+    """
+    scales = numpy.array(noise_scales(passes, noise))
+    factors = numpy.zeros((len(passes), len(EFFECTS)))
+    for shape in {(len(old), len(new)) for old, new in passes}:
+        places = [place for place, (old, new) in enumerate(passes) if (len(old), len(new)) == shape]
+        values = numpy.array([[*passes[place][0], *passes[place][1]] for place in places])
+        values[:, shape[0] :] -= shift
+        factors[places] = log_factors(values, shape[1], scales[places])
+    path = numpy.logaddexp.reduce(factors.cumsum(0), axis=1) - math.log(len(EFFECTS))
+    return [float(value) for value in path]
+
+
+def log_factors(values: Array, new: int, scales: Array) -> Array:
+    """Return the logarithm of the factor of each pass for each of EFFECTS: shape (passes, effects).
+
+    ``values`` has the shape (passes, launches); the last ``new`` launches are NEW's.
+    """
+    centred = (values - values.mean(1, keepdims=True)) / scales[:, None]
+    sums = centred[:, choices(values.shape[1], new)].sum(2)  # (passes, choices)
+    likelihoods = sums[:, None, :] * numpy.array(EFFECTS)[:, None]
+    largest = likelihoods.max(2, keepdims=True)
+    mean = largest[..., 0] + numpy.log(numpy.exp(likelihoods - largest).mean(2))
+    factors: Array = likelihoods[..., -1] - mean  # the last choice is the true one
+    return factors
+
+
+@functools.cache
+def choices(count: int, size: int) -> Array:
+    """Return all choices of ``size`` of ``count`` indices: shape (choices, size). The last one has the last indices."""
+    return numpy.array(list(itertools.combinations(range(count), size)))
+
+
+def noise_scales(passes: Sequence[Pass], noise: float) -> list[float]:
+    """Return the standard deviation of a launch as known before each pass, from equal launches in earlier passes."""
+    squares, degrees, scales = 2 * PRIOR_PASSES * noise**2, 2 * PRIOR_PASSES, []
+    for arms in passes:
+        scales.append(max(math.sqrt(squares / degrees), 1e-9))
+        for values in arms:
+            mean = sum(values) / len(values)
+            squares += sum((value - mean) ** 2 for value in values)
+            degrees += len(values) - 1
+    return scales
+
+
+def differences(passes: Sequence[Pass]) -> list[float]:
+    """Return the mean of NEW's values minus the mean of OLD's, for each pass."""
+    return [sum(new) / len(new) - sum(old) / len(old) for old, new in passes]
+
+
+def hodges_lehmann(values: Sequence[float]) -> float:
+    """Return the median of all pairwise means. Source: Hodges and Lehmann, 1963."""
+    first, second = numpy.triu_indices(len(values))
+    return float(numpy.median((numpy.asarray(values)[first] + numpy.asarray(values)[second]) / 2))
+
+
+def mirrored(passes: Sequence[Pass]) -> list[Pass]:
+    """Return the passes with opposite signs, so that "less" becomes "more"."""
+    return [(tuple(-value for value in old), tuple(-value for value in new)) for old, new in passes]
+
+
+def effect(passes: Sequence[Pass], noise: float, *, level: float) -> Estimate:
+    """Return by how much NEW exceeds OLD, with the bounds that the e-values do not reject at ``level`` on each side.
+
+    A bound is None while there are too few passes to reject any. The middle is the Hodges-Lehmann estimate.
+    """
+    middle = hodges_lehmann(differences(passes))
+    low = lower_bound(passes, noise, middle, level)
+    opposite = lower_bound(mirrored(passes), noise, -middle, level)
+    return Estimate(low, middle, None if opposite is None else -opposite)
+
+
+def lower_bound(passes: Sequence[Pass], noise: float, middle: float, level: float) -> float | None:
+    """Return the largest shift below ``middle`` that is rejected, to a thousandth of the distance; None if none is."""
+
+    def is_rejected(shift: float) -> bool:
+        return log_e_values(passes, noise, shift=shift)[-1] >= -math.log(level)
+
+    reach = next(
+        (reach for reach in (noise * 2.0**power for power in range(16)) if is_rejected(middle - reach)), None
+    )
+    if reach is None:
+        return None
+    rejected, open_end = middle - reach, middle
+    for _ in range(10):
+        half = (rejected + open_end) / 2
+        rejected, open_end = (half, open_end) if is_rejected(half) else (rejected, half)
+    return rejected

@@ -1,6 +1,7 @@
 """Format single values as text: intervals, rates, sizes, columns and unknown names. Pure functions."""
 
 import difflib
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -26,7 +27,35 @@ def figure(value: float) -> str:
 
 def versions(numbers: dict[str, str | None]) -> str:
     """Return "name version" of the framework and then of its backend."""
-    return ", ".join(f"{name} {number}" for name, number in numbers.items() if number)
+    return printable(", ".join(f"{name} {number}" for name, number in numbers.items() if number), keep="")
+
+
+def printable(text: str, *, keep: str = "\n\t") -> str:
+    """Return text with "?" for each character that controls a terminal or hides text, except those in ``keep``."""
+    if text.isprintable():  # almost always, and much faster
+        return text
+    return "".join(letter if letter in keep or not is_control(letter) else "?" for letter in text)
+
+
+def is_control(letter: str) -> bool:
+    """Return whether a character controls a terminal, is invisible, or is half of a surrogate pair.
+
+    Python represents a byte of a name that the locale cannot decode as a surrogate, too. Such a byte is kept.
+    """
+    if "\udc80" <= letter <= "\udcff":
+        return False
+    return unicodedata.category(letter) in ("Cc", "Cf", "Cs")
+
+
+def printable_values(value: Any, *, keep: str = "\n\t") -> Any:
+    """Return JSON with ``printable`` texts, keys included. All text from outside passes through it."""
+    if isinstance(value, str):
+        return printable(value, keep=keep)
+    if isinstance(value, list):
+        return [printable_values(item, keep=keep) for item in value]
+    if isinstance(value, dict):
+        return {printable(key, keep=keep): printable_values(item, keep=keep) for key, item in value.items()}
+    return value
 
 
 def or_none(value: Any) -> str:

@@ -21,13 +21,17 @@ def main():
 
 def claim_streams():
     """Reserve standard input and output for the protocol: other output goes to the log, other input is empty."""
-    requests = os.fdopen(os.dup(0), "r", encoding="utf-8")
+    requests = os.fdopen(os.dup(0), "rb")  # bytes, because a line that is not UTF-8 needs an answer, too
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     empty = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, 0)
     os.close(empty)
     return requests, answers
+
+
+class HostGone(Exception):
+    """The host has closed the connection, so nobody reads an answer."""
 
 
 class Host:
@@ -37,8 +41,12 @@ class Host:
         self.requests, self.answers, self.number = requests, answers, None
 
     def send(self, kind, value):
-        self.answers.write(protocol.encode({"id": self.number, kind: value}) + "\n")
-        self.answers.flush()
+        line = protocol.encode({"id": self.number, kind: value})
+        try:
+            self.answers.write(line + "\n")
+            self.answers.flush()
+        except BrokenPipeError:
+            raise HostGone from None
 
     def report(self, **fields):
         """Send a progress message."""
@@ -49,9 +57,9 @@ class Host:
         self.send("pause", {"done": done})
         line = self.requests.readline()
         if not line:
-            raise BrokenPipeError("the host closed standard input")
+            raise HostGone
         if protocol.decode(line) != {"id": self.number, "go": True}:
-            raise ValueError("expected 'go' during a pause, got {:.80}".format(line))
+            raise ValueError("expected 'go' during a pause, got {!r:.80}".format(line))
 
 
 def answer(do, line, requests, answers):
@@ -59,10 +67,10 @@ def answer(do, line, requests, answers):
     host = Host(requests, answers)
     try:
         request = protocol.decode(line)
-        host.number = request.pop("id", None)
+        host.number = protocol.number_of(request)
         host.send("result", do(request, host))
-    except BrokenPipeError:
-        raise  # there is no host to answer
+    except HostGone:
+        raise
     except BaseException as error:  # an interrupt and a library's sys.exit are also answered
         host.send("error", describe_error(error))
 
@@ -70,13 +78,21 @@ def answer(do, line, requests, answers):
 def describe_error(error):
     return {
         "type": type(error).__name__,
-        "message": str(error) or type(error).__name__,
+        "message": text_of(error) or type(error).__name__,
         "traceback": traceback.format_exc(),
     }
+
+
+def text_of(error):
+    """Return the text of an error; empty if the class of the error fails to make one."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
 
 
 if __name__ == "__main__":
     try:
         main()
-    except (BrokenPipeError, KeyboardInterrupt):
+    except (HostGone, KeyboardInterrupt):
         sys.exit(1)

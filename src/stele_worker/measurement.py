@@ -18,17 +18,21 @@ from time import perf_counter
 
 from stele_worker import clock, process
 
+NOT_EVALUATED = {"accuracy": None, "evaluated": 0}
 PROGRESS_SECONDS = 1.0  # minimum time between two progress messages, so that they do not disturb the steps
 
 
-def train(framework, subject, host, data, weights, warmup, turn=None):
-    """Train for the Task's epochs, time every step, then evaluate. Return an outcome."""
+def train(framework, subject, host, data, weights, warmup, turn=None, steps=None):
+    """Train for the Task's epochs, time every step, then evaluate. Return an outcome.
+
+    With ``steps``, stop after so many and do not evaluate.
+    """
     task, recipe = subject.task, subject.recipe
     arrays = [framework.put(array) for array in subject.samples("train", data)]
     process.reset_peak_memory()
     net = recipe.load(recipe.network(task), subject.weights(weights))
     step = recipe.training_step(net, task)
-    batch_rows = subject.rows("train")
+    batch_rows = subject.rows("train")[:steps]
     batches = make_batches(framework, arrays, take_turns(batch_rows, turn, host))
     report = progress_reporter(host, "train", len(batch_rows))
     seconds, losses = [], []
@@ -40,12 +44,15 @@ def train(framework, subject, host, data, weights, warmup, turn=None):
     unsteady = min(warmup["most"], len(seconds) // 2)
     outcome = summarise(framework, task, seconds, unsteady if steady is None else steady, steady is not None)
     outcome["losses"] = [float(framework.fetch(loss)) for loss in losses]
-    outcome.update(evaluate(framework, subject, net, data, host))
+    outcome.update(NOT_EVALUATED if steps else evaluate(framework, subject, net, data, host))
     return outcome
 
 
-def infer(framework, subject, host, data, weights, warmup, turn=None):
-    """Warm up until the step times stop trending, then time the Task's test batches. Return an outcome."""
+def infer(framework, subject, host, data, weights, warmup, turn=None, steps=None):
+    """Warm up until the step times stop trending, then time the Task's test batches. Return an outcome.
+
+    With ``steps``, stop after so many in all, the warm-up included.
+    """
     task, recipe = subject.task, subject.recipe
     inputs = [framework.put(array) for array in inputs_of(task, subject.samples("test", data))]
     process.reset_peak_memory()
@@ -53,16 +60,17 @@ def infer(framework, subject, host, data, weights, warmup, turn=None):
     step = recipe.inference_step(net, task)
     test_rows = subject.rows("infer")
     seconds, warmup_steps = [], []
+    most = min(warmup["most"], warmup["most"] if steps is None else max(steps // 2, 1))
 
     def is_trending():
         return clock.find_steady_step(seconds, warmup["window"], warmup["tolerance"]) is None
 
     def batch_rows():
-        while is_trending() and len(seconds) < warmup["most"]:
+        while is_trending() and len(seconds) < most:
             yield test_rows[len(seconds) % len(test_rows)]
         warmup_steps.append(len(seconds))
-        for rows in test_rows:
-            yield rows
+        for number in range(len(test_rows) if steps is None else max(steps - len(seconds), 0)):
+            yield test_rows[number % len(test_rows)]
 
     report = progress_reporter(host, "infer", len(test_rows))
     batches = make_batches(framework, inputs, take_turns(batch_rows(), turn, host))
@@ -89,7 +97,7 @@ def evaluate(framework, subject, net, data, host):
     """Return the accuracy on the Task's test samples, and their number."""
     task = subject.task
     if task.data is None:
-        return {"accuracy": None, "evaluated": 0}
+        return NOT_EVALUATED
     arrays = subject.samples("test", data)
     inputs, target = [framework.put(array) for array in inputs_of(task, arrays)], arrays[-1]
     step, test_rows, correct = subject.recipe.inference_step(net, task), subject.rows("test"), 0

@@ -37,8 +37,13 @@ def reset_peak_memory():
 def peak_memory():
     """Return the peak resident memory in bytes, or None if unknown.
 
-    Reads VmHWM. ru_maxrss survives exec, so it would report the parent's peak.
+    Reads VmHWM. On Linux, ru_maxrss survives exec, so it would report the parent's peak. macOS has no VmHWM; there it
+    is reset by exec, and in bytes (getrusage(2)).
     """
+    if sys.platform == "darwin":
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:
         with open("/proc/self/status") as file:
             lines = [line for line in file if line.startswith("VmHWM:")]

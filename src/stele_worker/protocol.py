@@ -43,11 +43,26 @@ def encode(message):
 
 
 def decode(line):
-    """Return the message in a line of text. Raises ValueError if the line is not a JSON object."""
-    message = json.loads(line)
+    """Return the message in a line of bytes. Raises ValueError if the line is not a JSON object in UTF-8."""
+    try:
+        message = json.loads(line.decode("utf-8"), parse_constant=reject_constant)
+    except RecursionError:
+        raise ValueError("nested too deeply: {!r:.80}".format(line)) from None
     if not isinstance(message, dict):
-        raise ValueError("not a JSON object: {:.80}".format(line))
+        raise ValueError("not a JSON object: {!r:.80}".format(line))
     return message
+
+
+def number_of(request):
+    """Remove the id of a request and return it. Raises ValueError if it is not an integer."""
+    number = request.pop("id", None)
+    if number is not None and type(number) is not int:
+        raise ValueError("the id of a request is an integer, not {!r:.80}".format(number))
+    return number
+
+
+def reject_constant(constant):
+    raise ValueError("{} is not JSON: a number that is not finite is null".format(constant))
 
 
 def to_json(value):

@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 from stele import environments, text
+from stele.commands import options
 from stele.errors import SteleError
 from stele.measuring import measure, progress, worker
 from stele.measuring.run import Run
@@ -20,7 +21,13 @@ def add(commands: Any) -> None:
     command.add_argument("--task", choices=("cnn", "gru"), required=True)
     command.add_argument("--scale", choices=tasks.SCALES, required=True)
     command.add_argument("--framework", metavar="ID", default="torch", help="default: %(default)s")
-    command.add_argument("--seeds", type=int, default=SEEDS, help="at least 5; default: %(default)s")
+    command.add_argument(
+        "--seeds",
+        type=options.parse_count,
+        default=SEEDS,
+        metavar="N",
+        help="at least 5; default: %(default)s",
+    )
     command.set_defaults(command=band)
 
 

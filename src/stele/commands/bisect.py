@@ -3,7 +3,6 @@
 import argparse
 import json
 import math
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +14,7 @@ from stele import environments, files, schema
 from stele.commands import options
 from stele.commands.gate import make
 from stele.commands.options import say
-from stele.environments import Environment, builds
+from stele.environments import Environment
 from stele.errors import SteleError
 from stele.gate import record, timing, trial
 from stele.gate.metrics import METRICS
@@ -75,8 +74,6 @@ def bisect(arguments: argparse.Namespace) -> int:
         return report(arguments, answers, [])
     while (name := search.next_candidate()) is not None and left() > 0:
         steps = max(steps - 1, 1)
-        upcoming = [environments_by_name[candidate] for candidate in search.candidates_after_next()]
-        threading.Thread(target=build_ahead, args=(upcoming,), daemon=True).start()
         margin = math.sqrt(bad_end.ratio) - 1
         answer = judge_candidate(arguments, environments_by_name, name, margin=margin, budget=left() / steps)
         search.set_status(name, answer.status)
@@ -105,20 +102,12 @@ def report(arguments: argparse.Namespace, answers: Sequence[Answer], suspects: S
     return 0 if len(suspects) == 1 else 3
 
 
-def build_ahead(upcoming: Sequence[Environment]) -> None:
-    """Build environments during the measurement. ``judge_candidate`` builds again what fails, and reports it."""
-    for environment in upcoming:
-        try:
-            builds.make(environment)
-        except SteleError:
-            continue
-
-
 def candidates_of(arguments: argparse.Namespace) -> dict[str, Environment]:
     """Return the environments to choose from, by name. Those of a model may be releases of any package."""
     ends = arguments.framework, arguments.good, arguments.bad
     model = options.parse_model(arguments)
     if model is None:
+        options.announce_inputs([arguments.task])
         select = candidates.step_through_pins if arguments.pins else candidates.select_releases
         return select(*ends)
     if arguments.pins:
@@ -158,7 +147,7 @@ def judge_candidate(
     subject = trial_from(arguments, good, environments_by_name[name], margin, budget)
     stem = f"{datetime.now():%Y%m%d-%H%M%S}-{environments.description.slug(name)[:60]}"
     log = record.create(FOLDER / f"{stem}.jsonl", trial.header(subject))
-    verdicts = timing.measure_pairs(subject, log, list(subject.cells), say)
+    verdicts = timing.measure_passes(subject, log, list(subject.cells), say)
     return to_answer(name, verdicts, margin)
 
 
@@ -173,7 +162,8 @@ def trial_from(
         new=new,
         cells=(Cell(arguments.task if model is None else model.name, arguments.phase),),
         model=model,
-        metrics=(metric._replace(margin=margin or metric.margin),),
+        # what separates good from bad is both: growth that is accepted, and growth that has to be ruled out
+        metrics=(metric if margin is None else metric._replace(tolerance=margin, margin=margin),),
         settings=settings,
         seed=arguments.seed,
         budget=budget,

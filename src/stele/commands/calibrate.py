@@ -13,20 +13,18 @@ from stele.commands import options
 from stele.commands.gate import make
 from stele.commands.options import say
 from stele.errors import SteleError
-from stele.gate import calibration, metrics, record, trial
+from stele.gate import calibration, failures, record, timing, trial
 from stele.gate.advice import advise
 from stele.gate.calibration import Sensitivity
-from stele.gate.conditions import Conditions
+from stele.gate.metrics import LONG, METRICS
 from stele.gate.record import Record
-from stele.gate.timing import STEP
+from stele.gate.timing import Result
 from stele.gate.trial import Cell, Trial
 from stele.measuring import machine
-from stele.measuring.run import Run
 from stele.measuring.settings import DEVICES, PRECISIONS, Settings
 
 FOLDER = Path(".stele/calibrations")
-MIN_PAIRS = 6  # of a cell
-ARMS = ("old", "control")
+MIN_PASSES = 5  # of a cell
 MINUTES = 5.0  # the budget of the simulated gates
 
 
@@ -48,11 +46,12 @@ def calibrate(arguments: argparse.Namespace) -> int:
     subject = trial_from(arguments)
     log = record.create(FOLDER / f"{datetime.now():%Y%m%d-%H%M%S}.jsonl", trial.header(subject))
     say(f"record: {log.path}")
-    launches = measure_pairs(subject, log)
+    options.announce_inputs(cell.task for cell in subject.cells)
+    launches = measure_passes(subject, log)
     estimates = {str(cell): estimate_cell(entries) for cell, entries in launches.items()}
     for cell, sensitivity in estimates.items():
         print(*calibration.messages(cell, sensitivity, minutes=MINUTES), sep="\n  ")
-    conditions = [Conditions(**entry["conditions"]) for entries in launches.values() for entry in entries]
+    conditions = [result.conditions for results in launches.values() for result in results]
     advice = list(advise(machine.facts(), conditions, subject.settings))
     print(*(advice or ["No advice: nothing about this machine needs to change."]), sep="\n")
     if arguments.json:
@@ -66,43 +65,37 @@ def trial_from(arguments: argparse.Namespace) -> Trial:
     where = {"device": arguments.device, "precision": arguments.precision}
     settings = Settings(**where, threads=arguments.threads, malloc=arguments.malloc)
     cells = options.parse_cells(arguments.task, None)
-    subject = Trial(
-        environment, environment, cells, metrics.METRICS, settings, seed=0, budget=arguments.budget
-    )
+    subject = Trial(environment, environment, cells, METRICS, settings, seed=0, budget=arguments.budget)
     if not subject.common_cells():
         raise SteleError(f"{environment.label} has none of {', '.join(map(str, cells))}.")
     return subject
 
 
-def measure_pairs(subject: Trial, log: Record) -> dict[Cell, list[record.Entry]]:
-    """Measure one pair of each cell in turn, MIN_PAIRS times at least, until the budget is spent."""
-    launches: dict[Cell, list[record.Entry]] = {cell: [] for cell in subject.common_cells()}
+def measure_passes(subject: Trial, log: Record) -> dict[Cell, list[Result]]:
+    """Measure one pass of each cell in turn, MIN_PASSES times at least, until the budget is spent."""
+    launches: dict[Cell, list[Result]] = {cell: [] for cell in subject.common_cells()}
     number = 0
-    while number < MIN_PAIRS or not subject.budget_spent(log):
-        for cell, entries in launches.items():
-
-            def launch(cell: Cell = cell) -> record.Entry:
-                return trial.launch_arms(subject, cell, ARMS, subject.settings, subject.scale)
-
-            entry = log.get_or_launch("pair", str(cell), number, launch=launch)
-            for message in trial.failure_messages(entry).values():
-                raise SteleError(f"{cell}: {message}")
-            entries.append(entry)
+    while number < MIN_PASSES or not subject.budget_spent(log):
+        for cell, results in launches.items():
+            probe = timing.Probe(cell, LONG)
+            result = timing.measure_pass(subject, log, probe, (LONG, str(cell), number), results)
+            if not result.runs:
+                raise SteleError(f"{cell}: {failures.last_message(result.rounds)}")
+            results.append(result)
         number += 1
-        say(f"pair {number} of each cell; {log.spent / 60:.1f} of {subject.budget / 60:.0f} minutes")
+        say(f"pass {number} of each cell; {log.spent / 60:.1f} of {subject.budget / 60:.0f} minutes")
     return launches
 
 
-def estimate_cell(entries: list[record.Entry]) -> Sensitivity:
-    pairs = [[Run.from_dict(entry["runs"][arm]) for arm in ARMS] for entry in entries]
+def estimate_cell(results: list[Result]) -> Sensitivity:
     within = [
         float(numpy.std(run.counted_seconds) / numpy.mean(run.counted_seconds))
-        for pair in pairs
-        for run in pair
+        for result in results
+        for run in result.runs.values()
     ]
-    seconds = float(numpy.median([entry["took"] for entry in entries]))
-    differences = [difference for pair in pairs if (difference := STEP.difference(*pair)) is not None]
-    return calibration.estimate_sensitivity(differences, within, seconds=seconds, minutes=MINUTES)
+    seconds = float(numpy.median([result.took for result in results]))
+    passes = [arms for result in results if (arms := timing.to_pass(METRICS[0], result.runs)) is not None]
+    return calibration.estimate_sensitivity(passes, within, seconds=seconds, minutes=MINUTES)
 
 
 def write(path: Path, log: Record, estimates: dict[str, Sensitivity], advice: list[str]) -> None:

@@ -21,10 +21,11 @@ def show(arguments: argparse.Namespace) -> int:
     """Record and print the defaults of one environment, or print the changes between two. Returns 0."""
     if arguments.new is None:
         [environment] = environments.load_ready([arguments.old])
-        print("\n".join(parity_page.fact_lines(defaults.record(environment))))
-        print(f"\nWritten to {defaults.record_path(environment)}")
+        table, path = defaults.record(environment)
+        print("\n".join(parity_page.fact_lines(table)))
+        print(f"\nWritten to {path}")
         return 0
     old, new = environments.load_ready([arguments.old, arguments.new])
-    changes = defaults.changes(*(defaults.load(side) or defaults.record(side) for side in (old, new)))
+    changes = defaults.changes(*(defaults.load(side) or defaults.record(side)[0] for side in (old, new)))
     print("\n".join(parity_page.change_lines(old.name, new.name, changes)))
     return 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from stele import environments, schema
+from stele import environments, files, schema
 from stele.environments import Environment, builds, installer, libraries
 from stele.errors import SteleError
 from stele.text import align
@@ -25,7 +25,8 @@ def add(commands: Any) -> None:
 
     verb = verbs.add_parser("make", help="build environments that do not exist")
     add_names(verb)
-    verb.add_argument("--python", type=Path, metavar="PATH", help="the interpreter to build with")
+    verb.add_argument("--python", type=interpreter, metavar="PATH", help="the interpreter to build with")
+    verb.add_argument("--offline", action="store_true", help="use only packages in uv's cache")
     verb.set_defaults(command=make)
 
     verb = verbs.add_parser("remove", help="delete built environments")
@@ -34,8 +35,13 @@ def add(commands: Any) -> None:
 
     verb = verbs.add_parser("lock", help="resolve the requirements again and write <name>.lock")
     add_names(verb)
-    verb.add_argument("--python", type=Path, metavar="PATH", help="the interpreter to resolve for")
+    verb.add_argument("--python", type=interpreter, metavar="PATH", help="the interpreter to resolve for")
     verb.set_defaults(command=lock)
+
+
+def interpreter(text: str) -> Path:
+    """Return the path of an interpreter; a name such as python3.11 stays, for uv to find."""
+    return files.absolute(text) if "/" in text else Path(text)
 
 
 def add_names(verb: argparse.ArgumentParser) -> None:
@@ -93,7 +99,7 @@ def make(arguments: argparse.Namespace) -> int:
             print(f"{environment.name}: skipped, {reason}", flush=True)
             continue
         try:
-            was_built = builds.make(environment, arguments.python)
+            was_built = builds.make(environment, arguments.python, offline=arguments.offline)
         except SteleError as error:
             failures += 1
             print(f"stele: {error}", file=sys.stderr)

@@ -3,7 +3,7 @@
 import argparse
 import glob
 import os
-import re
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +16,7 @@ from stele.environments import Environment, builds, packages
 from stele.environments.description import slug
 from stele.environments.packages import Difference
 from stele.errors import SteleError
-from stele.gate import correctness, record, timing, trial
+from stele.gate import correctness, record, thresholds, timing, trial
 from stele.gate.metrics import METRICS, Metric
 from stele.gate.record import Record
 from stele.gate.trial import Trial
@@ -28,6 +28,10 @@ from stele.report import gate as pages
 from stele_worker import tasks
 
 FOLDER = Path(".stele/gates")
+THRESHOLDS = {
+    "tolerance": "growth that is accepted even if it is certain",
+    "margin": "growth that has to be ruled out before a metric passes, at least the tolerance",
+}
 EXIT_STATUS = {"PASS": 0, "REGRESSED": 1, "BROKEN": 1, "MISSING": 1, "INCONCLUSIVE": 3}
 SEVERITY = (0, 3, 1)  # exit codes, the worst last
 CORRECTNESS = ("parity", "accuracy")
@@ -39,7 +43,10 @@ SCALES = (
     "paper",
 )  # about fifty steps a launch, the same with a small batch, or all
 NAMES = (*CORRECTNESS, *(metric.name for metric in METRICS))
-EXIT_CODES = "Exit: 0 pass; 1 regressed, broken, or missing in NEW; 2 usage or environment; 3 inconclusive."
+EXIT_CODES = (
+    "Exit: 0 pass; 1 regressed, broken, or missing in NEW; 2 usage or environment; 3 inconclusive; "
+    "4 internal error; 130 interrupted."
+)
 
 
 def add(commands: Any) -> None:
@@ -58,13 +65,17 @@ def add(commands: Any) -> None:
     options.add_model_options(command)
     command.add_argument("--metric", metavar="ID[,ID...]", help=f"default: {','.join(NAMES)}")
     options.add_launch_options(command, budget="30m")
+    for option, meaning in THRESHOLDS.items():
+        defaults = ", ".join(f"{metric.name}={getattr(metric, option):.0%}%" for metric in METRICS)
+        command.add_argument(
+            f"--{option}",
+            action="append",
+            default=[],
+            metavar="[METRIC=]N%",
+            help=f"{meaning}; METRIC is step if it is left out; default: {defaults}",
+        )
     command.add_argument(
-        "--margin",
-        action="append",
-        default=[],
-        metavar="[METRIC=]N%",
-        help="by how much a step may slow down, or another metric grow, and pass; "
-        "default: " + ", ".join(f"{metric.name}={metric.margin:.0%}%" for metric in METRICS),
+        "--fail-fast", action="store_true", help="end at the first certain verdict against NEW"
     )
     command.add_argument("--device", choices=DEVICES, default="cpu", help="default: %(default)s")
     command.add_argument("--precision", choices=PRECISIONS, default="fp32", help="default: %(default)s")
@@ -135,6 +146,8 @@ def gate_pair(arguments: argparse.Namespace) -> int:
     import_failure = make_new(subject.new)
     if subject.model is not None:
         subject = inspected(subject, subject.model)
+    else:
+        options.announce_inputs(cell.task for cell in subject.cells)
     replaced = {change.package for change in arguments.replaced}
     subject = replace(subject, differences=other_differences(subject, replaced))
     log = open_record(arguments, subject)
@@ -171,13 +184,22 @@ def run_trial(subject: Trial, log: Record) -> list[Verdict]:
     verdicts = list(correctness.missing_verdicts(subject))
     if subject.parity:
         verdicts += correctness.parity_verdicts(subject, log, say)
+    if subject.fail_fast and is_failed(verdicts):
+        return verdicts
     broken = {verdict.task for verdict in verdicts if verdict.metric == "parity" and verdict.status != "PASS"}
     cells = [cell for cell in subject.common_cells() if cell.task not in broken]
     if subject.accuracy and subject.metrics:
-        timing.measure_pairs(subject, log, cells, say, share=BEFORE_ACCURACY)
+        early = timing.measure_passes(subject, log, cells, say, share=BEFORE_ACCURACY)
+        if subject.fail_fast and is_failed(early):
+            return [*verdicts, *early]
     if subject.accuracy:
         verdicts += correctness.accuracy_verdicts(subject, log, cells, say)
-    return [*verdicts, *(timing.measure_pairs(subject, log, cells, say) if subject.metrics else [])]
+    return [*verdicts, *(timing.measure_passes(subject, log, cells, say) if subject.metrics else [])]
+
+
+def is_failed(verdicts: Sequence[Verdict]) -> bool:
+    """Return whether one of the verdicts is against NEW."""
+    return any(EXIT_STATUS.get(verdict.status) == 1 for verdict in verdicts)
 
 
 def trial_from(arguments: argparse.Namespace) -> Trial:
@@ -212,7 +234,7 @@ def trial_from(arguments: argparse.Namespace) -> Trial:
         model=model,
         typed=() if arguments.changed is None else ("--changed", arguments.changed),
         cells=cells,
-        metrics=tuple(metric for metric in parse_margins(arguments.margin) if metric.name in names),
+        metrics=selected_metrics(arguments, names),
         settings=settings,
         seed=arguments.seed,
         budget=arguments.budget,
@@ -221,22 +243,21 @@ def trial_from(arguments: argparse.Namespace) -> Trial:
         scale=arguments.scale,
         training=arguments.accuracy_scale,
         timeout=arguments.worker_timeout,
+        fail_fast=arguments.fail_fast,
     )
 
 
-def parse_margins(texts: list[str]) -> list[Metric]:
-    """Return the metrics with the margins in ``texts``: ``5%``, of the step, or ``host-memory=3%``."""
-    margins = {}
-    for text in texts:
-        match = re.fullmatch(r"(?:([\w-]+)=)?(\d+(?:\.\d+)?)%", text)
-        name = match and (match[1] or "step")
-        if match is None or name not in [metric.name for metric in METRICS] or not 0 < float(match[2]) <= 100:
-            names = ", ".join(metric.name for metric in METRICS)
+def selected_metrics(arguments: argparse.Namespace, names: list[str]) -> tuple[Metric, ...]:
+    """Return the metrics to judge, with their thresholds. A CPU has no device memory."""
+    if arguments.device == "cpu":
+        if arguments.metric and "device-memory" in names:
             raise SteleError(
-                f"--margin {text} is not a margin. Use --margin 5% or --margin METRIC=5%, with METRIC one of {names}."
+                "--metric device-memory needs a device with a memory of its own. Add --device cuda."
             )
-        margins[name] = float(match[2]) / 100
-    return [metric._replace(margin=margins.get(metric.name, metric.margin)) for metric in METRICS]
+        names = [name for name in names if name != "device-memory"]
+    tolerances = thresholds.parse("--tolerance", arguments.tolerance)
+    margins = thresholds.parse("--margin", arguments.margin)
+    return tuple(metric for metric in thresholds.apply(tolerances, margins) if metric.name in names)
 
 
 def make(environment: Environment) -> None:
@@ -271,7 +292,8 @@ def open_record(arguments: argparse.Namespace, subject: Trial) -> Record:
     """Return a new record, or with --resume the existing one."""
     names = f"{subject.old.slug}-{subject.new.slug}"
     if arguments.resume is None:
-        return record.create(FOLDER / f"{datetime.now():%Y%m%d-%H%M%S}-{names}.jsonl", trial.header(subject))
+        new = FOLDER / f"{datetime.now():%Y%m%d-%H%M%S}-{names}.jsonl"
+        return record.create(new, trial.header(subject))
     path = arguments.resume
     if path == Path():
         path = max(FOLDER.glob(f"{'[0-9]' * 8}-{'[0-9]' * 6}-{glob.escape(names)}.jsonl"), default=None)

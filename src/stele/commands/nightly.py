@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from stele import files
-from stele.commands import releases
+from stele.commands import options, releases
 from stele.commands.options import say
 from stele.releases import campaign, frameworks, history, ledger, trend
 from stele.report import releases as pages
@@ -26,7 +26,7 @@ def add(commands: Any) -> None:
     command.add_argument("--pre", action="store_true", help="include pre-releases and nightlies")
     command.add_argument(
         "--last",
-        type=int,
+        type=options.parse_count,
         default=8,
         metavar="N",
         help="number of releases of each framework; default: %(default)s",

@@ -1,15 +1,19 @@
 """Options that several commands share: which cells to measure, how, and for how long."""
 
 import argparse
+import math
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from stele import environments
 from stele.environments import revisions
 from stele.errors import SteleError
 from stele.gate.trial import TIMEOUT, Cell
-from stele.measuring.settings import MALLOC
+from stele.measuring import measure
+from stele.measuring.settings import MALLOC, SEEDS
+from stele.measuring.worker import MAX_TIMEOUT
 from stele.models import inputs, spec
 from stele.models.arms import Extras
 from stele.models.inputs import Input
@@ -35,7 +39,11 @@ def add_launch_options(command: argparse.ArgumentParser, *, budget: str) -> None
         help="exit if another measurement runs on this machine, instead of waiting for it",
     )
     command.add_argument(
-        "--threads", type=int, default=1, help="default: %(default)s, which varies least between launches"
+        "--threads",
+        type=parse_count,
+        default=1,
+        metavar="N",
+        help="default: %(default)s, which varies least between launches",
     )
     command.add_argument(
         "--malloc",
@@ -48,11 +56,15 @@ def add_launch_options(command: argparse.ArgumentParser, *, budget: str) -> None
 def add_trial_options(command: argparse.ArgumentParser) -> None:
     """Add the options of a trial that the user seldom needs."""
     command.add_argument(
-        "--seed", type=int, default=0, help="seed of the random orders; default: %(default)s"
+        "--seed",
+        type=parse_seed,
+        default=0,
+        metavar="N",
+        help="seed of the random orders; default: %(default)s",
     )
     command.add_argument(
         "--worker-timeout",
-        type=float,
+        type=parse_timeout,
         default=TIMEOUT,
         metavar="SECONDS",
         help="longest silence of a worker; default: %(default)s",
@@ -151,9 +163,41 @@ def parse_names(kind: str, text: str, choices: tuple[str, ...]) -> list[str]:
 def parse_duration(text: str) -> float:
     """Return the seconds in ``90s``, ``20m`` or ``1.5h``."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
-    if match is None:
+    if match is None or not math.isfinite(float(match[1])):
         raise argparse.ArgumentTypeError(f"{text!r} is not a duration. Write it as 90s, 20m or 1.5h")
     return float(match[1]) * UNITS[match[2]]
+
+
+def parse_count(text: str) -> int:
+    if not (text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def parse_seed(text: str) -> int:
+    if not (text.isdecimal() and int(text) in SEEDS):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a seed. Write a whole number from 0 to {SEEDS[-1]}"
+        )
+    return int(text)
+
+
+def parse_timeout(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds <= MAX_TIMEOUT:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
+    return seconds
+
+
+def announce_inputs(names: Iterable[str]) -> None:
+    """Find the data of the tasks before anything is timed, and say so if it is synthetic."""
+    for name in dict.fromkeys(names):
+        _, notice = measure.inputs(name)
+        if notice:
+            say(f"stele: {notice}")
 
 
 def say(line: str) -> None:

@@ -40,7 +40,10 @@ def add(commands: Any) -> None:
     command.add_argument("--device", choices=DEVICES, default="cpu", help="default: %(default)s")
     command.add_argument("--precision", choices=PRECISIONS, default="fp32", help="default: %(default)s")
     command.add_argument(
-        "--seeds", type=int, metavar="N", help="train from N seeds for rung 10, accuracy; at least 5"
+        "--seeds",
+        type=options.parse_count,
+        metavar="N",
+        help="train from N seeds for rung 10, accuracy; at least 5",
     )
     command.add_argument(
         "--scale",
@@ -117,13 +120,19 @@ def run_ladders(arguments: argparse.Namespace) -> int:
         )
     settings = Settings(device=arguments.device, precision=arguments.precision, threads=1)
     results: dict[Cell, LadderResult] = {}
+    if arguments.seeds:
+        options.announce_inputs(arguments.task or tasks.NAMES)
     for environment, task in cells(arguments, settings):
         results[environment, task] = result = examination.run_ladder(environment, task, settings)
         if arguments.seeds and "train" in examination.phases(environment, task, settings):
             scale, seeds, runs = arguments.scale, arguments.seeds, arguments.runs
-            result.findings.append(examination.accuracy_rung(environment, task, scale, seeds, settings, runs))
+            finding = examination.accuracy_rung(
+                environment, task, scale, seeds, settings, runs, result.versions
+            )
+            result.findings.append(finding)
         print(parity_page.ladder_line(environment.name, task, result.findings), flush=True)
         write_results(arguments, results, settings)
+    examination.finish(arguments.runs, {(environment.name, task) for environment, task in results})
     return int(any(ladder.first_difference(result.findings) for result in results.values()))
 
 
@@ -143,7 +152,8 @@ def merge(arguments: argparse.Namespace) -> int:
     settings: set[Settings] = set()
     for path in arguments.merge:
         try:
-            content = schema.convert_ladder_file(json.loads(path.read_text(encoding="utf-8")))
+            content = schema.convert_ladder_file(schema.read(path))
+            schema.check_fields(content["settings"], Settings)
             settings.add(Settings(**content["settings"]))
             for cell, result in map(result_from_facts, content["recipes"]):
                 results[cell] = newer_result(results.get(cell, result), result)
@@ -160,8 +170,17 @@ def merge(arguments: argparse.Namespace) -> int:
 def result_from_facts(recipe: dict[str, Any]) -> tuple[Cell, LadderResult]:
     """Return the environment, the task and the result of one recipe in ``facts``."""
     rungs = [{name: rung[name] for name in Finding._fields} for rung in recipe["rungs"]]
+    for rung in rungs:
+        schema.check_fields(rung, Finding)
+        if not 1 <= rung["rung"] <= len(ladder.TITLES):
+            raise ValueError(f"there is no rung {rung['rung']}")
     result = LadderResult([Finding(**rung) for rung in rungs], recipe["versions"], recipe["day"])
-    return (environments.load(recipe["framework"]), recipe["task"]), result
+    return (environment_of(recipe["framework"]), recipe["task"]), result
+
+
+def environment_of(name: str) -> Environment:
+    """Return an environment by the name in a file. A path is not loaded, because that starts the interpreter."""
+    return Environment(name=name, label=name, framework=name) if "/" in name else environments.load(name)
 
 
 def newer_result(earlier: LadderResult, later: LadderResult) -> LadderResult:

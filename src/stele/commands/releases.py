@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from stele import schema
+from stele import files, schema
 from stele.commands import options
 from stele.commands.options import say
 from stele.environments import Environment
@@ -42,7 +42,7 @@ def add(commands: Any) -> None:
     )
     verb.add_argument(
         "--last",
-        type=int,
+        type=options.parse_count,
         default=8,
         metavar="N",
         help="number of releases if RANGE is a framework; default: %(default)s",
@@ -64,7 +64,11 @@ def add(commands: Any) -> None:
     )
     verb.add_argument("release", metavar="RELEASE", help="a tag or a commit in the ledger")
     verb.add_argument(
-        "--python", type=Path, required=True, metavar="PATH", help="the interpreter in which it is installed"
+        "--python",
+        type=files.absolute,
+        required=True,
+        metavar="PATH",
+        help="the interpreter in which it is installed",
     )
     add_measuring_options(verb)
     verb.set_defaults(command=measure_installed)
@@ -74,7 +78,11 @@ def add_measuring_options(verb: argparse.ArgumentParser) -> None:
     """Add the options that all commands that measure releases share."""
     options.add_cell_options(verb)
     verb.add_argument(
-        "--launches", type=int, default=5, help="long launches of each cell; default: %(default)s"
+        "--launches",
+        type=options.parse_count,
+        default=5,
+        metavar="N",
+        help="long launches of each cell; default: %(default)s",
     )
     verb.add_argument(
         "--scale",
@@ -96,10 +104,12 @@ def request_from(arguments: argparse.Namespace) -> Request:
     model = options.parse_model(arguments) if arguments.command is run else None
     if model is not None:
         history.register_model(model.name)
+        cells = options.phases_of(model.name, arguments.phase)
+    else:
+        cells = options.parse_cells(arguments.task, arguments.phase)
+        options.announce_inputs(cell.task for cell in cells)
     return Request(
-        options.parse_cells(arguments.task, arguments.phase)
-        if model is None
-        else options.phases_of(model.name, arguments.phase),
+        cells,
         Settings(device="cpu", threads=arguments.threads, malloc=arguments.malloc),
         arguments.launches,
         arguments.scale,
@@ -193,7 +203,7 @@ def report(arguments: argparse.Namespace) -> int:
 
 
 def measure_installed(arguments: argparse.Namespace) -> int:
-    """Measure an installed release, and print its numbers as JSON, by metric and cell. Returns 1 if there are none."""
+    """Measure an installed release, and print its numbers as JSON, by metric and cell. Returns 2 if there are none."""
     tag = ledger.tag_of(arguments.release)
     request = request_from(arguments)
     numbers: dict[str, dict[str, float]] = {}
@@ -215,4 +225,4 @@ def measure_installed(arguments: argparse.Namespace) -> int:
                 for metric, value in outcome.numbers.items():
                     numbers.setdefault(metric, {})[f"{cell} {mode}"] = value
     print(json.dumps(schema.wrap({"numbers": numbers})))
-    return 0 if numbers else 1
+    return 0 if numbers else 2

@@ -22,7 +22,7 @@ def add(commands: Any) -> None:
 
 def table(arguments: argparse.Namespace) -> int:
     """Print the tables, or write them to a page. Returns 0."""
-    runs = store.load_all(arguments.runs)
+    runs = store.load_each(arguments.runs)
     text = results.markdown(runs) if arguments.steps else published.tables(runs)
     if arguments.write is None:
         print(text)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from stele import files as _files
 from stele.data import cache as _cache
 from stele.data import cifar10, download, imdb, synthetic, weights
 from stele.data.cache import folder as cache_folder
@@ -56,6 +57,7 @@ def load(name: str, *, folder: Path | None = None, cache: Path | None = None) ->
     source, cache = SETS[name].SOURCE, cache or cache_folder()
     folder = folder or data_folder()
     with _explain_os_errors(cache):
+        _cache.create(cache)
         try:
             files = _in_folder(source, folder) or [_download(source, cache)]
         except DataUnavailable as problem:
@@ -74,6 +76,7 @@ def load_pretrained(*, folder: Path | None = None, cache: Path | None = None) ->
     if path is None or not path.is_file():
         return None
     with _explain_os_errors(cache):
+        _cache.create(cache)
         key = _cache.source_key("resnet50", [path])
         entry = _cache.look_up(cache, key)
         if entry is None:
@@ -86,7 +89,7 @@ def data_folder() -> Path | None:
     value = os.environ.get("STELE_DATA")
     if not value:
         return None
-    folder = Path(value).expanduser()
+    folder = _files.absolute(value)
     if not folder.is_dir():
         raise DataError(f"STELE_DATA={value} is not a folder. Correct it, or unset it to download.")
     return folder

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from stele import schema
 from stele.data.source import Arrays
-from stele.files import write
+from stele.files import absolute, write
 
 LAYOUT = 1  # increase it if the same sources should result in different arrays
 
@@ -24,10 +25,22 @@ LAYOUT = 1  # increase it if the same sources should result in different arrays
 def folder() -> Path:
     """Return STELE_CACHE, or the cache folder for stele of this user and system."""
     if os.environ.get("STELE_CACHE"):
-        return Path(os.environ["STELE_CACHE"]).expanduser()
+        return absolute(os.environ["STELE_CACHE"])
     import platformdirs
 
     return platformdirs.user_cache_path("stele", appauthor=False)
+
+
+def create(path: Path | None = None) -> Path:
+    """Create the cache folder unless it exists, and return it.
+
+    Only this user can enter a new one: programs in it are started.
+    """
+    path = path or folder()
+    if not path.is_dir():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
+    return path
 
 
 def source_key(name: str, files: list[Path]) -> str:
@@ -72,11 +85,14 @@ def store(cache: Path, key: str, origin: str, arrays: Arrays, *, archive: str | 
 
 
 def look_up(cache: Path, key: str) -> Entry | None:
-    """Return what ``store`` wrote for ``key``; None if the index entry or a file is missing or has another size."""
+    """Return what ``store`` wrote for ``key``; None if an entry or a file is missing, elsewhere, or of another size."""
     try:
-        content = json.loads((cache / "data" / f"{key}.json").read_text())
+        content = schema.read(cache / "data" / f"{key}.json")
         files = {name: cache / path for name, (path, _) in content["files"].items()}
-        complete = all(files[name].stat().st_size == size for name, (_, size) in content["files"].items())
+        inside = all(path.resolve().is_relative_to((cache / "data").resolve()) for path in files.values())
+        complete = inside and all(
+            files[name].stat().st_size == size for name, (_, size) in content["files"].items()
+        )
         return Entry(content["origin"], content["fingerprint"], files) if complete else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from stele import files
 from stele.environments import description, pins
 from stele.environments.description import ORACLE, Environment
 from stele.environments.state import State, locked_versions, state
@@ -35,7 +36,7 @@ FOLDER = Path(__file__).parent / "descriptions"
 def folders() -> list[Path]:
     """Return the folders with descriptions: the one of this package, and that of the user if there is one."""
     user_folder = os.environ.get("STELE_ENVIRONMENTS")
-    return [FOLDER, Path(user_folder)] if user_folder else [FOLDER]
+    return [FOLDER, files.absolute(user_folder)] if user_folder else [FOLDER]
 
 
 @functools.cache

@@ -11,20 +11,23 @@ import contextlib
 import dataclasses
 import fcntl
 import hashlib
+import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from stele import files
+from stele import files, temporary
 from stele.data import cache
-from stele.environments import installer, libraries
+from stele.environments import installer, libraries, probe
 from stele.environments.description import MODULE, Environment
 from stele.errors import SteleError
 
 TIMEOUT = 300.0  # seconds for an import; the first import of Theano compiles
+BUILD_TOOLS = "builds.txt"
+# a package without a hash: Git itself verifies the content of a commit
+COMMIT = re.compile(r"\S+ @ git\+\S+@[0-9a-f]{40}(#\S*)?")
 
 
 def root_folder() -> Path:
@@ -77,29 +80,34 @@ def links_folder(target: Path) -> Path:
     return target / "lib" / "stele"
 
 
+def has_dangling_links(folder: Path) -> bool:
+    """Return whether a link in the folder leads to a file that does not exist."""
+    return folder.exists() and not all(path.exists() for path in folder.iterdir())
+
+
 def make_command(environment: Environment) -> str:
     """Return the command that builds the environment."""
     name = environment.name
     return f"stele env make {name if name.replace('-', '').replace('_', '').isalnum() else repr(name)}"
 
 
-def make(environment: Environment, interpreter: Path | None = None) -> bool:
-    """Build the environment unless it exists. Return whether it was built.
+def make(environment: Environment, interpreter: Path | None = None, *, offline: bool = False) -> bool:
+    """Build the environment unless it exists. Return whether it was built. ``offline`` uses only uv's cache.
 
     An interruption at any moment leaves no incomplete environment in its folder. Raises SteleError if there is no
     interpreter, a library is missing, the requirements cannot be resolved, or the import of the framework fails.
     """
     base = interpreter or require_interpreter(environment)
     paths = libraries.locate(environment)
-    resolve(environment, base)
+    resolve(environment, base, offline=offline)
     target = folder(environment)
     assert target is not None
     with locked(target):
-        if (target / "bin" / "python").exists():
+        if (target / "bin" / "python").exists() and not has_dangling_links(links_folder(target)):
             return False
         with building_folder(target) as building:
-            install(environment, building, base, paths)
-            remove_folder(target)  # it exists only if its interpreter was deleted
+            install(environment, building, base, paths, offline=offline)
+            remove_folder(target)  # it exists only if its interpreter or a library was deleted
             building.rename(target)
     return True
 
@@ -112,15 +120,43 @@ def require_interpreter(environment: Environment) -> Path:
     return base
 
 
-def install(environment: Environment, building: Path, base: Path, paths: dict[str, Path]) -> None:
+def install(
+    environment: Environment, building: Path, base: Path, paths: dict[str, Path], *, offline: bool = False
+) -> None:
     """Create a virtual environment, install the locked packages, link the libraries and check the imports."""
-    name = environment.name
-    installer.run_uv("venv", "--python", base, building, purpose=f"Creating '{name}' with {base}")
-    target: list[str | Path] = ["--python", building / "bin" / "python"]
-    options = ["--require-hashes", "--link-mode", "hardlink"]
-    installer.run_uv("pip", "sync", *target, *options, str(environment.lock), purpose=f"Installing '{name}'")
+    installer.run_uv("venv", "--python", base, building, purpose=f"Creating '{environment.name}' with {base}")
+    install_locked(environment, building / "bin" / "python", offline=offline)
     libraries.link(environment, paths, links_folder(building))
     check_imports(environment, building)
+
+
+def install_locked(environment: Environment, python: Path, *, offline: bool) -> None:
+    """Install the packages of the lock file. Each has a hash, or is a commit of a Git repository.
+
+    ``builds.txt`` beside the lock file has the hashes of the packages that build the source distributions.
+    """
+    lock = environment.lock
+    assert lock is not None
+    lines = lock.read_text(encoding="utf-8").splitlines()
+    commits = [line for line in lines if COMMIT.fullmatch(line)]
+    tools = lock.with_name(BUILD_TOOLS)
+    options: list[str | Path] = ["--python", python, "--link-mode", "hardlink"]
+    options += ["--build-constraints", tools] if tools.exists() else []
+    purpose = f"Installing '{environment.name}' from {lock}"
+    with temporary.folder() as folder:
+        hashed = folder / "requirements.txt"
+        hashed.write_text("\n".join(line for line in lines if line not in commits), encoding="utf-8")
+        command: list[str | Path] = [
+            "pip",
+            "install",
+            "--no-deps",
+            "--require-hashes",
+            "--requirements",
+            hashed,
+        ]
+        installer.run_uv(*command, *options, purpose=purpose, offline=offline)
+    if commits:
+        installer.run_uv("pip", "install", "--no-deps", *commits, *options, purpose=purpose, offline=offline)
 
 
 class ImportFailed(SteleError):
@@ -131,9 +167,8 @@ def check_imports(environment: Environment, building: Path) -> None:
     """Import the framework as its worker does. Raises ImportFailed with the error if the import fails."""
     code = "import " + ", ".join(environment.imports or ("sys",))
     command = [str(building / "bin" / "python"), "-c", code]
-    variables = libraries.clean_variables(variables_for(environment, building))
     try:
-        process = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=TIMEOUT)
+        process = probe.run(command, timeout=TIMEOUT, variables=variables_for(environment, building))
     except subprocess.TimeoutExpired:
         raise SteleError(
             f"'{environment.name}' was installed, but its import took more than {TIMEOUT:g} s."
@@ -143,15 +178,19 @@ def check_imports(environment: Environment, building: Path) -> None:
         raise ImportFailed(f"'{environment.name}' was installed, but its import failed:\n    {tail}")
 
 
-def resolve(environment: Environment, base: Path) -> None:
+def resolve(environment: Environment, base: Path, *, offline: bool = False) -> None:
     """Write the lock file unless it exists."""
     if environment.lock is None:
         raise SteleError(f"'{environment.name}' has no requirements, so it cannot be built.")
     if not environment.lock.exists():
-        lock(environment, base)
+        lock(environment, base, offline=offline)
+    elif environment.requirements and not environment.lock.read_bytes().strip():
+        raise SteleError(
+            f"{environment.lock} contains no packages. Lock them again with: stele env lock {environment.name}"
+        )
 
 
-def lock(environment: Environment, base: Path) -> None:
+def lock(environment: Environment, base: Path, *, offline: bool = False) -> None:
     """Write the lock file: every package that the requirements need, with hashes."""
     assert environment.lock is not None
     options: list[str | Path] = [
@@ -162,8 +201,8 @@ def lock(environment: Environment, base: Path) -> None:
         base,
         "--quiet",
     ]
-    with tempfile.TemporaryDirectory() as folder:
-        output = Path(folder) / "requirements.txt"
+    with temporary.folder() as folder:
+        output = folder / "requirements.txt"
         if environment.prefer is not None:
             shutil.copy(environment.prefer, output)  # uv keeps the versions of an existing output file
         installer.run_uv(
@@ -175,6 +214,7 @@ def lock(environment: Environment, base: Path) -> None:
             output,
             purpose=f"Resolving '{environment.name}'",
             text="\n".join(environment.requirements),
+            offline=offline,
         )
         files.write_text(environment.lock, output.read_text(encoding="utf-8"))
 
@@ -208,8 +248,13 @@ def remove(environment: Environment) -> bool:
 
 
 def remove_folder(target: Path) -> None:
-    """Rename a folder, then delete it, so that other processes never see it partly deleted."""
-    if target.exists():
+    """Rename a folder, then delete it, so that other processes never see it partly deleted.
+
+    Of a link, only the link is deleted.
+    """
+    if target.is_symlink():
+        target.unlink()
+    elif target.exists():
         removing = target.with_suffix(".removing")
         shutil.rmtree(removing, ignore_errors=True)
         target.rename(removing)
@@ -219,7 +264,8 @@ def remove_folder(target: Path) -> None:
 @contextlib.contextmanager
 def locked(target: Path) -> Iterator[None]:
     """Hold the file lock of a build. The operating system releases it when the process ends."""
-    target.parent.mkdir(parents=True, exist_ok=True)
+    cache.create()
+    target.parent.mkdir(mode=0o700, exist_ok=True)
     with target.with_suffix(".guard").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -230,6 +276,7 @@ def building_folder(target: Path) -> Iterator[Path]:
     """Yield a folder to build in. It is deleted at the end unless it was renamed."""
     building = target.with_suffix(".building")
     shutil.rmtree(building, ignore_errors=True)
+    building.mkdir(mode=0o700)  # only this user can enter it
     try:
         yield building
     finally:

@@ -20,12 +20,17 @@
 """
 
 import dataclasses
+import hashlib
+import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from stele import schema
+from stele.environments.lockfiles.source import parse_requirement
 from stele.errors import SteleError
+from stele.text import printable
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -34,6 +39,7 @@ else:
 
 MODULE = ("-m", "stele_worker")
 AS_SHIPPED = "-as-shipped"
+LONGEST = 100  # letters in a name as a part of a file name; two of them and a date make a file name
 
 
 @dataclass(frozen=True)
@@ -77,8 +83,14 @@ class Environment:
 
 
 def slug(name: str) -> str:
-    """Return ``name`` with every character that is unsafe in a file name replaced by "_"."""
-    return "".join(letter if letter.isalnum() or letter in "-_.=" else "_" for letter in name)
+    """Return a name as a part of a file name: every character that is unsafe there becomes "_".
+
+    The end of a long name becomes a hash, because the operating system limits the length of a file name.
+    """
+    safe = re.sub(r"[^A-Za-z0-9_.=-]", "_", name)
+    if len(safe) <= LONGEST:
+        return safe
+    return f"{safe[: LONGEST - 9]}-{hashlib.sha256(name.encode(errors='replace')).hexdigest()[:8]}"
 
 
 # NumPy in float64 in the interpreter of the host: it computes the golden numbers and is used in tests
@@ -90,7 +102,8 @@ def read(path: Path) -> list[Environment]:
     try:
         facts = tomllib.loads(path.read_text(encoding="utf-8"))
         environment = from_facts(path, facts)
-    except (tomllib.TOMLDecodeError, TypeError) as error:
+        check_printable(path, environment)
+    except (ValueError, TypeError, RecursionError) as error:
         raise SteleError(
             f"{path} does not describe an environment: {error}. It needs at least a label and a framework."
         ) from None
@@ -100,8 +113,34 @@ def read(path: Path) -> list[Environment]:
     return [environment, dataclasses.replace(environment, name=name, label=label, tuned=False)]
 
 
+def check_printable(path: Path, environment: Environment) -> None:
+    """Raise SteleError if a name has control characters: it would control the terminals that show it."""
+    for what, value in (("name", environment.name), ("label", environment.label)):
+        if value != printable(value, keep=""):
+            raise SteleError(
+                f"{printable(str(path), keep='')} gives its environment a {what} with control characters, "
+                f"{value!r}. Remove them."
+            )
+
+
+def check(facts: dict[str, Any]) -> None:
+    """Raise ValueError if the value of a key has the wrong type, or is no module, package or command."""
+    schema.check_fields(facts, Environment)
+    for module in facts.get("imports", ()):
+        if not all(part.isidentifier() for part in module.split(".")):
+            raise ValueError(f"imports has {module!r}, which is no module")
+    for requirement in facts.get("requirements", ()):
+        parse_requirement(requirement)
+    for library, value in facts.get("libraries", {}).items():
+        if "package" not in value:
+            raise ValueError(f"libraries has no package for {library!r}")
+    if facts.get("command") == []:
+        raise ValueError("command is empty")
+
+
 def from_facts(path: Path, facts: dict[str, Any]) -> Environment:
     """Return the environment with the content of the TOML file at ``path``."""
+    check(facts)
     lists = {name: tuple(value) for name, value in facts.items() if isinstance(value, list)}
     lock = path.with_suffix(".lock") if "python" in facts and facts.get("requirements") else None
     return Environment(name=path.stem, **{**facts, **lists}, lock=lock)

@@ -7,9 +7,15 @@ import sys
 from functools import cache
 from pathlib import Path
 
+from stele import files
+from stele.environments import probe
 from stele.errors import SteleError
 
 UNSOLVABLE = "No solution found"
+OFFLINE = (
+    "a package is not in uv's cache, and the network is disabled. Build it once without --offline, and with "
+    "UV_OFFLINE unset"
+)
 # a text that uv prints, and the message for it
 FAILURES = (
     (
@@ -20,17 +26,27 @@ FAILURES = (
         "Hash mismatch",
         "the hash of a package differs from the lock file. The index may have been tampered with",
     ),
+    ("--require-hashes` mode", "a package has no hash, so it cannot be verified. Lock the packages with hashes"),
+    ("network was disabled", OFFLINE),
+    ("Network connectivity is disabled", OFFLINE),
     (UNSOLVABLE, "the requirements are in conflict"),
     ("not found in the package registry", "the package index does not have the package"),
     ("error sending request", "the package index did not answer. Is there a network?"),
     ("Failed to fetch", "the package index did not answer. Is there a network?"),
     ("dns error", "the package index did not answer. Is there a network?"),
-    ("network was disabled", "the network is disabled and the package is not in the download cache"),
     ("Failed to query Python interpreter", "the interpreter does not work"),
     ("Querying Python at", "the interpreter does not work"),
     ("No interpreter found", "the interpreter does not exist"),
     ("Failed to inspect Python interpreter", "the interpreter does not work"),
 )
+# variables of uv that hold paths or addresses, and what separates several of them
+PATH_VARIABLES = {
+    "UV_FIND_LINKS": ",",
+    "UV_CONSTRAINT": " ",
+    "UV_OVERRIDE": " ",
+    "UV_BUILD_CONSTRAINT": " ",
+    "UV_CACHE_DIR": os.pathsep,
+}
 LINES = 12  # of the output that an error shows
 
 
@@ -38,9 +54,9 @@ class Unsolvable(SteleError):
     """The requirements are in conflict, so another attempt would fail in the same way."""
 
 
-def run_uv(*arguments: str | Path, purpose: str, text: str | None = None) -> str:
+def run_uv(*arguments: str | Path, purpose: str, text: str | None = None, offline: bool = False) -> str:
     """Run uv and return its output. Raises SteleError with ``purpose``, the cause, and the output of uv if it fails."""
-    process = try_uv(*arguments, text=text)
+    process = try_uv(*arguments, *(["--offline"] if offline else []), text=text)
     if process.returncode:
         offline = "network" in process.stderr.lower()  # then another attempt can succeed
         kind = Unsolvable if UNSOLVABLE in process.stderr and not offline else SteleError
@@ -53,8 +69,21 @@ def try_uv(*arguments: str | Path, text: str | None = None) -> subprocess.Comple
     from uv import find_uv_bin  # imported here because most commands do not need it
 
     command = [find_uv_bin(), "--no-config", "--color", "never", *map(str, arguments)]
-    variables = {**os.environ, "PATH": search_path(), "UV_NO_PROGRESS": "1"}
-    return subprocess.run(command, input=text, capture_output=True, text=True, env=variables, check=False)
+    return probe.run(command, text=text, variables=uv_variables())
+
+
+def uv_variables() -> dict[str, str]:
+    """Return the variables that uv needs. Relative paths in them become absolute, because uv runs elsewhere."""
+    absolute = {
+        name: separator.join(absolute_path(part) for part in os.environ[name].split(separator) if part)
+        for name, separator in PATH_VARIABLES.items()
+        if name in os.environ
+    }
+    return {"PATH": search_path(), "UV_NO_PROGRESS": "1", **absolute}
+
+
+def absolute_path(text: str) -> str:
+    return text if "://" in text else str(files.absolute(text))
 
 
 def explain(output: str) -> str:

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -11,9 +10,8 @@ from typing import NamedTuple
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name, canonicalize_version
 
-from stele.environments import lockfiles, revisions
+from stele.environments import lockfiles, probe, revisions
 from stele.environments.description import MODULE, Environment
-from stele.environments.libraries import clean_variables
 from stele.errors import SteleError
 
 TIMEOUT = 60.0  # seconds for an interpreter to list its packages
@@ -62,17 +60,8 @@ def of_interpreter(python: Path) -> dict[str, str]:
     """
     command = [str(python.absolute()), "-I", "-c", LISTER]
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            process = subprocess.run(
-                command,
-                env=clean_variables({}),
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=TIMEOUT,
-                check=True,
-            )
+        process = probe.run(command, timeout=TIMEOUT)
+        process.check_returncode()
         pairs = json.loads(process.stdout.splitlines()[-1])
     except subprocess.CalledProcessError as error:
         last = (error.stderr.strip().splitlines() or [f"exit status {error.returncode}"])[-1]

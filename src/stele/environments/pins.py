@@ -15,13 +15,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
-from stele.environments import builds
+from stele import files
+from stele.environments import builds, probe
 from stele.environments.description import MODULE, Environment
-from stele.environments.libraries import clean_variables
+from stele.environments.lockfiles.source import parse_requirement
 from stele.errors import SteleError
 from stele.text import unknown_message
 
@@ -44,7 +45,7 @@ def parse(text: str, environments: list[Environment]) -> Environment | None:
         environment for environment in environments if environment.tuned and environment.command is None
     ]
     if "/" in what:
-        return from_interpreter(text, Path(what), candidates)
+        return from_interpreter(text, files.absolute(what), candidates)
     if not any(sign in what for sign in "=<>~ "):
         return None
     return from_requirements(text, what, candidates)
@@ -53,8 +54,8 @@ def parse(text: str, environments: list[Environment]) -> Environment | None:
 def from_requirements(text: str, what: str, environments: list[Environment]) -> Environment:
     """Return the environment that uses these packages, with the packages pinned."""
     try:
-        requirements = [Requirement(part) for part in what.split()]
-    except InvalidRequirement as error:
+        requirements = [parse_requirement(part) for part in what.split()]
+    except ValueError as error:
         raise SteleError(f"{text!r} is not a requirement such as jax==0.9.2: {error}") from None
     pins = {canonicalize_name(requirement.name): requirement for requirement in requirements}
     python = pins.pop(canonicalize_name("python"), None)
@@ -157,9 +158,8 @@ def from_interpreter(text: str, path: Path, environments: list[Environment]) -> 
     """Return the environment whose framework is installed in this interpreter."""
     command = [str(path), "-c", FINDER, json.dumps([environment.imports for environment in environments])]
     try:
-        process = subprocess.run(
-            command, env=clean_variables({}), capture_output=True, text=True, check=True, timeout=60
-        )
+        process = probe.run(command, timeout=60)
+        process.check_returncode()
         answers = json.loads(process.stdout)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         raise SteleError(f"{path} is not a working Python interpreter: {error}") from None

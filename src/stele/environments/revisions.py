@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name, canonicalize_version
 
+from stele import files
 from stele.environments import lockfiles
 from stele.environments.lockfiles import Locked
 from stele.errors import SteleError
@@ -36,10 +37,12 @@ def split(text: str) -> tuple[Path, str | None]:
     ends = [index for index, letter in enumerate(text) if letter == "@" and 0 < index < len(text) - 1][::-1]
     pairs = [(Path(text[:end]), text[end + 1 :]) for end in ends]
     for file, revision in pairs:
-        if file.is_file() or in_revision(file, revision):
+        if files.is_file(file) or in_revision(file, revision):
             return file, revision
-    named = [] if Path(text).exists() else [pair for pair in pairs if pair[0].suffix in lockfiles.SUFFIXES]
-    return named[0] if named else (Path(text), None)
+    whole = Path(text)
+    exists = files.is_file(whole) or files.is_folder(whole)
+    named = [] if exists else [pair for pair in pairs if pair[0].suffix in lockfiles.SUFFIXES]
+    return named[0] if named else (whole, None)
 
 
 def in_revision(file: Path, revision: str) -> bool:
@@ -93,7 +96,7 @@ def show(file: Path, revision: str) -> str:
     Raises SteleError if there is no repository, no such revision, or no such file in it.
     """
     file = Path(os.path.realpath(file))  # git does not follow links
-    folder = next(folder for folder in file.parents if folder.is_dir())
+    folder = next(folder for folder in file.parents if files.is_folder(folder))
     commit = commit_of(folder, revision)
     name = file.relative_to(folder).as_posix()
     process = run_git(folder, "show", "--no-textconv", f"{commit}:./{name}", "--")

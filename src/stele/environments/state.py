@@ -3,12 +3,11 @@
 import importlib.util
 import re
 from importlib import metadata
-from pathlib import Path
 from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from stele.environments import builds, installer, libraries
+from stele.environments import builds, installer, libraries, revisions
 from stele.environments.description import Environment
 
 
@@ -53,14 +52,9 @@ def state_of_build(environment: Environment) -> State:
         return State("missing", release, f"not built. Build it with: {builds.make_command(environment)}")
     if folder is not None and not (folder / "bin" / "python").exists():
         return State("broken", release, f"its interpreter no longer exists. {rebuild}")
-    if folder is not None and has_dangling_links(builds.links_folder(folder)):
+    if folder is not None and builds.has_dangling_links(builds.links_folder(folder)):
         return State("broken", release, f"its system libraries no longer exist. {rebuild}")
     return State("ready", release)
-
-
-def has_dangling_links(folder: Path) -> bool:
-    """Return whether a link in the folder leads to a file that does not exist."""
-    return folder.exists() and not all(path.exists() for path in folder.iterdir())
 
 
 def version(environment: Environment) -> str | None:
@@ -80,5 +74,5 @@ def locked_versions(environment: Environment) -> dict[str, str]:
     """Return the version of every package in the lock file, by canonical name; empty without a lock file."""
     if environment.lock is None or not environment.lock.exists():
         return {}
-    pins = re.findall(r"^([\w.-]+)==([^\s;\\]+)", environment.lock.read_text(), re.M)
+    pins = re.findall(r"^([\w.-]+)==([^\s;\\]+)", revisions.read_text(environment.lock), re.M)
     return {canonicalize_name(name): version for name, version in pins}

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from statistics import mean
 from typing import Any
 
-from stele.gate.conditions import Conditions
 from stele.measuring import machine
+from stele.measuring.conditions import Conditions
 from stele.measuring.settings import Settings
 
 MAX_LOAD = 0.05  # share of the processors

@@ -5,12 +5,12 @@
 
 A file holds the facts under which it was measured, and one line for each launch so that diffs are readable. The
 launches of two sessions are not paired, so they are compared with the Mann-Whitney test. Conditions may have changed
-between the sessions, so a metric is REGRESSED only if its estimate exceeds the whole margin.
+between the sessions, so the tolerance of a metric is its whole margin here, if no other is given.
 """
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +22,14 @@ from stele.errors import SteleError
 from stele.gate import judgement
 from stele.gate.judgement import Judgement
 from stele.gate.metrics import METRICS, Metric
-from stele.gate.verdict import Verdict, judgement_message
+from stele.gate.verdict import Verdict, message_of
 from stele.measuring import machine
 from stele.measuring.run import Run
 
 FOLDER = Path("baselines")
 CANDIDATES = "candidates"
 FORMATS = (1,)  # of files from before the schema number
-MIN_LAUNCHES = judgement.SCREEN  # on either side
+MIN_LAUNCHES = 6  # on either side
 UNKNOWN = "UNKNOWN"
 
 
@@ -90,8 +90,17 @@ def promote(names: Sequence[str], folder: Path = FOLDER) -> list[Path]:
     return [path.replace(path.parents[1] / path.name) for path in promoted]
 
 
-def compare(runs: Sequence[Run], margins: dict[str, float], folder: Path = FOLDER) -> list[Verdict]:
-    """Return a Verdict for each metric; or a single UNKNOWN one with the reason if the two do not compare."""
+def compare(
+    runs: Sequence[Run],
+    *,
+    tolerances: Mapping[str, float],
+    margins: Mapping[str, float],
+    folder: Path = FOLDER,
+) -> list[Verdict]:
+    """Return a Verdict for each metric; or a single UNKNOWN one with the reason if the two do not compare.
+
+    ``tolerances`` and ``margins`` are fractions by metric, where they are not the default.
+    """
     run = runs[0]
     path = folder / machine.name_of(run.machine) / file_name(run)
     if not path.exists():
@@ -104,7 +113,7 @@ def compare(runs: Sequence[Run], margins: dict[str, float], folder: Path = FOLDE
         if count < MIN_LAUNCHES:
             message = f"{side} has {count} launches, at least {MIN_LAUNCHES} are needed: use --launches 12"
             return [unknown_verdict(run, message)]
-    metrics = [metric._replace(margin=margins.get(metric.name, metric.margin)) for metric in METRICS]
+    metrics = [with_thresholds(metric, tolerances, margins) for metric in METRICS]
     samples = [
         (metric, metric_values(recorded["launches"], metric), metric_values(map(summary, runs), metric))
         for metric in metrics
@@ -147,6 +156,12 @@ def difference_message(fact: str, recorded: Any, current: Any) -> str:
     return f"{fact} differs: {recorded!r} in the baseline, {current!r} here"
 
 
+def with_thresholds(metric: Metric, tolerances: Mapping[str, float], margins: Mapping[str, float]) -> Metric:
+    """Return the metric with its thresholds; the tolerance is the margin if it is not given."""
+    margin = margins.get(metric.name, max(metric.margin, tolerances.get(metric.name, 0.0)))
+    return metric._replace(tolerance=tolerances.get(metric.name, margin), margin=margin)
+
+
 def metric_values(launches: Any, metric: Metric) -> list[float]:
     return [float(launch[metric.name]) for launch in launches if launch.get(metric.name)]
 
@@ -157,13 +172,11 @@ def logarithms(values: Sequence[float]) -> list[float]:
 
 def judge_metric(run: Run, metric: Metric, old: list[float], new: list[float]) -> Verdict:
     shift, p = statistics.shift_between(logarithms(old), logarithms(new)), statistics.mann_whitney_p(new, old)
-    margin = math.log1p(metric.margin)
     status = "INCONCLUSIVE"
-    if p < judgement.LEVEL and shift.middle > margin:
+    if p < judgement.LEVEL and shift.middle > math.log1p(metric.tolerance):
         status = "REGRESSED"
-    elif not judgement.may_reach(shift.high, margin):
+    elif not judgement.may_reach(shift.high, math.log1p(metric.margin)):
         status = "PASS"
     result = Judgement(status, judgement.to_ratio(shift), min(len(old), len(new)), p)
-    message = judgement_message(metric.name, result, metric.margin, stopped=False)
-    message = message.replace("pairs", "launches")
-    return Verdict(run.task, run.phase, metric.name, status, message, result.ratio, result.pairs, p)
+    message = message_of(metric, result, unit="launches")
+    return Verdict(run.task, run.phase, metric.name, status, message, result.ratio, result.passes, p)

@@ -3,18 +3,25 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from stele.gate import model_parity
-from stele.gate.conditions import Monitor
+from stele.gate import durations, model_parity
 from stele.gate.metrics import ACCURACY_MARGIN
 from stele.gate.record import Entry, Record
-from stele.gate.trial import Cell, Trial, failure_messages, launch_arms
-from stele.gate.verdict import Verdict, accuracy_verdict
+from stele.gate.trial import Cell, Launcher, Trial, failure_messages
+from stele.gate.verdict import Verdict, accuracy_verdict, unknown
+from stele.measuring.conditions import Monitor
 from stele.measuring.run import Run
 from stele.parity import examination, ladder
 from stele.parity.ladder import Finding
 from stele_worker import tasks
 
 ARMS = ("old", "new")
+# launches of NEW that all fail while all of OLD succeed. If both fail equally often, 4 of each have a probability of
+# at most 1 / 4^4 = 0.4 %, whatever the rate (Barnard's exact test)
+FAILED_LAUNCHES = 4
+# trainings from one seed are equal if the losses of all steps are: rounding alone reaches 1e-4 in this many steps
+EQUAL_LOSSES = 1e-3
+TRAINING_ATTEMPTS = 3  # NEW then fails in six launches, and OLD succeeds in three of its own
+EQUAL_ACCURACIES = 0.002  # fraction of the test samples
 SEEDS = (5, 10, 20)  # the next number is trained only if the one before leaves the verdict open
 
 Say = Callable[[str], object]
@@ -37,7 +44,8 @@ def parity_verdicts(trial: Trial, record: Record, say: Say) -> Iterator[Verdict]
         yield from model_parity.verdicts(trial, trial.model, record, say)
         return
     for task in dict.fromkeys(cell.task for cell in trial.common_cells()):
-        old, new = [parity_findings(trial, record, task, arm, say) for arm in ("old", "new")]
+        new = parity_findings(trial, record, task, "new", say)
+        old = parity_findings(trial, record, task, "old", say, until_failure=worker_failed(new))
         before, after = ladder.first_difference(old), ladder.first_difference(new)
         if after is None:
             message = f"all rungs agree, up to rung {ladder.highest_rung(new)}"
@@ -50,23 +58,37 @@ def parity_verdicts(trial: Trial, record: Record, say: Say) -> Iterator[Verdict]
             yield Verdict(task, "all", "parity", "INCONCLUSIVE", message)
 
 
-def parity_findings(trial: Trial, record: Record, task: str, arm: str, say: Say) -> list[Finding]:
-    def examine() -> list[Finding]:
-        return examination.run_ladder(trial.arm(arm), task, trial.settings, timeout=trial.timeout).findings
+def parity_findings(
+    trial: Trial, record: Record, task: str, arm: str, say: Say, *, until_failure: bool = False
+) -> list[Finding]:
+    """Return the findings of an arm, launched up to FAILED_LAUNCHES times until its worker does not fail.
+
+    ``until_failure`` launches it until its worker fails, to see whether it ever does.
+    """
 
     def launch() -> Entry:
-        say(f"parity of {task}, {arm}")
-        monitor = Monitor(trial.settings)
-        findings = examine()
-        if len(findings) == 1 and findings[0].status == "differs":  # its worker failed: once may be chance
-            findings = examine()
+        durations.announce(trial, f"parity of {task}, {arm.upper()}", [(Cell(task, "all"), "parity")], say)
+        monitor, findings = Monitor(trial.settings), list[Finding]()
+        for _ in range(FAILED_LAUNCHES):
+            findings = examination.run_ladder(
+                trial.arm(arm), task, trial.settings, timeout=trial.timeout
+            ).findings
+            if worker_failed(findings) == until_failure:
+                break
+        took = monitor.conditions().seconds
+        durations.remember(trial, Cell(task, "all"), "parity", took)
         return {
             "findings": [finding._asdict() for finding in findings],
-            "took": monitor.conditions().seconds,
+            "took": took,
         }
 
     entry = record.get_or_launch("parity", task, arm, launch=launch)
     return [Finding(**finding) for finding in entry["findings"]]
+
+
+def worker_failed(findings: list[Finding]) -> bool:
+    """Return whether the findings say that the worker failed, and nothing about its numbers."""
+    return len(findings) == 1 and findings[0].status == "differs"
 
 
 def accuracy_verdicts(trial: Trial, record: Record, cells: list[Cell], say: Say) -> Iterator[Verdict]:
@@ -85,18 +107,51 @@ def has_accuracy(trial: Trial, cell: Cell) -> bool:
 
 def compare_accuracy(trial: Trial, record: Record, cell: Cell, say: Say) -> Verdict:
     losses: list[float] = []
+    durations.announce(trial, f"accuracy of {cell.task}, for each seed", [(cell, "accuracy")], say)
     for seed in range(SEEDS[-1]):
         recorded = record.get("accuracy", cell.task, seed) is not None
         decided = seed in SEEDS and judge_accuracy(cell, losses).status != "INCONCLUSIVE"
         if decided or (trial.budget_spent(record) and not recorded):
             break
         entry = train_arms(trial, record, cell, seed, say)
-        for arm, message in failure_messages(entry).items():
-            status = "BROKEN" if arm == "new" else "INCONCLUSIVE"
-            return Verdict(*cell, "accuracy", status, f"{arm.upper()}: {message}")
-        old, new = (Run.from_dict(entry["runs"][arm]).accuracy or 0.0 for arm in ARMS)
-        losses.append(old - new)
+        if entry["runs"] is None:
+            return failed_training(cell, entry)
+        old, new = (Run.from_dict(entry["runs"][arm]) for arm in ARMS)
+        if old.accuracy is None or new.accuracy is None:
+            arm = "OLD" if old.accuracy is None else "NEW"
+            return unknown(cell, "accuracy", f"{arm} reported no accuracy, so it cannot be compared.")
+        if seed == 0 and (message := equal_trainings(old, new)):
+            return Verdict(*cell, "accuracy", "PASS", message, None, 1)
+        losses.append(old.accuracy - new.accuracy)
     return judge_accuracy(cell, losses)
+
+
+def failed_training(cell: Cell, entry: Entry) -> Verdict:
+    """Return BROKEN if every training of NEW failed and none of OLD did; INCONCLUSIVE otherwise."""
+    messages = failure_messages(entry)
+    of_new = sum("new" in one["failures"] for one in entry["rounds"])
+    if "old" in messages:
+        return Verdict(*cell, "accuracy", "INCONCLUSIVE", f"OLD: {messages['old']}")
+    status = "BROKEN" if of_new == len(entry["rounds"]) >= FAILED_LAUNCHES else "INCONCLUSIVE"
+    return Verdict(*cell, "accuracy", status, f"NEW failed in {of_new} launches: {messages['new']}")
+
+
+def equal_trainings(old: Run, new: Run) -> str | None:
+    """Return why two trainings from the same seed are the same training, so that one seed is enough; else None."""
+    assert old.accuracy is not None and new.accuracy is not None
+    if not old.losses or len(old.losses) != len(new.losses):
+        return None
+    largest = 0.0
+    for before, after in zip(old.losses, new.losses, strict=True):
+        if before is None or after is None:
+            return None
+        largest = max(largest, abs(after - before) / max(abs(before), 1e-3))
+    if largest > EQUAL_LOSSES or abs(old.accuracy - new.accuracy) > EQUAL_ACCURACIES:
+        return None
+    return (
+        f"the losses of all {len(old.losses)} steps from one seed are equal (largest relative difference "
+        f"{largest:.1e}); accuracy {new.accuracy:.2%}, OLD {old.accuracy:.2%}"
+    )
 
 
 def judge_accuracy(cell: Cell, losses: list[float]) -> Verdict:
@@ -107,6 +162,9 @@ def train_arms(trial: Trial, record: Record, cell: Cell, seed: int, say: Say) ->
     def launch() -> Entry:
         say(f"accuracy of {cell.task}, seed {seed}")
         settings = replace(trial.settings, seed=seed)
-        return launch_arms(trial, cell, ARMS, settings, trial.training, timed=False)
+        launcher = Launcher(trial, cell, settings, trial.training, timed=False, attempts=TRAINING_ATTEMPTS)
+        entry = launcher.launch(ARMS)
+        durations.remember(trial, cell, "accuracy", entry["took"])
+        return entry
 
     return record.get_or_launch("accuracy", cell.task, seed, launch=launch)

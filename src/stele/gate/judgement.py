@@ -1,48 +1,45 @@
-"""The decision procedure: differences of pairs in, statuses out. Pure, so that it can be replayed on past launches.
+"""The decision procedure: launches of passes in, statuses out. Pure, so that it can be replayed on past launches.
 
-A difference is log(new) - log(old) of one pair. Six pairs screen: a metric passes if it is neither suspicious nor
-uncertain. The remaining metrics are candidates. They are judged on fresh pairs alone, after 10, 15, 20 and 28 of them.
-The order inside each pair is random, so Wilcoxon's signed-rank test is exact even if the machine drifts. Holm's
-correction covers the candidates, Bonferroni's covers the looks.
+A pass launches OLD twice and NEW twice, in random order. After every pass, e-values say how strong the evidence is
+against each hypothesis (``stele.statistics.log_e_values``). They stay valid however often they are looked at.
+
+REGRESSED   it is certain that the metric grew, at the level of the gate, and credible that it grew by more than the
+            tolerance
+IMPROVED    it is certain that it shrank, at the level of the gate, and by more than the tolerance
+PASS        it is certain that it grew by less than the margin, and growth above the tolerance is not suspected
+INCONCLUSIVE  anything else
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-
-import numpy
+from typing import NamedTuple, TypeVar
 
 from stele import statistics
-from stele.statistics import Estimate
+from stele.statistics import Estimate, Pass
 
-SCREEN = 6  # pairs
-LOOKS = (10, 15, 20, 28)  # numbers of fresh pairs
-LEVEL = 0.01  # probability that a gate calls a metric slower, or faster, that has not changed
-SUSPICION = 0.2  # p-value
-MAX_PAIRS = 1000  # more are never proposed
+LEVEL = 0.01  # probability that a gate calls any metric REGRESSED, or any IMPROVED, that has not changed
+ERROR = 0.01  # probability that a metric passes that grew by its margin
+CREDIBLE = 0.1  # probability that a metric that grew by its tolerance counts as having grown by more
+SUSPICION = 1 / 3  # p-value; growth above it is not suspected
+MAX_PASSES = 40  # more than these are not measured
+
+Key = TypeVar("Key")
 
 STATUSES = ("BROKEN", "MISSING", "REGRESSED", "INCONCLUSIVE", "IMPROVED", "PASS")  # the worst first
 
 
 @dataclass(frozen=True)
 class Series:
-    """The differences of one metric, in the order in which the pairs were measured."""
+    """The launches of one metric, pass by pass, as logarithms."""
 
-    margin: float  # the largest relative increase that passes
-    differences: Sequence[float]
+    margin: float  # the relative growth that has to be ruled out before the metric passes
+    tolerance: float  # the relative growth that is accepted even if it is certain
+    noise: float  # the expected relative standard deviation of a launch, before any was measured
+    passes: tuple[Pass, ...]
 
-    @property
-    def relevance(self) -> float:
-        """The smallest relevant change: 1 %, or a fifth of a margin above 5 %. A smaller one is not REGRESSED."""
-        return max(0.01, self.margin / 5)
-
-    @property
-    def screen(self) -> Sequence[float]:
-        return self.differences[:SCREEN]
-
-    @property
-    def fresh(self) -> Sequence[float]:
-        return self.differences[SCREEN:]
+    def after(self, count: int) -> "Series":
+        return replace(self, passes=self.passes[:count])
 
 
 @dataclass(frozen=True)
@@ -51,73 +48,131 @@ class Judgement:
 
     status: str
     ratio: Estimate | None = None  # new / old, with its interval
-    pairs: int = 0
-    p: float | None = None
-    needed: int | None = None  # estimate of how many more pairs a verdict takes
-    open: bool = False  # whether the next look can still change the status
+    passes: int = 0
+    p: float | None = None  # of the change, whatever its direction
+    needed: int | None = None  # estimate of how many more passes a verdict takes
+    open: bool = False  # whether the next pass can still change the status
 
 
-def judge(series: Mapping[str, Series]) -> dict[str, Judgement]:
-    """Return a Judgement for each metric.
+class Evidence(NamedTuple):
+    """Logarithms of e-values after each pass."""
 
-    Those that are ``open`` need more pairs for a verdict, or for IMPROVED instead of PASS. The others are final.
+    slower: list[float]  # that the metric grew
+    intolerable: list[float]  # that it grew by more than its tolerance
+    faster: list[float]  # that it shrank
+    tolerable: list[float]  # that it grew by less than its tolerance
+    acceptable: list[float]  # that it grew by less than its margin
+
+    def after(self, count: int) -> "Evidence":
+        return Evidence(*(path[:count] for path in self))
+
+
+def judge(series: Mapping[Key, Series], *, others: int = 0) -> dict[Key, Judgement]:
+    """Return a Judgement for each metric. Those that are ``open`` need more passes.
+
+    ``others`` is the number of other tests that share LEVEL with these.
     """
-    results = {key: judge_screen(values) for key, values in series.items()}
-    candidates = [key for key in series if results[key].open]
-    slower, faster = dict.fromkeys(candidates, 1.0), dict.fromkeys(candidates, 1.0)
-    for look in LOOKS:
-        due = [key for key in candidates if results[key].open and len(series[key].fresh) >= look]
-        for key in due:
-            fresh = series[key].fresh[:look]
-            slower[key], faster[key] = (
-                statistics.signed_rank_p(fresh),
-                statistics.signed_rank_p([-value for value in fresh]),
-            )
-        if not due:
+    needed = certainty(len(series) + others)
+    return {key: judge_metric(values, needed) for key, values in series.items()}
+
+
+def certainty(tests: int) -> float:
+    """Return the logarithm of the e-value at which one of so many tests is certain, at LEVEL for all together."""
+    return math.log(max(tests, 1) / LEVEL)
+
+
+def judge_metric(series: Series, needed: float) -> Judgement:
+    """Judge one metric. ``needed`` is the logarithm of the e-value at which a change is certain."""
+    return judge_evidence(weigh(series), series, needed)
+
+
+def replay(series: Series, *, tests: int) -> Judgement:
+    """Return the Judgement at which a gate with so many tests would have stopped to measure the metric."""
+    evidence, needed = weigh(series), certainty(tests)
+    result = Judgement("INCONCLUSIVE", open=True)
+    for count in range(1, len(series.passes) + 1):
+        result = judge_evidence(evidence.after(count), series.after(count), needed)
+        if not result.open:
             break
-        worse, better = significance(slower), significance(faster)
-        for key in due:
-            p = min(slower[key], faster[key])
-            result = judge_look(series[key], look, worse=worse[key], better=better[key], p=p)
-            if results[key].status == "PASS" and result.status not in ("PASS", "IMPROVED"):
-                result = replace(results[key], open=False)  # a later look does not revoke PASS
-            results[key] = result
-    return results
+    return result
 
 
-def judge_screen(series: Series) -> Judgement:
-    """Judge the first pairs: PASS or INCONCLUSIVE. PASS stays open if the metric seems faster."""
-    if len(series.screen) < SCREEN:
-        return Judgement(
-            "INCONCLUSIVE", pairs=len(series.screen), needed=SCREEN - len(series.screen), open=True
-        )
-    shift = statistics.shift(series.screen)
-    relevant = math.log1p(series.relevance)
-    slower = statistics.t_test_p(series.screen) < SUSPICION and may_reach(shift.high, relevant)
-    if not slower and not may_reach(shift.high, math.log1p(series.margin)):
-        return Judgement("PASS", to_ratio(shift), SCREEN, open=seems_faster(series.screen, shift, relevant))
-    return Judgement("INCONCLUSIVE", to_ratio(shift), SCREEN, needed=LOOKS[0] - len(series.fresh), open=True)
+def judge_evidence(evidence: Evidence, series: Series, needed: float) -> Judgement:
+    if not series.passes:
+        return Judgement("INCONCLUSIVE", open=True)
+    count, tolerance, middle = len(series.passes), math.log1p(series.tolerance), middle_of(series)
+    p = min(math.exp(-max(*evidence.slower, *evidence.faster)), 1.0)
+    result = Judgement("INCONCLUSIVE", passes=count, p=p, open=count < MAX_PASSES)
+    if is_regression(evidence, needed):
+        return replace(result, status="REGRESSED", open=False)
+    if max(evidence.faster) >= needed and middle < -tolerance:
+        return replace(result, status="IMPROVED", open=False)
+    ruled_out = evidence.acceptable[-1] >= -math.log(ERROR) and middle <= tolerance
+    if ruled_out and not (is_suspected(evidence) and result.open):
+        still_open = result.open and seems_faster(evidence, middle, tolerance)
+        return replace(result, status="PASS", open=still_open)
+    return replace(result, needed=more_passes(evidence, needed))
 
 
-def judge_look(series: Series, look: int, *, worse: bool, better: bool, p: float) -> Judgement:
-    """Judge the first ``look`` fresh pairs; ``worse`` and ``better`` say which test is significant."""
-    fresh = series.fresh[:look]
-    shift, last = statistics.shift(fresh), look == LOOKS[-1]
-    relevant = math.log1p(series.relevance)
-    if worse and shift.middle > relevant:
-        return Judgement("REGRESSED", to_ratio(shift), look, p)
-    if better and shift.middle < -relevant:
-        return Judgement("IMPROVED", to_ratio(shift), look, p)
-    if not may_reach(shift.high, math.log1p(series.margin)) and (last or shift.middle <= relevant):
-        still_open = not last and seems_faster(fresh, shift, relevant)
-        return Judgement("PASS", to_ratio(shift), look, p, open=still_open)
-    needed = more_pairs(series, look, shift.middle)
-    return Judgement("INCONCLUSIVE", to_ratio(shift), look, p, needed, open=not last)
+def weigh(series: Series) -> Evidence:
+    opposite = statistics.mirrored(series.passes)
+    tolerance, margin = math.log1p(series.tolerance), math.log1p(series.margin)
+    return Evidence(
+        slower=statistics.log_e_values(series.passes, series.noise),
+        intolerable=statistics.log_e_values(series.passes, series.noise, shift=tolerance),
+        faster=statistics.log_e_values(opposite, series.noise),
+        tolerable=statistics.log_e_values(opposite, series.noise, shift=-tolerance),
+        acceptable=statistics.log_e_values(opposite, series.noise, shift=-margin),
+    )
 
 
-def seems_faster(differences: Sequence[float], shift: Estimate, relevant: float) -> bool:
-    """Return whether every pair is faster, so that more pairs may prove it."""
-    return max(differences) < 0 and shift.middle < -relevant
+def is_regression(evidence: Evidence, needed: float) -> bool:
+    """Return whether after any pass both were certain enough: later passes do not revoke it."""
+    both = zip(evidence.slower, evidence.intolerable, strict=True)
+    return any(slower >= needed and intolerable >= -math.log(CREDIBLE) for slower, intolerable in both)
+
+
+def is_suspected(evidence: Evidence) -> bool:
+    """Return whether the metric seems to have grown, perhaps by more than its tolerance."""
+    enough = -math.log(SUSPICION)
+    return evidence.slower[-1] >= enough and evidence.tolerable[-1] < enough
+
+
+def seems_faster(evidence: Evidence, middle: float, tolerance: float) -> bool:
+    """Return whether more passes may prove that the metric improved."""
+    return middle < -tolerance and evidence.faster[-1] >= -math.log(SUSPICION)
+
+
+def middle_of(series: Series) -> float:
+    """Return the Hodges-Lehmann estimate of log(new / old)."""
+    return statistics.hodges_lehmann(statistics.differences(series.passes))
+
+
+def more_passes(evidence: Evidence, needed: float) -> int | None:
+    """Estimate how many more passes a verdict takes if the evidence grows as it did; None if it does not grow."""
+    goals = ((evidence.slower, needed), (evidence.intolerable, -math.log(CREDIBLE)))
+    regressed = [passes_to(path, goal) for path, goal in goals]
+    passed = passes_to(evidence.acceptable, -math.log(ERROR))
+    either = [math.inf if None in regressed else max(count for count in regressed if count is not None)]
+    either += [math.inf if passed is None else passed]
+    fewest = min(either)
+    return None if fewest > MAX_PASSES else max(int(fewest), 1)
+
+
+def passes_to(path: Sequence[float], goal: float) -> float | None:
+    """Return after how many more passes the evidence reaches its goal; None if it does not grow."""
+    if path[-1] >= goal:
+        return 0
+    rate = path[-1] / len(path)
+    return math.ceil((goal - path[-1]) / rate) if rate > 0 else None
+
+
+def with_ratio(judgement: Judgement, series: Series) -> Judgement:
+    """Return the Judgement with the ratio new / old and its interval, ERROR on each side."""
+    if not series.passes:
+        return judgement
+    effect = statistics.effect(series.passes, series.noise, level=ERROR)
+    return replace(judgement, ratio=to_ratio(effect))
 
 
 def may_reach(high: float | None, bound: float) -> bool:
@@ -125,28 +180,11 @@ def may_reach(high: float | None, bound: float) -> bool:
     return high is None or not high < bound
 
 
-def significance(p_values: Mapping[str, float]) -> dict[str, bool]:
-    """Return which candidates differ, with a family-wise error of LEVEL over all candidates and looks."""
-    return dict(zip(p_values, statistics.holm(list(p_values.values()), LEVEL / len(LOOKS)), strict=True))
-
-
-def more_pairs(series: Series, look: int, middle: float) -> int | None:
-    """Estimate how many more pairs a verdict takes, up to the next look at least.
-
-    Below the margin they have to show that it is below; above the margin, that it is slower. None if that takes
-    MAX_PAIRS or more, as it does close to the margin.
-    """
-    spread, margin = float(numpy.std(series.fresh[:look], ddof=1)), math.log1p(series.margin)
-    room = margin - max(middle, 0.0) if middle < margin else middle
-    next_look = next((later for later in LOOKS if later > look), look + 1)
-    total = max(statistics.pairs_needed(spread, room, level=LEVEL), next_look)
-    return total - len(series.fresh) if total < MAX_PAIRS else None
-
-
 def to_ratio(shift: Estimate) -> Estimate:
     """Return a shift of logarithms as a ratio new / old."""
-    assert shift.low is not None and shift.high is not None
-    return Estimate(math.exp(shift.low), math.exp(shift.middle), math.exp(shift.high))
+    low, middle, high = (None if value is None else math.exp(value) for value in shift)
+    assert middle is not None
+    return Estimate(low, middle, high)
 
 
 def overall(statuses: Sequence[str]) -> str:

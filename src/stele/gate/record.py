@@ -3,6 +3,8 @@
 The first line says what is compared, and how. Each following line is a launch, {"key": [...], ...}; its key says which.
 """
 
+import contextlib
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -52,17 +54,20 @@ class Record:
         """Return the recorded entry; or call ``launch``, append what it returns, and return that."""
         if key not in self._entries:
             entry = {"key": key, **launch()}
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(entry) + "\n")
+            files.append_text(self.path, json.dumps(entry) + "\n")
             self._entries[key] = entry
         return self._entries[key]
 
 
 def create(path: Path, header: dict[str, Any]) -> Record:
-    """Start a record, and overwrite the file if it exists."""
+    """Start a record. A file that exists is not overwritten: the new one gets a number, ``gate-2.jsonl``."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(schema.wrap(header)) + "\n", encoding="utf-8")
-    return Record(path, header, [])
+    for number in itertools.count(1):
+        candidate = path if number == 1 else path.with_stem(f"{path.stem}-{number}")
+        with contextlib.suppress(FileExistsError), candidate.open("x", encoding="utf-8") as file:
+            file.write(json.dumps(schema.wrap(header)) + "\n")
+            break
+    return Record(candidate, header, [])
 
 
 def resume(path: Path) -> Record:

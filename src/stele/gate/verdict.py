@@ -8,6 +8,7 @@ import numpy
 from stele import statistics
 from stele.gate import judgement
 from stele.gate.judgement import Judgement
+from stele.gate.metrics import Metric
 from stele.statistics import Estimate
 
 DIRECTIONS = {"host-memory": ("more", "less"), "device-memory": ("more", "less")}
@@ -21,37 +22,56 @@ class Verdict(NamedTuple):
     status: str
     message: str
     ratio: Estimate | None = None  # new / old
-    pairs: int = 0
+    passes: int = 0
     p: float | None = None
 
 
 def from_judgement(
-    cell: tuple[str, str], metric: str, result: Judgement, margin: float, *, stopped: bool
+    cell: tuple[str, str], metric: Metric, result: Judgement, *, stopped: bool, excluded: Sequence[str] = ()
 ) -> Verdict:
-    """Return the Verdict of a Judgement; ``stopped`` says that the budget ran out."""
-    message = judgement_message(metric, result, margin, stopped=stopped)
-    return Verdict(*cell, metric, result.status, message, result.ratio, result.pairs, result.p)
+    """Return the Verdict of a Judgement. ``stopped``: the budget ran out. ``excluded``: why passes do not count."""
+    message = message_of(metric, result, stopped=stopped)
+    if excluded and result.status == "INCONCLUSIVE":
+        passes = result.passes + len(excluded)
+        message += (
+            f" {len(excluded)} of {passes} passes do not count: {excluded[-1]}. Use a machine that is idle."
+        )
+    return Verdict(*cell, metric.name, result.status, message, result.ratio, result.passes, result.p)
 
 
-def judgement_message(metric: str, result: Judgement, margin: float, *, stopped: bool) -> str:
-    """``5.2 % slower in 10 pairs, p 0.001``; or why there is no verdict."""
+def unknown(cell: tuple[str, str], metric: str, message: str) -> Verdict:
+    """Return the verdict on a metric without numbers."""
+    return Verdict(*cell, metric, "INCONCLUSIVE", message)
+
+
+def message_of(metric: Metric, result: Judgement, *, stopped: bool = False, unit: str = "passes") -> str:
+    """``5.2 % slower in 5 passes, p 0.0004``; or why there is no verdict. ``unit`` is what was counted."""
     if result.ratio is None:
-        when = " before the budget ran out" if stopped else ""
-        return f"Only {result.pairs} pairs were measured{when}; at least {judgement.SCREEN} are needed."
-    directions = DIRECTIONS.get(metric, ("slower", "faster"))
+        return f"Nothing was measured{' before the budget ran out' if stopped else ''}."
+    directions = DIRECTIONS.get(metric.name, ("slower", "faster"))
     low, middle, high = result.ratio
-    assert low is not None and high is not None
+    count, text = f"{result.passes} {unit}", change(middle, directions)
     if result.status in ("REGRESSED", "IMPROVED"):
-        return f"{change(middle, directions)} in {result.pairs} pairs, p {result.p:.2g}"
-    if result.status == "PASS":
-        evidence = f"({result.pairs} pairs, margin {100 * margin:.3g} %)"
-        return f"{change(middle, directions)}; {bound(middle, high, directions)} {evidence}"
-    interval = f"{change_range(low, high, directions)} (98 % interval, {result.pairs} pairs)"
-    if result.needed is None:
-        return f"{interval}. Too close to the margin of {100 * margin:.3g} % for a verdict."
+        return f"{text} in {count}, p {result.p:.2g}"
+    margin = f"margin {percent(metric.margin)}"
+    if result.status == "PASS" and high is not None:
+        if result.p is not None and result.p < judgement.LEVEL and middle > 1:
+            text += f", tolerance {percent(metric.tolerance)}"
+        return f"{text}; {bound(middle, high, directions)} ({count}, {margin})"
+    if low is None or high is None:
+        return f"{text} in {count}, which are too few for an interval.{still_needed(result, unit)}"
+    interval = f"{change_range(low, high, directions)} (98 % interval, {count})"
     return (
-        f"{interval}. Not yet significant at the gate's level; about {result.needed} more pairs are needed."
+        f"{interval}. This is not enough evidence at the gate's level ({margin}).{still_needed(result, unit)}"
     )
+
+
+def still_needed(result: Judgement, unit: str) -> str:
+    return "" if result.needed is None else f" About {result.needed} more {unit} are needed."
+
+
+def percent(fraction: float) -> str:
+    return f"{100 * fraction:.3g} %"
 
 
 def change(ratio: float, directions: tuple[str, str]) -> str:

@@ -10,7 +10,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
-from typing import IO
+from typing import IO, TypedDict
 
 from stele import schema
 from stele.data import cache
@@ -19,6 +19,15 @@ from stele.errors import SteleError
 FILE = "measuring.lock"
 POLL = 0.5  # seconds between two attempts
 REMINDER = 60.0  # seconds between two messages
+
+
+class Holder(TypedDict):
+    """The content of the file: what is measured, the process, and since when (seconds)."""
+
+    what: str
+    pid: int
+    since: float
+
 
 held = 0  # how often this process holds the lock: a gate that starts a measurement does not wait for itself
 
@@ -45,8 +54,14 @@ def machine(what: str, *, wait: bool, say: Callable[[str], object]) -> Iterator[
 
 def opened() -> IO[str]:
     path = cache.folder() / FILE
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path.open("a+", encoding="utf-8")
+    try:
+        cache.create()
+        return path.open("a+", encoding="utf-8")
+    except OSError as error:
+        raise SteleError(
+            f"The cache folder {path.parent} cannot be used: {error.strerror}. "
+            "Set STELE_CACHE to a folder that you can write to."
+        ) from None
 
 
 def acquire(file: IO[str], *, wait: bool, say: Callable[[str], object]) -> None:
@@ -82,8 +97,9 @@ def holder(file: IO[str]) -> str:
     """Return ``stele gate A B (process 123, since 12 min)``, or that it is unknown."""
     file.seek(0)
     try:
-        facts = json.loads(file.read())
+        facts = schema.parse(file.read())
+        schema.check(facts, Holder, "it")
         minutes = (time.time() - facts["since"]) / 60
         return f"{facts['what']} (process {facts['pid']}, since {minutes:.0f} min)"
-    except (ValueError, KeyError, TypeError):
+    except ValueError:
         return "an unknown process"

@@ -4,21 +4,26 @@ This module writes no files and decides no verdicts.
 """
 
 import contextlib
+import copy
+import functools
 import hashlib
 import os
+import shlex
 from collections.abc import Generator, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from stele import data
-from stele.environments import Environment
-from stele.measuring import machine
+from stele.environments import Environment, builds
+from stele.errors import SteleError
+from stele.measuring import answers, machine
+from stele.measuring.conditions import Monitor
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings, default_threads
 from stele.measuring.worker import TIMEOUT, Progress, Worker, WorkerError, launch, run_to_end
-from stele_worker import tasks
+from stele_worker import protocol, tasks
 
 TURN = 1  # steps
 # the warm-up of each scale; a smoke run has too few steps for a wide window
@@ -46,6 +51,7 @@ class Plan:
     weights: str | None = None
     weights_origin: str = "seeded"
     model: dict[str, Any] | None = None  # a model of the user, as stele.models describes it to the worker
+    steps: int | None = None  # stop after so many, and do not evaluate; None for all
 
     @property
     def warmup(self) -> dict[str, Any]:
@@ -53,7 +59,7 @@ class Plan:
         return WARMUP[self.scale]
 
 
-def model_plan(task: str, phase: str, scale: str, model: dict[str, Any]) -> Plan:
+def model_plan(task: str, phase: str, scale: str, model: dict[str, Any], *, steps: int | None = None) -> Plan:
     """Return the Plan of a user's model, whose samples are those of its task file, or seeded noise."""
     origin = {"origin": "seeded noise", "fingerprint": "none"}
     if model.get("task"):
@@ -63,14 +69,24 @@ def model_plan(task: str, phase: str, scale: str, model: dict[str, Any]) -> Plan
             "fingerprint": hashlib.sha256(content).hexdigest()[:16],
         }
     weights = "seeded" if model["pretrained"] is None else f"pretrained {model['pretrained']}"
-    return Plan(task, phase, scale, data=None, data_origin=origin, weights_origin=weights, model=model)
+    return Plan(
+        task, phase, scale, data=None, data_origin=origin, weights_origin=weights, model=model, steps=steps
+    )
 
 
 def inputs(task: str) -> tuple[dict[str, Any], str | None]:
     """Return the Plan fields for the data and weights of a Task, and a notice if the data is synthetic.
 
-    Raises DataError if an existing file is unsafe or damaged.
+    They are searched once in a process. Raises DataError if an existing file is unsafe or damaged.
     """
+    variables = tuple(os.environ.get(name) for name in ("STELE_DATA", "STELE_CACHE", "STELE_OFFLINE"))
+    fields, notice = search_inputs(task, variables)
+    return copy.deepcopy(fields), notice
+
+
+@functools.cache
+def search_inputs(task: str, variables: tuple[str | None, ...]) -> tuple[dict[str, Any], str | None]:
+    """Return ``inputs``; the ``variables`` of the environment decide where they are searched."""
     fields: dict[str, Any] = {}
     name, notice = tasks.make(task, "paper").data, None
     if name is None:
@@ -89,7 +105,9 @@ def inputs(task: str) -> tuple[dict[str, Any], str | None]:
 
 def measure(worker: Worker, plan: Plan, settings: Settings, *, progress: Progress | None = None) -> Run:
     """Measure one recipe in a fresh worker. Raises WorkerError if the worker fails."""
-    return run_to_end(measure_steps(worker, plan, settings, progress=progress))
+    monitor = Monitor(settings, session=worker.pid)
+    run = run_to_end(measure_steps(worker, plan, settings, progress=progress))
+    return replace(run, conditions=monitor.conditions()._asdict())
 
 
 class SideFailed(Exception):
@@ -185,7 +203,8 @@ def measure_steps(
     """
     facts, form = machine.facts(), worker.environment.forms.get(plan.task)
     framework = configure(worker, settings, model=plan.model)
-    more = {} if plan.model is None else {"model": plan.model}
+    limit: dict[str, Any] = {} if plan.steps is None else {"steps": plan.steps}
+    more = limit if plan.model is None else {"model": plan.model, **limit}
     outcome = yield from worker.exchange(
         plan.phase,
         progress=progress,
@@ -200,23 +219,29 @@ def measure_steps(
         early=turn is None,
         **more,
     )
-    return Run.from_dict(
-        {
-            "when": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
-            "environment": worker.environment.name,
-            "label": worker.environment.label,
-            "task": plan.task,
-            "phase": plan.phase,
-            "scale": plan.scale,
-            "settings": asdict(settings),
-            "plan": {"warmup": plan.warmup, "form": form, "tuned": worker.environment.tuned, "turn": turn},
-            "machine": facts,
-            "data": plan.data_origin,
-            "weights": plan.weights_origin,
-            **framework,
-            **outcome,
-        }
-    )
+    values = {
+        **framework,
+        **outcome,
+        "when": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+        "environment": worker.environment.name,
+        "label": worker.environment.label,
+        "task": plan.task,
+        "phase": plan.phase,
+        "scale": plan.scale,
+        "settings": asdict(settings),
+        "plan": {
+            "warmup": plan.warmup,
+            "form": form,
+            "tuned": worker.environment.tuned,
+            "turn": turn,
+            **limit,
+        },
+        "machine": facts,
+        "data": plan.data_origin,
+        "weights": plan.weights_origin,
+    }
+    with worker.checking(plan.phase):
+        return Run.from_dict(values)
 
 
 def configure(worker: Worker, settings: Settings, *, model: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -226,6 +251,27 @@ def configure(worker: Worker, settings: Settings, *, model: dict[str, Any] | Non
     """
     request = {**settings.as_request(), "tuned": worker.environment.tuned}
     host = worker.ask("hello")
+    if host.get("protocol") != protocol.VERSION:
+        raise protocol_error(worker, host.get("protocol"))
     more: dict[str, Any] = {} if model is None else {"model": model}
-    result = worker.ask("configure", framework=worker.environment.framework, settings=request, **more)
+    result = worker.ask(
+        "configure",
+        framework=worker.environment.framework,
+        settings=request,
+        expected=answers.Configuration,
+        **more,
+    )
     return {**result, "flags": {**result["flags"], "python": host.get("python"), "numpy": host.get("numpy")}}
+
+
+def protocol_error(worker: Worker, version: object) -> SteleError:
+    """Return the error that a worker uses another version of the protocol, with what to do.
+
+    It is no WorkerError, because it says nothing about the framework: a gate must not count it against NEW.
+    """
+    command = shlex.join(builds.command(worker.environment))
+    return SteleError(
+        f"Worker '{worker.environment.name}' uses version {version!r} of the protocol, but Stele uses version "
+        f"{protocol.VERSION}. The command {command} starts another program than this release expects. Update the "
+        "worker as docs/protocol.md describes, or use the release of Stele that it was written for."
+    )

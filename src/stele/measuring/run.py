@@ -8,8 +8,13 @@ from functools import cached_property
 from statistics import median
 from typing import Any
 
+from stele import schema
 from stele.errors import SteleError
+from stele.measuring.conditions import Conditions
+from stele.measuring.settings import Settings
 from stele_worker import tasks
+
+PHASES = ("train", "infer")
 
 
 @dataclass(frozen=True)
@@ -39,11 +44,17 @@ class Run:
     losses: tuple[float | None, ...] = ()  # None: not finite
     accuracy: float | None = None  # fraction
     evaluated: int = 0  # samples
+    conditions: dict[str, Any] | None = None  # of a launch that ran alone, as Conditions has them
 
     @cached_property
     def counted_seconds(self) -> tuple[float, ...]:
         """The durations of the steps after the warm-up, in seconds."""
         return self.seconds[self.warmup :]
+
+    @property
+    def busy(self) -> bool:
+        """Whether other processes used the machine during the launch. False if that is unknown."""
+        return self.conditions is not None and Conditions(**self.conditions).busy
 
     @property
     def first_step(self) -> float:
@@ -83,14 +94,43 @@ class Run:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Run":
-        """Return the Run that ``to_dict`` described. Raises SteleError if a field is missing or unknown."""
+        """Return the Run that ``to_dict`` described. Raises SteleError if a field is missing, unknown or impossible."""
         names = {field.name for field in fields(cls)}
         if set(values) - names:
             raise SteleError(f"Not a Run: unknown field {min(set(values) - names)!r}.")
         try:
+            schema.check_fields(values, cls)
+            for name, kind in (("settings", Settings), ("conditions", Conditions)):
+                if values.get(name) is not None:
+                    schema.check_fields(values[name], kind, name)
+                    kind(**values[name])
             run = cls(**values)
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             raise SteleError(f"Not a Run: {error}.") from None
         object.__setattr__(run, "seconds", tuple(run.seconds))
         object.__setattr__(run, "losses", tuple(run.losses))
+        check_values(run)
         return run
+
+
+def check_values(run: Run) -> None:
+    """Raise SteleError for a value that no measurement has."""
+    if run.phase not in PHASES:
+        raise SteleError(f"Not a Run: phase is {run.phase!r}, expected train or infer.")
+    if run.batch < 1:
+        raise SteleError(f"Not a Run: {run.batch} samples in a batch.")
+    check_durations(run)
+
+
+def check_durations(run: Run) -> None:
+    """Raise SteleError unless each step has a duration, and some are after the warm-up.
+
+    A clock that goes backwards gives negative durations. A comparison with them would have no result.
+    """
+    if not run.seconds:
+        raise SteleError("Not a Run: there are no durations of steps.")
+    for value in (*run.seconds, run.import_seconds):
+        if not value > 0:
+            raise SteleError(f"Not a Run: a duration of {value!r} s. Check the clock of the machine.")
+    if not 0 <= run.warmup < len(run.seconds):
+        raise SteleError(f"Not a Run: {run.warmup} warm-up steps of {len(run.seconds)}.")

@@ -8,6 +8,7 @@ from typing import Any
 from stele.errors import SteleError
 
 DEVICES = ("cpu", "cuda")
+SEEDS = range(2**32)  # of numpy.random.RandomState
 PRECISIONS = ("fp32", "tf32", "bf16")
 # settings of the allocator of the C library. "steady" keeps freed memory and requests huge pages: on a quiet machine
 # the medians of launches then spread by 1 %, not 6 %. It hides what a framework's allocations cost; "plain" shows it
@@ -50,8 +51,8 @@ class Settings:
             )
         if self.threads < 1:
             raise SteleError(f"--threads {self.threads}: at least one thread is needed.")
-        if not 0 <= self.seed < 2**32:
-            raise SteleError(f"--seed {self.seed}: the seed must be between 0 and 2**32 - 1.")
+        if self.seed not in SEEDS:
+            raise SteleError(f"--seed {self.seed}: the seed must be between 0 and {SEEDS[-1]}.")
 
     def as_request(self) -> dict[str, Any]:
         """Return the settings in the form that the worker's ``configure`` accepts."""

@@ -4,12 +4,14 @@ The format is {"schema": 1, "run": {...}} with the fields of ``stele.measuring.r
 """
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 from stele import files, schema
 from stele.environments.description import slug
 from stele.errors import SteleError
 from stele.measuring.run import Run
+from stele.text import printable_values
 
 FORMATS = (1,)  # of files that are older than the schema number
 
@@ -25,8 +27,8 @@ def save(run: Run, folder: Path) -> Path:
 def load(path: Path) -> Run:
     """Read one Run. Raises SteleError with the path if the file does not contain a Run."""
     try:
-        content = schema.unwrap(json.loads(path.read_text(encoding="utf-8")), formats=FORMATS)
-        return Run.from_dict(content["run"])
+        content = schema.unwrap(schema.read(path), formats=FORMATS)
+        return Run.from_dict(printable_values(content["run"], keep=""))
     except (OSError, ValueError, KeyError, TypeError, SteleError) as error:
         raise SteleError(
             f"Cannot read a Run from {path}: {error}. Delete the file, or measure again."
@@ -35,4 +37,10 @@ def load(path: Path) -> Run:
 
 def load_all(folder: Path) -> list[Run]:
     """Return all Runs in ``folder``, oldest first."""
-    return [load(path) for path in sorted(folder.glob("*.json"))]
+    return list(load_each(folder))
+
+
+def load_each(folder: Path) -> Iterator[Run]:
+    """Yield the same Runs one at a time: a store may have many thousand."""
+    for path in sorted(folder.glob("*.json")):
+        yield load(path)

@@ -8,25 +8,29 @@ import os
 import queue
 import signal
 import subprocess
-import tempfile
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 import stele_worker
-from stele.environments import Environment, builds, libraries
+from stele import schema, temporary
+from stele.environments import Environment, builds, libraries, permissions
 from stele.environments.description import slug
 from stele.errors import SteleError
+from stele.measuring import answers, strays
 from stele.measuring.settings import Settings
+from stele.text import printable, printable_values
 from stele_worker import protocol
 
 Answer = TypeVar("Answer")
 
 TIMEOUT = 600.0  # seconds without a message; compiling a large network for a GPU takes minutes
+MAX_TIMEOUT = threading.TIMEOUT_MAX  # about 292 years
 EXIT_TIMEOUT = 5.0  # seconds that a worker has to exit after its input is closed
 LONGEST_LINE = 64 * 2**20  # bytes; the longest valid answer is the durations of a long training
 TAIL = 20  # lines of the log that an error shows
+TAIL_BYTES = 64 * 2**10  # the most that is read of a log, which may be huge
 # compilation caches of frameworks: each launch gets empty ones, so that its first step includes the compilation
 CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH", "NUMBA_CACHE_DIR")
 NO_CACHE = {"JAX_ENABLE_COMPILATION_CACHE": "false"}
@@ -85,16 +89,19 @@ class Worker:
         self._requests = 0
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         # a folder that contains only the worker package, so that no other module shadows a library
-        self._folder = tempfile.TemporaryDirectory(prefix="stele-")
-        package = Path(stele_worker.__file__).parent
-        (Path(self._folder.name) / "stele_worker").symlink_to(package, target_is_directory=True)
-        log.parent.mkdir(parents=True, exist_ok=True)
+        self._resources = contextlib.ExitStack()
+        self._folder = self._resources.enter_context(temporary.folder())
         try:
             self._process = self._start(variables)
-        except OSError as error:
-            self._folder.cleanup()
-            raise WorkerError(f"Worker '{environment.name}' did not start: {error}.") from None
+        except BaseException:
+            self._resources.close()
+            raise
         threading.Thread(target=self._read, daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        """The id of the process, which is also that of its session."""
+        return self._process.pid
 
     def __enter__(self) -> "Worker":
         return self
@@ -102,12 +109,23 @@ class Worker:
     def __exit__(self, *_: object) -> None:
         self.close(graceful=False)  # all answers have arrived, and a graceful exit takes a second
 
-    def ask(self, verb: str, *, progress: Progress | None = None, **fields: Any) -> dict[str, Any]:
-        """Send a request and return its result. Raises WorkerError on an error, crash, timeout or invalid answer."""
-        return run_to_end(self.exchange(verb, progress=progress, **fields))
+    def ask(
+        self, verb: str, *, progress: Progress | None = None, expected: type = dict, **fields: Any
+    ) -> dict[str, Any]:
+        """Send a request and return its result, which is of the type ``expected``, one of ``answers``.
+
+        Raises WorkerError on an error, crash, timeout or invalid answer.
+        """
+        return run_to_end(self.exchange(verb, progress=progress, expected=expected, **fields))
 
     def exchange(
-        self, verb: str, *, progress: Progress | None = None, early: bool = False, **fields: Any
+        self,
+        verb: str,
+        *,
+        progress: Progress | None = None,
+        early: bool = False,
+        expected: type = dict,
+        **fields: Any,
     ) -> Exchange:
         """Send a request, yield at every pause of the worker, and return the result.
 
@@ -128,11 +146,25 @@ class Worker:
                 self._send(protocol.encode({"id": self._requests, "go": True}), verb)
             elif "error" in answer:
                 error = answer["error"]
-                what = f"failed during '{verb}': {error['type']}: {error['message']}"
+                # indented, so that no line of it looks like a line of a report
+                message = error["message"].replace("\n", "\n    ")
+                what = f"failed during '{verb}': {error['type']}: {message}"
                 raise self._failure(what, kind=error["type"], message=error["message"])
             else:
                 result: dict[str, Any] = answer["result"]
+                with self.checking(verb):
+                    schema.check(result, expected, "the result")
                 return result
+
+    @contextlib.contextmanager
+    def checking(self, verb: str) -> Iterator[None]:
+        """If the block refuses the answer with ValueError or SteleError, end the process and raise WorkerError."""
+        try:
+            yield
+        except (ValueError, SteleError) as error:
+            self.close(graceful=False)
+            reason = str(error).rstrip(".")
+            raise self._failure(f"sent an invalid answer during '{verb}': {reason}") from None
 
     def close(self, *, graceful: bool = True) -> None:
         """End the process and all processes that it started. With ``graceful``, first give it time to exit."""
@@ -145,26 +177,41 @@ class Worker:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        self._folder.cleanup()
+        strays.end(self._folder)
+        self._resources.close()
 
     def _start(self, variables: dict[str, str]) -> subprocess.Popen[bytes]:
+        """Start the process.
+
+        Raises WorkerError if its program cannot be started, SteleError if other users can replace it, and OSError if
+        the disk is full.
+        """
+        package = Path(stele_worker.__file__).parent
+        (self._folder / "stele_worker").symlink_to(package, target_is_directory=True)
+        command = builds.command(self.environment)
+        for program in (*command, "stele_worker/__init__.py"):
+            permissions.check(program, self._folder)
+        self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("wb") as log:
-            return subprocess.Popen(
-                builds.command(self.environment),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                cwd=self._folder.name,
-                env=libraries.clean_variables(
-                    {**builds.variables(self.environment), **variables, **self._folder_variables()}
-                ),
-                start_new_session=True,  # only the host receives Ctrl-C; it then ends the process group
-            )
+            try:
+                return subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    cwd=self._folder,
+                    env=libraries.clean_variables(
+                        {**builds.variables(self.environment), **variables, **self._folder_variables()}
+                    ),
+                    start_new_session=True,  # only the host receives Ctrl-C; it then ends the process group
+                )
+            except (OSError, ValueError) as error:  # ValueError: a variable contains a null character
+                raise WorkerError(f"Worker '{self.environment.name}' did not start: {error}.") from None
 
     def _folder_variables(self) -> dict[str, str]:
         """Return the variables that refer to the folder of the worker."""
-        caches = {name: str(Path(self._folder.name) / name.lower()) for name in CACHES}
-        return {**caches, **NO_CACHE, "PYTHONPATH": self._folder.name}
+        caches = {name: str(self._folder / name.lower()) for name in CACHES}
+        return {**caches, **NO_CACHE, "PYTHONPATH": str(self._folder)}
 
     def _read(self) -> None:
         assert self._process.stdout is not None
@@ -193,14 +240,20 @@ class Worker:
             ) from None
         if not line:
             raise self._failure(f"crashed during '{verb}': {self._ending()}")
+        with self.checking(verb):
+            return self._message(line)
+
+    def _message(self, line: bytes) -> dict[str, Any]:
+        """Return the message in a line. Raises ValueError, with the line, if it does not answer the last request."""
         try:
-            message = protocol.decode(line.decode())
+            message = protocol.decode(line)
+            schema.check(message, answers.Message, "it")
             if message.get("id") != self._requests or not KINDS & set(message):
-                raise ValueError("not an answer to this request")
-        except ValueError:
-            self.close(graceful=False)
-            raise self._failure(f"sent an invalid answer during '{verb}': {line[:80]!r}") from None
-        return message
+                raise ValueError("it is no answer to this request")
+        except ValueError as error:
+            raise ValueError(f"{line[:80]!r} ({error})") from None
+        cleaned: dict[str, Any] = printable_values(message)
+        return cleaned
 
     def _ending(self) -> str:
         """Return how the process ended, as text."""
@@ -215,8 +268,15 @@ class Worker:
             ", perhaps by the kernel because memory ran out" if name == "SIGKILL" else ""
         )
 
+    def _last_lines(self) -> list[str]:
+        """Return the end of the log, without the characters that control a terminal."""
+        if not self.log.exists():
+            return []
+        with self.log.open("rb") as log:
+            log.seek(max(log.seek(0, os.SEEK_END) - TAIL_BYTES, 0))
+            return printable(log.read().decode(errors="replace")).splitlines()[-TAIL:]
+
     def _failure(self, what: str, *, kind: str | None = None, message: str | None = None) -> WorkerError:
-        lines = self.log.read_text(errors="replace").splitlines()[-TAIL:] if self.log.exists() else []
-        tail = "".join(f"\n    {line}" for line in lines)
+        tail = "".join(f"\n    {line}" for line in self._last_lines())
         text = f"Worker '{self.environment.name}' {what}.\n  Log {self.log}:{tail or ' empty'}"
         return WorkerError(text, worker=self, kind=kind, message=message)

@@ -16,9 +16,10 @@ from typing import NamedTuple
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from stele import environments
+from stele import environments, files
 from stele.environments import Environment, lockfiles, packages, pins, revisions
 from stele.environments.lockfiles import Locked
+from stele.environments.lockfiles.source import parse_requirement
 from stele.environments.revisions import Change
 from stele.errors import SteleError
 from stele.models.spec import Model
@@ -81,14 +82,14 @@ def named(environment: Environment, replaced: Sequence[Change]) -> Environment:
 
 def interpreter_of(text: str) -> Path | None:
     """Return the interpreter that the text names, as a path or as the folder of a virtual environment."""
-    path = Path(text).expanduser()
-    if path.is_dir():
+    path = files.expand(text)
+    if files.is_folder(path):
         python = packages.venv_interpreter(path)
         if python is None:
             raise SteleError(f"{text} is a folder, but not a virtual environment: it has no bin/python.")
         return python.absolute()
     if "/" in text and "@" not in text and not lockfiles.is_lockfile(text):
-        if not path.is_file():
+        if not files.is_file(path):
             raise SteleError(f"There is no interpreter {text}.")
         return path.absolute()
     return None
@@ -150,11 +151,11 @@ def split(text: str, extras: Extras) -> list[str]:
 def requirement_name(text: str, part: str) -> str:
     """Return the package of a requirement. Raises SteleError, quoting the text, if it is none."""
     try:
-        requirement = Requirement(part)
+        requirement = parse_requirement(part)
         if requirement.url is None or "://" in part:
             return canonicalize_name(requirement.name)
         reason = f"{part} names no version"
-    except InvalidRequirement as error:
+    except ValueError as error:
         reason = str(error)
     raise SteleError(
         f"{text!r} is neither a requirement such as transformers==5.22.0, nor a lock file, an interpreter or an "

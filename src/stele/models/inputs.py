@@ -13,7 +13,7 @@ from stele.errors import SteleError
 
 KINDS = ("float", "int", "mask")
 PATTERN = re.compile(
-    r"(?:(?P<name>[A-Za-z_]\w*)=)?(?:(?P<kind>[a-z]+):)?(?P<shape>\d+(?:x\d+)*)(?::(?P<high>\d+))?"
+    r"(?:(?P<name>[A-Za-z_]\w*)=)?(?:(?P<kind>[a-z]+):)?(?P<shape>\d{1,10}(?:x\d{1,10})*)(?::(?P<high>\d{1,10}))?"
 )
 LARGEST = 2**31  # numbers in one input
 EXAMPLES = "8x3x64x64, int:4x128:30522 or input_ids=int:4x128:30522,attention_mask=mask:4x128"

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from stele.environments import Environment
 from stele.errors import SteleError
-from stele.measuring import worker
+from stele.measuring import answers, worker
 from stele.measuring.settings import Settings
 from stele.measuring.worker import WorkerError
 from stele.models.inputs import Input
@@ -34,13 +34,21 @@ def inspect(environment: Environment, model: Model, *, timeout: float) -> Inspec
     """Return what the model is in an environment. Raises ModelError, or WorkerError if the worker itself fails."""
     try:
         with worker.launch(environment, Settings(device="cpu"), name="inspect", timeout=timeout) as live:
-            answer = live.ask("inspect", model=model.as_request())
+            answer = live.ask("inspect", model=model.as_request(), expected=answers.ModelFacts)
+            with live.checking("inspect"):
+                inputs = tuple(input_from(one) for one in answer["inputs"])
     except WorkerError as error:
         raise user_error(error) or error from None
-    inputs = tuple(Input(**{**one, "shape": tuple(one["shape"])}) for one in answer["inputs"])
     names = ("framework", "target", "parameters", "deterministic", "summary")
     facts = {name: answer[name] for name in names}
-    return Inspection(inputs=inputs, accuracy=answer.get("accuracy", False), **facts)
+    return Inspection(inputs=inputs, accuracy=answer.get("accuracy") is True, **facts)
+
+
+def input_from(facts: dict[str, Any]) -> Input:
+    """Return an input of the answer. Raises ValueError if it has no batch."""
+    if not facts["shape"]:
+        raise ValueError(f"the input {facts['name']!r} has the shape [], but the first number is the batch")
+    return Input(facts["name"], facts["kind"], tuple(facts["shape"]), facts["high"])
 
 
 def user_error(error: SteleError) -> ModelError | None:

@@ -37,7 +37,7 @@ def defined_names(path: Path) -> set[str] | None:
     """Return the names that a file defines or imports at its top level; None if it is not valid Python."""
     try:
         tree = ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError):
+    except (OSError, SyntaxError, ValueError, MemoryError, RecursionError):  # the last two: nested too deeply
         return None
     names: set[str] = set()
     for node in tree.body:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stele import files
 from stele.errors import SteleError
 from stele.models import recipes
 from stele.models.inputs import Input
@@ -116,16 +117,16 @@ def checked(spec: str, folder: Path) -> str:
 
 
 def check_file(spec: str, path: Path) -> None:
-    if path.is_file():
+    if files.is_file(path):
         return
-    names = [file.name for file in path.parent.glob("*.py")] if path.parent.is_dir() else []
+    names = [each.name for each in path.parent.glob("*.py")] if files.is_folder(path.parent) else []
     near = difflib.get_close_matches(path.name, names, n=1)
     hint = f" Did you mean {path.with_name(near[0]).name}?" if near else ""
     raise SteleError(f"--model {spec}: there is no file {path}.{hint}")
 
 
 def weights_file(folder: Path, text: str) -> Path:
-    path = (folder / Path(text).expanduser()).absolute()
-    if path.suffix != WEIGHTS or not path.is_file():
+    path = (folder / files.expand(text)).absolute()
+    if path.suffix != WEIGHTS or not files.is_file(path):
         raise SteleError(f"--pretrained {text} is not an existing {WEIGHTS} file.")
     return path

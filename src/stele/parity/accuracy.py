@@ -7,7 +7,7 @@ of the published results (github.com/ilkarman/DeepLearningFrameworks, README).
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 from stele import files, schema, statistics
 from stele.errors import SteleError
@@ -23,6 +23,13 @@ class Band(NamedTuple):
 
     low: float
     high: float
+    source: str
+
+
+class Entry(TypedDict):
+    """What is recorded for a task, a scale and a data set: accuracies as fractions, and where they come from."""
+
+    accuracies: list[float]
     source: str
 
 
@@ -95,8 +102,9 @@ def read(file: Path) -> dict[str, Any]:
     if not file.exists():
         return {}
     try:
-        content = schema.unwrap(json.loads(file.read_text()))
+        content = schema.unwrap(schema.read(file))
         bands: dict[str, Any] = content.get("bands", content)  # files without a schema number lack this key
+        schema.check(bands, dict[str, dict[str, dict[str, Entry]]], "bands")
     except ValueError as error:
-        raise SteleError(f"{file} is not JSON: {error}. Restore it from version control.") from None
+        raise SteleError(f"{file} is damaged: {error}. Restore it from version control.") from None
     return bands

@@ -10,9 +10,12 @@ from typing import Any, NamedTuple
 
 from stele import environments, files, schema
 from stele.environments import Environment
+from stele.environments.description import slug
 from stele.errors import SteleError
+from stele.measuring import answers
 from stele.measuring.worker import Worker, WorkerError
 
+RELEASE = "release of "  # the start of the facts that name a release
 FOLDER = Path(__file__).parent / "recorded_defaults"
 
 Table = dict[str, Any]
@@ -34,47 +37,57 @@ def ask(environment: Environment) -> Table:
     log = Path(".stele/logs") / f"{environment.slug}-defaults.log"
     try:
         with Worker(environment, log=log, variables={}) as live:
-            answer = live.ask("defaults", framework=environment.framework)
+            answer = live.ask("defaults", framework=environment.framework, expected=answers.Defaults)
     except WorkerError as error:
         if error.kind != "NotImplementedError":
             raise
         module = f"stele_worker/defaults/{environment.framework}.py"
         raise SteleError(f"'{environment.name}': {error.message}. Add the module {module}") from None
     table: Table = {
-        **{f"release of {name}": number for name, number in answer["versions"].items()},
+        **{f"{RELEASE}{name}": number for name, number in answer["versions"].items()},
         **answer["table"],
     }
     return table
 
 
-def record_path(environment: Environment, folder: Path | None = None) -> Path:
-    """Return the path of an environment's record: its name and release."""
-    version = environments.state(environment).version or "unknown"
+def record_path(environment: Environment, release: str, folder: Path | None = None) -> Path:
+    """Return the path of the record of an environment at a release."""
     base = environment.name.partition("==")[0].partition("@")[0]
-    return (folder or FOLDER) / f"{base}-{version}.json"
+    return (folder or FOLDER) / f"{slug(f'{base}-{release}')}.json"
 
 
 def load(environment: Environment, folder: Path | None = None) -> Table | None:
-    """Return the recorded defaults of an environment's release, or None. Raises SteleError if the file is damaged."""
-    path = record_path(environment, folder)
-    if not path.exists():
+    """Return the recorded defaults of an environment's release; None if there are none, or the release is unknown.
+
+    Raises SteleError if the file is damaged.
+    """
+    release = environments.state(environment).version
+    path = None if release is None else record_path(environment, release, folder)
+    if path is None or not path.exists():
         return None
     try:
-        content = schema.unwrap(json.loads(path.read_text()))
+        content = schema.unwrap(schema.read(path))
         table: Table = content.get("defaults", content)  # files without a schema number lack this key
+        schema.check(table, Table, "defaults")
     except ValueError as error:
         raise SteleError(
-            f"{path} is not JSON: {error}. Delete it, then record it again: stele defaults {environment.name}"
+            f"{path} is damaged: {error}. Delete it, then record it again: stele defaults {environment.name}"
         ) from None
     return table
 
 
-def record(environment: Environment, folder: Path | None = None) -> Table:
-    """Ask for the defaults, write them to ``record_path``, and return them."""
+def record(environment: Environment, folder: Path | None = None) -> tuple[Table, Path]:
+    """Ask for the defaults, write them to ``record_path``, and return them and the path."""
     table = ask(environment)
-    path = record_path(environment, folder)
+    path = record_path(environment, release_of(environment, table), folder)
     files.write_text(path, json.dumps(schema.wrap({"defaults": table}), indent=1) + "\n")
-    return table
+    return table, path
+
+
+def release_of(environment: Environment, table: Table) -> str:
+    """Return the installed release, or the one that the worker reports of the framework, which is its first one."""
+    reported = next((value for fact, value in table.items() if fact.startswith(RELEASE)), None)
+    return environments.state(environment).version or reported or "unknown"
 
 
 def changes(old: Table, new: Table) -> list[Change]:

@@ -1,14 +1,14 @@
 """Examine one recipe: ask a Worker for its numbers, compare them on the ladder, and find the likely cause."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from stele import environments
 from stele.environments import Environment
-from stele.measuring import measure, progress, store, worker
+from stele.measuring import answers, measure, progress, store, worker
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
 from stele.measuring.worker import Worker, WorkerError
@@ -75,8 +75,33 @@ def parity_answers(live: Worker, task: str, form: str | None, phases: Iterable[s
     """Return the worker's answers to ``parity`` for all phases, merged."""
     numbers: dict[str, Any] = {}
     for phase in phases:
-        numbers.update(live.ask("parity", task=task, phase=phase, seed=golden_numbers.SEEDS[task], form=form))
+        request: dict[str, Any] = {
+            "task": task,
+            "phase": phase,
+            "seed": golden_numbers.SEEDS[task],
+            "form": form,
+        }
+        numbers.update(ask(live, **request))
     return numbers
+
+
+def ask(live: Worker, **request: Any) -> dict[str, Any]:
+    """Return the worker's answer to ``parity`` for one phase. Raises WorkerError if it is not as the protocol says."""
+    numbers = live.ask("parity", expected=answers.Parity, **request)
+    with live.checking("parity"):
+        answers.check_sketches(numbers)
+    return numbers
+
+
+def repeat_answer(live: Worker, task: str, form: str | None) -> dict[str, Any]:
+    """Return the worker's answer to phase "repeat"."""
+    fields: dict[str, Any] = {
+        "task": task,
+        "phase": "repeat",
+        "seed": golden_numbers.SEEDS[task],
+        "form": form,
+    }
+    return live.ask("parity", expected=answers.Repetition, **fields)
 
 
 def examine_model(live: Worker, model: Model, settings: Settings, phases: Sequence[str]) -> list[Finding]:
@@ -101,10 +126,13 @@ def model_answers(
         source = save if save is not None and phase != phases[0] else read
         target = str(save.absolute()) if save is not None and phase == phases[0] else None
         request = model.as_request(None if source is None else source.absolute())
-        answer = live.ask(
-            "parity", task=model.name, phase=phase, seed=settings.seed, model=request, save=target, flip=flip
-        )
-        numbers.update(answer)
+        fields: dict[str, Any] = {
+            "task": model.name,
+            "seed": settings.seed,
+            "model": request,
+            "save": target,
+        }
+        numbers.update(ask(live, phase=phase, flip=flip, **fields))
     return numbers
 
 
@@ -116,7 +144,7 @@ def make_variant(oracle: Worker, task: str, form: str | None) -> Variant:
         seed = golden_numbers.SEEDS[task]
         return {
             "norms": norms,
-            **oracle.ask("parity", task=task, phase=phase, seed=seed, form=form, cause=cause),
+            **ask(oracle, task=task, phase=phase, seed=seed, form=form, cause=cause),
         }
 
     return variant
@@ -161,29 +189,40 @@ def repetition(environment: Environment, task: str, settings: Settings) -> Findi
     """Return the finding of rung 9, from two launches. ``settings`` should be deterministic."""
     if environment.varies is not None:
         return ladder.repetition([], nondeterminism=environment.varies)
-    answers = []
+    launches = []
     for _ in range(2):
         with worker.launch(environment, settings) as live:
             measure.configure(live, settings)
-            answers.append(parity_answers(live, task, environment.forms.get(task), ["repeat"]))
-    return ladder.repetition(answers, nondeterminism=None)
+            launches.append(repeat_answer(live, task, environment.forms.get(task)))
+    return ladder.repetition(launches, nondeterminism=None)
 
 
+UNFINISHED = "unfinished"  # the folder of the Runs of a command that has not ended
 FIRST_SEED = 100  # the reference uses seeds from 0 on, and these accuracies must be independent of it
 
 
 def accuracy_rung(
-    environment: Environment, task: str, scale: str, seeds: int, settings: Settings, runs: Path
+    environment: Environment,
+    task: str,
+    scale: str,
+    seeds: int,
+    settings: Settings,
+    runs: Path,
+    versions: Mapping[str, str | None],
 ) -> Finding:
-    """Return the finding of rung 10: train from several seeds, one launch each, and save every Run in ``runs``.
+    """Return the finding of rung 10: train from several seeds, one launch each, and save every Run below ``runs``.
 
-    If ``seeds`` accuracies are not shown to be equivalent, train from as many seeds again.
+    If ``seeds`` accuracies are not shown to be equivalent, train from as many seeds again. A seed that an interrupted
+    command has trained with the same ``versions`` is not trained again.
     """
     accuracies: list[float] = []
     finding = None
     while finding is None or (finding.status == "differs" and len(accuracies) < 2 * seeds):
-        run = train(environment, task, scale, replace(settings, seed=FIRST_SEED + len(accuracies)))
-        store.save(run, runs)
+        of_seed = replace(settings, seed=FIRST_SEED + len(accuracies))
+        run = trained_before(environment, task, scale, of_seed, runs, versions)
+        if run is None:
+            run = train(environment, task, scale, of_seed)
+            store.save(run, runs / UNFINISHED)
         if run.accuracy is None:
             return Finding(10, "absent", "the task has no meaningful labels, so it has no accuracy")
         if accuracy.band(run) is None:
@@ -194,6 +233,31 @@ def accuracy_rung(
         if len(accuracies) % seeds == 0:  # more frequent tests would raise the chance of false agreement
             finding = accuracy_finding(accuracies, run)
     return finding
+
+
+def trained_before(
+    environment: Environment,
+    task: str,
+    scale: str,
+    settings: Settings,
+    runs: Path,
+    versions: Mapping[str, str | None],
+) -> Run | None:
+    """Return the Run of the same training that an interrupted command has saved, or None."""
+    origin = measure.inputs(task)[0]["data_origin"]
+    wanted = (environment.name, task, "train", scale, asdict(settings), dict(versions), origin)
+    for run in store.load_all(runs / UNFINISHED):
+        if wanted == (run.environment, run.task, run.phase, run.scale, run.settings, run.versions, run.data):
+            return run
+    return None
+
+
+def finish(runs: Path, cells: Collection[tuple[str, str]]) -> None:
+    """Move the Runs of environments and tasks to ``runs``: their command has ended, so the next one trains again."""
+    for path in (runs / UNFINISHED).glob("*.json"):
+        run = store.load(path)
+        if (run.environment, run.task) in cells:
+            path.replace(runs / path.name)
 
 
 def accuracy_finding(accuracies: list[float], run: Run) -> Finding:

@@ -8,12 +8,13 @@ parameters. Gradients, updates and layers are sketches: three numbers for each a
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy
 
 from stele import files, schema
 from stele.errors import SteleError
+from stele.measuring import answers
 from stele_worker import tasks
 
 FOLDER = Path(__file__).parent / "golden"
@@ -22,6 +23,19 @@ FOLDER = Path(__file__).parent / "golden"
 # window: there, the processor's rounding decides, and the gradients change. With seed 0, one ReLU input is 3e-9
 SEEDS = {"cnn": 27, "gru": 0, "resnet50": 0}
 KINDS = ("task", "norms", "logits", "layers", "loss", "gradients", "updates", "losses")
+
+
+class Golden(TypedDict, total=False):
+    """The content of a file."""
+
+    task: str
+    norms: dict[str, float]
+    logits: list[list[float]]
+    layers: dict[str, list[float]]
+    loss: float
+    gradients: dict[str, list[float]]
+    updates: dict[str, dict[str, list[float]]]
+    losses: list[float]
 
 
 def file(task: str, form: str | None, folder: Path | None) -> Path:
@@ -33,12 +47,27 @@ def load(task: str, form: str | None = None, folder: Path | None = None) -> dict
     """Return the golden numbers of a Task, or of one of its forms. Raises SteleError if they cannot be read."""
     path = file(task, form, folder)
     try:
-        numbers = schema.convert_golden_numbers(json.loads(path.read_text()))
+        numbers = schema.convert_golden_numbers(schema.read(path))
+        check(numbers)
     except (OSError, ValueError) as error:
         raise SteleError(
             f"No golden numbers for '{task}': {error}. Create them with: stele parity --rebase"
         ) from None
     return numbers
+
+
+def check(numbers: dict[str, Any]) -> None:
+    """Raise ValueError if golden numbers are not of the right form, or lack the norm of a parameter that is updated."""
+    schema.check(numbers, Golden, "it")
+    answers.check_sketches(numbers)
+    updated = {name for of_step in numbers.get("updates", {}).values() for name in of_step}
+    without = sorted(updated - numbers.get("norms", {}).keys())
+    if without:
+        raise ValueError(f"it has no norm of {without[0]!r}")
+    if numpy.array(numbers.get("logits", 0), numpy.float64).size == 0:  # or the rows have different lengths
+        raise ValueError("it has no logits")
+    if {} in numbers.values() or [] in numbers.values():
+        raise ValueError("it has a list or an object without content")
 
 
 def save(task: str, form: str | None, numbers: dict[str, Any], folder: Path | None = None) -> Path:

@@ -16,6 +16,7 @@ losses, to the norm of each array for gradients, updates and layers. ``ulp`` is 
 """
 
 from collections.abc import Callable, Iterable
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy
@@ -27,6 +28,7 @@ TITLES = (
     "weights", "layers", "logits", "loss", "gradients", "updates", "losses", "inference", "repetition", "accuracy",
 )  # fmt: skip
 SINGULAR = ("loss", "inference", "repetition", "accuracy")
+COMPARED = (2, 3, 4, 5, 6, 7)  # the rungs that need golden numbers
 PHASE = {1: "infer", 2: "infer", 3: "infer", 4: "train", 5: "train", 6: "train", 7: "train", 8: "infer"}
 
 # the largest accepted relative error, by precision and rung
@@ -73,10 +75,16 @@ def compare(numbers: dict[str, Any], golden: dict[str, Any], *, task: str, preci
 
     ``numbers`` are a worker's answers to ``parity``, merged. Raises SteleError if the golden numbers are out of date.
     """
-    if numbers["task"] != golden["task"]:
+    if numbers.get("task") != golden.get("task"):
         raise SteleError(
             f"The golden numbers of '{task}' are out of date because the task changed. "
             "Regenerate them with: stele parity --rebase"
+        )
+    kinds = [RUNGS[rung][0] for rung in COMPARED]
+    missing = [kind for kind in kinds if kind in numbers and kind not in golden]
+    if missing:
+        raise SteleError(
+            f"The golden numbers of '{task}' have no {missing[0]}. Regenerate them with: stele parity --rebase"
         )
     return [
         check(rung, limit(rung, task, precision), numbers, golden)
@@ -191,7 +199,7 @@ def losses(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, A
 def inference(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, Any]) -> Finding:
     if not numbers["repeats"]:
         return Finding(rung, "differs", "two calls on one batch differ. Check that dropout is off.")
-    if numbers["tracked"]:
+    if numbers.get("tracked"):
         return Finding(rung, "differs", "the logits keep data for gradients. Turn gradient recording off.")
     return Finding(rung, "agrees")
 
@@ -219,11 +227,8 @@ def repetition(answers: list[dict[str, Any]], *, nondeterminism: str | None) -> 
         return Finding(9, "absent", nondeterminism)
     earlier, later = answers
     if earlier["losses"] != later["losses"]:
-        step = next(
-            i
-            for i, pair in enumerate(zip(earlier["losses"], later["losses"], strict=True), 1)
-            if len(set(pair)) > 1
-        )
+        pairs = enumerate(zip_longest(earlier["losses"], later["losses"]), 1)
+        step = next(number for number, (first, second) in pairs if first != second)
         return Finding(9, "differs", f"two launches from one seed have different losses from step {step} on")
     if earlier["digest"] != later["digest"]:
         return Finding(9, "differs", "two launches from one seed have equal losses, but different parameters")
@@ -262,6 +267,8 @@ def judge_errors(rung: int, limit: float, errors: dict[str, float], prefix: str)
 
     ``prefix`` starts the message; "{}" in it is replaced by the name of the largest error.
     """
+    if not errors:
+        return Finding(rung, "absent", "there is nothing to compare")
     where = max(errors, key=lambda name: errors[name])
     error = errors[where]
     if error <= limit:  # false for NaN
@@ -279,7 +286,7 @@ def sketch_errors(
     """
     errors = dict.fromkeys(numbers.keys() - golden.keys(), float("inf"))
     for name, expected in golden.items():
-        scale = expected[0] + (slack[name] if slack else 0.0)
+        scale = max(expected[0] + (slack[name] if slack else 0.0), SMALLEST)
         errors[name] = difference(numbers.get(name), expected) / scale
     return errors
 
@@ -300,7 +307,10 @@ def relative_error(value: Any, expected: Any) -> float:
 
 def difference(value: Any, expected: Any) -> float:
     """Return the largest absolute difference; infinite if shapes differ, or a number is missing or not finite."""
-    computed, target = numpy.array(value, numpy.float64), numpy.array(expected, numpy.float64)
+    try:
+        computed, target = numpy.array(value, numpy.float64), numpy.array(expected, numpy.float64)
+    except (TypeError, ValueError):  # the rows have different lengths, or are no numbers
+        return float("inf")
     if computed.shape != target.shape or not numpy.isfinite(computed).all():
         return float("inf")
     return float(abs(computed - target).max())

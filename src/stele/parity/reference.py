@@ -127,10 +127,17 @@ def errors(numbers: Numbers, reference: Numbers, *, precision: str) -> Errors:
 
 
 def is_finite(value: Any) -> bool:
-    """Return whether a number, or each number in lists and dicts, is finite. None stands for one that is not."""
+    """Return whether a number, or each number in lists and dicts, is finite. None stands for one that is not.
+
+    False for a list without numbers, which cannot be compared with anything.
+    """
     if isinstance(value, Mapping):
         return all(is_finite(item) for item in value.values())
-    return bool(numpy.isfinite(numpy.array(value, numpy.float64)).all())
+    try:
+        numbers = numpy.array(value, numpy.float64)
+        return bool(numbers.size and numpy.isfinite(numbers).all())
+    except (TypeError, ValueError):  # the rows have different lengths, or are no numbers
+        return False
 
 
 def layer_errors(numbers: Mapping[str, Any], reference: Mapping[str, Any]) -> dict[str, float]:
@@ -179,9 +186,9 @@ def with_names_of(numbers: Numbers, reference: Numbers) -> Numbers:
     names = dict(zip(theirs, ours, strict=True))
 
     def rename(values: Mapping[str, Any]) -> dict[str, Any]:
-        return {names[name]: value for name, value in values.items()}
+        return {names.get(name, name): value for name, value in values.items()}
 
-    updates = {steps: rename(of_step) for steps, of_step in numbers["updates"].items()}
+    updates = {steps: rename(of_step) for steps, of_step in numbers.get("updates", {}).items()}
     return {**numbers, "gradients": rename(numbers["gradients"]), "updates": updates}
 
 

@@ -44,14 +44,6 @@ class Search:
         """Return the candidate to test next; None if the search has ended."""
         return self.candidates[self.untested[0]] if self.untested else None
 
-    def candidates_after_next(self) -> list[str]:
-        """Return the candidates that can follow the next one, whether it is good or bad."""
-        if not self.untested:
-            return []
-        number = self.untested[0]
-        branches = [Search(self.candidates, {**self.statuses, number: status}) for status in (GOOD, BAD)]
-        return [name for branch in branches if (name := branch.next_candidate()) is not None]
-
     def set_status(self, name: str, status: str) -> None:
         self.statuses[self.candidates.index(name)] = status
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from packaging.requirements import Requirement
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 
 from stele import environments
 from stele.environments import Environment, pins
@@ -68,7 +68,7 @@ def release_environment(tag: str, requirements: str) -> Environment:
     lines = requirements.splitlines()
     needs = [line.removeprefix(ledger.PYTHON) for line in lines if line.startswith(ledger.PYTHON)]
     pins = [line for line in lines if not line.startswith("#")]
-    pins += interpreter_pin(*needs) if needs and base.python is None else []
+    pins += interpreter_pin(needs[0]) if needs and base.python is None else []
     pinned = environments.load(f"{base.name}@{' '.join(pins)}")
     return dataclasses.replace(pinned, name=tag, label=tag)
 
@@ -81,9 +81,9 @@ def interpreter_pin(needs: str) -> list[str]:
     current = sys.version_info.minor
     try:
         specifiers = SpecifierSet(needs)
-    except InvalidSpecifier:  # of a release that is older than the specification
+        supported = [minor for minor in (current, *MINORS) if specifiers.contains(f"3.{minor}.99")]
+    except ValueError:  # of a release that is older than the specification
         return []
-    supported = [minor for minor in (current, *MINORS) if specifiers.contains(f"3.{minor}.99")]
     nearest = min(supported, key=lambda minor: abs(minor - current), default=current)
     return [] if nearest == current else [f"python==3.{nearest}.*"]
 

@@ -15,9 +15,10 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
-from stele import files
+from stele import files, schema
+from stele.environments import probe
 from stele.errors import SteleError
 from stele.measuring import machine
 from stele.releases import ledger
@@ -36,6 +37,12 @@ list_benchmarks(sys.argv[1], sys.stdout)
 
 # by metric and cell, such as "gru train tuned"; None is a failure, and cells without a number are omitted
 Values = Mapping[str, Mapping[str, float | None]]
+
+
+class ResultFile(TypedDict):
+    """A result file of asv, as far as Stele reads it."""
+
+    results: dict[str, list[Any]]
 
 
 class Place(NamedTuple):
@@ -189,9 +196,10 @@ def recorded_cells(tag: str, place: Place, name: str) -> set[str]:
 def load(path: Path) -> dict[str, Any] | None:
     """Return a result file; None if there is none. A damaged file is renamed, with a message on stderr."""
     try:
-        content = json.loads(path.read_text())
-        if not isinstance(content, dict) or not isinstance(content.get("results"), dict):
-            raise ValueError("it contains no results")
+        content = schema.read(path)
+        schema.check(content, ResultFile, "it")
+        for name, result in content["results"].items():
+            check_values(name, result)
     except FileNotFoundError:
         return None
     except ValueError as error:
@@ -200,6 +208,14 @@ def load(path: Path) -> dict[str, Any] | None:
         print(f"stele: {path} is damaged: {error}. It was renamed to {renamed.name}.", file=sys.stderr)
         return None
     return content
+
+
+def check_values(name: str, result: list[Any]) -> None:
+    """Raise ValueError if the values of a benchmark are not numbers. In asv's files, NaN is a number."""
+    values = (result[0] if result else None) or []
+    schema.check(values, list, name)
+    if not all(value is None or schema.is_a(value, int) or isinstance(value, float) for value in values):
+        raise ValueError(f"the values of {name} are not numbers")
 
 
 def rename_damaged_files() -> None:
@@ -215,7 +231,7 @@ def publish(folder: Path) -> None:
     write_benchmarks()
     command = [sys.executable, "-m", "asv", "publish", "--no-pull", "--html-dir", str(folder.absolute())]
     with configuration() as path:
-        done = subprocess.run([*command, "--config", str(path)], capture_output=True, text=True, check=False)
+        done = probe.run([*command, "--config", str(path.absolute())])
     if done.returncode:
         raise SteleError(f"asv publish failed:\n{(done.stdout + done.stderr).strip()}")
 

@@ -4,18 +4,19 @@ STELE_INDEX is the address of an index other than pypi.org that serves ``/pypi/<
 The dates of a folder's releases are those of its files.
 """
 
-import json
+import http.client
 import os
 import urllib.error
 import urllib.request
 from collections.abc import Iterable
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
+from stele import schema
 from stele.errors import SteleError
 
 PYPI = "https://pypi.org"
@@ -25,6 +26,26 @@ MAX_BYTES = 2**27  # of a response; TensorFlow's has 20 MB
 
 class IndexUnavailable(SteleError):
     """The index did not give a usable response. The caller may use the releases that are recorded already."""
+
+
+class File(TypedDict, total=False):
+    """What the index may say about a file of a release."""
+
+    requires_python: str | None
+
+
+class Upload(File):
+    """What the index must say about a file of a release."""
+
+    packagetype: str
+    yanked: bool
+    upload_time_iso_8601: str
+
+
+class Response(TypedDict):
+    """The answer of the index, as far as Stele reads it."""
+
+    releases: dict[str, list[Upload]]
 
 
 class Release(NamedTuple):
@@ -75,33 +96,32 @@ def releases_in_index(package: str, index: str) -> list[Release]:
     """Return the releases of a package in the index at an address."""
     response = fetch(f"{index.rstrip('/')}/pypi/{package}/json", package)
     try:
+        schema.check(response, Response, "it")
         return list(parse(package, response["releases"].items()))
-    except (KeyError, TypeError, AttributeError) as error:
-        raise IndexUnavailable(
-            f"{index} did not return a list of releases of {package}: {error!r}."
-        ) from None
+    except (ValueError, OverflowError) as error:  # of an impossible date
+        raise IndexUnavailable(f"{index} did not return a list of releases of {package}: {error}.") from None
 
 
 def fetch(url: str, package: str) -> Any:
     """Return the JSON at ``url``. Raises SteleError for status 404, and IndexUnavailable for other errors."""
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT) as response:
-            return json.loads(response.read(MAX_BYTES))
+            return schema.parse(response.read(MAX_BYTES))
     except urllib.error.HTTPError as error:
         if error.code == 404:
             raise SteleError(f"The package index has no package {package!r}: {url}") from None
         raise IndexUnavailable(f"{url} returned status {error.code} {error.reason}.") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         raise IndexUnavailable(f"{url} did not respond with JSON: {error}.") from None
 
 
-def parse(package: str, releases: Iterable[tuple[str, list[dict[str, Any]]]]) -> Iterable[Release]:
+def parse(package: str, releases: Iterable[tuple[str, list[Upload]]]) -> Iterable[Release]:
     """Yield the releases that have a valid version and a wheel that is not yanked."""
     for version, files in releases:
         wheels = [file for file in files if file["packagetype"] == "bdist_wheel" and not file["yanked"]]
         try:
             name = str(Version(version))
-        except InvalidVersion:
+        except ValueError:
             continue
         if wheels:
             uploaded = min(file["upload_time_iso_8601"] for file in wheels)

@@ -60,7 +60,8 @@ def refs(kind: str) -> list[str]:
 def create(frameworks: Iterable[str]) -> None:
     """Create the ledger if it is missing, a branch for each framework, and the link for asv."""
     if not (folder() / "HEAD").exists():
-        folder().mkdir(parents=True, exist_ok=True)
+        cache.create()
+        folder().mkdir(exist_ok=True)
         git("init", "--quiet", "--bare", "--initial-branch=none")
     existing = branches()
     stamp = f"{NAME[0]} <{NAME[1]}> 0 +0000"

@@ -16,6 +16,7 @@ from statistics import median
 from typing import NamedTuple
 
 from stele.environments import Environment
+from stele.gate import steps
 from stele.gate.metrics import METRICS, Metric, launch_settings
 from stele.gate.trial import Cell, plan_of
 from stele.measuring import measure, store
@@ -96,7 +97,7 @@ def rotations(
     A release that fails ATTEMPTS times is excluded.
     """
     scale, settings = launch_settings(kind, scale, settings)
-    plan = plan_of(cell, scale, model)
+    plan = plan_of(cell, scale, model, steps.of_next_launch(kind, scale, []))
     result: Runs = {environment.name: [] for environment in environments}
     failures: dict[str, list[str]] = {environment.name: [] for environment in environments}
     number = 0
@@ -127,7 +128,7 @@ def numbers(runs: dict[str, Runs], name: str, reference: str, saved: Numbers) ->
     """
     values = {}
     for metric in METRICS:
-        of_kind, key = runs[metric.kind], metric.name.replace("-", "_")
+        of_kind, key = runs[metric.kinds[-1]], metric.name.replace("-", "_")
         base = median_value(metric, of_kind[reference])
         value = median_value(metric, of_kind[name])
         pairs = zip(of_kind[reference], of_kind[name], strict=True)

@@ -5,7 +5,7 @@ of training are for the whole published task at the median step; seconds of ResN
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ HEADER = (
 )
 
 
-def tables(runs: Sequence[Run]) -> str:
+def tables(runs: Iterable[Run]) -> str:
     """Return a table for each task, with every environment of the original and of this suite.
 
     Raises SteleError if there are no Runs.
@@ -73,7 +73,7 @@ def table_row(
         text.versions(either.versions) if either else "",
         seconds(task, run) if run else "not run",
         percent(train.accuracy) if train and task != "resnet50" else "",
-        text.interval(median(infer.counted_seconds)) if infer else "not run",
+        results.step_cell(infer) if infer else "not run",
         "; ".join(remarks(task, name, published, run, run or either)),
     )
 

@@ -1,6 +1,6 @@
 """Format Runs as a line, as the terminal's table, and as Markdown. Returns strings, prints nothing."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import groupby
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from stele.text import MIB, align, interval, mebibytes, versions
 from stele_worker import tasks
 
 PHASES = ("train", "infer")
+BUSY = "busy machine"
 
 
 def line(run: Run) -> str:
@@ -31,9 +32,11 @@ def rate(run: Run, step: Estimate) -> str:
 
 
 def caveats(run: Run) -> list[str]:
-    """Return caveats to show beside a Run: not steady, synthetic data, origin of the weights, form of the Task."""
+    """Return caveats to show beside a Run: not steady, busy machine, synthetic data, origin of the weights, form."""
     notes = [] if run.steady else ["not steady"]
-    if run.data["origin"] == "synthetic":
+    if run.busy:
+        notes.append(BUSY)
+    if run.data.get("origin") == "synthetic":
         notes.append("synthetic data")
     if run.task == "resnet50":
         notes.append(f"{run.weights} weights")
@@ -91,7 +94,7 @@ def cells(run: Run) -> list[str]:
     ]
 
 
-def markdown(runs: Sequence[Run]) -> str:
+def markdown(runs: Iterable[Run]) -> str:
     """Return the newest Runs as Markdown: a table for each task, and the date, machine and settings."""
     shown = list(newest_runs(runs).values())
     parts = []
@@ -133,14 +136,24 @@ def table_row(train: Run | None, infer: Run | None) -> list[str]:
     if train is not None:
         step = median(train.counted_seconds)
         accuracy = "none" if train.accuracy is None else f"{train.accuracy:.1%}"
-        training = [interval(step), f"{train.batch / step.middle:,.0f}", f"{train.first_step:.2f}", accuracy]
+        training = [
+            step_cell(train),
+            f"{train.batch / step.middle:,.0f}",
+            f"{train.first_step:.2f}",
+            accuracy,
+        ]
     inference = ["not run"] * 2
     if infer is not None:
         step = median(infer.counted_seconds)
-        inference = [interval(step), f"{infer.batch / step.middle:,.0f}"]
+        inference = [step_cell(infer), f"{infer.batch / step.middle:,.0f}"]
     memory = "unknown" if either.host_memory is None else f"{either.host_memory / MIB:,.0f}"
     import_seconds = f"{either.import_seconds:.1f}"
     return [either.label, versions(either.versions), *training, *inference, import_seconds, memory]
+
+
+def step_cell(run: Run) -> str:
+    """Return the interval of the median step, and whether other processes disturbed it."""
+    return interval(median(run.counted_seconds)) + (f" {BUSY}" if run.busy else "")
 
 
 def provenance(runs: list[Run]) -> list[str]:

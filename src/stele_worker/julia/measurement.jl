@@ -4,6 +4,7 @@ module Measurement
 using Statistics: median
 using ..ThisProcess, ..Tasks
 
+const NOT_EVALUATED = (accuracy = nothing, evaluated = 0)
 const PROGRESS_SECONDS = 1.0  # minimum time between two progress messages, so that they do not disturb the steps
 
 """Run step on each of batches; call each(duration in seconds, result) after each step.
@@ -35,13 +36,17 @@ function find_steady_step(seconds, window, tolerance)
     return nothing
 end
 
-"""Train for the Task's epochs, time every step, then evaluate. Return an outcome."""
-function train(framework, recipe, task, host; data, weights, warmup, turn)
+"""Train for the Task's epochs, time every step, then evaluate. Return an outcome.
+
+With `steps`, stop after so many and do not evaluate.
+"""
+function train(framework, recipe, task, host; data, weights, warmup, turn, steps)
     x, y = map(framework.put, load_samples(recipe, task, data, "train"))
     ThisProcess.reset_peak_memory()
     net = recipe.load(recipe.network(task), Dict(Tasks.initial_weights(task, weights)))
     step = recipe.training_step(net, task)
     rows = [rows for epoch in 0:task.epochs-1 for rows in Tasks.batch_order(task, epoch)]
+    rows = first(rows, something(steps, length(rows)))
     report = progress_reporter(host, "train", length(rows))
     seconds, losses = Float64[], Any[]
     await_turn = take_turns(turn, host)
@@ -56,11 +61,15 @@ function train(framework, recipe, task, host; data, weights, warmup, turn)
     unsteady = min(warmup["most"], length(seconds) ÷ 2)
     outcome = summarise(framework, task, seconds, something(steady, unsteady), steady !== nothing)
     losses = [Float64(framework.fetch(loss)) for loss in losses]
-    return merge(outcome, (losses = losses,), evaluate(framework, recipe, net, task, data, host))
+    evaluation = steps === nothing ? evaluate(framework, recipe, net, task, data, host) : NOT_EVALUATED
+    return merge(outcome, (losses = losses,), evaluation)
 end
 
-"""Warm up until the step times stop trending, then time the Task's test batches. Return an outcome."""
-function infer(framework, recipe, task, host; data, weights, warmup, turn)
+"""Warm up until the step times stop trending, then time the Task's test batches. Return an outcome.
+
+With `steps`, stop after so many in all, the warm-up included.
+"""
+function infer(framework, recipe, task, host; data, weights, warmup, turn, steps)
     x = framework.put(first(load_samples(recipe, task, data, "test")))
     ThisProcess.reset_peak_memory()
     net = recipe.load(recipe.network(task), Dict(Tasks.initial_weights(task, weights)))
@@ -71,14 +80,17 @@ function infer(framework, recipe, task, host; data, weights, warmup, turn)
     steady_step(seconds) = find_steady_step(seconds, warmup["window"], warmup["tolerance"])
     GC.gc()
     await_turn = take_turns(turn, host)
+    most = steps === nothing ? warmup["most"] : min(warmup["most"], max(steps ÷ 2, 1))
     keep(duration, _) = (push!(seconds, duration); report(0))
-    while steady_step(seconds) === nothing && length(seconds) < warmup["most"]
+    while steady_step(seconds) === nothing && length(seconds) < most
         row = test_rows[mod1(length(seconds) + 1, length(test_rows))]
         await_turn(length(seconds) + 1)
         time_steps(keep, step, ((framework.take(x, row),),), framework.wait)
     end
     steady, unsteady = steady_step(seconds) !== nothing, length(seconds)
-    batches = ((await_turn(unsteady + done); (framework.take(x, row),)) for (done, row) in enumerate(test_rows))
+    counted = steps === nothing ? length(test_rows) : max(steps - unsteady, 0)
+    rows = (test_rows[mod1(done, length(test_rows))] for done in 1:counted)
+    batches = ((await_turn(unsteady + done); (framework.take(x, row),)) for (done, row) in enumerate(rows))
     time_steps(step, batches, framework.wait) do duration, _
         push!(seconds, duration)
         report(length(seconds) - unsteady)
@@ -106,7 +118,7 @@ end
 
 """Return the accuracy on the Task's test samples, and their number."""
 function evaluate(framework, recipe, net, task, data, host)
-    task.data === nothing && return (accuracy = nothing, evaluated = 0)
+    task.data === nothing && return NOT_EVALUATED
     x, y = load_samples(recipe, task, data, "test")
     x, step, correct, rows = framework.put(x), recipe.inference_step(net, task), 0, Tasks.whole_batches(task)
     report = progress_reporter(host, "evaluate", length(rows))

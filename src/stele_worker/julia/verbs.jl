@@ -46,7 +46,7 @@ end
 train(host; fields...) = run_measurement(Measurement.train, host; fields...)
 infer(host; fields...) = run_measurement(Measurement.infer, host; fields...)
 
-function run_measurement(measure, host; task, scale, seed, form = nothing, data, weights, warmup, turn = nothing)
+function run_measurement(measure, host; task, scale, seed, form = nothing, data, weights, warmup, turn = nothing, steps = nothing)
     framework, recipe = framework_and_recipe(task)
     task = Tasks.make(task, scale, seed, form)
     return Base.invokelatest(measure, framework, recipe, task, host; data, weights, warmup, turn)

@@ -6,10 +6,12 @@ process <- import("stele_worker.process", convert = FALSE)
 tasks <- import("stele_worker.tasks", convert = FALSE)
 subjects <- import("stele_worker.subjects", convert = FALSE) # its arrays stay in NumPy
 
+NOT_EVALUATED <- list(accuracy = NULL, evaluated = 0L)
 PROGRESS_SECONDS <- 1.0 # minimum time between two progress messages, so that they do not disturb the steps
 
 # Train for the Task's epochs, time every step, then evaluate. Return an outcome.
-train <- function(framework, task, host, data, weights, warmup, turn) {
+# With `steps`, stop after so many and do not evaluate.
+train <- function(framework, task, host, data, weights, warmup, turn, steps) {
   recipe <- load_recipe(task, framework)
   xy <- lapply(load_samples(task, data, "train", recipe), framework$put)
   process$reset_peak_memory()
@@ -17,6 +19,7 @@ train <- function(framework, task, host, data, weights, warmup, turn) {
   step <- recipe$training_step(net, task)
   epochs <- seq_len(task$epochs) - 1L
   rows <- unlist(lapply(epochs, function(epoch) iterate(tasks$batch_order(task, epoch))), recursive = FALSE)
+  rows <- head(rows, if (is.null(steps)) length(rows) else steps)
   report <- progress_reporter(host, "train", length(rows))
   seconds <- numeric()
   losses <- list()
@@ -35,11 +38,12 @@ train <- function(framework, task, host, data, weights, warmup, turn) {
   unsteady <- min(warmup$most, length(seconds) %/% 2L)
   outcome <- summarise(framework, task, seconds, if (is.null(steady)) unsteady else steady, !is.null(steady))
   outcome$losses <- I(vapply(losses, framework$fetch, 0))
-  c(outcome, evaluate(framework, recipe, net, task, data, host))
+  c(outcome, if (is.null(steps)) evaluate(framework, recipe, net, task, data, host) else NOT_EVALUATED)
 }
 
 # Warm up until the step times stop trending, then time the Task's test batches. Return an outcome.
-infer <- function(framework, task, host, data, weights, warmup, turn) {
+# With `steps`, stop after so many in all, the warm-up included.
+infer <- function(framework, task, host, data, weights, warmup, turn, steps) {
   recipe <- load_recipe(task, framework)
   x <- framework$put(load_samples(task, data, "test", recipe)[[1L]])
   process$reset_peak_memory()
@@ -48,15 +52,16 @@ infer <- function(framework, task, host, data, weights, warmup, turn) {
   report <- progress_reporter(host, "infer", length(test_rows))
   seconds <- numeric()
   warmup_steps <- NULL # number of warm-up steps, known once the warm-up has ended
+  most <- if (is.null(steps)) warmup$most else min(warmup$most, max(steps %/% 2L, 1L))
   is_trending <- function() is.null(find_steady_step(as.list(seconds), warmup$window, warmup$tolerance))
   next_batch <- function() {
-    if (is.null(warmup_steps) && !(is_trending() && length(seconds) < warmup$most)) {
+    if (is.null(warmup_steps) && !(is_trending() && length(seconds) < most)) {
       warmup_steps <<- length(seconds)
     }
     if (is.null(warmup_steps)) {
       list(framework$take(x, test_rows[[length(seconds) %% length(test_rows) + 1L]]))
-    } else if (length(seconds) - warmup_steps < length(test_rows)) {
-      list(framework$take(x, test_rows[[length(seconds) - warmup_steps + 1L]]))
+    } else if (length(seconds) < (if (is.null(steps)) warmup_steps + length(test_rows) else steps)) {
+      list(framework$take(x, test_rows[[(length(seconds) - warmup_steps) %% length(test_rows) + 1L]]))
     }
   }
   next_turn <- take_turns(next_batch, function() length(seconds), turn, host)
@@ -83,7 +88,7 @@ summarise <- function(framework, task, seconds, warmup, steady) {
 # Return the accuracy on the Task's test samples, and their number.
 evaluate <- function(framework, recipe, net, task, data, host) {
   if (is.null(task$data)) {
-    return(list(accuracy = NULL, evaluated = 0L))
+    return(NOT_EVALUATED)
   }
   xy <- load_samples(task, data, "test", recipe)
   x <- framework$put(xy[[1L]])

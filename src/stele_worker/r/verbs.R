@@ -50,12 +50,16 @@ configure <- function(host, framework, settings) {
   )
 }
 
-train <- function(host, task, scale, seed, form = NULL, data, weights, warmup, turn = NULL) {
-  measurement$train(active_framework(), make_task(task, scale, seed, form), host, data, weights, warmup, turn)
+train <- function(host, task, scale, seed, form = NULL, data, weights, warmup, turn = NULL,
+                  steps = NULL) {
+  task <- make_task(task, scale, seed, form)
+  measurement$train(active_framework(), task, host, data, weights, warmup, turn, steps)
 }
 
-infer <- function(host, task, scale, seed, form = NULL, data, weights, warmup, turn = NULL) {
-  measurement$infer(active_framework(), make_task(task, scale, seed, form), host, data, weights, warmup, turn)
+infer <- function(host, task, scale, seed, form = NULL, data, weights, warmup, turn = NULL,
+                  steps = NULL) {
+  task <- make_task(task, scale, seed, form)
+  measurement$infer(active_framework(), task, host, data, weights, warmup, turn, steps)
 }
 
 parity <- function(host, task, phase, seed, form = NULL) {

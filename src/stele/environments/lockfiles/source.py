@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from packaging.requirements import Requirement
 from packaging.tags import platform_tags
-from packaging.utils import parse_wheel_filename
+from packaging.utils import canonicalize_version, parse_wheel_filename
 
 from stele.environments.lockfiles.markers import main_marker
 from stele.errors import SteleError
@@ -52,7 +52,7 @@ class Source:
     def requirement(self, line: str, number: int | None = None) -> Lines:
         """Return the normalized requirement as a list, which is empty if it is skipped."""
         try:
-            requirement = Requirement(with_name(" ".join(line.split())))
+            requirement = parse_requirement(with_name(" ".join(line.split())))
             platforms = wheel_platforms(requirement.url or "")
         except (ValueError, RecursionError):
             raise self.error("is not a requirement such as torch==2.13.0.", line, number) from None
@@ -74,6 +74,14 @@ class Source:
         needed = main_marker(marker, groups)
         text = f"{name} @ {url}" if url else f"{name}=={version}" if version else name
         return [] if needed is None else self.requirement(f"{text} ; {needed}" if needed else text)
+
+
+def parse_requirement(text: str) -> Requirement:
+    """Return the requirement. Raises ValueError if it is not one, or if a version has too many digits."""
+    requirement = Requirement(text)
+    for part in requirement.specifier:
+        canonicalize_version(part.version)
+    return requirement
 
 
 def shorten(line: str) -> str:

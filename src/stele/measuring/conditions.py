@@ -4,6 +4,7 @@ import os
 import resource
 import subprocess
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
@@ -11,10 +12,16 @@ from typing import NamedTuple
 from stele.measuring.settings import Settings
 
 MAX_STEAL = 0.05  # share of the time of a launch
+# share of the time of all processors: the services of a quiet machine take 1 to 2 %. A launch that uses all processors
+# becomes slower by about this share
+MAX_FOREIGN = 0.05
 GPU_INTERVAL = 1.0  # seconds between two queries of a GPU
 MIN_SECONDS = 1.0  # the kernel counts in hundredths of a second, so shares of shorter launches mean nothing
 THROTTLED = 0x8 | 0x20 | 0x40 | 0x80  # hardware slow-down, software and hardware thermal, power brake (NVML)
 GPU_QUERY = "clocks.sm,temperature.gpu,power.draw,clocks_throttle_reasons.active"
+
+
+ProcessorTimes = Mapping[str, tuple[float, ...]]  # by name in /proc/stat: busy, idle and stolen seconds
 
 
 class Conditions(NamedTuple):
@@ -24,6 +31,11 @@ class Conditions(NamedTuple):
     steal: float | None  # of the worker's processors, what the hypervisor gave to other machines
     foreign: float | None  # of all processors, what other processes on this machine used
     gpu: dict[str, str] | None
+
+    @property
+    def busy(self) -> bool:
+        """Whether other processes used so much of the machine that the times of the launch are doubtful."""
+        return self.foreign is not None and self.foreign > MAX_FOREIGN and self.seconds > MIN_SECONDS
 
     @property
     def excluded(self) -> str | None:
@@ -42,39 +54,58 @@ def throttle_reasons(gpu: dict[str, str]) -> int:
 
 
 class Monitor:
-    """Observe a launch. Create it before the launch; call ``conditions()`` after the launch's process has ended.
+    """Observe a launch. Create it before the launch; call ``conditions()`` after it.
 
-    It queries a GPU once a second.
+    The processor time of child processes counts when they have ended. ``session`` is the process id of a worker that
+    still runs after the launch. It queries a GPU once a second.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self._pinned = pinned_processors(settings.threads)
+    def __init__(self, settings: Settings, session: int | None = None) -> None:
+        self._pinned, self._session = pinned_processors(settings.threads), session
         self._gpu_states: list[dict[str, str]] = []
         self._ended = threading.Event()
         if settings.device == "cuda":
             threading.Thread(target=self._query_gpu, daemon=True).start()
         self._start, self._times = perf_counter(), processor_times()
-        self._process_seconds = process_seconds()
+        self._launch_seconds = self._read_launch_seconds()
 
     def _query_gpu(self) -> None:
         while not self._ended.wait(GPU_INTERVAL):
             self._gpu_states += [state for state in [gpu_state()] if state is not None]
 
+    def _read_launch_seconds(self) -> float:
+        """Return the processor seconds of this process and of what it started."""
+        return process_seconds() + (0.0 if self._session is None else session_seconds(self._session))
+
     def conditions(self) -> Conditions:
         self._ended.set()
         seconds, now = perf_counter() - self._start, processor_times()
         worst = max(self._gpu_states, key=lambda state: throttle_reasons(state) & THROTTLED, default=None)
-        if not now or not self._times:
-            return Conditions(seconds, None, None, worst)
-        passed = {name: [b - a for a, b in zip(self._times[name], now[name], strict=True)] for name in now}
-        busy, idle, steal = passed["cpu"]
-        launch_share = (process_seconds() - self._process_seconds) / max(busy + idle + steal, 1e-9)
-        foreign = busy / max(busy + idle + steal, 1e-9) - launch_share
-        stolen, total = (
-            sum(passed[name][2] for name in self._pinned),
-            sum(sum(passed[name]) for name in self._pinned),
+        # a processor may be taken away during a launch, or appear
+        passed = {
+            name: tuple(b - a for a, b in zip(self._times[name], times, strict=True))
+            for name, times in now.items()
+            if name in self._times
+        }
+        launch_seconds = self._read_launch_seconds() - self._launch_seconds
+        return Conditions(
+            seconds, steal_share(passed, self._pinned), foreign_share(passed, launch_seconds), worst
         )
-        return Conditions(seconds, stolen / max(total, 1e-9), max(foreign, 0.0), worst)
+
+
+def steal_share(passed: ProcessorTimes, pinned: list[str]) -> float | None:
+    """Return the share of the time of ``pinned`` that the hypervisor took; None if one of them is not in ``passed``."""
+    if not pinned or not all(name in passed for name in pinned):
+        return None
+    total = sum(sum(passed[name]) for name in pinned)
+    return sum(passed[name][2] for name in pinned) / max(total, 1e-9)
+
+
+def foreign_share(passed: ProcessorTimes, launch_seconds: float) -> float | None:
+    """Return the share of the time of all processors that other processes used; None if it is unknown."""
+    if "cpu" not in passed:
+        return None
+    return max(passed["cpu"][0] - launch_seconds, 0.0) / max(sum(passed["cpu"]), 1e-9)
 
 
 def pinned_processors(threads: int) -> list[str]:
@@ -106,6 +137,22 @@ def process_seconds() -> float:
     """Return the processor seconds of this process and of all child processes that have ended."""
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def session_seconds(leader: int) -> float:
+    """Return the processor seconds of the running processes of a session, and of their children that have ended.
+
+    0 where /proc does not exist, as ``processor_times`` is empty there.
+    """
+    ticks = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text(errors="replace").rpartition(")")[2].split()  # proc(5), from the state on
+        except OSError:  # the process has ended
+            continue
+        if int(fields[3]) == leader:
+            ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def gpu_state() -> dict[str, str] | None:

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from stele.gate import conditions
-from stele.gate.conditions import Conditions, Monitor
+from stele.measuring import conditions
+from stele.measuring.conditions import Conditions, Monitor
 from stele.measuring.settings import Settings
 
 QUIET = Conditions(seconds=3.0, steal=0.0, foreign=0.0, gpu=None)
@@ -78,3 +78,51 @@ def test_steal_counts_the_pinned_processors_only(monkeypatch):
     monkeypatch.setattr(conditions, "processor_times", lambda: next(times))
     monkeypatch.setattr(conditions, "pinned_processors", lambda threads: ["cpu0"])
     assert Monitor(Settings(device="cpu", threads=1)).conditions().steal == 0.5
+
+
+BUSY = {"cpu": (0.0, 0.0, 0.0), "cpu0": (0.0, 0.0, 0.0)}
+LATER = {"cpu": (1.0, 1.0, 0.0), "cpu0": (0.5, 0.5, 0.0)}
+
+
+@pytest.mark.parametrize("missing", [0, 1], ids=["before", "after"])
+def test_without_the_times_of_a_pinned_processor_the_steal_is_unknown(monkeypatch, missing):
+    """A container may not list it, and a processor may be taken away during a launch."""
+    states = [dict(BUSY), dict(LATER)]
+    del states[missing]["cpu0"]
+    times = iter(states)
+    monkeypatch.setattr(conditions, "processor_times", lambda: next(times))
+    monkeypatch.setattr(conditions, "pinned_processors", lambda threads: ["cpu0"])
+    result = Monitor(Settings(device="cpu", threads=1)).conditions()
+    assert result.steal is None
+    assert result.foreign is not None
+
+
+def test_a_processor_that_appears_during_a_launch_is_ignored(monkeypatch):
+    times = iter([BUSY, {**LATER, "cpu1": (0.5, 0.5, 0.0)}])
+    monkeypatch.setattr(conditions, "processor_times", lambda: next(times))
+    monkeypatch.setattr(conditions, "pinned_processors", lambda threads: ["cpu0"])
+    assert Monitor(Settings(device="cpu", threads=1)).conditions().steal == 0
+
+
+@pytest.mark.parametrize(
+    ("condition", "busy"),
+    [
+        (QUIET, False),
+        (QUIET._replace(foreign=0.3), True),
+        (QUIET._replace(foreign=0.02), False),  # the services of a quiet machine
+        (QUIET._replace(foreign=0.3, seconds=0.04), False),  # too short to count
+        (QUIET._replace(foreign=None), False),
+    ],
+)
+def test_a_machine_is_busy_if_other_processes_used_its_processors(condition, busy):
+    assert condition.busy == busy
+
+
+def test_the_time_of_a_worker_that_still_runs_is_not_foreign():
+    spin = [sys.executable, "-c", "import time; end = time.time() + 0.6\nwhile time.time() < end: pass"]
+    with subprocess.Popen(spin, start_new_session=True) as process:
+        before = conditions.session_seconds(process.pid)
+        time.sleep(0.4)
+        used = conditions.session_seconds(process.pid) - before
+    assert used > 0.05
+    assert conditions.session_seconds(process.pid) == 0  # it has ended

@@ -1,0 +1,53 @@
+"""How many steps a launch times. Pure.
+
+A launch starts for ``start`` seconds and then times steps of ``step`` seconds. Its number varies for two reasons: the
+process (LAUNCH_SPREAD, which more steps do not reduce) and the steps. The variance for a given time is smallest at
+sqrt(start / step) times the ratio of the spread of steps to that of launches. So a launch has few steps if they are
+long, and many if they are short. Source: Kalibera and Jones, 2013.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+import numpy
+
+from stele.gate.metrics import LONG
+from stele.measuring.run import Run
+
+FIRST = 24  # steps of the first launch, before their duration is known
+LEAST, MOST = 16, 96
+SHORT = 3  # of a launch that measures memory and the first step; the optimizer has its state after one
+ALL = ("quick", "paper")  # scales whose launches have all steps
+LAUNCH_SPREAD = 0.007  # standard deviation between launches of one release
+MEDIAN = 1.25  # the standard error of a median over that of a mean
+
+
+def of_next_launch(kind: str, scale: str, earlier: Sequence[tuple[Mapping[str, Run], float]]) -> int | None:
+    """Return the number of steps of the next launch; None for all. ``earlier`` are Runs and their seconds."""
+    if kind != LONG:
+        return SHORT
+    if scale in ALL:
+        return None
+    measured = [(runs, took) for runs, took in earlier if runs]
+    return FIRST if not measured else best_count(*measured[0])
+
+
+def best_count(runs: Mapping[str, Run], took: float) -> int:
+    """Return the number of steps that gives the least variance for the time, from the launches of one pass."""
+    step = median(median(run.counted_seconds) for run in runs.values())
+    total = sum(sum(run.seconds) for run in runs.values())
+    start = max(took - total, 0.0) / len(runs)
+    count = MEDIAN * step_spread(runs) / LAUNCH_SPREAD * math.sqrt(start / step)
+    return max(LEAST, min(MOST, round(count)))
+
+
+def step_spread(runs: Mapping[str, Run]) -> float:
+    """Return the relative standard deviation of a step within a turn, estimated from quartiles."""
+    count = min(len(run.seconds) for run in runs.values())
+    first = min(max(run.warmup for run in runs.values()), count // 2)
+    logarithms = numpy.log([run.seconds[first:count] for run in runs.values()])
+    deviations = logarithms - logarithms.mean(0)
+    deviations -= numpy.median(deviations, axis=1, keepdims=True)
+    low, high = numpy.percentile(deviations, (25, 75))
+    return float(high - low) / 1.349

@@ -1,0 +1,117 @@
+"""The types of a worker's messages and results. docs/protocol.md describes each; ``stele.schema.check`` compares them.
+
+Other keys are permitted: a worker of a newer release may say more.
+"""
+
+import re
+from typing import Any, TypedDict
+
+Versions = dict[str, str | None]
+Sketch = list[float | None]
+SKETCH = 3  # numbers
+
+
+class Report(TypedDict):
+    """Progress."""
+
+    phase: str
+    done: int
+    of: int
+
+
+class Pause(TypedDict):
+    done: int
+
+
+class Failure(TypedDict):
+    type: str
+    message: str
+
+
+class Message(TypedDict, total=False):
+    """A line of a worker: the number of the request, and one of the others."""
+
+    id: int
+    progress: Report
+    pause: Pause
+    error: Failure
+    result: dict[str, Any]
+
+
+class Configuration(TypedDict):
+    """The result of ``configure``."""
+
+    import_seconds: float
+    versions: Versions
+    flags: dict[str, Any]
+
+
+class Unequal(TypedDict):
+    """How a parameter that reads back differs from the one that was loaded."""
+
+    differ: int
+    of: int
+    order: bool
+    deviation: float | None
+    expected: float | None
+
+
+class Repetition(TypedDict):
+    """The result of ``parity``, phase ``repeat``."""
+
+    losses: list[float | None]
+    digest: str
+
+
+class Parity(TypedDict, total=False):
+    """The result of ``parity``, phases ``infer`` and ``train``. Logits are an array of any shape."""
+
+    task: str
+    unequal: dict[str, Unequal]
+    layers: dict[str, Sketch] | None
+    logits: Any
+    loss: float | None
+    gradients: dict[str, Sketch]
+    updates: dict[str, dict[str, Sketch]]
+    losses: list[float | None]
+    repeats: bool
+    tracked: bool | None
+
+
+class Capability(TypedDict):
+    numbers: list[float | None]
+
+
+class Defaults(TypedDict):
+    table: dict[str, Any]
+    versions: Versions
+
+
+class InputFacts(TypedDict):
+    name: str | None
+    kind: str
+    shape: list[int]
+    high: int | None
+
+
+class ModelFacts(TypedDict):
+    """The result of ``inspect``."""
+
+    framework: str
+    inputs: list[InputFacts]
+    target: dict[str, Any] | None
+    parameters: int
+    deterministic: bool
+    summary: str
+
+
+def check_sketches(numbers: dict[str, Any]) -> None:
+    """Raise ValueError if a sketch has not three numbers, or if the key of an update is no number of steps."""
+    updates = numbers.get("updates", {})
+    tables = [numbers.get("layers") or {}, numbers.get("gradients", {}), *updates.values()]
+    for name, sketch in (pair for table in tables for pair in table.items()):
+        if len(sketch) != SKETCH:
+            raise ValueError(f"the sketch of {name!r} has {len(sketch)} numbers, expected {SKETCH}")
+    for steps in updates:
+        if re.fullmatch("[0-9]{1,9}", steps) is None:
+            raise ValueError(f"updates has the key {steps!r}, which is no number of steps")

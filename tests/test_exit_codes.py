@@ -1,0 +1,179 @@
+"""Each exit code of ``stele`` has one meaning, and an error of any kind never has the code of a verdict."""
+
+import errno
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fakes import correct_numbers
+from stele import __main__ as entry_point
+from stele.commands import env, options
+from stele.errors import SteleError
+
+COUNTS = [
+    ["gate", "a", "b", "--threads"],
+    ["calibrate", "--threads"],
+    ["releases", "run", "--launches"],
+    ["releases", "run", "--last"],
+    ["nightly", "--last"],
+    ["parity", "--seeds"],
+    ["band", "--task=cnn", "--scale=smoke", "--seeds"],
+]
+
+
+@pytest.fixture
+def fail(monkeypatch, tmp_path):
+    """fail(error) runs a command that raises this error, and returns the exit code."""
+    monkeypatch.chdir(tmp_path)
+
+    def fail(error):
+        def command(arguments):
+            raise error
+
+        monkeypatch.setattr(env, "show", command)
+        return entry_point.main(["env", "list"])
+
+    return fail
+
+
+def test_a_command_that_succeeds_has_exit_code_zero(add_environment, capsys):
+    add_environment("steady", numbers=correct_numbers("gru"))
+    assert entry_point.main(["parity", "--framework=steady", "--task=gru"]) == 0
+
+
+def test_a_verdict_against_what_was_judged_has_exit_code_one(add_environment, capsys):
+    add_environment("wrong", numbers={**correct_numbers("gru"), "logits": [[0.0] * 2] * 16})
+    assert entry_point.main(["parity", "--framework=wrong", "--task=gru"]) == 1
+
+
+@pytest.mark.parametrize("error", [SteleError("no network"), OSError(errno.EACCES, "denied", "run.json")])
+def test_an_error_of_usage_or_environment_has_exit_code_two(fail, error, capsys):
+    assert fail(error) == 2
+    assert capsys.readouterr().err.startswith("stele: ")
+
+
+def test_a_command_without_a_verdict_has_exit_code_three(add_environment, capsys):
+    add_environment("failing", seconds=[0.5, 0.1], train="raise_error", infer="raise_error")
+    options = ["--task=gru", "--phase=infer", "--metric=step", "--budget=10s"]
+    assert entry_point.main(["gate", "failing", "failing", *options]) == 3
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("division by zero"), KeyError("cpu0"), MemoryError()])
+def test_an_internal_error_has_exit_code_four_and_its_traceback_in_a_file(fail, error, capsys, tmp_path):
+    assert fail(error) == 4
+    message = capsys.readouterr().err
+    assert f"stele: internal error: {type(error).__name__}" in message
+    assert "This is an error in Stele, not a verdict" in message
+    assert "issue tracker of pytest-stele" in message
+    assert "Traceback" not in message
+    [path] = (tmp_path / ".stele/errors").iterdir()
+    assert str(path.relative_to(tmp_path)) in message
+    content = path.read_text()
+    assert "Traceback (most recent call last)" in content
+    assert "stele env list" in content
+
+
+def test_the_traceback_of_an_internal_error_is_printed_if_it_cannot_be_written(fail, capsys, tmp_path):
+    (tmp_path / ".stele").write_text("not a folder")
+    assert fail(ZeroDivisionError("division by zero")) == 4
+    message = capsys.readouterr().err
+    assert "Traceback (most recent call last)" in message
+    assert "could not be written" in message
+
+
+def test_an_interrupt_has_exit_code_130(fail, capsys):
+    assert fail(KeyboardInterrupt()) == 130
+    assert "Finished results are saved" in capsys.readouterr().err
+
+
+def stele(command, **options):
+    """Run a shell command in which $STELE is the program, and return the finished process."""
+    variables = {**os.environ, "STELE": f"{sys.executable} -m stele", **options.pop("variables", {})}
+    return subprocess.run(
+        command, shell=True, executable="/bin/bash", env=variables, capture_output=True, **options
+    )
+
+
+@pytest.mark.parametrize("redirection", ["| true", "2>&1 | true"])
+def test_a_reader_that_closes_the_output_causes_exit_code_two(redirection, tmp_path):
+    done = stele(f"set -o pipefail; (sleep 0.5; $STELE env list) {redirection}", cwd=tmp_path)
+    assert done.returncode == 2
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_full_disk_behind_the_output_causes_exit_code_two(tmp_path):
+    if not Path("/dev/full").exists():
+        pytest.skip("/dev/full does not exist")
+    done = stele("$STELE env list > /dev/full", cwd=tmp_path)
+    assert done.returncode == 2
+    assert b"No space left on device" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_without_any_output_the_exit_code_stays(tmp_path):
+    assert stele("$STELE env list >&- 2>&-", cwd=tmp_path).returncode == 0
+
+
+def test_output_that_cannot_be_encoded_is_replaced(tmp_path):
+    variables = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    (tmp_path / "ünï.toml").write_text('label = "Ünï…"\nframework = "numpy"\n', encoding="utf-8")
+    variables["STELE_ENVIRONMENTS"] = str(tmp_path)
+    for command in ("gate --help", "env list", "env make 'ünknown'"):
+        done = stele(f"$STELE {command}", cwd=tmp_path, variables=variables)
+        assert done.returncode == (2 if "make" in command else 0), done.stderr
+        assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", COUNTS, ids=" ".join)
+@pytest.mark.parametrize("value", ["-1", "0", "1.5", "nan", "inf", "many"])
+def test_a_number_below_one_is_a_usage_error_that_quotes_it(command, value, capsys):
+    with pytest.raises(SystemExit) as exit_info:
+        entry_point.main([*command, value])
+    assert exit_info.value.code == 2
+    assert f"'{value}' is not a whole number of at least 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("value", ["-1", "0", "nan", "inf", "1e300", "soon"])
+def test_a_timeout_that_is_not_a_positive_number_is_a_usage_error(value, capsys):
+    with pytest.raises(SystemExit) as exit_info:
+        entry_point.main(["gate", "a", "b", "--worker-timeout", value])
+    assert exit_info.value.code == 2
+    assert f"'{value}' is not a positive number of seconds" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("value", ["-1", str(2**32), "1.5", "nan"])
+def test_a_seed_outside_its_range_is_a_usage_error(value, capsys):
+    with pytest.raises(SystemExit) as exit_info:
+        entry_point.main(["gate", "a", "b", "--seed", value])
+    assert exit_info.value.code == 2
+    assert f"'{value}' is not a seed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("value", ["-1m", "nanm", "infs", "20", "9" * 400 + "s"])
+def test_a_budget_that_is_not_a_duration_is_a_usage_error(value, capsys):
+    with pytest.raises(SystemExit) as exit_info:
+        entry_point.main(["gate", "a", "b", f"--budget={value}"])
+    assert exit_info.value.code == 2
+    assert "is not a duration" in capsys.readouterr().err
+
+
+def test_a_command_says_before_it_measures_that_data_is_synthetic(add_environment, capsys):
+    add_environment("steady", seconds=[0.5, 0.1])
+    options.announce_inputs(["gru", "gru", "resnet50"])
+    [line] = capsys.readouterr().err.splitlines()
+    assert "synthetic" in line
+
+
+def test_valid_numbers_are_accepted():
+    assert (options.parse_count("12"), options.parse_seed("0"), options.parse_timeout("0.5")) == (12, 0, 0.5)
+
+
+def test_the_help_page_lists_the_exit_codes(capsys):
+    with pytest.raises(SystemExit):
+        entry_point.main(["--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert [int(code) for code in re.findall(r"(?:Exit: |; )(\d+) ", shown)] == [0, 1, 2, 3, 4, 130]

@@ -1,0 +1,110 @@
+"""A worker with invalid answers, hostile text, a huge log, or a child process that it leaves behind."""
+
+import os
+import sys
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from processes import alive, wait_until
+from stele.environments import Environment
+from stele.measuring.measure import Plan, measure
+from stele.measuring.settings import Settings
+from stele.measuring.worker import WorkerError
+
+PLAN = Plan(task="gru", phase="infer", scale="smoke", data=None, data_origin={})
+SETTINGS = Settings(device="cpu", threads=1)
+HELLO = """
+import json, os, sys, time
+from stele_worker import protocol
+def send(kind, value):
+    print(json.dumps({"id": request["id"], kind: value}), flush=True)
+for line in sys.stdin:
+    request = json.loads(line)
+    BODY
+"""
+
+
+def python_environment(body):
+    """Return an environment whose worker carries out ``body`` for each request."""
+    return Environment(
+        name="python",
+        label="Python",
+        framework="none",
+        command=(sys.executable, "-c", HELLO.replace("BODY", body)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "message"),
+    [
+        ([0.5, -0.01, 0.01], "a duration of -0.01 s"),
+        ([0.5, 0.0, 0.01], "a duration of 0.0 s"),
+        ([0.5, None, 0.01], r"seconds\[1\] is None, expected a number"),
+        ([0.5, "0.01", 0.01], r"seconds\[1\] is '0.01', expected a number"),
+        ([], "there are no durations"),
+        ([0.5], "1 warm-up steps of 1"),
+    ],
+)
+def test_durations_that_a_clock_cannot_measure_are_an_invalid_answer(scripted, seconds, message):
+    with pytest.raises(WorkerError, match=f"sent an invalid answer during 'infer': .*{message}"):
+        measure(scripted(seconds=seconds), PLAN, SETTINGS)
+
+
+def test_an_answer_that_lacks_keys_is_an_invalid_answer(start):
+    worker = start(python_environment('send("result", {"protocol": protocol.VERSION, "versions": {}})'))
+    with pytest.raises(WorkerError, match="sent an invalid answer during"):
+        measure(worker, PLAN, SETTINGS)
+
+
+def test_nan_which_is_not_json_is_an_invalid_answer(start):
+    worker = start(python_environment('send("result", {"losses": [float("nan")]})'), timeout=20)
+    with pytest.raises(WorkerError, match="sent an invalid answer during 'train': .*NaN is not JSON"):
+        worker.ask("train")
+
+
+def test_control_characters_of_a_worker_never_reach_the_host(scripted):
+    with pytest.raises(WorkerError) as raised:
+        scripted(train="hostile_error").ask("train")
+    assert "<script>alert(1)</script> | [x](y) ??[31m" in str(raised.value)
+    assert raised.value.message == "<script>alert(1)</script> | [x](y) ??[31m"
+
+
+def test_a_message_of_a_worker_cannot_look_like_a_line_of_stele(start):
+    body = 'send("error", {"type": "ValueError", "message": "no kernel\\nPASS  gru infer", "traceback": ""})'
+    with pytest.raises(WorkerError, match="ValueError: no kernel\n    PASS  gru infer"):
+        start(python_environment(body), timeout=20).ask("train")
+
+
+def test_a_child_process_in_another_session_ends_with_the_worker(start, tmp_path):
+    body = (
+        "pid = os.fork()\n"
+        "    if pid == 0:\n"
+        "        os.setsid()\n"
+        "        time.sleep(600)\n"
+        '    send("result", {"pid": pid})'
+    )
+    worker = start(python_environment(body), timeout=20)
+    pid = worker.ask("hello")["pid"]
+    try:
+        assert alive(pid)
+        worker.close(graceful=False)
+        wait_until(lambda: not alive(pid))
+    finally:
+        if alive(pid):
+            os.kill(pid, 9)
+
+
+def test_an_error_shows_the_end_of_a_huge_log_without_reading_all_of_it(scripted, tmp_path):
+    worker = scripted(train="segfault")
+    tracemalloc.start()
+    try:
+        with Path(worker.log).open("r+b") as log:
+            log.truncate(200 * 2**20)
+        with pytest.raises(WorkerError, match="killed by SIGSEGV"):
+            worker.ask("train")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 20 * 2**20
