@@ -25,7 +25,7 @@ os.environ.pop("PYTEST_XDIST_WORKER", None)
 # the tests in tests/fuzz draw few examples, the same in each run; `tox -e fuzz` draws many others
 COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 settings.register_profile("tests", max_examples=20, derandomize=True, database=None, **COMMON)
-settings.register_profile("fuzz", max_examples=2000, **COMMON)
+settings.register_profile("fuzz", max_examples=1000, **COMMON)
 settings.load_profile("tests")
 
 

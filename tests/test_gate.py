@@ -493,8 +493,11 @@ def test_a_record_of_different_options_is_refused(gate, capsys):
         ("{\n", "is not JSON"),
         ('{"schema": 9}\n', "not a gate's record: schema 9"),
         ("[]\n", "is not a launch"),
-        ('{"schema": 1}\n', "lines that are not launches"),
-        ('{"schema": 1, "machine": {}}\n{"run": 3}\n', "lines that are not launches"),
+        ('{"schema": 1}\n', "not a gate's record: it has no machine"),
+        (
+            '{"schema": 1, "machine": {}}\n{"run": 3}\n',
+            "line 2, is not a launch: ValueError(\"it has no 'key'\")",
+        ),
     ],
 )
 def test_the_error_names_a_damaged_record(gate, tmp_path, capsys, content, message):

@@ -113,6 +113,14 @@ def test_the_error_of_a_damaged_lock_file_names_the_file(monkeypatch, tmp_path):
         builds.make(locked_environment(tmp_path, "toy==1.0 \\\n    --hash=sha256:12\n"))
 
 
+def test_a_lock_file_that_is_not_text_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("STELE_CACHE", str(tmp_path))
+    toy = locked_environment(tmp_path, "toy==1.0\n")
+    toy.lock.write_bytes(b"toy==1.0 \xff\n")
+    with pytest.raises(SteleError, match=r"toy\.lock"):
+        builds.make(toy)
+
+
 def test_a_build_that_is_a_link_is_removed_without_its_target(monkeypatch, tmp_path):
     monkeypatch.setenv("STELE_CACHE", str(tmp_path))
     toy = locked_environment(tmp_path, "toy==1.0\n")

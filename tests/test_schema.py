@@ -30,11 +30,11 @@ def test_a_run_without_conditions_loads(run, tmp_path):
     assert store.load(tmp_path / "run.json") == run
 
 
-def test_a_record_of_format_2_loads_with_its_control(tmp_path):
+def test_a_record_of_format_2_loads_with_its_control(run, tmp_path):
     path = tmp_path / "record.jsonl"
     launch = {
         "key": ["long", "gru infer", 0],
-        "runs": {"old": {}, "again": {}},
+        "runs": {"old": run.to_dict(), "again": run.to_dict()},
         "failures": {"again": []},
         "took": 1,
     }

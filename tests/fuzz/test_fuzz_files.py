@@ -58,7 +58,6 @@ def lines(values):
     return b"".join(json.dumps(value).encode() + b"\n" for value in values)
 
 
-@pytest.mark.xfail(strict=True, reason="the types of a record's lines are not checked")
 @given(
     content=changed_bytes(lines(RECORD)) | st.tuples(*map(documents, RECORD)).map(b"\n".join) | st.binary()
 )
@@ -75,7 +74,6 @@ def test_a_record_of_a_gate_is_resumed_or_refused(file, content):
 BASELINE = {"schema": 1, "machine": {}, "settings": {}, "versions": {}, "launches": [{"step": 0.1}] * 6}
 
 
-@pytest.mark.xfail(strict=True, reason="it reads the file with json.loads in place of schema.read")
 @given(content=documents(BASELINE))
 @example(content=b"[" * 10_000)
 def test_a_baseline_is_read_or_refused(file, content):

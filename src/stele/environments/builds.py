@@ -20,7 +20,7 @@ from pathlib import Path
 
 from stele import files, temporary
 from stele.data import cache
-from stele.environments import installer, libraries, probe
+from stele.environments import installer, libraries, probe, revisions
 from stele.environments.description import MODULE, Environment
 from stele.errors import SteleError
 
@@ -137,7 +137,7 @@ def install_locked(environment: Environment, python: Path, *, offline: bool) -> 
     """
     lock = environment.lock
     assert lock is not None
-    lines = lock.read_text(encoding="utf-8").splitlines()
+    lines = revisions.read_text(lock).splitlines()
     commits = [line for line in lines if COMMIT.fullmatch(line)]
     tools = lock.with_name(BUILD_TOOLS)
     options: list[str | Path] = ["--python", python, "--link-mode", "hardlink"]

@@ -26,7 +26,10 @@ FAILURES = (
         "Hash mismatch",
         "the hash of a package differs from the lock file. The index may have been tampered with",
     ),
-    ("--require-hashes` mode", "a package has no hash, so it cannot be verified. Lock the packages with hashes"),
+    (
+        "--require-hashes` mode",
+        "a package has no hash, so it cannot be verified. Lock the packages with hashes",
+    ),
     ("network was disabled", OFFLINE),
     ("Network connectivity is disabled", OFFLINE),
     (UNSOLVABLE, "the requirements are in conflict"),

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stele import files
+from stele import files, schema
 from stele.data import cache
 from stele.gate.record import Record
 from stele.gate.trial import Cell, Trial
@@ -26,7 +26,7 @@ def key_of(trial: Trial, cell: Cell, kind: str) -> str:
 def read() -> dict[str, Any]:
     """Return the seconds by key; nothing if the file is missing or damaged, because it is only an estimate."""
     try:
-        content = json.loads((cache.folder() / FILE).read_text(encoding="utf-8"))
+        content = schema.read(cache.folder() / FILE)
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}

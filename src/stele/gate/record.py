@@ -8,13 +8,38 @@ import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from stele import files, schema
 from stele.errors import SteleError
+from stele.measuring.conditions import Conditions
+from stele.measuring.run import Run
 
 FORMATS = (2,)  # of files from before the schema number
+ADVICE = "Restore it, or run without --resume."
 Entry = dict[str, Any]
+
+
+class Round(TypedDict):
+    """An attempt in which a launch failed: its arms, and a message for each that failed."""
+
+    arms: list[str]
+    failures: dict[str, str]
+
+
+class Line(TypedDict):
+    """What each line has."""
+
+    key: list[Any]
+    took: float
+
+
+class Launch(Line, total=False):
+    """What lines of some kinds have; docs/schemas.md describes the kinds."""
+
+    runs: dict[str, Any] | None
+    rounds: list[Round]
+    findings: list[dict[str, Any]]
 
 
 class Record:
@@ -87,23 +112,36 @@ def resume(path: Path) -> Record:
         header = schema.unwrap(entries[0] if entries else {}, formats=FORMATS)
     except ValueError as error:
         raise SteleError(f"{path} is not a gate's record: {error}. Run without --resume.") from None
-    if "machine" not in header or not all("key" in entry and "took" in entry for entry in entries[1:]):
-        raise SteleError(f"{path} contains lines that are not launches. Restore it, or run without --resume.")
+    if not isinstance(header.get("machine"), dict):
+        raise SteleError(f"{path} is not a gate's record: it has no machine. Run without --resume.")
+    launches = [to_launch(path, number, entry) for number, entry in enumerate(entries[1:], 2)]
     # a launch that failed is repeated: it may have run out of memory or time
-    launches = [
-        schema.convert_gate_entry(entry)
-        for entry in entries[1:]
-        if entry.get("runs", ...) is not None and not entry.get("failure")
+    succeeded = [
+        launch for launch in launches if launch.get("runs", ...) is not None and not launch.get("failure")
     ]
-    return Record(path, header, launches)
+    return Record(path, header, succeeded)
 
 
 def parse_line(path: Path, number: int, line: str) -> Entry:
-    advice = "Restore it, or run without --resume."
     try:
-        entry = json.loads(line)
+        entry = schema.parse(line)
     except ValueError as error:
-        raise SteleError(f"{path}, line {number}, is not JSON: {error}. {advice}") from None
+        raise SteleError(f"{path}, line {number}, is not JSON: {error}. {ADVICE}") from None
     if not isinstance(entry, dict):
-        raise SteleError(f"{path}, line {number}, is not a launch. {advice}")
+        raise SteleError(f"{path}, line {number}, is not a launch. {ADVICE}")
     return entry
+
+
+def to_launch(path: Path, number: int, entry: Entry) -> Entry:
+    """Return the entry of a line in the current format. Raises SteleError, which names the line, if it is not one."""
+    try:
+        launch = schema.convert_gate_entry(entry)
+        schema.check_fields(launch, Launch)
+        hash(tuple(launch["key"]))
+        for run in (launch.get("runs") or {}).values():
+            Run.from_dict(run)
+        if "conditions" in launch:
+            Conditions(**launch["conditions"])
+    except (SteleError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise SteleError(f"{path}, line {number}, is not a launch: {error!r}. {ADVICE}") from None
+    return launch
