@@ -1,40 +1,78 @@
-"""How often is the gate wrong, and how often is it right, compared with other tools?
+"""How often is the gate wrong, how often is it right, and how long does it take?
 
-    python perf_tests/study [--pairs N] [--replay]      or: tox -e study
+    python perf_tests/study [--replay] [--condition ID] [--cell ID]      or: tox -e study
+    python perf_tests/study --live [--target ID] [--times N]
 
-Records pairs of launches of one release (A/A) in four cells, on a quiet machine and next to a busy foreign process.
-Replays the decision code of each tool, and of the gate, on the same launches, with a slow-down multiplied onto the
-launches called NEW. Runs the gate on releases with a planted fault. Writes docs/verdict-study.md. The launches stay in
-.stele/study; an interrupted study continues from them.
+Records passes of one release in eight cells, on a quiet machine and beside foreign processes. Replays the rule of the
+gate, the rule before it, and other tools on the same launches, with a slow-down multiplied onto those called NEW.
+Simulates more rules. Writes docs/verdict-study.md. With --live, runs whole gates whose result is known. What was
+measured stays in .stele/study; an interrupted study continues from there.
 """
 
 import argparse
 from pathlib import Path
 
 import live
+import others
 import pool
 import replay
+import simulate
 import table
+from targets import TARGETS
 
 from stele.report import page
 
 PAGE = Path(__file__).parents[2] / "docs" / "verdict-study.md"
+CELLS = {str(subject): subject for subject in pool.SUBJECTS}
 
 
-def main():
+def parse():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--pairs", type=int, default=60, help="pairs of each cell; default: %(default)s")
-    parser.add_argument("--replay", action="store_true", help="measure nothing; replay the recorded launches")
-    arguments = parser.parse_args()
-    pools = {
-        condition: pool.load_or_record(condition, arguments.pairs, only_read=arguments.replay)
-        for condition in pool.CONDITIONS
-    }
-    rates = replay.rates(pools)
-    results = live.load_or_gate(only_read=arguments.replay)
-    page.fill(PAGE, table.markdown(pools, rates, results))
+    for name, scale in (("small", "study"), ("gate", "gate")):
+        about = f"passes of each cell at scale {scale}; default: %(default)s"
+        parser.add_argument(f"--passes-{name}", type=int, default=pool.PASSES[scale], metavar="N", help=about)
+    conditions = ", ".join(pool.CONDITIONS)
+    parser.add_argument("--condition", action="append", choices=pool.CONDITIONS, metavar="ID",
+                        help=f"record only this condition, and write no page: {conditions}")  # fmt: skip
+    parser.add_argument("--cell", action="append", choices=CELLS, metavar="ID",
+                        help=f"record only this cell, and write no page: {', '.join(CELLS)}")  # fmt: skip
+    parser.add_argument(
+        "--replay", action="store_true", help="measure nothing; write the page from what is recorded"
+    )
+    parser.add_argument("--live", action="store_true", help="run the live gates, and write no page")
+    parser.add_argument("--target", action="append", choices=TARGETS, metavar="ID",
+                        help=f"run only this live gate: {', '.join(TARGETS)}")  # fmt: skip
+    parser.add_argument(
+        "--times", type=int, default=5, metavar="N", help="runs of each; default: %(default)s"
+    )
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse()
+    if arguments.live:
+        live.run(arguments.target or list(TARGETS), arguments.times)
+        print("Write the page with: tox -e study -- --replay")
+        return
+    if not arguments.replay:
+        record(arguments)
+    if not (arguments.condition or arguments.cell):
+        write_page()
+
+
+def record(arguments):
+    counts = {"study": arguments.passes_small, "gate": arguments.passes_gate}
+    subjects = [CELLS[name] for name in arguments.cell or CELLS]
+    for condition in arguments.condition or pool.CONDITIONS:
+        pool.measure(condition, subjects, counts)
+
+
+def write_page():
+    pools = {condition: pool.load(condition) for condition in pool.CONDITIONS}
+    rates = replay.rates(pools) | others.rates(pools)
+    page.fill(PAGE, table.markdown(pools, rates, simulate.results(), live.load()))
 
 
 if __name__ == "__main__":

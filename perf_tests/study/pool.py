@@ -1,87 +1,117 @@
-"""Pairs of launches of one release, recorded once: four cells, on a quiet machine and next to a busy process."""
+"""Passes of one release, recorded once: eight cells, on a quiet machine and beside foreign processes.
 
-import contextlib
-import subprocess
-import sys
+All four launches of a pass are of the same release. They are launched as a gate launches them. Each cell has a file in
+each condition, .stele/study/<condition>/<cell>.jsonl; an interrupted study continues it.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import foreign
+
 from stele import environments
 from stele.environments import builds
-from stele.gate import record, trial
-from stele.gate.metrics import METRICS
+from stele.environments.description import slug
+from stele.gate import failures, record, trial
+from stele.gate.metrics import LONG, METRICS
+from stele.gate.timing import Probe, Result, measure_pass
 from stele.gate.trial import Cell, Trial
-from stele.measuring.run import Run
+from stele.measuring import lock
 from stele.measuring.settings import Settings
 
 FOLDER = Path(".stele/study")
-CONDITIONS = ("quiet", "busy")
-# these launches take a second or two, so that a thousand of them take half an hour
-CELLS = (("onnxruntime", "gru"), ("onnxruntime", "cnn"), ("openvino", "gru"), ("jax", "gru"))
-ARMS = ("old", "control")
-SCALE = "study"
-BUSY = "while True: pass"
+CONDITIONS = ("quiet", foreign.BUSY, foreign.BURSTS)
 
 
-class Pair(NamedTuple):
-    """The two Runs of a pair, in the order in which they took turns, and the seconds that it took."""
+class Subject(NamedTuple):
+    """What is launched: a cell of an environment."""
 
-    runs: tuple[Run, Run]
-    took: float
+    environment: str
+    task: str
+    phase: str
+    scale: str
 
-
-Pool = dict[str, list[Pair]]  # by cell, in the order of time
-
-
-def load_or_record(condition: str, count: int, *, only_read: bool) -> Pool:
-    """Return ``count`` pairs of each cell, measured pass by pass. Pairs of an earlier study are not repeated."""
-    path = FOLDER / f"{condition}.jsonl"
-    trials = {f"{name} {task}": make_trial(name, task) for name, task in CELLS}
-    first = next(iter(trials.values()))
-    log = record.resume(path) if path.exists() else record.create(path, trial.header(first))
-    trial.check_record(log, first)
-    pool: Pool = {cell: [] for cell in trials}
-    complete = log.launches >= 2 * count * len(trials)
-    with foreign_process(condition, needed=not only_read and not complete):
-        for number in range(count):
-            for cell, subject in trials.items():
-                if only_read and log.get(cell, number) is None:
-                    continue
-                pool[cell].append(measure_pair(log, cell, number, subject))
-            if number % 10 == 9:
-                print(f"{condition}: {number + 1} of {count}, {log.spent / 60:.1f} min", flush=True)
-    return pool
+    def __str__(self) -> str:
+        return f"{self.environment} {self.task} {self.phase}"
 
 
-def make_trial(name: str, task: str) -> Trial:
-    environment = environments.load(name)
-    if environment.lock is not None:
-        builds.make(environment)
+# launches of a second or two, and launches as a user's gate has them
+SMALL = tuple(
+    Subject(name, task, "infer", "study")
+    for name, task in (("onnxruntime", "gru"), ("onnxruntime", "cnn"), ("openvino", "gru"), ("jax", "gru"))
+)
+LARGE = tuple(Subject(name, task, "train", "gate") for name in ("torch", "jax") for task in ("cnn", "gru"))
+SUBJECTS = (*SMALL, *LARGE)
+PASSES = {"study": 40, "gate": 12}  # by scale
+
+Pool = dict[Subject, list[Result]]  # in the order of time
+
+
+class Session:
+    """The passes of one subject in one condition: those of its file, and those that are measured now."""
+
+    def __init__(self, condition: str, subject: Subject) -> None:
+        self.subject, self.trial, self.results = subject, make_trial(subject), list[Result]()
+        self.probe = Probe(self.trial.cells[0], LONG)
+        path = FOLDER / condition / f"{slug(str(subject))}.jsonl"
+        self.log = record.resume(path) if path.exists() else record.create(path, trial.header(self.trial))
+
+    @property
+    def key(self) -> tuple[str | int, ...]:
+        """The key of the next pass in the file."""
+        return self.probe.kind, str(self.probe.cell), len(self.results)
+
+    def read(self) -> list[Result]:
+        """Take over the passes of the file."""
+        while self.log.get(*self.key) is not None:
+            self.measure()
+        return self.results
+
+    def measure(self) -> None:
+        """Add the next pass, from the file if that has it. Ends the study if a launch fails."""
+        result = measure_pass(self.trial, self.log, self.probe, self.key, self.results)
+        if not result.runs:
+            raise SystemExit(f"{self.subject}: {failures.last_message(result.rounds)}")
+        self.results.append(result)
+
+
+def make_trial(subject: Subject) -> Trial:
+    environment = environments.load(subject.environment)
     settings = Settings(device="cpu", threads=1, malloc="steady")
-    cells = (Cell(task, "infer"),)
-    return Trial(environment, environment, cells, METRICS, settings, seed=0, budget=0.0, scale=SCALE)
+    cells = (Cell(subject.task, subject.phase),)
+    return Trial(environment, environment, cells, METRICS, settings, seed=0, budget=0.0, scale=subject.scale)
 
 
-def measure_pair(log: record.Record, cell: str, number: int, subject: Trial) -> Pair:
-    def launch() -> record.Entry:
-        return trial.launch_arms(subject, subject.cells[0], ARMS, subject.settings, subject.scale)
-
-    entry = log.get_or_launch(cell, number, launch=launch)
-    for message in trial.failure_messages(entry).values():
-        raise SystemExit(f"{cell}: {message}")
-    first, second = [Run.from_dict(entry["runs"][arm]) for arm in ARMS]
-    return Pair((first, second), entry["took"])
+def load(condition: str) -> Pool:
+    """Return what is recorded of a condition."""
+    recorded = [
+        subject for subject in SUBJECTS if (FOLDER / condition / f"{slug(str(subject))}.jsonl").exists()
+    ]
+    pool = {subject: Session(condition, subject).read() for subject in recorded}
+    return {subject: results for subject, results in pool.items() if not all(one.excluded for one in results)}
 
 
-@contextlib.contextmanager
-def foreign_process(condition: str, *, needed: bool):
-    """Run a process that is always busy, if the condition is "busy"."""
-    if condition == "quiet" or not needed:
-        yield
-        return
-    process = subprocess.Popen([sys.executable, "-c", BUSY])
-    try:
-        yield
-    finally:
-        process.kill()
-        process.wait()
+def measure(condition: str, subjects: Sequence[Subject], counts: Mapping[str, int]) -> None:
+    """Measure passes until each subject has as many as ``counts`` says for its scale; one of each at a time."""
+    sessions = [open_session(condition, subject) for subject in subjects]
+    missing = [session for session in sessions if len(session.results) < counts[session.subject.scale]]
+    start = time.monotonic()
+    with lock.machine("tox -e study", wait=True, say=print), foreign.running(condition if missing else ""):
+        while missing:
+            for session in missing:
+                session.measure()
+            passes = ", ".join(f"{session.subject} {len(session.results)}" for session in missing)
+            print(f"{condition}, {(time.monotonic() - start) / 60:.1f} min, passes: {passes}", flush=True)
+            missing = [session for session in missing if len(session.results) < counts[session.subject.scale]]
+
+
+def open_session(condition: str, subject: Subject) -> Session:
+    """Return the session of a subject whose environment is built. Raises SteleError for a file of another machine."""
+    session = Session(condition, subject)
+    trial.check_record(session.log, session.trial)
+    if session.trial.old.lock is not None:
+        builds.make(session.trial.old)
+    session.read()
+    return session

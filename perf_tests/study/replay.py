@@ -1,170 +1,177 @@
-"""Every tool on the same launches: windows of the pools, with a slow-down multiplied onto the launches called NEW."""
+"""The decision rule of the gate, and the one before it, on the same launches: windows of the pools.
 
-import functools
+In each window, the launches of every pass are called OLD and NEW again, at random, and a slow-down is multiplied onto
+the steps of those called NEW. A window that reaches the end of its pool continues at the beginning.
+"""
+
 import math
-from collections import defaultdict
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from typing import NamedTuple
 
 import numpy
-import tools
-from pool import Pair, Pool
+import previous
+from pool import LARGE, SMALL, Pool, Subject
+from rules import Array, Outcome, e_values
 
-from stele.gate import judgement
-from stele.gate.calibration import CONTROL_COST
-from stele.gate.judgement import LOOKS, SCREEN, Series
+from stele.gate.judgement import MAX_PASSES
 from stele.gate.metrics import METRICS, Metric
+from stele.gate.timing import Result
+from stele.gate.trial import ARMS, NEW_ARMS
+from stele.measuring.run import Run
 
-SLOWDOWNS = (0.0, 0.02, 0.03, 0.05, 0.10)
-WINDOWS = 200
-WINDOWS_OF_SLOW_TOOLS = 100
-PAIRS = SCREEN + LOOKS[-1]
-SECONDS = 180.0  # the budget for a verdict on one cell
-GATE = "stele gate"
-UNPAIRED_STEPS = "pairs in turns, but tenth percentiles compared"
+SLOWDOWNS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.10, 0.25)
+WINDOWS = 200  # for each cell and slow-down
+GATES = 400  # for false alarms
+NEW_RULE, OLD_RULE, UNPAIRED = "new rule", "old rule", "new rule, without turns"
+BY_NAME = {metric.name: metric for metric in METRICS}
 
-
-class Rate(NamedTuple):
-    positives: int
-    total: int
-    launches: float  # for a verdict, on average
+Numbers = dict[str, Array]  # by metric: logarithms, shape (passes, launches)
 
 
 class Key(NamedTuple):
     tool: str
     condition: str
-    cell: str
+    subject: Subject | None  # None: a whole gate
+    scale: str
     slowdown: float
 
 
-def rates(pools: dict[str, Pool]) -> dict[Key, Rate]:
-    """Return how often each tool reports a slow-down, by condition, cell and slow-down."""
+class Rate(NamedTuple):
+    """How often each status was given in so many windows, and the mean number of launches until then."""
+
+    statuses: Counter[str]
+    total: int
+    launches: float
+
+
+Rates = dict[Key, Rate]
+
+
+def rates(pools: Mapping[str, Pool]) -> Rates:
+    """Return the statuses of each rule in the steps of each cell, and in whole gates without any change."""
+    gates = [
+        (condition, {subject: pool[subject] for subject in subjects if subject in pool})
+        for condition, pool in pools.items()
+        for subjects in (SMALL, LARGE)
+    ]
+    result: Rates = {}
+    with ProcessPoolExecutor() as executor:
+        for part in executor.map(gate_rates, *zip(*gates, strict=True)):
+            result.update(part)
+    return result
+
+
+def gate_rates(condition: str, pool: Pool) -> Rates:
+    """Return the rates of a gate of these cells."""
+    if not pool:
+        return {}
+    gate = {subject: numbers(results, first=subject == next(iter(pool))) for subject, results in pool.items()}
+    cheapest = min(pool, key=lambda subject: pass_seconds(pool[subject]))
+    result = false_alarms(condition, gate)
+    for subject, results in pool.items():
+        alone = numbers(results, in_turns=False) if subject in SMALL else None
+        result.update(cell_rates(condition, gate, subject, cheapest, alone))
+        print(f"replayed {condition} {subject}", flush=True)
+    return result
+
+
+def pass_seconds(results: Sequence[Result]) -> float:
+    return sum(result.took for result in results) / len(results)
+
+
+def numbers(results: Sequence[Result], *, first: bool = False, in_turns: bool = True) -> Numbers:
+    """Return what the passes measured. The import counts in the ``first`` cell of a gate alone.
+
+    ``in_turns=False`` compares the steps of whole launches, not those of the same turn.
+    """
+    counted = [result.runs for result in results if not result.excluded]
+    of = Metric.values if in_turns else values_alone
+    rows = {metric.name: [of(metric, runs) for runs in counted] for metric in METRICS}
+    return {
+        name: numpy.array([list(row.values()) for row in passes if row])
+        for name, passes in rows.items()
+        if None not in passes and (name != "import" or first)
+    }
+
+
+def values_alone(metric: Metric, runs: Mapping[str, Run]) -> dict[str, float] | None:
+    known = {arm: math.log(number) for arm, run in runs.items() if (number := metric.value(run))}
+    return known if len(known) == len(runs) else None
+
+
+def window(values: Numbers, draw: numpy.random.Generator, slowdown: float = 0.0) -> Numbers:
+    """Return MAX_PASSES passes with the launches in the order of ARMS, and NEW's steps slower by ``slowdown``."""
+    count = len(next(iter(values.values())))
+    places = (draw.integers(count) + numpy.arange(MAX_PASSES)) % count
+    order = draw.permuted(numpy.tile(numpy.arange(len(ARMS)), (MAX_PASSES, 1)), axis=1)
+    drawn = {name: numpy.take_along_axis(rows[places], order, axis=1) for name, rows in values.items()}
+    drawn["step"][:, 2:] += math.log1p(slowdown)
+    return drawn
+
+
+def cell_rates(
+    condition: str, gate: dict[Subject, Numbers], subject: Subject, cheapest: Subject, alone: Numbers | None
+) -> Rates:
+    """Return the statuses of the step of one cell, while all other metrics of the gate are unchanged."""
+    rules: dict[str, Callable[..., Outcome]] = {
+        NEW_RULE: lambda draw, slowdown: by_new_rule("step", window(gate[subject], draw, slowdown)["step"]),
+        OLD_RULE: lambda draw, slowdown: by_old_rule(gate, draw, slowdown, subject, cheapest),
+    }
+    if alone is not None:
+        rules[UNPAIRED] = lambda draw, slowdown: by_new_rule("step", window(alone, draw, slowdown)["step"])
     result = {}
-    batches = defaultdict(list)  # for tools that are cheaper to call once for all windows
-    for condition, cells in pools.items():
-        paired = {cell: differences(pairs) for cell, pairs in cells.items()}
-        unpaired = {cell: differences(pairs, compare_values) for cell, pairs in cells.items()}
-        for cell, pairs in cells.items():
-            for slowdown in SLOWDOWNS:
-                place = (condition, cell, slowdown)
-                result.update(gate_rates(GATE, paired, affordable(pairs), place))
-                result.update(gate_rates(UNPAIRED_STEPS, unpaired, affordable(pairs), place))
-                result.update(tool_rates(pairs, place, batches))
-            print(f"replayed {condition} {cell}", flush=True)
-        result.update(false_alarm_rate(paired, condition))
-    return {**result, **batch_rates(batches)}
+    for rule, judge in rules.items():
+        for slowdown in SLOWDOWNS:
+            draw = numpy.random.default_rng(0)
+            outcomes = [judge(draw, slowdown) for _ in range(WINDOWS)]
+            launches = float(numpy.mean([outcome.launches for outcome in outcomes]))
+            statuses = Counter(outcome.status for outcome in outcomes)
+            result[Key(rule, condition, subject, subject.scale, slowdown)] = Rate(statuses, WINDOWS, launches)
+    return result
 
 
-def affordable(pairs: list[Pair]) -> int:
-    """Return how many pairs the budget of a cell pays for."""
-    return min(int(SECONDS / (CONTROL_COST * float(numpy.mean([pair.took for pair in pairs])))), PAIRS)
+def by_new_rule(name: str, rows: Array) -> Outcome:
+    return e_values(rows, len(NEW_ARMS), BY_NAME[name])
 
 
-Differences = dict[str, list[float]]  # by metric, of each pair
+def by_old_rule(
+    gate: dict[Subject, Numbers],
+    draw: numpy.random.Generator,
+    slowdown: float,
+    slow: Subject,
+    cheapest: Subject,
+) -> Outcome:
+    """Judge pairs. In the cheapest cell, OLD was launched once more beside each pair."""
+    results = old_judgements(
+        {subject: window(values, draw, slowdown * (subject == slow)) for subject, values in gate.items()}
+    )
+    result = results[f"{slow} step"]
+    return Outcome(result.status, result.pairs * (3 if slow == cheapest else 2))
 
 
-def differences(pairs: list[Pair], compare=Metric.difference) -> Differences:
-    by_metric = {metric.name: [compare(metric, *pair.runs) for pair in pairs] for metric in METRICS}
-    return {name: values for name, values in by_metric.items() if None not in values}
-
-
-def compare_values(metric: Metric, old, new) -> float | None:
-    """Return the difference of the metric's values, without pairing steps."""
-    return metric._replace(paired=None).difference(old, new)
-
-
-def windows(count: int, length: int, *, many: int = WINDOWS, seed: int = 0):
-    """Yield the start of each window, and a random generator."""
-    draw = numpy.random.RandomState(seed)
-    for _ in range(many):
-        yield draw.randint(0, max(count - length, 0) + 1), draw
-
-
-def gate_rates(tool: str, cells: dict[str, Differences], count: int, place) -> dict[Key, Rate]:
-    """Return the rate of each status for the step of one cell, while all other metrics of all cells are unchanged."""
-    _, slow, slowdown = place
-    statuses, used = [], []
-    for start, draw in windows(shortest(cells), count):
-        result = judgement.judge(make_series(cells, start, count, draw, slow, slowdown))[f"{slow} step"]
-        statuses.append(result.status)
-        pairs = result.pairs + (SCREEN if result.pairs > SCREEN else 0)
-        used.append(2 * CONTROL_COST * pairs)
-    mean = float(numpy.mean(used))
-    return {
-        Key(f"{tool}: {status}", *place): Rate(statuses.count(status), len(statuses), mean)
-        for status in ("REGRESSED", "PASS", "INCONCLUSIVE")
+def old_judgements(windows: dict[Subject, Numbers]) -> dict[str, previous.Judgement]:
+    """Judge all metrics of a gate by the old rule. Two launches of each release make two pairs of a pass."""
+    series = {
+        f"{subject} {name}": list((rows[:, 2:] - rows[:, :2]).ravel()[: previous.PAIRS])
+        for subject, values in windows.items()
+        for name, rows in values.items()
     }
+    return previous.judge(series, {key: BY_NAME[key.rpartition(" ")[2]].margin for key in series})
 
 
-def shortest(cells: dict[str, Differences]) -> int:
-    return min(len(values) for by_metric in cells.values() for values in by_metric.values())
-
-
-def make_series(cells: dict[str, Differences], start: int, count: int, draw, slow: str, slowdown: float):
-    """Return the differences of a window, with the order inside each pair drawn again."""
-    margins = {metric.name: metric.margin for metric in METRICS}
-    series = {}
-    for cell, metrics in cells.items():
-        for name, values in metrics.items():
-            signed = draw.choice([-1, 1], count) * numpy.resize(values[start:], count)
-            shift = math.log1p(slowdown) if (cell, name) == (slow, "step") else 0.0
-            series[f"{cell} {name}"] = Series(margins[name], list(signed + shift))
-    return series
-
-
-def false_alarm_rate(cells: dict[str, Differences], condition: str) -> dict[Key, Rate]:
-    """Return how often a gate from the release to itself, over all cells and metrics, is REGRESSED."""
-    alarms = 0
-    for start, draw in windows(shortest(cells), PAIRS, seed=1):
-        results = judgement.judge(make_series(cells, start, PAIRS, draw, "", 0.0))
-        alarms += any(result.status == "REGRESSED" for result in results.values())
-    return {Key(f"{GATE}: all metrics", condition, "all", 0.0): Rate(alarms, WINDOWS, 0.0)}
-
-
-@functools.cache
-def median(steps: tuple[float, ...]) -> float:
-    return float(numpy.median(steps))
-
-
-def tool_rates(pairs: list[Pair], place, batches) -> dict[Key, Rate]:
-    slower = 1 + place[2]
-    launches = [run.counted_seconds for pair in pairs for run in pair.runs]
-    flags: dict[str, list[bool]] = defaultdict(list)
-    for start, _ in windows(len(launches), 40, many=WINDOWS_OF_SLOW_TOOLS):
-        window = launches[start : start + 40]
-        slow = [[slower * step for step in launch] for launch in window]
-        # rounds alternate their order, as asv's do
-        rounds = [(2 * i + i % 2, 2 * i + 1 - i % 2) for i in range(10)]
-        old, new = [window[a] for a, _ in rounds], [slow[b] for _, b in rounds]
-        flags["asv continuous, defaults"].append(tools.asv_continuous(old[:2], new[:2], factor=1.1))
-        flags["asv continuous, 10 rounds, factor 1.03"].append(tools.asv_continuous(old, new, factor=1.03))
-        flags["pyperf compare_to"].append(tools.pyperf(window[:20], slow[20:]))
-        batches["pytest-benchmark, median:10%, back to back", "median:10%"].append(
-            (place, (window[0], slow[1]))
-        )
-        batches["pytest-benchmark, median:5%, saved before", "median:5%"].append(
-            (place, (window[0], slow[39]))
-        )
-        medians = [*map(median, window[:20]), *(slower * median(launch) for launch in window[20:])]
-        batches["Otava, 20 launches each", None].append((place, medians))
-    used = {
-        "asv continuous, defaults": 4,
-        "asv continuous, 10 rounds, factor 1.03": 20,
-        "pyperf compare_to": 40,
-    }
-    return {Key(tool, *place): Rate(sum(values), len(values), used[tool]) for tool, values in flags.items()}
-
-
-def batch_rates(batches) -> dict[Key, Rate]:
-    """Return the rates of the tools that are called once for all windows."""
-    flags: dict[Key, list[bool]] = defaultdict(list)
-    for (tool, threshold), batch in batches.items():
-        samples = [sample for _, sample in batch]
-        answers = (
-            tools.otava(samples, 20) if threshold is None else tools.pytest_benchmark(samples, threshold)
-        )
-        for (place, _), answer in zip(batch, answers, strict=True):
-            flags[Key(tool, *place)].append(answer)
-        print(f"replayed {tool}", flush=True)
+def false_alarms(condition: str, gate: dict[Subject, Numbers]) -> Rates:
+    """Return how often a gate from the release to itself is REGRESSED, over all its cells and metrics."""
+    draw, alarms = numpy.random.default_rng(1), Counter[str]()
+    for _ in range(GATES):
+        windows = {subject: window(values, draw) for subject, values in gate.items()}
+        new = [by_new_rule(name, rows) for values in windows.values() for name, rows in values.items()]
+        alarms[NEW_RULE] += "REGRESSED" in [outcome.status for outcome in new]
+        old = old_judgements(windows).values()
+        alarms[OLD_RULE] += "REGRESSED" in [result.status for result in old]
+    scale = next(iter(gate)).scale
     return {
-        key: Rate(sum(values), len(values), 40 if "Otava" in key.tool else 2) for key, values in flags.items()
+        Key(rule, condition, None, scale, 0.0): Rate(Counter(REGRESSED=alarms[rule]), GATES, 0.0)
+        for rule in (NEW_RULE, OLD_RULE)
     }

@@ -11,11 +11,10 @@ from pathlib import Path
 
 from stele.releases import trend
 
-ROOT = Path(__file__).parents[2]
 SUITE = """
 import json
 import pytest
-from fixtures.replay import clock, replay
+from pytest_stele.replay import clock, replay
 
 STEPS = json.loads(open("steps.json").read())
 
@@ -55,16 +54,12 @@ def pytest_benchmark(pairs: list[tuple[list[float], list[float]]], threshold: st
                 "--benchmark-columns=min",
                 *option,
             ]
-            subprocess.run(command, cwd=folder, env=variables(), capture_output=True, check=False)
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+            if done.returncode not in (0, 1):  # 1: a test regressed
+                raise SystemExit(f"pytest-benchmark failed in the study:\n{done.stdout}{done.stderr}")
         names = json.loads((folder / "regressions.json").read_text())
     flagged = {int(name.rpartition("[")[2].partition("]")[0]) for name in names}
     return [number in flagged for number in range(len(pairs))]
-
-
-def variables() -> dict[str, str]:
-    import os
-
-    return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 def asv_continuous(old: list[list[float]], new: list[list[float]], *, factor: float) -> bool:
