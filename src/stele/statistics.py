@@ -143,6 +143,8 @@ EFFECTS = (
     2.5,
     5.0,
 )  # the sizes of an effect that the e-value looks for, in standard deviations
+FARTHEST = 2.0  # standard deviations from the median of a pass; more counts as this, so that outliers decide little
+OUTLIER = 3.0  # standard deviations; more counts as this in the estimate of the noise
 PRIOR_PASSES = 1  # the weight of the expected noise, in passes
 
 
@@ -173,8 +175,8 @@ def log_factors(values: Array, new: int, scales: Array) -> Array:
 
     ``values`` has the shape (passes, launches); the last ``new`` launches are NEW's.
     """
-    centred = (values - values.mean(1, keepdims=True)) / scales[:, None]
-    sums = centred[:, choices(values.shape[1], new)].sum(2)  # (passes, choices)
+    centred = (values - numpy.median(values, axis=1, keepdims=True)) / scales[:, None]
+    sums = centred.clip(-FARTHEST, FARTHEST)[:, choices(values.shape[1], new)].sum(2)  # (passes, choices)
     likelihoods = sums[:, None, :] * numpy.array(EFFECTS)[:, None]
     largest = likelihoods.max(2, keepdims=True)
     mean = largest[..., 0] + numpy.log(numpy.exp(likelihoods - largest).mean(2))
@@ -194,8 +196,8 @@ def noise_scales(passes: Sequence[Pass], noise: float) -> list[float]:
     for arms in passes:
         scales.append(max(math.sqrt(squares / degrees), 1e-9))
         for values in arms:
-            mean = sum(values) / len(values)
-            squares += sum((value - mean) ** 2 for value in values)
+            mean, most = sum(values) / len(values), (OUTLIER * scales[-1]) ** 2
+            squares += sum(min((value - mean) ** 2, most) for value in values)
             degrees += len(values) - 1
     return scales
 

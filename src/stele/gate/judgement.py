@@ -20,7 +20,7 @@ from stele.statistics import Estimate, Pass
 
 LEVEL = 0.01  # probability that a gate calls any metric REGRESSED, or any IMPROVED, that has not changed
 ERROR = 0.01  # probability that a metric passes that grew by its margin
-CREDIBLE = 0.1  # probability that a metric that grew by its tolerance counts as having grown by more
+CREDIBLE = 0.2  # probability that a metric that grew by its tolerance counts as having grown by more
 SUSPICION = 1 / 3  # p-value; growth above it is not suspected
 MAX_PASSES = 40  # more than these are not measured
 
