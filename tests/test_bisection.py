@@ -81,6 +81,7 @@ def history(add_environment, monkeypatch):
             }
 
         monkeypatch.setattr(command, "make", make)
+        monkeypatch.setattr(command.builds, "resolved_like", lambda candidate, good: candidate)
         monkeypatch.setattr(trial, "measure_arms", measure_arms)
         monkeypatch.setattr(measure, "inputs", lambda task: ({}, None))
 

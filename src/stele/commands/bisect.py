@@ -14,7 +14,7 @@ from stele import environments, files, schema
 from stele.commands import options
 from stele.commands.gate import make
 from stele.commands.options import say
-from stele.environments import Environment
+from stele.environments import Environment, builds
 from stele.errors import SteleError
 from stele.gate import record, timing, trial
 from stele.gate.metrics import METRICS
@@ -140,11 +140,13 @@ def judge_candidate(
         make(good)
     except SteleError as error:
         raise SteleError(f"The good end cannot be measured: {error}") from None
+    # the packages that the release does not force to change are those of the good end: they are not the cause
+    candidate = builds.resolved_like(environments_by_name[name], good)
     try:
-        make(environments_by_name[name])
+        make(candidate)
     except SteleError as error:
         return Answer(name, SKIP, str(error).splitlines()[0])
-    subject = trial_from(arguments, good, environments_by_name[name], margin, budget)
+    subject = trial_from(arguments, good, candidate, margin, budget)
     stem = f"{datetime.now():%Y%m%d-%H%M%S}-{environments.description.slug(name)[:60]}"
     log = record.create(FOLDER / f"{stem}.jsonl", trial.header(subject))
     verdicts = timing.measure_passes(subject, log, list(subject.cells), say)
