@@ -425,7 +425,7 @@ def test_a_pass_with_stolen_processor_time_does_not_count(gate, monkeypatch):
 def test_if_no_pass_counts_the_reason_is_named(gate, capsys, monkeypatch):
     reason = "the hypervisor took 12% of the processors"
     monkeypatch.setattr("stele.measuring.conditions.Conditions.excluded", property(lambda self: reason))
-    monkeypatch.setattr("stele.gate.timing.MAX_EXCLUDED", 4)
+    monkeypatch.setattr("stele.gate.state.MAX_EXCLUDED", 4)
     assert gate() == 3
     assert f"4 of 4 passes do not count: {reason}. Use a machine that is idle." in printed(capsys)
 

@@ -16,7 +16,8 @@ from stele.environments import builds
 from stele.environments.description import slug
 from stele.gate import failures, record, trial
 from stele.gate.metrics import LONG, METRICS
-from stele.gate.timing import Probe, Result, measure_pass
+from stele.gate.state import Probe, Result
+from stele.gate.timing import measure_pass
 from stele.gate.trial import Cell, Trial
 from stele.measuring import lock
 from stele.measuring.settings import Settings

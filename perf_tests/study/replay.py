@@ -17,7 +17,7 @@ from rules import Array, Outcome, e_values
 
 from stele.gate.judgement import MAX_PASSES
 from stele.gate.metrics import METRICS, Metric
-from stele.gate.timing import Result
+from stele.gate.state import Result
 from stele.gate.trial import ARMS, NEW_ARMS
 from stele.measuring.run import Run
 

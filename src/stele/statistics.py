@@ -143,7 +143,9 @@ EFFECTS = (
     2.5,
     5.0,
 )  # the sizes of an effect that the e-value looks for, in standard deviations
-FARTHEST = 2.0  # standard deviations from the median of a pass; more counts as this, so that outliers decide little
+FARTHEST = (
+    2.0  # standard deviations from the median of a pass; more counts as this, so that outliers decide little
+)
 OUTLIER = 3.0  # standard deviations; more counts as this in the estimate of the noise
 PRIOR_PASSES = 1  # the weight of the expected noise, in passes
 

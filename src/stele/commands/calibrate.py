@@ -18,7 +18,7 @@ from stele.gate.advice import advise
 from stele.gate.calibration import Sensitivity
 from stele.gate.metrics import LONG, METRICS
 from stele.gate.record import Record
-from stele.gate.timing import Result
+from stele.gate.state import Probe, Result, to_pass
 from stele.gate.trial import Cell, Trial
 from stele.measuring import machine
 from stele.measuring.settings import DEVICES, PRECISIONS, Settings
@@ -77,7 +77,7 @@ def measure_passes(subject: Trial, log: Record) -> dict[Cell, list[Result]]:
     number = 0
     while number < MIN_PASSES or not subject.budget_spent(log):
         for cell, results in launches.items():
-            probe = timing.Probe(cell, LONG)
+            probe = Probe(cell, LONG)
             result = timing.measure_pass(subject, log, probe, (LONG, str(cell), number), results)
             if not result.runs:
                 raise SteleError(f"{cell}: {failures.last_message(result.rounds)}")
@@ -94,7 +94,7 @@ def estimate_cell(results: list[Result]) -> Sensitivity:
         for run in result.runs.values()
     ]
     seconds = float(numpy.median([result.took for result in results]))
-    passes = [arms for result in results if (arms := timing.to_pass(METRICS[0], result.runs)) is not None]
+    passes = [arms for result in results if (arms := to_pass(METRICS[0], result.runs)) is not None]
     return calibration.estimate_sensitivity(passes, within, seconds=seconds, minutes=MINUTES)
 
 

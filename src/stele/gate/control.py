@@ -11,7 +11,7 @@ from stele.gate.verdict import Verdict, change
 from stele.statistics import Pass
 
 if TYPE_CHECKING:
-    from stele.gate.timing import State
+    from stele.gate.state import State
 
 STEP = METRICS[0]
 DIFFERS = "The control failed: OLD differs from itself, so the machine changed during the measurement."

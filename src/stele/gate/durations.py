@@ -10,7 +10,7 @@ from stele.gate.record import Record
 from stele.gate.trial import Cell, Trial
 
 if TYPE_CHECKING:
-    from stele.gate.timing import Probe
+    from stele.gate.state import Probe
 
 PASSES = (3, 8)  # that most verdicts take: of equal releases, and of one that is 10 % slower
 FILE = "durations.json"

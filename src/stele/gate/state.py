@@ -1,0 +1,142 @@
+"""The results of a trial so far: what was launched, what it measured, and what is still open. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from stele.gate import failures, judgement, steps
+from stele.gate.judgement import Judgement, Series
+from stele.gate.metrics import LONG, SHORT, Metric, launch_settings
+from stele.gate.trial import NEW_ARMS, Cell, Launcher, Trial
+from stele.measuring.conditions import Conditions
+from stele.measuring.run import Run
+from stele.statistics import Pass
+
+CHEAPEST = (("gru", "infer"), ("cnn", "infer"), ("gru", "train"))
+MAX_FAILED = 3  # passes of a cell without a Run
+MAX_EXCLUDED = 40  # passes of a cell that do not count
+
+
+class Probe(NamedTuple):
+    """The launches of a cell of one kind, "long" or "short"."""
+
+    cell: Cell
+    kind: str
+
+    def launcher(self, trial: Trial, results: Sequence["Result"]) -> Launcher:
+        """Return what launches the next pass; ``results`` are those of the earlier passes."""
+        scale, settings = launch_settings(self.kind, trial.scale, trial.settings)
+        count = steps.of_next_launch(self.kind, scale, [(result.runs, result.took) for result in results])
+        return Launcher(trial, self.cell, settings, scale, count)
+
+
+class Result(NamedTuple):
+    """What a pass of one probe gave. ``runs`` has all of ARMS, or is empty if a launch failed."""
+
+    runs: dict[str, Run]
+    rounds: list[dict[str, Any]]  # attempts that failed
+    conditions: Conditions
+    took: float  # seconds
+
+    @property
+    def excluded(self) -> str | None:
+        """Why the pass does not count: a rule on conditions, never on what was measured."""
+        return self.conditions.excluded
+
+
+Results = dict[Probe, list[Result]]
+
+
+class State:
+    """The results of a trial so far, and what they mean."""
+
+    def __init__(self, trial: Trial, cells: Sequence[Cell]) -> None:
+        self.trial, self.cells = trial, sorted(cells, key=cost_rank)
+        self.results: Results = {
+            probe: [] for cell in self.cells for probe in probes_of(cell, self.metrics_of(cell))
+        }
+
+    def metrics_of(self, cell: Cell) -> list[Metric]:
+        """Return the metrics that are judged in a cell."""
+        first = cell == self.cells[0]
+        return [metric for metric in self.trial.metrics if metric.name != "import" or first]
+
+    def judged(self) -> Iterator[tuple[Cell, Metric]]:
+        for cell in self.cells:
+            for metric in self.metrics_of(cell):
+                yield cell, metric
+
+    @property
+    def rounds(self) -> list[dict[str, Any]]:
+        return [one for results in self.results.values() for result in results for one in result.rounds]
+
+    def results_of(self, cell: Cell, kinds: Sequence[str] = (LONG, SHORT)) -> list[Result]:
+        """Return the results of a cell, pass by pass."""
+        probes = [self.results.get(Probe(cell, kind), []) for kind in kinds]
+        longest = max(map(len, probes))
+        return [of_kind[number] for number in range(longest) for of_kind in probes if number < len(of_kind)]
+
+    def series(self) -> dict[tuple[Cell, Metric], Series]:
+        """Return what was measured of each metric in each cell, in the passes that count."""
+        return {(cell, metric): self.series_of(cell, metric) for cell, metric in self.judged()}
+
+    def series_of(self, cell: Cell, metric: Metric) -> Series:
+        counted = [
+            result for result in self.results_of(cell, metric.kinds) if result.runs and not result.excluded
+        ]
+        passes = (to_pass(metric, result.runs) for result in counted)
+        measured = tuple(arms for arms in passes if arms is not None)
+        return Series(metric.margin, metric.tolerance, metric.noise, measured)
+
+    def judge(self) -> dict[tuple[Cell, Metric], Judgement]:
+        """Return the Judgement of each metric in each cell. The failures are one more test at the gate's level."""
+        return judgement.judge(self.series(), others=1)
+
+    def is_unknown(self, cell: Cell, metric: Metric) -> bool:
+        """Return whether launches of the cell gave Runs, but none of them all the numbers of the metric."""
+        runs = [result.runs for result in self.results_of(cell, metric.kinds) if result.runs]
+        return bool(runs) and all(to_pass(metric, of_pass) is None for of_pass in runs)
+
+    def is_broken(self) -> bool:
+        """Return whether it is certain, at the level of the gate, that NEW fails more often than OLD."""
+        return failures.log_evidence(self.rounds) >= judgement.certainty(len(list(self.judged())) + 1)
+
+    def has_ended(self, cell: Cell) -> bool:
+        """Return whether launches of a cell fail, or do not count, so often that no more are worth their time."""
+        failed = sum(not result.runs for result in self.results_of(cell))
+        excluded = sum(result.excluded is not None for result in self.results_of(cell))
+        return max(failed - MAX_FAILED, excluded - MAX_EXCLUDED) >= 0 or (failed > 0 and self.is_broken())
+
+    def open_probes(self) -> list[Probe]:
+        """Return the probes that another pass could help to decide, the cheapest first."""
+        judgements = self.judge()
+        probes = []
+        for cell in self.cells:
+            names = {
+                metric for metric in self.metrics_of(cell)
+                if judgements[cell, metric].open and not self.is_unknown(cell, metric)
+            }  # fmt: skip
+            if names and not self.has_ended(cell):
+                probes += [probe for probe in probes_of(cell, list(names)) if probe in self.results]
+        return probes
+
+
+def probes_of(cell: Cell, metrics: Sequence[Metric]) -> list[Probe]:
+    """Return the fewest probes that measure these metrics in a cell."""
+    long = any(metric.kinds == (LONG,) for metric in metrics)
+    short = any(LONG not in metric.kinds or not long for metric in metrics)
+    return [Probe(cell, kind) for kind, needed in ((LONG, long), (SHORT, short)) if needed]
+
+
+def cost_rank(cell: Cell) -> int:
+    return CHEAPEST.index(cell) if cell in CHEAPEST else len(CHEAPEST)
+
+
+def to_pass(metric: Metric, runs: Mapping[str, Run]) -> Pass | None:
+    """Return the logarithms of a metric in a pass; None if a launch has no number."""
+    values = metric.values(runs)
+    if values is None:
+        return None
+    old, new = (
+        [value for arm, value in values.items() if (arm in NEW_ARMS) == is_new] for is_new in (False, True)
+    )
+    return tuple(old), tuple(new)
