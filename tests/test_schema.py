@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +29,18 @@ def test_a_run_without_conditions_loads(run, tmp_path):
     values = {key: value for key, value in run.to_dict().items() if key != "conditions"}
     (tmp_path / "run.json").write_text(json.dumps({"schema": 1, "run": values}))
     assert store.load(tmp_path / "run.json") == run
+
+
+def test_a_run_with_a_version_that_is_no_text_loads(run, tmp_path):
+    values = {**run.to_dict(), "versions": {"mxnet": "1.9.1", "onednn": True, "cudnn": 91002, "cuda": None}}
+    (tmp_path / "run.json").write_text(json.dumps({"schema": 1, "run": values}))
+    versions = {"mxnet": "1.9.1", "onednn": "True", "cudnn": "91002", "cuda": None}
+    assert store.load(tmp_path / "run.json").versions == versions
+
+
+def test_the_recorded_ladder_loads():
+    path = Path(__file__).parents[1] / "baselines" / "ladder.json"
+    assert schema.convert_ladder_file(schema.read(path))["recipes"]
 
 
 def test_a_record_of_format_2_loads_with_its_control(run, tmp_path):

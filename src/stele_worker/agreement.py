@@ -43,7 +43,7 @@ def check(framework, subject, phase, save=None, flip=False):
     numbers = {"task": fingerprint(subject.task, weights or {}, batch)}
     arranged = [array[::-1] if flip else array for array in subject.arrange(batch)]
     arrays = [framework.put(numpy.ascontiguousarray(array)) for array in arranged]
-    context = Context(framework, subject, weights, flip, save)
+    context = Context(framework, subject, weights, flip, save, len(arranged[0]))
     try:
         numbers.update(PHASES[phase](context, arrays))
     except Exception as error:
@@ -70,6 +70,7 @@ class Context(NamedTuple):
     weights: Any  # None: the network has initialised itself
     flip: bool
     save: Any
+    batch: int  # samples; arrays on a device may not tell
 
     def network(self, subject):
         """Return a network with its initial weights, and these weights: {parameter: array}."""
@@ -89,24 +90,24 @@ class Context(NamedTuple):
         neutral, fetch = self.subject.recipe.neutral, self.framework.fetch
         return {name: neutral(name, fetch(value)) for name, value in values.items()}
 
-    def fetch(self, value, batch):
+    def fetch(self, value):
         """Return an output in the order of the batch as it was made."""
         array = self.framework.fetch(value)
-        return array[::-1] if self.flip and array.ndim and len(array) == batch else array
+        return array[::-1] if self.flip and array.ndim and len(array) == self.batch else array
 
 
 def infer(context, arrays):
     subject, framework = context.subject, context.framework
-    inputs, batch = inputs_of(subject.task, arrays), len(arrays[0])
+    inputs = inputs_of(subject.task, arrays)
     net, weights = context.network(subject)
     step = subject.recipe.inference_step(net, subject.task)
     value = step(*inputs)
-    logits, second = context.fetch(value, batch), context.fetch(step(*inputs), batch)
+    logits, second = context.fetch(value), context.fetch(step(*inputs))
     return {
         "unequal": find_unequal(
             context.read(net), expected_parameters(subject.recipe, net, subject.loaded(weights))
         ),
-        "layers": sketch_layers(context, net, inputs, batch),
+        "layers": sketch_layers(context, net, inputs),
         "logits": logits if logits.size <= LARGEST_OUTPUT else sketch(logits),
         "repeats": calls_agree(logits, second),
         "tracked": framework.tracked(value) if hasattr(framework, "tracked") else None,
@@ -120,12 +121,12 @@ def expected_parameters(recipe, net, weights):
     return {name: array for name, array in weights.items() if name in recipe.stored(net)}
 
 
-def sketch_layers(context, net, inputs, batch):
+def sketch_layers(context, net, inputs):
     recipe = context.subject.recipe
     if not hasattr(recipe, "activations"):
         return None
     outputs = recipe.activations(net, context.subject.task)(*inputs)
-    return {name: sketch(context.fetch(output, batch)) for name, output in outputs.items()}
+    return {name: sketch(context.fetch(output)) for name, output in outputs.items()}
 
 
 def train(context, arrays):

@@ -7,7 +7,7 @@ from stele import statistics
 from stele.gate import judgement
 from stele.gate.metrics import METRICS
 from stele.gate.trial import Cell
-from stele.gate.verdict import Verdict, change
+from stele.gate.verdict import Verdict, change, counted
 from stele.statistics import Pass
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def verdict(state: "State", cell: Cell) -> Verdict | None:
     if largest >= judgement.certainty(2 * len(state.cells)):
         return Verdict(*cell, "control", "INCONCLUSIVE", DIFFERS, ratio, len(passes), p)
     difference = change(ratio.middle, ("slower", "faster"))
-    message = f"OLD beside OLD: {difference} ({len(passes)} passes)"
+    message = f"OLD beside OLD: {difference} ({counted(len(passes), 'passes')})"
     return Verdict(*cell, "control", "PASS", message, ratio, len(passes), p)
 
 

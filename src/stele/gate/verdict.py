@@ -50,7 +50,7 @@ def message_of(metric: Metric, result: Judgement, *, stopped: bool = False, unit
         return f"Nothing was measured{' before the budget ran out' if stopped else ''}."
     directions = DIRECTIONS.get(metric.name, ("slower", "faster"))
     low, middle, high = result.ratio
-    count, text = f"{result.passes} {unit}", change(middle, directions)
+    count, text = counted(result.passes, unit), change(middle, directions)
     if result.status in ("REGRESSED", "IMPROVED"):
         return f"{text} in {count}, p {result.p:.2g}"
     margin = f"margin {percent(metric.margin)}"
@@ -59,7 +59,7 @@ def message_of(metric: Metric, result: Judgement, *, stopped: bool = False, unit
             text += f", tolerance {percent(metric.tolerance)}"
         return f"{text}; {bound(middle, high, directions)} ({count}, {margin})"
     if low is None or high is None:
-        return f"{text} in {count}, which are too few for an interval.{still_needed(result, unit)}"
+        return f"{text} in {count}. That is not enough for an interval.{still_needed(result, unit)}"
     interval = f"{change_range(low, high, directions)} (98 % interval, {count})"
     return (
         f"{interval}. This is not enough evidence at the gate's level ({margin}).{still_needed(result, unit)}"
@@ -67,7 +67,12 @@ def message_of(metric: Metric, result: Judgement, *, stopped: bool = False, unit
 
 
 def still_needed(result: Judgement, unit: str) -> str:
-    return "" if result.needed is None else f" About {result.needed} more {unit} are needed."
+    return "" if result.needed is None else f" Still needed: about {counted(result.needed, unit)}."
+
+
+def counted(number: int, unit: str) -> str:
+    """``3 passes``, ``1 pass``; ``unit`` is the plural"""
+    return f"{number} {unit.removesuffix('es') if number == 1 else unit}"
 
 
 def percent(fraction: float) -> str:

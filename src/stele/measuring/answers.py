@@ -6,7 +6,7 @@ Other keys are permitted: a worker of a newer release may say more.
 import re
 from typing import Any, TypedDict
 
-Versions = dict[str, str | None]
+Versions = dict[str, Any]  # text or null; workers in other languages may send a number or a boolean
 Sketch = list[float | None]
 SKETCH = 3  # numbers
 

@@ -35,8 +35,8 @@ def versions():
     return {
         "mxnet": mx.__version__,
         "numpy": numpy.__version__,
-        "onednn": features.is_enabled("MKLDNN"),
-        "cuda": features.is_enabled("CUDA"),
+        "onednn": str(features.is_enabled("MKLDNN")),
+        "cuda": str(features.is_enabled("CUDA")),
     }
 
 

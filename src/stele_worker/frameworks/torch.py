@@ -29,7 +29,7 @@ def versions():
     return {
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
-        "cudnn": torch.backends.cudnn.version() if device.type == "cuda" else None,
+        "cudnn": str(torch.backends.cudnn.version()) if device.type == "cuda" else None,
     }
 
 
