@@ -130,11 +130,11 @@ def convert_finding(values: Mapping[str, Any]) -> Content:
     return renamed
 
 
-def convert_versions(values: Mapping[str, Any]) -> Content:
+def convert_versions(values: Any) -> Any:
     """Return the content with all versions as text: older files have numbers and booleans, too."""
-    versions = values.get("versions")
+    versions = values.get("versions") if isinstance(values, dict) else None
     if not isinstance(versions, dict):
-        return dict(values)
+        return values
     texts = {name: str(value) if isinstance(value, int) else value for name, value in versions.items()}
     return {**values, "versions": texts}
 
@@ -143,9 +143,7 @@ def convert_ladder_file(content: Any) -> Content:
     """Return the content of a file that ``stele parity --json`` wrote."""
     rest = unwrap(content)
     if isinstance(rest.get("recipes"), list):
-        rest["recipes"] = [
-            convert_versions(recipe) if isinstance(recipe, dict) else recipe for recipe in rest["recipes"]
-        ]
+        rest["recipes"] = [convert_versions(recipe) for recipe in rest["recipes"]]
     check(rest, LadderFile, "it")
     recipes = [
         {**recipe, "rungs": [convert_finding(rung) for rung in recipe["rungs"]]} for recipe in rest["recipes"]
