@@ -14,7 +14,7 @@ from stele import __main__ as entry_point
 from stele import environments
 from stele.environments import builds, installer
 from stele.errors import SteleError
-from wheels import wheel
+from wheels import use_alone, wheel
 
 HERE = f"=={sys.version_info.major}.{sys.version_info.minor}.*"
 
@@ -30,9 +30,7 @@ def offline(monkeypatch, tmp_path, uv_cache):
     """Give each test separate caches, descriptions and a package index."""
     monkeypatch.setenv("STELE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("STELE_ENVIRONMENTS", str(tmp_path / "descriptions"))
-    monkeypatch.setenv("UV_NO_INDEX", "1")
-    monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path / "wheels"))
-    monkeypatch.setenv("UV_CACHE_DIR", str(uv_cache))
+    use_alone(monkeypatch, tmp_path / "wheels", uv_cache)
     environments.described.cache_clear()
     yield
     environments.described.cache_clear()

@@ -17,7 +17,7 @@ from stele import environments
 from stele.environments import builds
 from stele.environments.description import Environment
 from stele.errors import SteleError
-from wheels import wheel
+from wheels import use_alone, wheel
 
 HERE = f"=={sys.version_info.major}.{sys.version_info.minor}.*"
 LOCKS = sorted(environments.FOLDER.glob("*.lock"))
@@ -32,9 +32,7 @@ def uv_cache(tmp_path_factory):
 def alone(monkeypatch, tmp_path, uv_cache):
     """Give each test a separate cache, and an index that is a folder of wheels."""
     monkeypatch.setenv("STELE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("UV_NO_INDEX", "1")
-    monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path / "wheels"))
-    monkeypatch.setenv("UV_CACHE_DIR", str(uv_cache))
+    use_alone(monkeypatch, tmp_path / "wheels", uv_cache)
     (tmp_path / "wheels").mkdir()
 
 

@@ -229,7 +229,6 @@ def test_a_few_failures_of_new_alone_may_be_chance(gate, monkeypatch):
 
 
 def test_a_release_that_fails_now_and_then_while_old_never_does_is_broken(gate, capsys, monkeypatch):
-    monkeypatch.setattr("stele.gate.trial.ATTEMPTS", 20)
     monkeypatch.setattr("stele.gate.trial.Launcher.__new__.__defaults__", (None, True, 20))
     fails(monkeypatch, ["new"] * 12)
     assert gate() == 1

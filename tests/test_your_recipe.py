@@ -1,7 +1,6 @@
 """Recipes and tasks in files of the user: which files are collected, what is derived or refused, and error texts."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -47,19 +46,7 @@ def run_pytest(project, tmp_path):
     def run(*arguments):
         names = {"STELE_CACHE": str(tmp_path / "cache"), "STELE_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": ""}
         variables = {name: value for name, value in {**os.environ, **names}.items() if value}
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-p",
-            "no:cacheprovider",
-            "-rs",
-            "--stele-device=cpu",
-            *arguments,
-        ]
-        return subprocess.run(
-            command, cwd=project, env=variables, capture_output=True, text=True, check=False, timeout=120
-        ).stdout
+        return yours.run_pytest(project, variables, *arguments, timeout=120)
 
     return run
 

@@ -5,6 +5,13 @@ import hashlib
 import zipfile
 
 
+def use_alone(monkeypatch, folder, uv_cache):
+    """Let uv install from the wheels in a folder alone."""
+    monkeypatch.setenv("UV_NO_INDEX", "1")
+    monkeypatch.setenv("UV_FIND_LINKS", str(folder))
+    monkeypatch.setenv("UV_CACHE_DIR", str(uv_cache))
+
+
 def wheel(folder, name, version, source="", requires=()):
     """Write ``<name>-<version>-py3-none-any.whl`` with one module that contains ``source``."""
     info = f"{name}-{version}.dist-info"

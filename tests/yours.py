@@ -1,10 +1,30 @@
 """The example of docs/your-recipe.md, and a complete recipe in NumPy, for tests that need no framework."""
 
 import re
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
 PAGE = Path(__file__).parents[1] / "docs/your-recipe.md"
+
+
+def run_pytest(folder, variables, *options, timeout):
+    """Run pytest in the project of a user, on the CPU, and return what it prints."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "-rs",
+        "--stele-device=cpu",
+        *options,
+    ]
+    return subprocess.run(
+        command, cwd=folder, env=variables, capture_output=True, text=True, check=False, timeout=timeout
+    ).stdout
+
 
 NUMPY = """
 import numpy as np

@@ -5,7 +5,6 @@ A framework that is not installed here may be in another interpreter: STELE_CHEC
 
 import importlib.util
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -40,21 +39,9 @@ def run(tmp_path):
     yours.write(folder, {**yours.example(), "pytest.ini": "[pytest]\n"})
 
     def run(*arguments):
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-p",
-            "no:cacheprovider",
-            "-rs",
-            "--stele-device=cpu",
-            "--stele-threads=1",
-        ]
         variables = {**os.environ, "STELE_CACHE": str(tmp_path / "cache")}
-        command += [*interpreters(), *arguments]
-        return subprocess.run(
-            command, cwd=folder, env=variables, capture_output=True, text=True, check=False, timeout=500
-        ).stdout
+        options = ["--stele-threads=1", *interpreters(), *arguments]
+        return yours.run_pytest(folder, variables, *options, timeout=500)
 
     run.folder = folder
     return run

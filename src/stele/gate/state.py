@@ -60,7 +60,8 @@ class State:
         first = cell == self.cells[0]
         return [metric for metric in self.trial.metrics if metric.name != "import" or first]
 
-    def judged(self) -> Iterator[tuple[Cell, Metric]]:
+    def cells_and_metrics(self) -> Iterator[tuple[Cell, Metric]]:
+        """Yield each metric that is judged, with its cell."""
         for cell in self.cells:
             for metric in self.metrics_of(cell):
                 yield cell, metric
@@ -75,11 +76,8 @@ class State:
         longest = max(map(len, probes))
         return [of_kind[number] for number in range(longest) for of_kind in probes if number < len(of_kind)]
 
-    def series(self) -> dict[tuple[Cell, Metric], Series]:
-        """Return what was measured of each metric in each cell, in the passes that count."""
-        return {(cell, metric): self.series_of(cell, metric) for cell, metric in self.judged()}
-
     def series_of(self, cell: Cell, metric: Metric) -> Series:
+        """Return what was measured of a metric in a cell, in the passes that count."""
         counted = [
             result for result in self.results_of(cell, metric.kinds) if result.runs and not result.excluded
         ]
@@ -89,7 +87,8 @@ class State:
 
     def judge(self) -> dict[tuple[Cell, Metric], Judgement]:
         """Return the Judgement of each metric in each cell. The failures are one more test at the gate's level."""
-        return judgement.judge(self.series(), others=1)
+        series = {key: self.series_of(*key) for key in self.cells_and_metrics()}
+        return judgement.judge(series, others=1)
 
     def is_unknown(self, cell: Cell, metric: Metric) -> bool:
         """Return whether launches of the cell gave Runs, but none of them all the numbers of the metric."""
@@ -98,7 +97,9 @@ class State:
 
     def is_broken(self) -> bool:
         """Return whether it is certain, at the level of the gate, that NEW fails more often than OLD."""
-        return failures.log_evidence(self.rounds) >= judgement.certainty(len(list(self.judged())) + 1)
+        return failures.log_evidence(self.rounds) >= judgement.certainty(
+            len(list(self.cells_and_metrics())) + 1
+        )
 
     def has_ended(self, cell: Cell) -> bool:
         """Return whether launches of a cell fail, or do not count, so often that no more are worth their time."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from stele.gate import durations, judgement
 from stele.gate.record import Entry, Record
 from stele.gate.state import Probe, Result, State
-from stele.gate.trial import ARMS, Cell, Trial, failure_messages
+from stele.gate.trial import ARMS, Cell, Trial
 from stele.gate.verdict import Verdict, message_of
 from stele.gate.verdicts import make_verdicts
 from stele.measuring.conditions import Conditions
@@ -37,9 +37,8 @@ def measure_passes(
             if ended and trial.fail_fast:
                 return make_verdicts(state, stopped=True)
         number += 1
-        if (
-            record.launches > launches_before
-        ):  # else the whole pass is from the record: it was reported before
+        # a pass that is from the record was reported when it was measured
+        if record.launches > launches_before:
             say(progress_message(trial, record, state, number))
             if number == 1 and not estimated:
                 durations.announce_timing(trial, record, list(state.results), say, measured=1)
@@ -63,10 +62,7 @@ def measure_pass(
     runs = {arm: Run.from_dict(run) for arm, run in (entry["runs"] or {}).items()}
     for arm, run in runs.items():
         record.check_versions(arm, run.versions)
-    rounds = [*entry["rounds"]]
-    if not runs and not rounds:
-        rounds.append({"arms": arms, "failures": failure_messages(entry)})
-    return Result(runs, rounds, Conditions(**entry["conditions"]), float(entry["took"]))
+    return Result(runs, entry["rounds"], Conditions(**entry["conditions"]), float(entry["took"]))
 
 
 def announce(state: State, announced: set[tuple[Cell, str]], say: Say) -> bool:

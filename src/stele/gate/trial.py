@@ -96,7 +96,7 @@ class Launcher(NamedTuple):
         timeout = self.trial.timeout
         for _ in range(self.attempts):
             try:
-                runs = self.measure(arms, timeout)
+                runs = measure_arms(self, arms, timeout)
                 break
             except SideFailed as error:
                 rounds.append({"arms": list(arms), "failures": {error.side: str(error)}})
@@ -120,15 +120,12 @@ class Launcher(NamedTuple):
         for arm in arms:
             monitor = Monitor(self.settings)
             try:
-                self.measure([arm], timeout)
+                measure_arms(self, [arm], timeout)
             except SideFailed as error:
                 failures[arm] = str(error)
             else:
                 timeout = min(timeout, max(PATIENCE * monitor.conditions().seconds, LEAST_TIMEOUT))
         return failures, timeout
-
-    def measure(self, arms: Sequence[str], timeout: float) -> dict[str, Run]:
-        return measure_arms(self, arms, timeout)
 
 
 def measure_arms(launcher: Launcher, arms: Sequence[str], timeout: float) -> dict[str, Run]:

@@ -14,7 +14,7 @@ def make_verdicts(state: State, *, stopped: bool) -> list[Verdict]:
     judgements = state.judge()
     verdicts = [
         metric_verdict(state, cell, metric, judgements[cell, metric], stopped=stopped)
-        for cell, metric in state.judged()
+        for cell, metric in state.cells_and_metrics()
         if cell not in [Cell(verdict.task, verdict.phase) for verdict in failed]
     ]
     controls = {
@@ -39,7 +39,7 @@ def metric_verdict(state: State, cell: Cell, metric: Metric, result: Judgement, 
 
 
 def missing_number(state: State, cell: Cell, metric: Metric) -> str:
-    """``NEW reports no host-memory. Leave the metric out with --metric.``"""
+    """``NEW reported no host-memory, so it cannot be compared.``"""
     runs = next(result.runs for result in state.results_of(cell, metric.kinds) if result.runs)
     arms = {"NEW" if arm in NEW_ARMS else "OLD" for arm, run in runs.items() if not metric.value(run)}
     return f"{' and '.join(sorted(arms, reverse=True))} reported no {metric.name}, so it cannot be compared."
