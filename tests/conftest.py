@@ -12,8 +12,9 @@ from threadpoolctl import threadpool_limits
 from fakes import SCRIPTED, scripted_environment
 from stele import environments
 from stele.environments import ORACLE
+from stele.measuring import processors
 from stele.measuring.run import Run
-from stele.measuring.settings import Settings, default_threads
+from stele.measuring.settings import Settings
 from stele.measuring.worker import Worker
 
 # the many small products of the oracle take several times as long with two threads, which wait for each other
@@ -36,7 +37,7 @@ def pytest_cmdline_main(config):
     paths = [Path(argument.partition("::")[0]).resolve() for argument in config.args]
     only_tests = all(path.is_relative_to(folder) for path in paths)
     if only_tests and config.option.numprocesses is None and not hasattr(config, "workerinput"):
-        config.option.numprocesses, config.option.dist = default_threads(), "worksteal"
+        config.option.numprocesses, config.option.dist = processors.count(), "worksteal"
 
 
 def pytest_collection_modifyitems(items):

@@ -10,7 +10,6 @@ from stele import __main__ as entry_point
 from stele import environments
 from stele.commands import bisect as command
 from stele.errors import SteleError
-from stele.gate import trial
 from stele.measuring import measure
 from stele.releases import frameworks, ledger
 from stele.releases.bisection import BAD, GOOD, SKIP, Search
@@ -82,7 +81,8 @@ def history(add_environment, monkeypatch):
 
         monkeypatch.setattr(command, "make", make)
         monkeypatch.setattr(command.builds, "resolved_like", lambda candidate, good: candidate)
-        monkeypatch.setattr(trial, "measure_arms", measure_arms)
+        monkeypatch.setattr("stele.gate.launcher.measure_arms", measure_arms)
+        monkeypatch.setattr("stele.gate.timing.passes_at_once", lambda *_, **__: 1)
         monkeypatch.setattr(measure, "inputs", lambda task: ({}, None))
 
     return history

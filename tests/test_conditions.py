@@ -76,7 +76,7 @@ def test_a_gpu_is_queried_during_the_launch_and_its_worst_state_counts(monkeypat
 def test_steal_counts_the_pinned_processors_only(monkeypatch):
     times = iter([{"cpu": (0, 0, 0), "cpu0": (0, 0, 0)}, {"cpu": (5, 30, 1), "cpu0": (1, 0, 1)}])
     monkeypatch.setattr(conditions, "processor_times", lambda: next(times))
-    monkeypatch.setattr(conditions, "pinned_processors", lambda threads: ["cpu0"])
+    monkeypatch.setattr(conditions, "pinned_processors", lambda threads, lanes: ["cpu0"])
     assert Monitor(Settings(device="cpu", threads=1)).conditions().steal == 0.5
 
 
@@ -91,7 +91,7 @@ def test_without_the_times_of_a_pinned_processor_the_steal_is_unknown(monkeypatc
     del states[missing]["cpu0"]
     times = iter(states)
     monkeypatch.setattr(conditions, "processor_times", lambda: next(times))
-    monkeypatch.setattr(conditions, "pinned_processors", lambda threads: ["cpu0"])
+    monkeypatch.setattr(conditions, "pinned_processors", lambda threads, lanes: ["cpu0"])
     result = Monitor(Settings(device="cpu", threads=1)).conditions()
     assert result.steal is None
     assert result.foreign is not None
@@ -100,7 +100,7 @@ def test_without_the_times_of_a_pinned_processor_the_steal_is_unknown(monkeypatc
 def test_a_processor_that_appears_during_a_launch_is_ignored(monkeypatch):
     times = iter([BUSY, {**LATER, "cpu1": (0.5, 0.5, 0.0)}])
     monkeypatch.setattr(conditions, "processor_times", lambda: next(times))
-    monkeypatch.setattr(conditions, "pinned_processors", lambda threads: ["cpu0"])
+    monkeypatch.setattr(conditions, "pinned_processors", lambda threads, lanes: ["cpu0"])
     assert Monitor(Settings(device="cpu", threads=1)).conditions().steal == 0
 
 

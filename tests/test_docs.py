@@ -157,7 +157,7 @@ def log(written):
 
 def test_the_launches_of_a_record_are_described(written, log, run, monkeypatch):
     arms = ("old", "new")
-    monkeypatch.setattr(trial, "measure_arms", lambda *_, **__: dict.fromkeys(arms, run))
+    monkeypatch.setattr("stele.gate.launcher.measure_arms", lambda *_, **__: dict.fromkeys(arms, run))
     correctness.train_arms(make_trial(), log, Cell("gru", "train"), 3, say)
     entry = entry_of(written)
     assert_described(entry, "Gate record", "launch")

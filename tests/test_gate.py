@@ -21,8 +21,9 @@ from stele.commands import options
 from stele.environments import builds
 from stele.gate import thresholds, trial
 from stele.gate.correctness import SEEDS
+from stele.gate.launcher import measure_arms as measure_with_workers
 from stele.gate.verdict import accuracy_verdict, bound, change_range
-from stele.measuring import measure
+from stele.measuring import measure, processors
 from stele.measuring.run import Run
 from stele.measuring.worker import WorkerError
 
@@ -37,9 +38,6 @@ def printed(capsys):
 
 def slower(by):
     return [by * value for value in SECONDS]
-
-
-measure_with_workers = trial.measure_arms
 
 
 def measure_arms(launcher, arms, timeout):
@@ -85,7 +83,8 @@ def scripted_run(environment, script, launcher):
 def gate(add_environment, monkeypatch):
     """gate(new={...}, *options) -> exit status of a gate from a steady OLD to a NEW with this script."""
     monkeypatch.setattr(measure, "inputs", lambda task: (INPUTS, None))
-    monkeypatch.setattr(trial, "measure_arms", measure_arms)
+    monkeypatch.setattr("stele.gate.launcher.measure_arms", measure_arms)
+    monkeypatch.setattr("stele.gate.timing.passes_at_once", lambda *_, **__: 1)
 
     def gate(*options, old=None, new=None, metric="step", task="gru", phase="infer"):
         add_environment("old", **{"seconds": SECONDS, **(old or {})})
@@ -111,6 +110,56 @@ def test_equal_releases_pass_after_three_passes(gate, capsys):
     _, launches = entries()
     assert [launch["key"] for launch in launches] == [["long", "gru infer", n] for n in range(3)]
     assert all(set(launch["runs"]) == {"old", "control", "new", "repeat"} for launch in launches)
+
+
+@pytest.fixture
+def two_at_once(monkeypatch):
+    """Measure two passes at the same time. Yields the orders of each launch."""
+    orders = []
+
+    def measure_lanes(launcher, lanes, timeout):
+        orders.append(lanes)
+        return [measure_arms(launcher, lane, timeout) for lane in lanes]
+
+    monkeypatch.setattr("stele.gate.timing.passes_at_once", lambda *_, **__: 2)
+    monkeypatch.setattr("stele.gate.launcher.measure_lanes", measure_lanes)
+    return orders
+
+
+def test_two_passes_are_measured_at_the_same_time_in_separate_orders(gate, two_at_once):
+    assert gate() == 0
+    _, launches = entries()
+    assert [launch["key"] for launch in launches] == [["long", "gru infer", n] for n in range(4)]
+    assert [len(orders) for orders in two_at_once] == [2, 2]
+    assert any(first != second for first, second in two_at_once)
+    assert launches[0]["conditions"] == launches[1]["conditions"]
+    assert launches[0]["took"] == launches[1]["took"] == launches[0]["conditions"]["seconds"] / 2
+
+
+def test_a_launch_that_fails_beside_another_pass_is_repeated_alone(gate, two_at_once, monkeypatch):
+    """Perhaps there is not enough memory for eight processes."""
+
+    def fail(launcher, lanes, timeout):
+        raise measure.SideFailed("repeat", WorkerError("Worker 'new' was killed."), lane=1)
+
+    monkeypatch.setattr("stele.gate.launcher.measure_lanes", fail)
+    assert gate() == 0
+    _, launches = entries()
+    assert [launch["key"][-1] for launch in launches] == [0, 1, 2]
+    first, alone = launches[0]["rounds"]
+    assert first["failures"] == {"repeat": "Worker 'new' was killed."} and alone["failures"] == {}
+    assert set(first["arms"]) == {"old", "control", "new", "repeat"}
+
+
+def test_a_resumed_gate_measures_only_the_pass_that_is_missing(gate, two_at_once):
+    assert gate() == 0
+    path, _ = entries()
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines[:2], *lines[3:]]))  # without the second pass
+    two_at_once.clear()
+    assert gate("--resume") == 0
+    assert two_at_once == []  # alone
+    assert sorted(launch["key"][-1] for launch in entries()[1]) == [0, 1, 2, 3]
 
 
 def test_a_slower_step_is_a_regression(gate, capsys):
@@ -215,7 +264,7 @@ def fails(monkeypatch, arms_that_fail):
         alone.append(arms)
         return measure_arms(launcher, arms, timeout)
 
-    monkeypatch.setattr(trial, "measure_arms", measure_flakily)
+    monkeypatch.setattr("stele.gate.launcher.measure_arms", measure_flakily)
 
 
 def test_releases_that_fail_equally_often_are_not_broken(gate, monkeypatch):
@@ -229,7 +278,7 @@ def test_a_few_failures_of_new_alone_may_be_chance(gate, monkeypatch):
 
 
 def test_a_release_that_fails_now_and_then_while_old_never_does_is_broken(gate, capsys, monkeypatch):
-    monkeypatch.setattr("stele.gate.trial.Launcher.__new__.__defaults__", (None, True, 20))
+    monkeypatch.setattr("stele.gate.launcher.Launcher.__new__.__defaults__", (None, True, 20))
     fails(monkeypatch, ["new"] * 12)
     assert gate() == 1
     assert "NEW failed in 12 of" in printed(capsys)
@@ -399,7 +448,7 @@ def test_a_control_that_differs_makes_every_metric_inconclusive(gate, capsys, mo
         seconds = tuple(value * (1.3 if len(runs) > 1 else 1) for value in runs["control"].seconds)
         return {**runs, "control": dataclasses.replace(runs["control"], seconds=seconds)}
 
-    monkeypatch.setattr(trial, "measure_arms", measure_with_drift)
+    monkeypatch.setattr("stele.gate.launcher.measure_arms", measure_with_drift)
     assert gate() == 3
     out = printed(capsys)
     assert "INCONCLUSIVE  gru infer  step" in out and "REGRESSED" not in out
@@ -513,7 +562,8 @@ def test_resume_without_a_record_is_an_error(gate, capsys):
     )
 
 
-def test_ctrl_c_leaves_a_record_and_no_process(add_environment, tmp_path):
+@pytest.mark.parametrize("at_once", [1, min(2, len(processors.lanes(1)))])
+def test_ctrl_c_leaves_a_record_and_no_process(add_environment, tmp_path, at_once):
     add_environment("old", seconds=SECONDS, infer="hang_with_child")
     add_environment("new", seconds=SECONDS, infer="hang_with_child")
     line = [
@@ -526,10 +576,11 @@ def test_ctrl_c_leaves_a_record_and_no_process(add_environment, tmp_path):
         "--task=resnet50",
         "--phase=infer",
         "--metric=step",
+        f"--at-once={at_once}",
     ]
     process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    wait_until(lambda: len(children.read_text().split()) == 4)
+    wait_until(lambda: len(children.read_text().split()) == 4 * at_once)
     workers = children.read_text().split()
     grandchildren = [Path(f"/proc/{worker}/task/{worker}/children") for worker in workers]
     wait_until(lambda: any(path.read_text().split() for path in grandchildren))

@@ -89,7 +89,13 @@ def test_the_command_measures_a_release_and_prints_the_estimate(
     inputs = {"data": None, "data_origin": {"origin": "official", "fingerprint": "0"}}
     monkeypatch.setattr(measure, "inputs", lambda task: (inputs, None))
     add_environment("steady", seconds=[0.5, *[0.01] * 30])
-    options = ["--framework=steady", "--task=gru", "--budget=0s", f"--json={tmp_path / 'estimate.json'}"]
+    options = [
+        "--framework=steady",
+        "--task=gru",
+        "--budget=0s",
+        "--at-once=1",
+        f"--json={tmp_path / 'estimate.json'}",
+    ]
     assert entry_point.main(["calibrate", *options]) == 0
     out = capsys.readouterr().out
     assert "gru train: the ratio of a pass varies by 0.0%, steps within a launch by 0.0% (5 passes" in out

@@ -1,4 +1,6 @@
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy
 import pytest
@@ -6,7 +8,7 @@ import pytest
 from fakes import scripted_environment
 from stele.environments import ORACLE
 from stele.errors import SteleError
-from stele.measuring import conditions, measure
+from stele.measuring import conditions, measure, processors
 from stele.measuring.measure import SideFailed
 from stele.measuring.settings import Settings
 from stele.measuring.worker import WorkerError
@@ -99,8 +101,11 @@ def sides(tmp_path):
         numpy.save(paths[key], array)
     plan = measure.Plan(task="gru", phase="infer", scale="smoke", data=paths, data_origin={"origin": "x"})
 
-    def sides(other, **options):
-        return measure.side_by_side({"a": ORACLE, "b": other}, plan, SETTINGS, **options)
+    def sides(other, *, groups=None):
+        if groups is None:
+            return measure.side_by_side({"a": ORACLE, "b": other}, plan, SETTINGS)
+        first, second = measure.at_once([{"a": ORACLE}, {"b": other}], plan, SETTINGS, groups=groups)
+        return {**first, **second}
 
     return sides
 
@@ -111,24 +116,38 @@ def test_timed_sides_take_turns_on_one_processor(sides):
     assert runs["a"].flags["processors"] == runs["b"].flags["processors"]
 
 
-@pytest.mark.skipif(not measure.has_processors_for(2, 1), reason="needs two processors")
-def test_sides_that_are_not_timed_use_separate_processors(sides):
+LANES = processors.lanes(1, of=processors.usable())
+
+
+@pytest.mark.skipif(len(LANES) < 2, reason="needs two processors")
+def test_lanes_use_separate_processors(sides):
     before = os.sched_getaffinity(0)
-    runs = sides(ORACLE, timed=False)
+    runs = sides(ORACLE, groups=LANES)
     assert [run.plan["turn"] for run in runs.values()] == [None, None]
-    assert not set(runs["a"].flags["processors"]) & set(runs["b"].flags["processors"])
+    assert [run.flags["processors"] for run in runs.values()] == LANES[:2]
     assert os.sched_getaffinity(0) == before
 
 
-@pytest.mark.parametrize("timed", [True, False])
-def test_the_side_that_failed_is_named(sides, timed):
+@pytest.mark.parametrize("groups", [None, LANES[:1] * 2], ids=["turns", "lanes"])
+def test_the_side_that_failed_is_named(sides, groups):
     with pytest.raises(SideFailed) as failure:
-        sides(scripted_environment({"infer": "segfault"}), timed=timed)
-    assert failure.value.side == "b"
+        sides(scripted_environment({"infer": "segfault"}), groups=groups)
+    assert (failure.value.side, failure.value.lane) == ("b", 0 if groups is None else 1)
 
 
-def test_with_too_few_processors_the_sides_run_one_after_the_other(sides, monkeypatch):
-    monkeypatch.setattr(measure, "has_processors_for", lambda sides, threads: False)
-    runs = sides(ORACLE, timed=False)
-    assert list(runs) == ["a", "b"]
-    assert runs["a"].when < runs["b"].when
+def test_lanes_wait_for_each_other_after_every_turn():
+    """So every step of one lane has the same company in the other."""
+    turns, both = [], threading.Barrier(2, timeout=10)
+
+    def lane(name, count):
+        for number in range(count):
+            if number < 2:
+                both.wait()  # ends only if the other lane is in the same turn
+            turns.append((name, number))
+            yield
+        return name
+
+    with ThreadPoolExecutor(2) as threads:
+        assert measure.run_together([lane("a", 2), lane("b", 4)], threads) == ["a", "b"]
+    assert sorted(turns[:4]) == [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
+    assert turns[4:] == [("b", 2), ("b", 3)]

@@ -17,8 +17,8 @@ from stele.environments.description import slug
 from stele.gate import failures, record, trial
 from stele.gate.metrics import LONG, METRICS
 from stele.gate.state import Probe, Result
-from stele.gate.timing import measure_pass
-from stele.gate.trial import Cell, Trial
+from stele.gate.timing import key_of, measure_next
+from stele.gate.trial import AT_ONCE, Cell, Trial
 from stele.measuring import lock
 from stele.measuring.settings import Settings
 
@@ -59,30 +59,35 @@ class Session:
         path = FOLDER / condition / f"{slug(str(subject))}.jsonl"
         self.log = record.resume(path) if path.exists() else record.create(path, trial.header(self.trial))
 
-    @property
-    def key(self) -> tuple[str | int, ...]:
-        """The key of the next pass in the file."""
-        return self.probe.kind, str(self.probe.cell), len(self.results)
-
     def read(self) -> list[Result]:
         """Take over the passes of the file."""
-        while self.log.get(*self.key) is not None:
+        if self.log.get(*key_of(self.probe, 0)) is not None and not self.results:
             self.measure()
         return self.results
 
     def measure(self) -> None:
-        """Add the next pass, from the file if that has it. Ends the study if a launch fails."""
-        result = measure_pass(self.trial, self.log, self.probe, self.key, self.results)
-        if not result.runs:
-            raise SystemExit(f"{self.subject}: {failures.last_message(result.rounds)}")
-        self.results.append(result)
+        """Add the next passes, from the file if that has them. Ends the study if a launch fails."""
+        results = measure_next(self.trial, self.log, self.probe, self.results)
+        if not results[-1].runs:
+            raise SystemExit(f"{self.subject}: {failures.last_message(results[-1].rounds)}")
+        self.results += results
 
 
 def make_trial(subject: Subject) -> Trial:
     environment = environments.load(subject.environment)
     settings = Settings(device="cpu", threads=1, malloc="steady")
     cells = (Cell(subject.task, subject.phase),)
-    return Trial(environment, environment, cells, METRICS, settings, seed=0, budget=0.0, scale=subject.scale)
+    return Trial(
+        environment,
+        environment,
+        cells,
+        METRICS,
+        settings,
+        seed=0,
+        budget=0.0,
+        scale=subject.scale,
+        at_once=AT_ONCE,
+    )
 
 
 def load(condition: str) -> Pool:

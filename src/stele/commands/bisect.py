@@ -173,4 +173,5 @@ def trial_from(
         accuracy=False,
         scale=arguments.scale,
         timeout=arguments.worker_timeout,
+        at_once=arguments.at_once,
     )

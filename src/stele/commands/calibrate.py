@@ -35,6 +35,7 @@ def add(commands: Any) -> None:
     command.add_argument("--framework", metavar="ID", default="torch", help="default: %(default)s")
     command.add_argument("--task", metavar="ID[,ID...]", default="cnn,gru", help="default: %(default)s")
     options.add_launch_options(command, budget="10m")
+    options.add_at_once(command)
     command.add_argument("--device", choices=DEVICES, default="cpu", help="default: %(default)s")
     command.add_argument("--precision", choices=PRECISIONS, default="fp32", help="default: %(default)s")
     command.add_argument("--json", type=Path, metavar="FILE", help="write the result to this file")
@@ -65,7 +66,16 @@ def trial_from(arguments: argparse.Namespace) -> Trial:
     where = {"device": arguments.device, "precision": arguments.precision}
     settings = Settings(**where, threads=arguments.threads, malloc=arguments.malloc)
     cells = options.parse_cells(arguments.task, None)
-    subject = Trial(environment, environment, cells, METRICS, settings, seed=0, budget=arguments.budget)
+    subject = Trial(
+        environment,
+        environment,
+        cells,
+        METRICS,
+        settings,
+        seed=0,
+        budget=arguments.budget,
+        at_once=arguments.at_once,
+    )
     if not subject.common_cells():
         raise SteleError(f"{environment.label} has none of {', '.join(map(str, cells))}.")
     return subject
@@ -74,15 +84,12 @@ def trial_from(arguments: argparse.Namespace) -> Trial:
 def measure_passes(subject: Trial, log: Record) -> dict[Cell, list[Result]]:
     """Measure one pass of each cell in turn, MIN_PASSES times at least, until the budget is spent."""
     launches: dict[Cell, list[Result]] = {cell: [] for cell in subject.common_cells()}
-    number = 0
-    while number < MIN_PASSES or not subject.budget_spent(log):
+    while min(map(len, launches.values())) < MIN_PASSES or not subject.budget_spent(log):
         for cell, results in launches.items():
-            probe = Probe(cell, LONG)
-            result = timing.measure_pass(subject, log, probe, (LONG, str(cell), number), results)
-            if not result.runs:
-                raise SteleError(f"{cell}: {failures.last_message(result.rounds)}")
-            results.append(result)
-        number += 1
+            results += timing.measure_next(subject, log, Probe(cell, LONG), results)
+            if not results[-1].runs:
+                raise SteleError(f"{cell}: {failures.last_message(results[-1].rounds)}")
+        number = min(map(len, launches.values()))
         say(f"pass {number} of each cell; {log.spent / 60:.1f} of {subject.budget / 60:.0f} minutes")
     return launches
 

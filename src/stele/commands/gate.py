@@ -21,7 +21,8 @@ from stele.gate.metrics import METRICS, Metric
 from stele.gate.record import Record
 from stele.gate.trial import Trial
 from stele.gate.verdict import Verdict
-from stele.measuring.settings import DEVICES, PRECISIONS, Settings, default_threads
+from stele.measuring import processors
+from stele.measuring.settings import DEVICES, PRECISIONS, Settings
 from stele.models import arms, changes, inspection
 from stele.models.spec import Model
 from stele.report import gate as pages
@@ -218,10 +219,10 @@ def trial_from(arguments: argparse.Namespace) -> Trial:
         threads=arguments.threads,
         malloc=arguments.malloc,
     )
-    most = max(default_threads() - 1, 1)
+    most = max(processors.count() - 1, 1)
     if arguments.threads > most:
         raise SteleError(
-            f"--threads {arguments.threads} leaves no processor of {default_threads()} for other processes. "
+            f"--threads {arguments.threads} leaves no processor of {processors.count()} for other processes. "
             f"Use --threads {most} or less."
         )
     if arguments.phase == "infer" and names == ["accuracy"]:
@@ -244,6 +245,7 @@ def trial_from(arguments: argparse.Namespace) -> Trial:
         training=arguments.accuracy_scale,
         timeout=arguments.worker_timeout,
         fail_fast=arguments.fail_fast,
+        at_once=arguments.at_once,
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from stele import environments
 from stele.environments import revisions
 from stele.errors import SteleError
-from stele.gate.trial import TIMEOUT, Cell
+from stele.gate.trial import AT_ONCE, TIMEOUT, Cell
 from stele.measuring import measure
 from stele.measuring.settings import MALLOC, SEEDS
 from stele.measuring.worker import MAX_TIMEOUT
@@ -53,8 +53,21 @@ def add_launch_options(command: argparse.ArgumentParser, *, budget: str) -> None
     )
 
 
+def add_at_once(command: argparse.ArgumentParser) -> None:
+    """Add the option that says how many passes are measured at the same time."""
+    command.add_argument(
+        "--at-once",
+        type=parse_count,
+        default=AT_ONCE,
+        metavar="N",
+        help="passes that are measured at the same time, if each has a core of its own and there is enough memory; "
+        "default: %(default)s",
+    )
+
+
 def add_trial_options(command: argparse.ArgumentParser) -> None:
     """Add the options of a trial that the user seldom needs."""
+    add_at_once(command)
     command.add_argument(
         "--seed",
         type=parse_seed,

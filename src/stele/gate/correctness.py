@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from stele.gate import durations, model_parity
+from stele.gate.launcher import Launcher, failure_messages
 from stele.gate.metrics import ACCURACY_MARGIN
 from stele.gate.record import Entry, Record
-from stele.gate.trial import Cell, Launcher, Trial, failure_messages
+from stele.gate.trial import Cell, Trial
 from stele.gate.verdict import Verdict, accuracy_verdict, unknown
 from stele.measuring.conditions import Monitor
 from stele.measuring.run import Run

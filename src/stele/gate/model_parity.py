@@ -10,9 +10,9 @@ from stele.gate import durations
 from stele.gate.record import Entry, Record
 from stele.gate.trial import Trial
 from stele.gate.verdict import Verdict
-from stele.measuring import measure, worker
+from stele.measuring import measure, processors, worker
 from stele.measuring.conditions import Monitor
-from stele.measuring.settings import Settings, default_threads
+from stele.measuring.settings import Settings
 from stele.measuring.worker import Worker, WorkerError
 from stele.models import inspection
 from stele.models.spec import Model
@@ -77,7 +77,7 @@ def of_old(answers: Callable[..., Any], live: Worker, weights: Path) -> dict[str
 
 def other_threads(settings: Settings) -> int:
     """Return another number of threads, or the same where there is only one processor."""
-    return min(2, default_threads()) if settings.threads == 1 else 1
+    return min(2, processors.count()) if settings.threads == 1 else 1
 
 
 def entry(trial: Trial, record: Record, name: str, settings: Settings, ask: Ask, say: Say) -> Entry:

@@ -6,7 +6,7 @@ The first line says what is compared, and how. Each following line is a launch, 
 import contextlib
 import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -78,10 +78,14 @@ class Record:
     def get_or_launch(self, *key: str | int, launch: Callable[[], Entry]) -> Entry:
         """Return the recorded entry; or call ``launch``, append what it returns, and return that."""
         if key not in self._entries:
-            entry = {"key": key, **launch()}
-            files.append_text(self.path, json.dumps(entry) + "\n")
-            self._entries[key] = entry
+            self.add({key: launch()})
         return self._entries[key]
+
+    def add(self, entries: Mapping[tuple[str | int, ...], Entry]) -> None:
+        """Append new entries, by their keys."""
+        keyed = {key: {"key": key, **entry} for key, entry in entries.items()}
+        files.append_text(self.path, "".join(json.dumps(entry) + "\n" for entry in keyed.values()))
+        self._entries.update(keyed)
 
 
 def create(path: Path, header: dict[str, Any]) -> Record:

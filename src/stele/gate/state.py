@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 
 from stele.gate import failures, judgement, steps
 from stele.gate.judgement import Judgement, Series
+from stele.gate.launcher import Launcher
 from stele.gate.metrics import LONG, SHORT, Metric, launch_settings
-from stele.gate.trial import NEW_ARMS, Cell, Launcher, Trial
+from stele.gate.trial import NEW_ARMS, Cell, Trial
 from stele.measuring.conditions import Conditions
 from stele.measuring.run import Run
 from stele.statistics import Pass
@@ -25,7 +26,9 @@ class Probe(NamedTuple):
     def launcher(self, trial: Trial, results: Sequence["Result"]) -> Launcher:
         """Return what launches the next pass; ``results`` are those of the earlier passes."""
         scale, settings = launch_settings(self.kind, trial.scale, trial.settings)
-        count = steps.of_next_launch(self.kind, scale, [(result.runs, result.took) for result in results])
+        count = steps.of_next_launch(
+            self.kind, scale, [(result.runs, result.conditions.seconds) for result in results]
+        )
         return Launcher(trial, self.cell, settings, scale, count)
 
 
@@ -35,7 +38,7 @@ class Result(NamedTuple):
     runs: dict[str, Run]
     rounds: list[dict[str, Any]]  # attempts that failed
     conditions: Conditions
-    took: float  # seconds
+    took: float  # seconds; of passes that were measured at the same time, each has its share
 
     @property
     def excluded(self) -> str | None:

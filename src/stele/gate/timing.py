@@ -1,15 +1,18 @@
 """Time and memory: measure passes until every metric is decided or the budget is spent.
 
 A pass launches each arm of a cell once: OLD twice and NEW twice, in an order that is drawn from the trial's seed. So a
-resumed trial continues in the same order. The cells of a pass start with the cheapest one, because that one is decided
-soonest. The import is the same in every cell, so it is judged in the cheapest one.
+resumed trial continues in the same order. Two passes are measured at the same time, if there is a core and memory for
+each. The cheapest cell comes first, because it is decided soonest. The import is the same in every cell, so it is
+judged in the cheapest one.
 """
 
+import itertools
 import random
 from collections.abc import Callable, Sequence
 
 from stele.gate import durations, judgement
-from stele.gate.record import Entry, Record
+from stele.gate.launcher import passes_at_once
+from stele.gate.record import Record
 from stele.gate.state import Probe, Result, State
 from stele.gate.trial import ARMS, Cell, Trial
 from stele.gate.verdict import Verdict, message_of
@@ -24,41 +27,69 @@ def measure_passes(
     trial: Trial, record: Record, cells: list[Cell], say: Say, *, share: float = 1.0
 ) -> list[Verdict]:
     """Measure until all is decided or a share of the budget is spent. Launches in the record are not repeated."""
-    state, number, announced = State(trial, cells), 0, set[tuple[Cell, str]]()
+    state, announced = State(trial, cells), set[tuple[Cell, str]]()
     estimated = durations.announce_timing(trial, record, list(state.results), say)
     while active := state.open_probes():
         launches_before = record.launches
         for probe in active:
-            key = probe.kind, str(probe.cell), number
-            if trial.budget_spent(record, share) and record.get(*key) is None:
+            results = state.results[probe]
+            if trial.budget_spent(record, share) and record.get(*key_of(probe, len(results))) is None:
                 return make_verdicts(state, stopped=True)
-            state.results[probe].append(measure_pass(trial, record, probe, key, state.results[probe]))
+            results += measure_next(trial, record, probe, results)
             ended = announce(state, announced, say)
             if ended and trial.fail_fast:
                 return make_verdicts(state, stopped=True)
-        number += 1
         # a pass that is from the record was reported when it was measured
         if record.launches > launches_before:
-            say(progress_message(trial, record, state, number))
-            if number == 1 and not estimated:
-                durations.announce_timing(trial, record, list(state.results), say, measured=1)
+            say(progress_message(trial, record, state))
+            if not estimated:
+                number = min(map(len, state.results.values()))
+                estimated = durations.announce_timing(
+                    trial, record, list(state.results), say, measured=number
+                )
     return make_verdicts(state, stopped=False)
 
 
-def measure_pass(
-    trial: Trial, record: Record, probe: Probe, key: tuple[str | int, ...], earlier: Sequence[Result]
-) -> Result:
-    """Launch each arm once, in random order, or take the launches from the record."""
+def key_of(probe: Probe, number: int) -> tuple[str | int, ...]:
+    """Return the key of a pass in the record."""
+    return probe.kind, str(probe.cell), number
+
+
+def measure_next(trial: Trial, record: Record, probe: Probe, earlier: Sequence[Result]) -> list[Result]:
+    """Take the next pass from the record, or measure it, perhaps with the one after it at the same time."""
+    first = len(earlier)
+    if record.get(*key_of(probe, first)) is None:
+        launch_passes(trial, record, probe, earlier)
+    numbers = itertools.takewhile(lambda number: record.get(*key_of(probe, number)), itertools.count(first))
+    return [to_result(record, key_of(probe, number)) for number in numbers]
+
+
+def launch_passes(trial: Trial, record: Record, probe: Probe, earlier: Sequence[Result]) -> None:
+    """Measure the next passes at the same time. All are in the record before this returns."""
+    measured = [result.runs for result in earlier if result.runs]
+    busy = bool(earlier) and earlier[-1].conditions.busy
+    count, first = passes_at_once(trial, measured, busy=busy), len(earlier)
+    numbers = range(first, first + count)
+    keys = list(
+        itertools.takewhile(lambda key: record.get(*key) is None, (key_of(probe, one) for one in numbers))
+    )
+    entries = probe.launcher(trial, earlier).launch_passes([order_of(trial, key) for key in keys])
+    record.add(dict(zip(keys, entries, strict=False)))  # only one entry if a launch failed
+    if entries[0]["runs"]:
+        durations.remember(trial, probe.cell, probe.kind, entries[0]["took"])
+
+
+def order_of(trial: Trial, key: tuple[str | int, ...]) -> list[str]:
+    """Return the arms in the random order of a pass."""
     arms = list(ARMS)
     random.Random(f"{trial.seed} {key}").shuffle(arms)
+    return arms
 
-    def launch() -> Entry:
-        entry = probe.launcher(trial, earlier).launch(arms)
-        if entry["runs"]:
-            durations.remember(trial, probe.cell, probe.kind, entry["took"])
-        return entry
 
-    entry = record.get_or_launch(*key, launch=launch)
+def to_result(record: Record, key: tuple[str | int, ...]) -> Result:
+    """Return a pass of the record. Raises SteleError if the versions of an arm changed during the measurement."""
+    entry = record.get(*key)
+    assert entry is not None
     runs = {arm: Run.from_dict(run) for arm, run in (entry["runs"] or {}).items()}
     for arm, run in runs.items():
         record.check_versions(arm, run.versions)
@@ -75,14 +106,14 @@ def announce(state: State, announced: set[tuple[Cell, str]], say: Say) -> bool:
     return bool(announced) or state.is_broken()
 
 
-def progress_message(trial: Trial, record: Record, state: State, number: int) -> str:
+def progress_message(trial: Trial, record: Record, state: State) -> str:
     """``pass 3: 12 of 20 metrics decided, 11 PASS, 1 REGRESSED; 3.0 min used, at most 17.0 min left``"""
     judgements = state.judge().values()
     decided = [result.status for result in judgements if not result.open]
     counts = "".join(
         f", {decided.count(status)} {status}" for status in judgement.STATUSES if status in decided
     )
-    left = max(trial.budget - record.spent, 0)
+    left, number = max(trial.budget - record.spent, 0), max(map(len, state.results.values()))
     return (
         f"pass {number}: {len(decided)} of {len(judgements)} metrics decided{counts}; "
         f"{record.spent / 60:.1f} min used, at most {left / 60:.1f} min left"

@@ -9,6 +9,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
 
+from stele.measuring import processors
 from stele.measuring.settings import Settings
 
 MAX_STEAL = 0.05  # share of the time of a launch
@@ -57,11 +58,11 @@ class Monitor:
     """Observe a launch. Create it before the launch; call ``conditions()`` after it.
 
     The processor time of child processes counts when they have ended. ``session`` is the process id of a worker that
-    still runs after the launch. It queries a GPU once a second.
+    still runs after the launch. ``lanes`` is the number of launches at the same time. It queries a GPU once a second.
     """
 
-    def __init__(self, settings: Settings, session: int | None = None) -> None:
-        self._pinned, self._session = pinned_processors(settings.threads), session
+    def __init__(self, settings: Settings, session: int | None = None, lanes: int = 1) -> None:
+        self._pinned, self._session = pinned_processors(settings.threads, lanes), session
         self._gpu_states: list[dict[str, str]] = []
         self._ended = threading.Event()
         if settings.device == "cuda":
@@ -108,10 +109,11 @@ def foreign_share(passed: ProcessorTimes, launch_seconds: float) -> float | None
     return max(passed["cpu"][0] - launch_seconds, 0.0) / max(sum(passed["cpu"]), 1e-9)
 
 
-def pinned_processors(threads: int) -> list[str]:
-    """Return the processors to which a worker pins itself, under their names in /proc/stat."""
-    allowed = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-    return [f"cpu{number}" for number in allowed[:threads]]
+def pinned_processors(threads: int, lanes: int) -> list[str]:
+    """Return the processors to which workers pin themselves, under their names in /proc/stat."""
+    if lanes == 1:
+        return [f"cpu{number}" for number in (processors.usable() or [])[:threads]]
+    return [f"cpu{number}" for lane in processors.lanes(threads)[:lanes] for number in lane]
 
 
 def processor_times() -> dict[str, tuple[float, float, float]]:

@@ -44,6 +44,16 @@ def memory() -> int | None:
     return None
 
 
+def available_memory() -> int | None:
+    """Return the bytes that new processes can use without swapping, within the limit of a container (cgroup v2)."""
+    fields = dict(line.partition(":")[::2] for line in (read_text("/proc/meminfo") or "").splitlines())
+    if "MemAvailable" not in fields:
+        return None
+    available = int(fields["MemAvailable"].split()[0]) * 1024
+    limit, used = (read_text(f"/sys/fs/cgroup/memory.{name}") or "" for name in ("max", "current"))
+    return min(available, int(limit) - int(used)) if limit.isdecimal() and used.isdecimal() else available
+
+
 def gpus() -> list[dict[str, str]]:
     """Return the NVIDIA GPUs as nvidia-smi describes them; an empty list without nvidia-smi."""
     query = ["nvidia-smi", f"--query-gpu={','.join(GPU_FACTS)}", "--format=csv,noheader"]

@@ -9,21 +9,24 @@ import functools
 import hashlib
 import os
 import shlex
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from stele import data
 from stele.environments import Environment, builds
 from stele.errors import SteleError
-from stele.measuring import answers, machine
+from stele.measuring import answers, machine, processors
 from stele.measuring.conditions import Monitor
 from stele.measuring.run import Run
-from stele.measuring.settings import Settings, default_threads
+from stele.measuring.settings import Settings
 from stele.measuring.worker import TIMEOUT, Progress, Worker, WorkerError, launch, run_to_end
 from stele_worker import protocol, tasks
+
+Answer = TypeVar("Answer")
 
 TURN = 1  # steps
 # the warm-up of each scale; a smoke run has too few steps for a wide window
@@ -113,69 +116,79 @@ def measure(worker: Worker, plan: Plan, settings: Settings, *, progress: Progres
 class SideFailed(Exception):
     """The worker of one side failed."""
 
-    def __init__(self, side: str, error: WorkerError) -> None:
+    def __init__(self, side: str, error: WorkerError, lane: int = 0) -> None:
         super().__init__(str(error))
-        self.side = side
+        self.side, self.lane = side, lane
 
 
 def side_by_side(
-    sides: Mapping[str, Environment],
-    plan: Plan,
-    settings: Settings,
-    *,
-    timeout: float = TIMEOUT,
-    timed: bool = True,
+    sides: Mapping[str, Environment], plan: Plan, settings: Settings, *, timeout: float = TIMEOUT
 ) -> dict[str, Run]:
     """Measure the same plan in a fresh worker of each environment and return a Run per side.
 
     On a CPU the workers take turns step by step; on a GPU they run one after the other. Another process on the second
     thread of a core can halve the speed for a short time: that changes the ratio of two launches by a tenth, but the
-    ratio of two neighbouring steps hardly at all. With ``timed=False``, all workers run at the same time if there are
-    enough processors for each. Raises SideFailed.
+    ratio of two neighbouring steps hardly at all. Raises SideFailed.
     """
-    together = settings.device == "cpu" and (timed or has_processors_for(len(sides), settings.threads))
-    if len(sides) > 1 and not together:
-        return {
-            side: side_by_side({side: environment}, plan, settings, timeout=timeout)[side]
-            for side, environment in sides.items()
-        }
-    workers: dict[str, Worker] = {}
+    if settings.device == "cpu" or len(sides) == 1:
+        return at_once([sides], plan, settings, timeout=timeout)[0]
+    alone = [{side: environment} for side, environment in sides.items()]
+    return {
+        side: run
+        for lane in alone
+        for side, run in side_by_side(lane, plan, settings, timeout=timeout).items()
+    }
+
+
+def at_once(
+    lanes: Sequence[Mapping[str, Environment]],
+    plan: Plan,
+    settings: Settings,
+    *,
+    timeout: float = TIMEOUT,
+    groups: Sequence[Sequence[int]] | None = None,
+) -> list[dict[str, Run]]:
+    """Measure the sides of several lanes at the same time, and return a Run per side for each lane.
+
+    Lane by lane, ``groups`` has the numbers of its processors; None leaves all to the only lane. The sides of a lane
+    take turns, so one worker of each lane computes at any time. Raises SideFailed.
+    """
+    workers: list[dict[str, Worker]] = [{} for _ in lanes]
     with contextlib.ExitStack() as stack:
+        threads = stack.enter_context(ThreadPoolExecutor(len(lanes)))  # ends last, after the workers
         try:
-            for number, (side, environment) in enumerate(sides.items()):
-                with contextlib.nullcontext() if timed else pinned_apart(number, settings.threads):
-                    worker = launch(environment, settings, name=f"side-{side}", timeout=timeout)
-                workers[side] = stack.enter_context(worker)
-            return take_turns(workers, plan, settings, turn=TURN if timed and len(sides) > 1 else None)
+            for number, lane in enumerate(lanes):
+                for side, environment in lane.items():
+                    with processors.pinned(groups[number] if groups else None):
+                        worker = launch(environment, settings, name=log_name(side, number), timeout=timeout)
+                    workers[number][side] = stack.enter_context(worker)
+            return run_together([take_turns(lane, plan, settings) for lane in workers], threads)
         except WorkerError as error:
-            failing = next((name for name, worker in workers.items() if worker is error.worker), side)
-            raise SideFailed(failing, error) from None
+            side, number = find_side(error.worker, workers, default=(side, number))
+            raise SideFailed(side, error, number) from None
 
 
-def has_processors_for(sides: int, threads: int) -> bool:
-    """Return whether each side can use separate processors."""
-    return hasattr(os, "sched_setaffinity") and default_threads() >= sides * threads
+def log_name(side: str, lane: int) -> str:
+    return f"side-{side}" if lane == 0 else f"side-{side}-{lane + 1}"
 
 
-@contextlib.contextmanager
-def pinned_apart(number: int, threads: int) -> Iterator[None]:
-    """Pin the processes that are started in this context to processors that no other ``number`` uses."""
-    allowed = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, sorted(allowed)[number * threads : (number + 1) * threads])
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, allowed)
+def find_side(
+    worker: Worker | None, lanes: Sequence[Mapping[str, Worker]], default: tuple[str, int]
+) -> tuple[str, int]:
+    """Return the side and the lane of a worker; ``default`` if it never started."""
+    sides = ((side, number) for number, lane in enumerate(lanes) for side in lane if lane[side] is worker)
+    return next(sides, default)
 
 
 def take_turns(
-    workers: Mapping[str, Worker], plan: Plan, settings: Settings, *, turn: int | None
-) -> dict[str, Run]:
-    """Measure the same plan in fresh workers that take turns of ``turn`` steps, so that they share the same conditions.
+    workers: Mapping[str, Worker], plan: Plan, settings: Settings
+) -> Generator[None, None, dict[str, Run]]:
+    """Measure the same plan in fresh workers that take turns of TURN steps, so that they share the same conditions.
 
-    The workers start one after the other, and only one computes at any time. With ``turn=None``, all compute at the
-    same time. Raises WorkerError if one fails.
+    The workers start one after the other, and only one computes at any time. Yields after every turn. Raises
+    WorkerError if one fails.
     """
+    turn = TURN if len(workers) > 1 else None
     measurements = {
         side: measure_steps(worker, plan, settings, turn=turn) for side, worker in workers.items()
     }
@@ -186,7 +199,27 @@ def take_turns(
                 next(measurements[side])
             except StopIteration as end:
                 runs[side] = end.value
+            yield
     return {side: runs[side] for side in workers}
+
+
+def run_together(lanes: Sequence[Generator[None, None, Answer]], threads: ThreadPoolExecutor) -> list[Answer]:
+    """Resume all lanes at the same time, and again when all have yielded. Return what they return.
+
+    So every turn of a lane has the same company, until a lane ends.
+    """
+    ended: dict[int, Answer] = {}
+
+    def resume(number: int) -> None:
+        try:
+            next(lanes[number])
+        except StopIteration as end:
+            ended[number] = end.value
+
+    while left := [number for number in range(len(lanes)) if number not in ended]:
+        for _ in threads.map(resume, left):
+            pass
+    return [ended[number] for number in range(len(lanes))]
 
 
 def measure_steps(
@@ -199,7 +232,7 @@ def measure_steps(
 ) -> Generator[int, None, Run]:
     """Measure one recipe, yield at every pause of the worker, and return the Run.
 
-    The worker pauses every ``turn`` steps. With ``turn=None``, the only yield is after the request is sent.
+    The worker pauses every ``turn`` steps; never with ``turn=None``.
     """
     facts, form = machine.facts(), worker.environment.forms.get(plan.task)
     framework = configure(worker, settings, model=plan.model)
@@ -216,7 +249,6 @@ def measure_steps(
         weights=plan.weights,
         warmup=plan.warmup,
         turn=turn,
-        early=turn is None,
         **more,
     )
     values = {

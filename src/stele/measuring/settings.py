@@ -1,11 +1,11 @@
 """The settings of a framework. The default of every option is defined here and nowhere else."""
 
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from stele.errors import SteleError
+from stele.measuring import processors
 
 DEVICES = ("cpu", "cuda")
 SEEDS = range(2**32)  # of numpy.random.RandomState
@@ -28,18 +28,13 @@ def default_device() -> str:
     return "cuda" if Path("/dev/nvidia0").exists() else "cpu"
 
 
-def default_threads() -> int:
-    """Return the number of processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 @dataclass(frozen=True)
 class Settings:
     """Settings that every framework receives before it computes; their read-back values are the flags of a Run."""
 
     device: str = field(default_factory=default_device)
     precision: str = "fp32"  # fp32: TF32 off; tf32: on; bf16: mixed precision, parameters in float32
-    threads: int = field(default_factory=default_threads)
+    threads: int = field(default_factory=processors.count)
     deterministic: bool = False  # deterministic kernels, autotuning off
     seed: int = 0
     malloc: str = "plain"

@@ -123,19 +123,15 @@ class Worker:
         verb: str,
         *,
         progress: Progress | None = None,
-        early: bool = False,
         expected: type = dict,
         **fields: Any,
     ) -> Exchange:
         """Send a request, yield at every pause of the worker, and return the result.
 
-        The worker waits until the caller resumes the generator. With ``early``, it also yields once after the request
-        is sent. Raises WorkerError as ``ask`` does.
+        The worker waits until the caller resumes the generator. Raises WorkerError as ``ask`` does.
         """
         self._requests += 1
         self._send(protocol.encode({"id": self._requests, "verb": verb, **fields}), verb)
-        if early:
-            yield 0
         while True:
             answer = self._answer(verb)
             if "progress" in answer:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from stele.environments import Environment
-from stele.measuring import measure, worker
-from stele.measuring.settings import Settings, default_threads
+from stele.measuring import measure, processors, worker
+from stele.measuring.settings import Settings
 from stele.models.spec import Model
 from stele.parity import examination, ladder, reference
 from stele.parity.ladder import Finding
@@ -54,7 +54,7 @@ def against(arm: Arm, other: Arm, settings: Settings, *, timeout: float) -> tupl
 
     The tolerances are those of a user's model in the gate: ten times the rounding of the other framework.
     """
-    threads = min(2, default_threads()) if settings.threads == 1 else 1
+    threads = min(2, processors.count()) if settings.threads == 1 else 1
     changed = replace(settings, threads=threads)
     expected = with_norms(answers(other, settings, timeout=timeout))
     changes = {

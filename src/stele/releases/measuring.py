@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 from stele.environments import Environment
 from stele.gate import steps
+from stele.gate.launcher import plan_of
 from stele.gate.metrics import METRICS, Metric, launch_settings
-from stele.gate.trial import Cell, plan_of
+from stele.gate.trial import Cell
 from stele.measuring import measure, store
 from stele.measuring.measure import SideFailed
 from stele.measuring.run import Run

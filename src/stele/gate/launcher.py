@@ -1,0 +1,154 @@
+"""Launch the arms of a trial in one cell: one pass, or several at the same time on separate processors."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from stele.gate.record import Entry
+from stele.gate.trial import ARMS, Cell, Trial
+from stele.measuring import machine, measure, processors
+from stele.measuring.conditions import Conditions, Monitor
+from stele.measuring.measure import SideFailed
+from stele.measuring.run import Run
+from stele.measuring.settings import Settings
+from stele.models.spec import Model
+
+ATTEMPTS = 2  # of a pass; a failed attempt is followed by a launch of each arm alone
+LEAST_TIMEOUT = 30.0  # seconds
+PATIENCE = 5  # after an arm failed, the timeout in times that a launch took that succeeded
+LIKELY_MEMORY = 2 * 2**30  # bytes of a process, before one was measured
+SPARE_MEMORY = 1.2  # times what the processes of the passes need
+
+
+class Launcher(NamedTuple):
+    """Launches arms of a trial in one cell."""
+
+    trial: Trial
+    cell: Cell
+    settings: Settings
+    scale: str
+    steps: int | None = None  # of each launch; None for all of the scale
+    timed: bool = True
+    attempts: int = ATTEMPTS
+
+    def launch_passes(self, orders: Sequence[Sequence[str]]) -> list[Entry]:
+        """Measure passes at the same time, each with its order of the arms, and return an entry for each.
+
+        If a launch fails, only the first pass is measured: perhaps there is not enough memory for all.
+        """
+        if len(orders) == 1:
+            return [self.launch(orders[0])]
+        monitor = Monitor(self.settings, lanes=len(orders))
+        try:
+            lanes = measure_lanes(self, orders, self.trial.timeout)
+        except SideFailed as error:
+            return [self.launch(orders[0], failed=error, monitor=monitor)]
+        conditions = monitor.conditions()
+        return [to_entry(runs, [], conditions, len(lanes)) for runs in lanes]
+
+    def launch(
+        self, arms: Sequence[str], *, failed: SideFailed | None = None, monitor: Monitor | None = None
+    ) -> Entry:
+        """Measure a fresh process for each arm, in this order, and return the entry for the record.
+
+        If one fails, each arm is launched once alone, to see which ones fail, and then all are launched again. The
+        entry has the failures of each of these rounds: see ``stele.gate.failures``. ``failed`` is a first attempt that
+        has failed, which ``monitor`` observed.
+        """
+        monitor, runs = monitor or Monitor(self.settings), None
+        rounds: list[dict[str, Any]] = []
+        timeout = self.trial.timeout
+        for _ in range(self.attempts):
+            if failed is None:
+                try:
+                    runs = measure_arms(self, arms, timeout)
+                    break
+                except SideFailed as error:
+                    failed = error
+            rounds.append({"arms": list(arms), "failures": {failed.side: str(failed)}})
+            if len(arms) > 1:
+                failures, timeout = self.launch_alone(arms, timeout)
+                rounds.append({"arms": list(arms), "failures": failures})
+            failed = None
+        return to_entry(runs, rounds, monitor.conditions(), 1)
+
+    def launch_alone(self, arms: Sequence[str], timeout: float) -> tuple[dict[str, str], float]:
+        """Launch each arm alone. Return the failures, and the timeout of the next launches.
+
+        A launch that succeeds shows how long one takes, so that a release that hangs does not take the budget.
+        """
+        failures = {}
+        for arm in arms:
+            monitor = Monitor(self.settings)
+            try:
+                measure_arms(self, [arm], timeout)
+            except SideFailed as error:
+                failures[arm] = str(error)
+            else:
+                timeout = min(timeout, max(PATIENCE * monitor.conditions().seconds, LEAST_TIMEOUT))
+        return failures, timeout
+
+
+def to_entry(
+    runs: Mapping[str, Run] | None, rounds: list[dict[str, Any]], conditions: Conditions, passes: int
+) -> Entry:
+    """Return the entry of one of so many ``passes`` that were measured at the same time: each took a share of it."""
+    return {
+        "runs": None if runs is None else {arm: run.to_dict() for arm, run in runs.items()},
+        "rounds": rounds,
+        "conditions": conditions._asdict(),
+        "took": conditions.seconds / passes,
+    }
+
+
+def measure_arms(launcher: Launcher, arms: Sequence[str], timeout: float) -> dict[str, Run]:
+    """Measure the arms in turns; if they are not timed, each on processors of its own."""
+    if launcher.timed:
+        [runs] = measure_lanes(launcher, [arms], timeout)
+        return runs
+    lanes = measure_lanes(launcher, [[arm] for arm in arms], timeout)
+    return {arm: run for runs in lanes for arm, run in runs.items()}
+
+
+def measure_lanes(
+    launcher: Launcher, orders: Sequence[Sequence[str]], timeout: float
+) -> list[dict[str, Run]]:
+    """Measure arms that take turns, in several lanes at the same time; or one lane after the other.
+
+    One after the other on a GPU, and without a processor for each lane. Launches that are not timed may share a core.
+    """
+    trial, settings = launcher.trial, launcher.settings
+    plan = plan_of(launcher.cell, launcher.scale, trial.model, launcher.steps)
+    lanes = [{arm: trial.arm(arm) for arm in order} for order in orders]
+    groups = processors.lanes(settings.threads, of=None if launcher.timed else processors.usable())
+    if len(lanes) > 1 and settings.device == "cpu" and len(groups) >= len(lanes):
+        return measure.at_once(lanes, plan, settings, timeout=timeout, groups=groups)
+    return [measure.side_by_side(lane, plan, settings, timeout=timeout) for lane in lanes]
+
+
+def passes_at_once(trial: Trial, earlier: Sequence[Mapping[str, Run]], *, busy: bool) -> int:
+    """Return how many passes to measure at the same time: as many as there are cores and memory for.
+
+    ``earlier`` are the Runs of earlier passes, whose memory the next ones need. One if other processes use the machine:
+    then the system can move them to the processor that is free.
+    """
+    if trial.at_once == 1 or busy or trial.settings.device != "cpu":
+        return 1
+    runs = earlier[-1].values() if earlier else []
+    memory = sum(run.host_memory or LIKELY_MEMORY for run in runs) or len(ARMS) * LIKELY_MEMORY
+    enough = int((machine.available_memory() or 0) / (SPARE_MEMORY * memory))
+    return max(1, min(trial.at_once, len(processors.lanes(trial.settings.threads)), enough))
+
+
+def plan_of(cell: Cell, scale: str, model: Model | None, steps: int | None = None) -> measure.Plan:
+    """Return the plan of a cell of a task, or of a user's model."""
+    if model is not None:
+        return measure.model_plan(cell.task, cell.phase, scale, model.as_request(), steps=steps)
+    fields, _ = measure.inputs(cell.task)
+    return measure.Plan(task=cell.task, phase=cell.phase, scale=scale, steps=steps, **fields)
+
+
+def failure_messages(entry: Mapping[str, Any]) -> dict[str, str]:
+    """Return the last failure of each arm, for a launch without Runs; else nothing."""
+    if entry["runs"] is not None:
+        return {}
+    return {arm: message for one in entry["rounds"] for arm, message in one["failures"].items()}
