@@ -9,14 +9,21 @@ from stele_worker.models import building, calling
 from stele_worker.models.jax_nets import Net, first_batch, function
 from stele_worker.models.task import without_dropout
 
+UNOPTIMISED = {"xla_backend_optimization_level": 0}
 TRAINING = ("train", "training", "is_training")
 INFERENCE = ("deterministic", "use_running_average")
 
 
 def net(model, task):
     key = jax.random.PRNGKey(task.seed)
-    init = partial(model.init, {"params": key, "dropout": key}, **flags(model, training=False))
-    variables = dict(calling.make_caller(init, calling.names(task._replace(target=None)))(*first_batch(task)))
+
+    def init(key, *batch):
+        make = partial(model.init, {"params": key, "dropout": key}, **flags(model, training=False))
+        return calling.make_caller(make, calling.names(task._replace(target=None)))(*batch)
+
+    # one compilation in place of one for each operation; it runs once, so optimising it would only take time
+    start = (key, *first_batch(task))
+    variables = dict(jax.jit(init).lower(*start).compile(compiler_options=UNOPTIMISED)(*start))
     params = variables.pop("params", {})
     trees = jax.tree.structure(params), jax.tree.structure(variables)
 
