@@ -10,9 +10,10 @@ import pytest
 from stele import environments
 from stele.environments import Environment, builds, description, installer, libraries, packages
 from stele.errors import SteleError
+from stele_worker import frameworks
 
 MAINTAINED = (
-    "jax", "jax-as-shipped", "tensorflow", "torch", "keras-jax", "keras-tensorflow", "keras-torch",
+    "jax", "tensorflow", "torch", "keras-jax", "keras-tensorflow", "keras-torch",
 )  # fmt: skip
 ROSETTA = (
     "caffe2", "chainer", "cntk", "keras2-cntk", "keras2-tensorflow", "keras2-theano", "knet", "lasagne",
@@ -29,7 +30,7 @@ def clear_cache(monkeypatch, tmp_path):
 
 
 def test_the_maintained_frameworks_come_first():
-    assert environments.names()[: len(MAINTAINED)] == MAINTAINED
+    assert environments.first_modes()[: len(MAINTAINED)] == MAINTAINED
 
 
 def test_every_framework_of_the_rosetta_stone_has_an_environment():
@@ -68,7 +69,9 @@ def test_an_unknown_name_suggests_the_most_similar_one():
 
 
 def test_an_unknown_name_without_a_similar_one_lists_all():
-    with pytest.raises(SteleError, match=r"Known: jax, jax-as-shipped, tensorflow, torch"):
+    with pytest.raises(
+        SteleError, match=r"Known: jax, jax-as-shipped, jax-constants, jax-op-by-op, tensorflow"
+    ):
         environments.load("abacus")
 
 
@@ -101,12 +104,53 @@ def test_an_invalid_description_is_an_error_with_its_path_and_the_cause(tmp_path
         description.read(path)
 
 
-def test_an_environment_with_documented_tuning_is_listed_as_shipped_too(tmp_path):
+def test_each_mode_after_the_first_is_an_environment(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        'label = "Mine"\nframework = "mine"\ndevices = ["cpu", "cuda"]\n[modes.eager]\nlabel = "eager"\n'
+        '[modes.graph]\nlabel = "compiled"\nreason = "faster"\ndevices = ["cuda"]\nphases = ["infer"]\n'
+        'variables = { A = "1" }\nprograms = { cc = "install it" }\n'
+    )
+    eager, graph = description.read(path)
+    assert (eager.name, eager.label, eager.mode, eager.base) == ("mine", "Mine", "eager", None)
+    assert (graph.name, graph.label, graph.mode, graph.base) == (
+        "mine-graph",
+        "Mine, compiled",
+        "graph",
+        "mine",
+    )
+    assert (graph.devices, graph.variables, graph.programs) == (("cuda",), {"A": "1"}, {"cc": "install it"})
+    where = {"device": "cuda", "precision": "fp32"}
+    assert graph.why_absent("gru", "train", **where) == "Mine, compiled has infer only: faster"
+    assert graph.why_absent("gru", "infer", **where) is None
+
+
+def test_a_description_of_an_older_release_with_as_shipped_has_two_modes(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text('label = "Mine"\nframework = "mine"\nas_shipped = "oneDNN is off"')
     tuned, shipped = description.read(path)
-    assert (tuned.name, tuned.tuned) == ("mine", True)
-    assert (shipped.name, shipped.label, shipped.tuned) == ("mine-as-shipped", "Mine, as shipped", False)
+    assert (tuned.name, tuned.mode) == ("mine", "tuned")
+    assert (shipped.name, shipped.label, shipped.mode) == (
+        "mine-as-shipped",
+        "Mine, as shipped",
+        "as-shipped",
+    )
+
+
+@pytest.mark.parametrize("mode", ["label = 3", 'reason = "no label"', 'label = "x"\nspeed = 3'])
+def test_a_mode_that_is_not_one_is_refused(tmp_path, mode):
+    path = tmp_path / "mine.toml"
+    path.write_text(f'label = "Mine"\nframework = "mine"\n[modes.eager]\n{mode}\n')
+    with pytest.raises(SteleError, match=r"does not describe an environment: modes.*eager"):
+        description.read(path)
+
+
+@pytest.mark.parametrize("name", sorted(set(environments.names()) - set(environments.first_modes())))
+def test_every_mode_of_a_python_framework_is_one_that_its_module_knows(name):
+    environment = environments.load(name)
+    source = (Path(frameworks.__file__).parent / f"{environment.framework}.py").read_text()
+    assert f'"{environment.mode}"' in source
+    assert environment.modes[environment.mode]["reason"]
 
 
 def test_an_unsupported_cell_has_a_reason():

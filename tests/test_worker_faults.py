@@ -9,6 +9,7 @@ import pytest
 
 from processes import alive, wait_until
 from stele.environments import Environment
+from stele.errors import SteleError
 from stele.measuring.measure import Plan, measure
 from stele.measuring.settings import Settings
 from stele.measuring.worker import WorkerError
@@ -50,6 +51,28 @@ def python_environment(body):
 def test_durations_that_a_clock_cannot_measure_are_an_invalid_answer(scripted, seconds, message):
     with pytest.raises(WorkerError, match=f"sent an invalid answer during 'infer': .*{message}"):
         measure(scripted(seconds=seconds), PLAN, SETTINGS)
+
+
+def test_a_worker_that_prints_forever_is_stopped_before_the_disk_is_full(start, monkeypatch):
+    monkeypatch.setattr("stele.measuring.worker.LARGEST_LOG", 2**20)
+    monkeypatch.setattr("stele.measuring.worker.CHECK", 0.05)
+    worker = start(python_environment('while True: sys.stderr.write("noise " * 1000 + "\\n")'))
+    with pytest.raises(
+        WorkerError, match="printed more than 0.0009.* GiB during 'hello' and was stopped"
+    ) as failure:
+        worker.ask("hello")
+    assert "noise" in str(failure.value)
+    assert worker.log.stat().st_size < 2**17
+
+
+def test_a_failure_on_a_full_disk_is_not_the_framework_s(start, monkeypatch):
+    monkeypatch.setattr("stele.measuring.worker.LEAST_SPACE", 2**80)
+    worker = start(python_environment("sys.exit(1)"))
+    with pytest.raises(
+        SteleError, match=r"crashed during 'hello'.*the disk of .* is full.*Free some space"
+    ) as failure:
+        worker.ask("hello")
+    assert not isinstance(failure.value, WorkerError)
 
 
 def test_an_answer_that_lacks_keys_is_an_invalid_answer(start):

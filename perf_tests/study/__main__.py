@@ -3,7 +3,7 @@
     python perf_tests/study [--replay] [--condition ID] [--cell ID]      or: tox -e study
     python perf_tests/study --live [--target ID] [--times N]
 
-Records passes of one release in eight cells, on a quiet machine and beside foreign processes. Replays the rule of the
+Records passes of one release in eleven cells, on a quiet machine and beside foreign processes. Replays the rule of the
 gate, the rule before it, and other tools on the same launches, with a slow-down multiplied onto those called NEW.
 Simulates more rules. Writes docs/verdict-study.md. With --live, runs whole gates whose result is known. What was
 measured stays in .stele/study; an interrupted study continues from there.
@@ -30,7 +30,7 @@ def parse():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    for name, scale in (("small", "study"), ("gate", "gate")):
+    for name, scale in (("small", "study"), ("gate", "gate"), ("users", "users")):
         about = f"passes of each cell at scale {scale}; default: %(default)s"
         parser.add_argument(f"--passes-{name}", type=int, default=pool.PASSES[scale], metavar="N", help=about)
     conditions = ", ".join(pool.CONDITIONS)
@@ -63,7 +63,7 @@ def main():
 
 
 def record(arguments):
-    counts = {"study": arguments.passes_small, "gate": arguments.passes_gate}
+    counts = {"study": arguments.passes_small, "gate": arguments.passes_gate, "users": arguments.passes_users}
     subjects = [CELLS[name] for name in arguments.cell or CELLS]
     for condition in arguments.condition or pool.CONDITIONS:
         pool.measure(condition, subjects, counts)

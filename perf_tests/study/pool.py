@@ -1,4 +1,4 @@
-"""Passes of one release, recorded once: eight cells, on a quiet machine and beside foreign processes.
+"""Passes of one release, recorded once: eleven cells, on a quiet machine and beside foreign processes.
 
 All four launches of a pass are of the same release. They are launched as a gate launches them. Each cell has a file in
 each condition, .stele/study/<condition>/<cell>.jsonl; an interrupted study continues it.
@@ -21,6 +21,7 @@ from stele.gate.timing import key_of, measure_next
 from stele.gate.trial import AT_ONCE, Cell, Trial
 from stele.measuring import lock
 from stele.measuring.settings import Settings
+from stele.models import inputs, inspection, spec
 
 FOLDER = Path(".stele/study")
 CONDITIONS = ("quiet", foreign.BUSY, foreign.BURSTS)
@@ -44,8 +45,16 @@ SMALL = tuple(
     for name, task in (("onnxruntime", "gru"), ("onnxruntime", "cnn"), ("openvino", "gru"), ("jax", "gru"))
 )
 LARGE = tuple(Subject(name, task, "train", "gate") for name in ("torch", "jax") for task in ("cnn", "gru"))
-SUBJECTS = (*SMALL, *LARGE)
-PASSES = {"study": 40, "gate": 12}  # by scale
+# models of users, which the gate measures as --model; "users" is their scale in the tables
+MODELS = {
+    "build_torch": ("torch", "32x3x32x32"),
+    "build_jax": ("jax", "256x512"),
+    "build_keras": ("keras-jax", "256x512"),
+}
+USERS = tuple(Subject(environment, name, "train", "users") for name, (environment, _) in MODELS.items())
+SUBJECTS = (*SMALL, *LARGE, *USERS)
+PASSES = {"study": 40, "gate": 12, "users": 20}  # by scale
+FILE = Path(__file__).parents[1] / "hand_written.py"
 
 Pool = dict[Subject, list[Result]]  # in the order of time
 
@@ -74,18 +83,27 @@ class Session:
 
 
 def make_trial(subject: Subject) -> Trial:
-    environment = environments.load(subject.environment)
-    settings = Settings(device="cpu", threads=1, malloc="steady")
-    cells = (Cell(subject.task, subject.phase),)
+    environment, model, name, scale = (
+        environments.load(subject.environment),
+        None,
+        subject.task,
+        subject.scale,
+    )
+    if subject in USERS:
+        typed = spec.parse(f"{FILE.name}:{name}", FILE.parent, inputs=inputs.parse(MODELS[name][1]))
+        found = inspection.inspect(environment, typed, timeout=120)
+        model, environment = inspection.resolved(typed, environment, found)
+        name, scale = model.name, "gate"
     return Trial(
         environment,
         environment,
-        cells,
+        (Cell(name, subject.phase),),
         METRICS,
-        settings,
+        Settings(device="cpu", threads=1, malloc="steady"),
         seed=0,
         budget=0.0,
-        scale=subject.scale,
+        scale=scale,
+        model=model,
         at_once=AT_ONCE,
     )
 

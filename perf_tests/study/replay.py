@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy
 import previous
-from pool import LARGE, SMALL, Pool, Subject
+from pool import LARGE, SMALL, USERS, Pool, Subject
 from rules import Array, Outcome, e_values
 
 from stele.gate.judgement import MAX_PASSES
@@ -54,7 +54,7 @@ def rates(pools: Mapping[str, Pool]) -> Rates:
     gates = [
         (condition, {subject: pool[subject] for subject in subjects if subject in pool})
         for condition, pool in pools.items()
-        for subjects in (SMALL, LARGE)
+        for subjects in (SMALL, LARGE, USERS)
     ]
     result: Rates = {}
     with ProcessPoolExecutor() as executor:

@@ -12,7 +12,7 @@ from stele.report import page
 
 RULES = (NEW_RULE, OLD_RULE)
 MARGIN = 0.05  # of the step
-NAMES = {"study": "four small cells", "gate": "four cells at scale `gate`"}
+NAMES = {"study": "four small cells", "gate": "four cells at scale `gate`", "users": "three models of users"}
 HEAD = [f"+{100 * slowdown:g} %" if slowdown else "no change" for slowdown in SLOWDOWNS]
 
 

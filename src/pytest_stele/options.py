@@ -62,6 +62,7 @@ HOW = (
         "torch, jax, … (stele env list) or a pin such as jax==0.9.2",
         action="append",
     ),
+    flag("modes", "also each other mode of these frameworks, such as torch-compile"),
     valued("task", "ID[,ID...]", "cnn, resnet50, gru; default: all", action="append"),
     valued("scale", "SCALE", "smoke, quick or paper: how much is computed; default: quick, on a GPU paper"),
     valued("device", "DEVICE", "cpu or cuda; default: cuda where there is one"),

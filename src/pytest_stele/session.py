@@ -90,7 +90,9 @@ def resolved(config: pytest.Config) -> Session:
     return Session(
         root=config.rootpath,
         model=model,
-        environments=selected_environments(given["framework"]) if model is None else arms_of(model, given),
+        environments=selected_environments(given["framework"], modes=given["modes"])
+        if model is None
+        else arms_of(model, given),
         tasks=selected("task", given["task"], tasks.NAMES) if model is None else [model.name],
         scale=one_of("scale", given["scale"] or SCALES[settings.device], tasks.SCALES),
         settings=settings,
@@ -122,9 +124,12 @@ def folder(config: pytest.Config, typed: str | None, default: Path) -> Path:
     return config.rootpath / default if typed is None else config.invocation_params.dir / typed
 
 
-def selected_environments(values: list[str] | None) -> list[Environment]:
-    """Return the environments in ``a,b`` or in several options, in the order of the tables."""
-    names = dict.fromkeys(listed(values) or environments.names())
+def selected_environments(values: list[str] | None, *, modes: bool) -> list[Environment]:
+    """Return the environments in ``a,b`` or in several options, in the order of the tables; with all their modes."""
+    names = dict.fromkeys(listed(values) or environments.first_modes())
+    if modes:
+        others = [name for name, one in environments.described().items() if one.base in names]
+        names.update(dict.fromkeys(others))
     return sorted(map(environments.load, names), key=lambda environment: table_order(environment.name))
 
 

@@ -64,7 +64,7 @@ def check_fields(value: Any, kind: type, place: str = "it") -> None:
     check(value, dict, place)
     for name, of_field in type_hints(kind).items():
         if name in value:
-            check(value[name], of_field, name)
+            check(value[name], of_field, name if place == "it" else f"{place}.{name}")
         elif name in getattr(kind, "__required_keys__", ()):
             raise ValueError(f"{place} has no {name!r}")
 
@@ -137,6 +137,13 @@ def convert_versions(values: Any) -> Any:
         return values
     texts = {name: str(value) if isinstance(value, int) else value for name, value in versions.items()}
     return {**values, "versions": texts}
+
+
+def convert_plan(values: Any) -> Any:
+    """Return a Run without the plan's "tuned" of older files: the name of the environment says it."""
+    if not isinstance(values, dict) or not isinstance(values.get("plan"), dict):
+        return values
+    return {**values, "plan": {name: value for name, value in values["plan"].items() if name != "tuned"}}
 
 
 def convert_ladder_file(content: Any) -> Content:

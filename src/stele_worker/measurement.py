@@ -5,6 +5,7 @@ An outcome is a dict:
     warmup           number of leading steps that are not counted
     steady           whether the step times had stopped trending after the warm-up
     batch            samples per step
+    in_force         what the framework reports about its mode: graphs, traces, compilations; only if it has modes
     host_memory      peak resident memory of the process, in bytes; None if unknown
     device_memory    peak memory on the device, in bytes; None on a CPU
 and after training also
@@ -83,7 +84,7 @@ def infer(framework, subject, host, data, weights, warmup, turn=None, steps=None
 
 def summarise(framework, task, seconds, warmup, steady):
     """Return the part of an outcome that training and inference share. Call it before anything else uses memory."""
-    return {
+    outcome = {
         "host_memory": process.peak_memory(),
         "device_memory": framework.peak_memory(),
         "seconds": seconds,
@@ -91,6 +92,9 @@ def summarise(framework, task, seconds, warmup, steady):
         "steady": steady,
         "batch": task.batch,
     }
+    if hasattr(framework, "in_force"):
+        outcome["in_force"] = framework.in_force()
+    return outcome
 
 
 def evaluate(framework, subject, net, data, host):

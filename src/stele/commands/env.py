@@ -56,7 +56,9 @@ def select(arguments: argparse.Namespace) -> list[Environment]:
     if arguments.all:
         described = environments.described().values()
         return [
-            environment for environment in described if environment.lock is not None and environment.tuned
+            environment
+            for environment in described
+            if environment.lock is not None and environment.base is None
         ]
     if not arguments.names:
         raise SteleError("Name an environment, or pass --all. Known: " + ", ".join(environments.names()))

@@ -22,6 +22,7 @@ __all__ = [
     "Environment",
     "State",
     "described",
+    "first_modes",
     "load",
     "load_ready",
     "locked_versions",
@@ -63,6 +64,11 @@ def names() -> tuple[str, ...]:
     return tuple(described())
 
 
+def first_modes() -> tuple[str, ...]:
+    """Return the names of the environments without their other modes, in the order of the tables."""
+    return tuple(name for name, environment in described().items() if environment.base is None)
+
+
 def load(name: str) -> Environment:
     """Return the environment called ``name``, or the one that ``name`` pins.
 
@@ -77,13 +83,13 @@ def load(name: str) -> Environment:
 
 
 def load_ready(values: Iterable[str] | None = None) -> list[Environment]:
-    """Return the environments in ``values`` (each ``a`` or ``a,b``), or all that are ready if there are none.
+    """Return the environments in ``values`` (each ``a`` or ``a,b``), or all that are ready in their first mode.
 
     Raises SteleError, with the command to run, if a named environment is not ready, or if none is ready.
     """
     listed = [name for value in values or () for name in value.split(",") if name]
     environments = []
-    for environment in map(load, listed or names()):
+    for environment in map(load, listed or first_modes()):
         current = state(environment)
         if current.status == "ready":
             environments.append(environment)

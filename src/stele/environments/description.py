@@ -8,13 +8,15 @@
     python          the interpreter to build it with, such as ==3.8.*; default: it uses the interpreter of the host
     devices         supported devices, of cpu and cuda; default: all
     precisions      supported precisions, of fp32, tf32 and bf16; default: all
-    as_shipped      what the documented tuning of the recipe changes; a second environment is listed without it
     varies          why two launches with the same seed may differ bit by bit; default: they must not
     [requirements]  the packages to install; the value is the reason for the pin
     [libraries]     system libraries: file = {package = "Debian package", link = "the name that the framework loads"}
     [programs]      programs that must be on PATH; the value is the instruction to install one
     [absent]        unsupported cells, "task" or "task phase"; the value is the reason
     [forms]         the form in which it computes a task, if that is not the default form of the Task
+    [modes.<id>]    how it executes. The first mode is the environment itself; each other one becomes an environment
+                    <name>-<id>, which has these keys of its own, in addition to those above:
+                    label (in tables), reason (what the mode changes, and why), devices, phases, variables, programs
 
 ``<name>.lock`` in the same folder pins every package with its hash; ``stele env lock`` writes it.
 """
@@ -25,7 +27,7 @@ import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from stele import schema
 from stele.environments.lockfiles.source import parse_requirement
@@ -38,8 +40,21 @@ else:
     import tomli as tomllib
 
 MODULE = ("-m", "stele_worker")
-AS_SHIPPED = "-as-shipped"
 LONGEST = 100  # letters in a name as a part of a file name; two of them and a date make a file name
+
+
+class ModeLabel(TypedDict):
+    label: str
+
+
+class Mode(ModeLabel, total=False):
+    """A way in which a framework executes. All except the label changes the environment of the first mode."""
+
+    reason: str
+    devices: list[str]
+    phases: list[str]
+    variables: dict[str, str]
+    programs: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -53,18 +68,20 @@ class Environment:
     variables: dict[str, str] = field(default_factory=dict)
     command: tuple[str, ...] | None = None
     python: str | None = None
-    as_shipped: str | None = None
     varies: str | None = None
     requirements: dict[str, str] = field(default_factory=dict)
     libraries: dict[str, dict[str, str]] = field(default_factory=dict)
     programs: dict[str, str] = field(default_factory=dict)
     devices: tuple[str, ...] | None = None
     precisions: tuple[str, ...] | None = None
+    phases: tuple[str, ...] | None = None  # "train", "infer"
     absent: dict[str, str] = field(default_factory=dict)
     forms: dict[str, str] = field(default_factory=dict)
+    modes: dict[str, Mode] = field(default_factory=dict)
+    mode: str | None = None  # one of ``modes``; None if there are none
+    base: str | None = None  # the environment of which this is another mode
     lock: Path | None = None  # the file that pins its packages; it may not exist yet
     prefer: Path | None = None  # another lock file: its versions are taken where the requirements allow it
-    tuned: bool = True
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -74,6 +91,8 @@ class Environment:
         for requested, supported in ((device, self.devices), (precision, self.precisions)):
             if supported is not None and requested not in supported:
                 return f"{self.label} supports only {' and '.join(supported)} here, not {requested}"
+        if self.phases is not None and phase not in self.phases:
+            return f"{self.label} has {' and '.join(self.phases)} only: {self.modes[self.mode or ''].get('reason')}"
         return self.absent.get(f"{task} {phase}", self.absent.get(task))
 
     @property
@@ -98,7 +117,7 @@ ORACLE = Environment(name="numpy", label="NumPy", framework="numpy")
 
 
 def read(path: Path) -> list[Environment]:
-    """Return the environment that a file describes and, if tuning changes it, the same as shipped."""
+    """Return the environment that a file describes, and one for each of its other modes."""
     try:
         facts = tomllib.loads(path.read_text(encoding="utf-8"))
         environment = from_facts(path, facts)
@@ -107,15 +126,31 @@ def read(path: Path) -> list[Environment]:
         raise SteleError(
             f"{path} does not describe an environment: {error}. It needs at least a label and a framework."
         ) from None
-    if environment.as_shipped is None:
-        return [environment]
-    name, label = environment.name + AS_SHIPPED, f"{environment.label}, as shipped"
-    return [environment, dataclasses.replace(environment, name=name, label=label, tuned=False)]
+    return [environment, *(in_mode(environment, mode) for mode in list(environment.modes)[1:])]
+
+
+def in_mode(environment: Environment, mode: str) -> Environment:
+    """Return the environment in another of its modes."""
+    facts = environment.modes[mode]
+    devices, phases = facts.get("devices"), facts.get("phases")
+    return dataclasses.replace(
+        environment,
+        name=f"{environment.name}-{mode}",
+        label=f"{environment.label}, {facts['label']}",
+        mode=mode,
+        base=environment.name,
+        devices=environment.devices if devices is None else tuple(devices),
+        variables={**environment.variables, **facts.get("variables", {})},
+        programs={**environment.programs, **facts.get("programs", {})},
+        phases=None if phases is None else tuple(phases),
+    )
 
 
 def check_printable(path: Path, environment: Environment) -> None:
     """Raise SteleError if a name has control characters: it would control the terminals that show it."""
-    for what, value in (("name", environment.name), ("label", environment.label)):
+    labels = [("label", mode["label"]) for mode in environment.modes.values()]
+    names = [("mode", mode) for mode in environment.modes]
+    for what, value in (("name", environment.name), ("label", environment.label), *labels, *names):
         if value != printable(value, keep=""):
             raise SteleError(
                 f"{printable(str(path), keep='')} gives its environment a {what} with control characters, "
@@ -134,13 +169,37 @@ def check(facts: dict[str, Any]) -> None:
     for library, value in facts.get("libraries", {}).items():
         if "package" not in value:
             raise ValueError(f"libraries has no package for {library!r}")
+    for name, mode in facts.get("modes", {}).items():
+        check_mode(name, mode)
     if facts.get("command") == []:
         raise ValueError("command is empty")
 
 
+def check_mode(name: str, mode: Any) -> None:
+    """Raise ValueError if a mode has no label, the wrong type, or a key that no mode has."""
+    schema.check(mode, Mode, f"modes.{name}")
+    if unknown := set(mode) - set(Mode.__annotations__) - {"label"}:
+        raise ValueError(f"modes.{name} has {', '.join(sorted(unknown))}, which no mode has")
+
+
+def convert_as_shipped(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the facts of an older file with a mode in place of ``as_shipped``."""
+    rest = {name: value for name, value in facts.items() if name != "as_shipped"}
+    if "as_shipped" not in facts:
+        return rest
+    shipped = {
+        "label": "as shipped",
+        "reason": f"without the tuning of the first mode: {facts['as_shipped']}",
+    }
+    return {**rest, "modes": {"tuned": {"label": "tuned"}, "as-shipped": shipped}}
+
+
 def from_facts(path: Path, facts: dict[str, Any]) -> Environment:
     """Return the environment with the content of the TOML file at ``path``."""
+    facts = convert_as_shipped(facts)
     check(facts)
     lists = {name: tuple(value) for name, value in facts.items() if isinstance(value, list)}
     lock = path.with_suffix(".lock") if "python" in facts and facts.get("requirements") else None
-    return Environment(name=path.stem, **{**facts, **lists}, lock=lock)
+    return Environment(
+        name=path.stem, **{**facts, **lists}, lock=lock, mode=next(iter(facts.get("modes", {})), None)
+    )

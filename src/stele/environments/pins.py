@@ -40,9 +40,11 @@ def parse(text: str, environments: list[Environment]) -> Environment | None:
     name, at, rest = text.partition("@")
     named = [environment for environment in environments if at and environment.name == name]
     what = rest if named else text
-    # an environment as shipped, or with a worker that is not Python, is used only if it is named
+    # another mode, or a worker that is not Python, is used only if it is named
     candidates = named or [
-        environment for environment in environments if environment.tuned and environment.command is None
+        environment
+        for environment in environments
+        if environment.base is None and environment.command is None
     ]
     if "/" in what:
         return from_interpreter(text, files.absolute(what), candidates)

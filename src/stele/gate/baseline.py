@@ -124,7 +124,7 @@ def compare(
 def read(path: Path) -> dict[str, Any]:
     """Return the content of a baseline. Raises SteleError, which names the file, if it is not a baseline."""
     try:
-        recorded = schema.unwrap(schema.read(path), formats=FORMATS)
+        recorded = schema.convert_plan(schema.unwrap(schema.read(path), formats=FORMATS))
         if not all(isinstance(launch, dict) for launch in recorded["launches"]):
             raise ValueError("its launches are not JSON objects")
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -257,6 +257,7 @@ def measure_steps(
         "when": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
         "environment": worker.environment.name,
         "label": worker.environment.label,
+        "mode": worker.environment.mode,
         "task": plan.task,
         "phase": plan.phase,
         "scale": plan.scale,
@@ -264,7 +265,6 @@ def measure_steps(
         "plan": {
             "warmup": plan.warmup,
             "form": form,
-            "tuned": worker.environment.tuned,
             "turn": turn,
             **limit,
         },
@@ -281,7 +281,7 @@ def configure(worker: Worker, settings: Settings, *, model: dict[str, Any] | Non
 
     Returns the import time (seconds), its versions, and the flags in effect, with the versions of Python and NumPy.
     """
-    request = {**settings.as_request(), "tuned": worker.environment.tuned}
+    request = {**settings.as_request(), "mode": worker.environment.mode}
     host = worker.ask("hello")
     if host.get("protocol") != protocol.VERSION:
         raise protocol_error(worker, host.get("protocol"))

@@ -44,6 +44,8 @@ class Run:
     losses: tuple[float | None, ...] = ()  # None: not finite
     accuracy: float | None = None  # fraction
     evaluated: int = 0  # samples
+    mode: str | None = None  # of execution, one of the environment's
+    in_force: dict[str, Any] | None = None  # what the framework reports about its mode
     conditions: dict[str, Any] | None = None  # of a launch that ran alone, as Conditions has them
 
     @cached_property
@@ -95,7 +97,7 @@ class Run:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Run":
         """Return the Run that ``to_dict`` described. Raises SteleError if a field is missing, unknown or impossible."""
-        values = schema.convert_versions(values)
+        values = schema.convert_plan(schema.convert_versions(values))
         names = {field.name for field in fields(cls)}
         if set(values) - names:
             raise SteleError(f"Not a Run: unknown field {min(set(values) - names)!r}.")

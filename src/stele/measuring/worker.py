@@ -6,9 +6,11 @@ This module does not depend on the meaning of any verb.
 import contextlib
 import os
 import queue
+import shutil
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,6 +31,9 @@ TIMEOUT = 600.0  # seconds without a message; compiling a large network for a GP
 MAX_TIMEOUT = threading.TIMEOUT_MAX  # about 292 years
 EXIT_TIMEOUT = 5.0  # seconds that a worker has to exit after its input is closed
 LONGEST_LINE = 64 * 2**20  # bytes; the longest valid answer is the durations of a long training
+CHECK = 1.0  # seconds between two looks at the log of a worker that computes
+LARGEST_LOG = 2**30  # bytes; a thread that prints forever must not fill the disk
+LEAST_SPACE = 2**20  # bytes on the disk; with less, a failure says nothing about the framework
 TAIL = 20  # lines of the log that an error shows
 TAIL_BYTES = 64 * 2**10  # the most that is read of a log, which may be huge
 # compilation caches of frameworks: each launch gets empty ones, so that its first step includes the compilation
@@ -226,18 +231,37 @@ class Worker:
 
     def _answer(self, verb: str) -> dict[str, Any]:
         """Return the next message. Raises WorkerError, with a distinct text for each cause, if there is none."""
-        try:
-            line = self._lines.get(timeout=self.timeout)
-        except queue.Empty:
-            self.close(graceful=False)
-            raise self._failure(
-                f"sent no message for {self.timeout:g} s during '{verb}' and was stopped. "
-                "If the machine is slow, increase --worker-timeout"
-            ) from None
+        line = self._next_line(verb)
         if not line:
             raise self._failure(f"crashed during '{verb}': {self._ending()}")
         with self.checking(verb):
             return self._message(line)
+
+    def _next_line(self, verb: str) -> bytes:
+        """Return the next line of the process; empty if it has ended. Ends one that is silent, or prints too much."""
+        deadline = time.monotonic() + self.timeout
+        while True:
+            with contextlib.suppress(queue.Empty):
+                return self._lines.get(timeout=max(min(CHECK, deadline - time.monotonic()), 0))
+            if self._printed() > LARGEST_LOG:
+                self.close(graceful=False)
+                self._shorten_log()
+                raise self._failure(
+                    f"printed more than {LARGEST_LOG / 2**30:g} GiB during '{verb}' and was stopped"
+                )
+            if time.monotonic() >= deadline:
+                self.close(graceful=False)
+                raise self._failure(
+                    f"sent no message for {self.timeout:g} s during '{verb}' and was stopped. "
+                    "If the machine is slow, increase --worker-timeout"
+                )
+
+    def _printed(self) -> int:
+        """Return the size of the log, in bytes."""
+        try:
+            return self.log.stat().st_size
+        except OSError:
+            return 0
 
     def _message(self, line: bytes) -> dict[str, Any]:
         """Return the message in a line. Raises ValueError, with the line, if it does not answer the last request."""
@@ -272,7 +296,31 @@ class Worker:
             log.seek(max(log.seek(0, os.SEEK_END) - TAIL_BYTES, 0))
             return printable(log.read().decode(errors="replace")).splitlines()[-TAIL:]
 
-    def _failure(self, what: str, *, kind: str | None = None, message: str | None = None) -> WorkerError:
+    def _shorten_log(self) -> None:
+        """Keep the end of the log, and give the rest of the disk back."""
+        with contextlib.suppress(OSError), self.log.open("r+b") as log:
+            log.seek(max(log.seek(0, os.SEEK_END) - TAIL_BYTES, 0))
+            end = log.read()
+            log.seek(0)
+            log.write(end)
+            log.truncate()
+
+    def _failure(self, what: str, *, kind: str | None = None, message: str | None = None) -> SteleError:
+        """Return the WorkerError of a failure; another error if the disk is full: that is not the framework's."""
+        full = next((path for path in (self._folder, self.log.parent) if is_full(path)), None)
+        if full is not None:
+            return SteleError(
+                f"Worker '{self.environment.name}' {what}, and the disk of {full} is full. What was measured until now "
+                "is kept. Free some space, then run the command again; stele gate continues with --resume."
+            )
         tail = "".join(f"\n    {line}" for line in self._last_lines())
         text = f"Worker '{self.environment.name}' {what}.\n  Log {self.log}:{tail or ' empty'}"
         return WorkerError(text, worker=self, kind=kind, message=message)
+
+
+def is_full(path: Path) -> bool:
+    """Return whether the disk of a path has so little space that a framework cannot work."""
+    try:
+        return shutil.disk_usage(path).free < LEAST_SPACE
+    except OSError:  # the folder of a worker that has ended
+        return False

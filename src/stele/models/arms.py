@@ -182,7 +182,7 @@ def required(
     built = pins.with_requirements(base, text, text, list(dict.fromkeys(typed)), specifier(version))
     if model is None:
         return built
-    return dataclasses.replace(built, label=text, framework="", imports=(), as_shipped=None)
+    return dataclasses.replace(built, label=text, framework="", imports=(), modes={}, mode=None)
 
 
 def with_model(environment: Environment, model: Model, extras: Extras) -> Environment:
@@ -202,7 +202,9 @@ def base_of(text: str, requirements: tuple[str, ...], model: Model | None) -> En
 
     Raises SteleError if nothing is described that could measure the built-in tasks.
     """
-    candidates = [one for one in environments.described().values() if one.tuned and one.command is None]
+    candidates = [
+        one for one in environments.described().values() if one.base is None and one.command is None
+    ]
     named = {canonicalize_name(Requirement(one).name): Requirement(one) for one in requirements}
     few = len(requirements) == 1 or model is None  # a lock file of a model names all that it needs
     found = pins.nearest_environment(named, candidates) if few else None

@@ -25,7 +25,8 @@ from stele.releases.history import Place
 from stele.releases.measuring import Outcome
 from stele_worker import tasks
 
-MODES = {"tuned": True, "as-shipped": False}
+AS_SHIPPED = "as-shipped"
+MODES = ("tuned", AS_SHIPPED)  # the first mode of an environment, and the one without its tuning
 
 
 class Request(NamedTuple):
@@ -150,12 +151,12 @@ def fill_cell(
 def has_cell(environment: Environment, cell: Cell, mode: str, settings: Settings) -> bool:
     """Return whether a release has this cell in this mode; mode as-shipped exists only if it differs from tuned."""
     present = why_absent(environment, cell, settings) is None
-    return present and (MODES[mode] or environment.as_shipped is not None)
+    return present and (mode != AS_SHIPPED or AS_SHIPPED in environment.modes)
 
 
 def in_mode(environment: Environment, mode: str) -> Environment:
     """Return the environment in mode "tuned" or "as-shipped"."""
-    return replace(environment, tuned=MODES[mode])
+    return replace(environment, mode=AS_SHIPPED) if mode == AS_SHIPPED else environment
 
 
 def anchor(

@@ -28,7 +28,7 @@ def configure(settings):
     if settings["precision"] != "fp32":
         reason = "Caffe2 of torch {} supports precision 'fp32' only on a CPU, not {!r}: use precision 'fp32'"
         raise RuntimeError(reason.format(release, settings["precision"]))
-    device = ONEDNN if settings["tuned"] else CPU
+    device = ONEDNN if settings.get("mode") != "as-shipped" else CPU
     threads = settings["threads"]
     # by default MKL counts cores, not processors
     pools = ("caffe2_omp_num_threads", "caffe2_mkl_num_threads")

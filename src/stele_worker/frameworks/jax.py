@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+from functools import partial
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # so that peak memory is the memory in use
 
@@ -10,11 +11,18 @@ import jax.numpy as jnp
 import jaxlib
 import numpy
 
+from stele_worker import modes
+
+MODES = ("jit", "as-shipped", "op-by-op", "constants")  # "constants" compiles the weights into the inference
 PRECISIONS = {"fp32": "highest", "tf32": "tensorfloat32", "bf16": "default"}
+mode = "jit"
+functions = []  # that jit compiles
 
 
 def configure(settings):
     """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
+    global mode
+    mode = modes.find("JAX", MODES, settings)
     os.environ["NPROC"] = str(settings["threads"])  # XLA reads both when it creates its first array
     os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", "")] + options(settings)).strip()
     jax.config.update("jax_platforms", settings["device"])
@@ -37,7 +45,7 @@ def options(settings):
         ]
     flags = ["--xla_cpu_multi_thread_eigen=false"] if settings["threads"] == 1 else []
     # keep convolutions in Eigen: YNNPACK, the default in 0.9.2, takes several times as long for a kernel's gradient
-    if settings["tuned"] and library_contains(b"INDIVIDUAL_CONVOLUTION"):
+    if mode != "as-shipped" and library_contains(b"INDIVIDUAL_CONVOLUTION"):
         flags.append("--xla_cpu_experimental_ynn_fusion_type=-individual_convolution")
     return flags
 
@@ -71,6 +79,42 @@ def flags():
         "preallocate": os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"],
         "x64": jax.config.jax_enable_x64,
     }
+
+
+def compiled(function=None, donate=()):
+    """Return a function as the mode executes it: jitted, with the buffers of some arguments donated; or unchanged."""
+    if function is None:
+        return partial(compiled, donate=donate)
+    if mode == "op-by-op":
+        return function
+    functions.append(jax.jit(function, donate_argnums=donate))
+    return functions[-1]
+
+
+def in_force():
+    """Return how often XLA compiled a step; 0 if the operations run one by one."""
+    return {"compilations": sum(function._cache_size() for function in functions)}
+
+
+def gradients(recipe, net, task):
+    """Return run(x, y) -> (loss, {parameter: gradient})."""
+    compute = compiled(
+        lambda weights, state, x, y: jax.value_and_grad(recipe.loss, has_aux=True)(weights, state, task, x, y)
+    )
+
+    def run(x, y):
+        (value, _), grads = compute(*recipe.parts(net, task), x, y)
+        return value, grads
+
+    return run
+
+
+def inference_step(recipe, net, task):
+    """Return step(x) -> logits or features."""
+    if mode == "constants":
+        return compiled(lambda x: recipe.predict(net, task, x))
+    run = compiled(lambda net, x: recipe.predict(net, task, x))
+    return lambda x: run(net, x)
 
 
 def put(array):

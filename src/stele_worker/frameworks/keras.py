@@ -9,23 +9,36 @@ import weakref
 
 import keras
 
+from stele_worker import modes
 from stele_worker.frameworks import load
 
+# the mode of the backend: "eager" is run_eagerly=True in Keras, "jit" is jit_compile=True
+MODES = {
+    "default": {"jax": "jit", "tensorflow": "graph", "torch": "eager"},
+    "eager": {"jax": "op-by-op", "tensorflow": "eager", "torch": "eager"},
+    "jit": {"jax": "jit", "tensorflow": "xla", "torch": "compile"},
+}
 BACKEND = keras.backend.backend()
 native = load(BACKEND)
+compiled, in_force = native.compiled, native.in_force
 put, take, wait, fetch, peak_memory = native.put, native.take, native.wait, native.fetch, native.peak_memory
 
 device = "cpu"
 deterministic = False
+mode = "default"
 scope = None  # a reference, because Keras leaves the scope when it is collected
 pending = weakref.WeakKeyDictionary()  # JAX: network -> (variables, newer values from training)
 
 
 def configure(settings):
     """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
-    global device, deterministic, scope
-    device, deterministic = settings["device"], settings["deterministic"]
-    native.configure(settings)
+    global device, deterministic, mode, scope
+    device, deterministic, mode = (
+        settings["device"],
+        settings["deterministic"],
+        modes.find("Keras", MODES, settings),
+    )
+    native.configure(dict(settings, mode=MODES[mode][BACKEND]))
     if BACKEND == "torch":  # Keras uses CUDA if there is a CUDA device
         scope = keras.device("gpu:0" if device == "cuda" else "cpu")
         scope.__enter__()
@@ -61,33 +74,31 @@ def use_cudnn():
 
 
 def jit_compile(recurrent):
-    """Return whether XLA compiles a function; never "auto", which has a different meaning on each backend.
+    """Return whether a compiler compiles a function; never "auto", which has a different meaning on each backend.
 
     PyTorch runs eagerly. On TensorFlow with a CPU, XLA made convolutions 1.6 times slower and the loop over time
     1.3 times faster. With a GPU the choice is that of Keras: XLA except for cuDNN and determinism.
     """
+    if mode != "default":
+        return mode == "jit"
     if BACKEND == "tensorflow":
         return recurrent if device == "cpu" else not recurrent and not deterministic
     return BACKEND == "jax"
 
 
 def compile_function(net, function):
-    if BACKEND == "torch":
-        return function
-    import tensorflow
-
+    if BACKEND != "tensorflow":
+        return compiled(function)
     recurrent = any(isinstance(layer, keras.layers.RNN) for layer in net.layers)
-    return tensorflow.function(function, autograph=False, jit_compile=jit_compile(recurrent))
+    return compiled(function, xla=jit_compile(recurrent))
 
 
 def make_gradient_function(net, loss):
     """Return run(x, y) -> (loss, a gradient for each of net.trainable_variables)."""
     if BACKEND != "jax":
         return compile_function(net, backward(net, loss))
-    import jax
-
     variables, others = net.trainable_variables, net.non_trainable_variables
-    run = jax.jit(stateless(net, loss))
+    run = compiled(stateless(net, loss))
 
     def step(x, y):
         write_back(net)
@@ -120,11 +131,9 @@ def make_inference_step(net, output):
     if BACKEND == "torch":
         import torch
 
-        return torch.inference_mode()(lambda x: model(x, training=False))
-    import jax
-
+        return torch.inference_mode()(compiled(lambda x: model(x, training=False)))
     variables, others = model.trainable_variables, model.non_trainable_variables
-    run = jax.jit(lambda weights, others, x: model.stateless_call(weights, others, x, training=False)[0])
+    run = compiled(lambda weights, others, x: model.stateless_call(weights, others, x, training=False)[0])
 
     def step(x):
         write_back(net)
@@ -180,8 +189,6 @@ def stateless(net, loss):
 
 
 def make_stateless_training_step(net, optimiser, loss):
-    import jax
-
     write_back(net)
     groups = net.trainable_variables, net.non_trainable_variables, optimiser.variables
     run = stateless(net, loss)
@@ -192,7 +199,7 @@ def make_stateless_training_step(net, optimiser, loss):
         parameters, slots = optimiser.stateless_apply(slots, gradients, parameters)
         return value, (parameters, others, slots)
 
-    update = jax.jit(update, donate_argnums=0)
+    update = compiled(update, donate=(0,))
 
     def step(x, y):
         # as in fit, values pass from step to step; write_back() copies them to the variables

@@ -16,7 +16,7 @@ tuned = True
 def configure(settings):
     """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
     global device, threads, tuned
-    device, threads, tuned = settings["device"], settings["threads"], settings["tuned"]
+    device, threads, tuned = settings["device"], settings["threads"], settings.get("mode") != "as-shipped"
     if settings["precision"] != "fp32":
         reason = "Paddle is supported in precision 'fp32' only, not {!r}: use precision 'fp32'"
         raise RuntimeError(reason.format(settings["precision"]))

@@ -18,7 +18,7 @@ tuned = True
 def configure(settings):
     """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
     global threads, tuned
-    threads, tuned = settings["threads"], settings["tuned"]
+    threads, tuned = settings["threads"], settings.get("mode") != "as-shipped"
     if settings["device"] != "cpu" or settings["precision"] != "fp32":
         message = (
             "Paddle {} is supported on device 'cpu' in precision 'fp32' only, not {device!r} in {precision!r}"

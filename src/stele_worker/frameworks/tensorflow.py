@@ -1,19 +1,27 @@
 """TensorFlow 2."""
 
 import os
+from functools import partial
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow reads the level of warnings at import
 
 import tensorflow as tf
 from tensorflow.python.framework.config import is_op_determinism_enabled  # the public API can only enable it
+from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
+from stele_worker import modes
+
+# "graph" compiles with XLA where the recipe is faster with it; "function" never does, "xla" always
+MODES = ("graph", "function", "eager", "xla", "frozen")
 device = "cpu"
+mode = "graph"
+functions = []  # that tf.function traces
 
 
 def configure(settings):
     """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
-    global device
-    device = settings["device"]
+    global device, mode
+    device, mode = settings["device"], modes.find("TensorFlow", MODES, settings)
     gpus = tf.config.list_physical_devices("GPU")
     if device == "cuda" and not gpus:
         advice = "Install tensorflow[and-cuda] on a machine with a GPU, or use device 'cpu'."
@@ -27,7 +35,8 @@ def configure(settings):
     # TensorFlow reads it at the first convolution
     os.environ["TF_CUDNN_USE_AUTOTUNE"] = "1" if settings["autotune"] else "0"
     tf.random.set_seed(settings["seed"])
-    if settings["deterministic"]:
+    # XLA is deterministic on a CPU, but refuses the gradient of max pooling if determinism is required
+    if settings["deterministic"] and not (mode == "xla" and device == "cpu"):
         tf.config.experimental.enable_op_determinism()
 
 
@@ -52,6 +61,56 @@ def flags():
         "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default"),
         "memory_growth": [tf.config.experimental.get_memory_growth(gpu) for gpu in gpus],
     }
+
+
+def compiled(function=None, xla=False, autograph=False):
+    """Return a function as the mode executes it. ``xla``: whether it is faster with XLA."""
+    if function is None:
+        return partial(compiled, xla=xla)
+    if mode == "eager":
+        return function
+    jit = mode == "xla" or (xla and mode != "function")
+    functions.append(tf.function(function, autograph=autograph, jit_compile=jit))
+    return functions[-1]
+
+
+def in_force():
+    """Return how often tf.function traced a step; 0 in eager mode."""
+    done = {"traces": sum(function.experimental_get_tracing_count() for function in functions)}
+    return modes.check(mode, done, mode == "eager" or done["traces"] > 0)
+
+
+def gradients(recipe, net, task):
+    """Return run(x, y) -> (loss, {parameter: gradient})."""
+    compute, weights = recipe.loss(net, task), recipe.trainable(net)
+
+    @compiled(xla=getattr(recipe, "XLA", False))
+    def run(x, y):
+        with tf.GradientTape() as tape:
+            value = compute(x, y)
+        # an embedding's gradient consists of slices
+        grads = tape.gradient(value, weights).items()
+        return value, {name: tf.convert_to_tensor(grad) for name, grad in grads}
+
+    return run
+
+
+def inference_step(recipe, net, task):
+    """Return step(x) -> logits or features."""
+    step = compiled(lambda x: recipe.predict(net, task, x))
+    return step if mode != "frozen" else frozen(step)
+
+
+def frozen(step):
+    """Return a function with its variables as constants, made at the first call."""
+    made = []
+
+    def run(x):
+        if not made:
+            made.append(convert_variables_to_constants_v2(step.get_concrete_function(x)))
+        return made[0](x)[0]
+
+    return run
 
 
 def put(array):

@@ -4,13 +4,24 @@ import os
 
 import torch
 
+from stele_worker import modes
+
+# the arguments of torch.compile; eager does not compile. "frozen" folds the weights into the compiled inference
+MODES = {
+    "eager": None,
+    "compile": {},
+    "max-autotune": {"mode": "max-autotune"},
+    "graphs": {"mode": "reduce-overhead"},  # CUDA graphs
+    "frozen": {},
+}
 device = torch.device("cpu")
+mode = "eager"
 
 
 def configure(settings):
     """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
-    global device
-    device = torch.device(settings["device"])
+    global device, mode
+    device, mode = torch.device(settings["device"]), modes.find("PyTorch", MODES, settings)
     if device.type == "cuda" and not torch.cuda.is_available():
         raise RuntimeError("PyTorch {} found no CUDA device: use device 'cpu'".format(torch.__version__))
     torch.set_num_threads(settings["threads"])
@@ -47,6 +58,52 @@ def flags():
     }
 
 
+def compiled(function):
+    """Return a function of tensors as the mode executes it."""
+    if MODES[mode] is None:
+        return function
+    if mode == "frozen":
+        from torch._inductor import config
+
+        config.freezing = True
+    return torch.compile(function, **MODES[mode])
+
+
+def in_force():
+    """Return what torch.compile did: graphs, graph breaks and recompilations; {} in eager mode."""
+    if MODES[mode] is None:
+        return {}
+    from torch._dynamo.utils import counters
+
+    done = {
+        "graphs": counters["stats"]["unique_graphs"],
+        "graph_breaks": sum(counters["graph_break"].values()),
+        "recompilations": max(counters["frames"]["ok"] - 1, 0),
+    }
+    return modes.check(mode, done, done["graphs"] > 0)
+
+
+def gradients(recipe, net, task):
+    """Return run(x, y) -> (loss, {parameter: gradient})."""
+    compute = compiled(recipe.loss(net, task))
+
+    def run(x, y):
+        net.train()
+        net.zero_grad()
+        loss = compute(x, y)
+        loss.backward()
+        held = {name: weight.grad for name, weight in recipe.stored(net).items()}
+        return loss.detach(), {name: grad for name, grad in held.items() if grad is not None}
+
+    return run
+
+
+def inference_step(recipe, net, task):
+    """Return step(x) -> logits or features."""
+    net.eval()
+    return torch.inference_mode()(compiled(lambda x: recipe.predict(net, task, x)))
+
+
 def on_device(net):
     """Move a network's parameters to the device; return the network."""
     return net.to(device)
@@ -62,7 +119,9 @@ def outputs(net, names, step):
             return lambda module, inputs, output: layer_outputs.update({name: channels_last(output)})
 
         hooks = [net.get_submodule(name).register_forward_hook(recording_hook(name)) for name in names]
-        step(x)
+        net.eval()
+        with torch.inference_mode():
+            step(x)
         for hook in hooks:
             hook.remove()
         return layer_outputs

@@ -5,9 +5,9 @@ Every recipe has the same names in the same order:
 LAYOUT                             the layout of its images: "NHWC", "NCHW", or None if there are no images
 network(task)                      return the network; its parameters are not set yet
 load(net, weights) -> net          load neutral named arrays (see the Task) in the framework's layout
-gradients(net, task) -> run        run(x, y) -> (loss, {parameter: gradient})
+predict(net, task, x)              return logits or features, float32
+loss                               what ``gradients`` of the framework's module differentiates
 training_step(net, task) -> step   step(x, y) -> loss, a scalar; updates the parameters
-inference_step(net, task) -> step  step(x) -> logits or features, float32
 stored(net) -> {parameter: value}  the current values of the parameters
 neutral(name, array) -> array      convert a parameter's value or gradient, a numpy array, to the Task's layout
 
@@ -15,11 +15,25 @@ and, if the framework gives access to layers,
 
 activations(net, task) -> run      run(x) -> {layer: output} in inference, images channels last
 
+The framework's module makes two more from them, which are the same in all its recipes. A recipe may have its own.
+
+gradients(net, task) -> run        run(x, y) -> (loss, {parameter: gradient})
+inference_step(net, task) -> step  step(x) -> logits or features, float32
+
 Create a step directly before it is used: in an eager framework this switches the network to training or inference.
 """
 
 import importlib
+from functools import partial
+
+from stele_worker import frameworks
 
 
 def load(task, framework):
-    return importlib.import_module("{}.{}.{}".format(__name__, task, framework))
+    """Return the recipe of a Task, with what its framework's module makes of it."""
+    recipe = importlib.import_module("{}.{}.{}".format(__name__, task, framework))
+    support = frameworks.load(framework)
+    for name in ("gradients", "inference_step"):
+        if not hasattr(recipe, name) and hasattr(support, name):
+            setattr(recipe, name, partial(getattr(support, name), recipe))
+    return recipe

@@ -1,12 +1,11 @@
 """CNN on CIFAR-10 in JAX: one jitted step, channels last, weights and optimiser state donated."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.nn import log_softmax, relu
 
+from stele_worker.frameworks.jax import compiled
 from stele_worker.layers import outputs
 
 LAYOUT = "NHWC"
@@ -62,39 +61,37 @@ def forward(net, task, x, key=None):
     return dense(net, "dense2", x).astype(jnp.float32)  # (batch, 10)
 
 
-def cross_entropy(net, task, x, y, key):
-    return -jnp.take_along_axis(log_softmax(forward(net, task, x, key)), y[:, None], axis=1).mean()
+def predict(net, task, x):
+    return forward(net, task, x)
 
 
-def gradients(net, task):
-    run = jax.jit(lambda net, x, y, key: jax.value_and_grad(cross_entropy)(net, task, x, y, key))
-    return lambda x, y: run(net, x, y, jax.random.key(task.seed, impl="rbg"))
+def loss(net, key, task, x, y):
+    key, masks = jax.random.split(key)
+    logits = forward(net, task, x, masks)
+    return -jnp.take_along_axis(log_softmax(logits), y[:, None], axis=1).mean(), key
+
+
+def parts(net, task):
+    return net, jax.random.key(task.seed, impl="rbg")  # compiles and draws faster than threefry
 
 
 def training_step(net, task):
-    velocity = jax.tree.map(jnp.zeros_like, net)
-    key = jax.random.key(task.seed, impl="rbg")  # compiles and draws faster than threefry
+    velocity, key = jax.tree.map(jnp.zeros_like, net), parts(net, task)[1]
 
-    @partial(jax.jit, donate_argnums=(0, 1, 2))
+    @compiled(donate=(0, 1, 2))
     def update(net, velocity, key, x, y):
-        key, masks = jax.random.split(key)
-        loss, grads = jax.value_and_grad(cross_entropy)(net, task, x, y, masks)
+        (value, key), grads = jax.value_and_grad(loss, has_aux=True)(net, key, task, x, y)
         velocity = jax.tree.map(lambda v, g: task.momentum * v + g, velocity, grads)
         net = jax.tree.map(lambda w, v: w - task.learning_rate * v, net, velocity)
-        return net, velocity, key, loss
+        return net, velocity, key, value
 
     def step(x, y):
         nonlocal velocity, key
-        weights, velocity, key, loss = update(net, velocity, key, x, y)
+        weights, velocity, key, value = update(net, velocity, key, x, y)
         net.update(weights)
-        return loss
+        return value
 
     return step
-
-
-def inference_step(net, task):
-    run = jax.jit(lambda net, x: forward(net, task, x))
-    return lambda x: run(net, x)
 
 
 def stored(net):

@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from stele_worker.frameworks.tensorflow import compiled
 from stele_worker.layers import outputs
 
 LAYOUT = "NHWC"
@@ -54,44 +55,37 @@ def forward(net, task, x, random=None):
     return tf.cast(dense(net, "dense2", x), tf.float32)  # (batch, 10)
 
 
-def cross_entropy(net, task, x, y, random):
-    logits = forward(net, task, x, random)
-    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
+def predict(net, task, x):
+    return forward(net, task, x)
 
 
-def gradients(net, task):
-    random = tf.random.Generator.from_seed(task.seed, alg="philox")
+def loss(net, task):
+    random = tf.random.Generator.from_seed(task.seed, alg="philox")  # draws faster than tf.nn.dropout
 
-    @tf.function
-    def run(x, y):
-        with tf.GradientTape() as tape:
-            loss = cross_entropy(net, task, x, y, random)
-        return loss, tape.gradient(loss, net)
+    def compute(x, y):
+        logits = forward(net, task, x, random)
+        return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
 
-    return run
+    return compute
+
+
+def trainable(net):
+    return net
 
 
 def training_step(net, task):
     velocity = {name: tf.Variable(tf.zeros_like(weight)) for name, weight in net.items()}
-    random = tf.random.Generator.from_seed(task.seed, alg="philox")  # draws faster than tf.nn.dropout
+    compute = loss(net, task)
 
-    @tf.function
+    @compiled
     def step(x, y):
         with tf.GradientTape() as tape:
-            loss = cross_entropy(net, task, x, y, random)
-        grads = tape.gradient(loss, net)
+            value = compute(x, y)
+        grads = tape.gradient(value, net)
         for name, weight in net.items():
             velocity[name].assign(task.momentum * velocity[name] + grads[name])
             weight.assign_sub(task.learning_rate * velocity[name])
-        return loss
-
-    return step
-
-
-def inference_step(net, task):
-    @tf.function
-    def step(x):
-        return forward(net, task, x)
+        return value
 
     return step
 

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, dropout, max_pool2d, relu
 
-from stele_worker.frameworks.torch import on_device, outputs
+from stele_worker.frameworks.torch import compiled, on_device, outputs
 
 LAYOUT = "NHWC"
 
@@ -42,42 +42,26 @@ def load(net, weights):
     return on_device(net)
 
 
-def forward(net, task, x):
+def predict(net, task, x):
     with torch.autocast(x.device.type, getattr(torch, task.dtype), enabled=task.dtype != "float32"):
         return net(x).float()
 
 
-def gradients(net, task):
-    def run(x, y):
-        net.train()
-        net.zero_grad()
-        loss = cross_entropy(forward(net, task, x), y)
-        loss.backward()
-        return loss.detach(), {name: weight.grad for name, weight in net.named_parameters()}
-
-    return run
+def loss(net, task):
+    return lambda x, y: cross_entropy(predict(net, task, x), y)
 
 
 def training_step(net, task):
     optimiser = torch.optim.SGD(net.parameters(), lr=task.learning_rate, momentum=task.momentum, fused=True)
+    compute = compiled(loss(net, task))
     net.train()
 
     def step(x, y):
         optimiser.zero_grad()
-        loss = cross_entropy(forward(net, task, x), y)
-        loss.backward()
+        value = compute(x, y)
+        value.backward()
         optimiser.step()
-        return loss.detach()
-
-    return step
-
-
-def inference_step(net, task):
-    net.eval()
-
-    @torch.inference_mode()
-    def step(x):
-        return forward(net, task, x)
+        return value.detach()
 
     return step
 
@@ -92,4 +76,4 @@ def neutral(name, array):
 
 def activations(net, task):
     names = ("conv1", "conv2", "conv3", "conv4", "dense1", "dense2")
-    return outputs(net, names, inference_step(net, task))
+    return outputs(net, names, lambda x: predict(net, task, x))

@@ -1,11 +1,11 @@
 """GRU on IMDB in JAX: one jitted step, lax.scan over time, weights and optimiser state donated."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.nn import log_softmax, sigmoid
+
+from stele_worker.frameworks.jax import compiled
 
 LAYOUT = None
 
@@ -21,7 +21,7 @@ def load(net, weights):
     return net
 
 
-def forward(net, task, x):
+def predict(net, task, x):
     net = jax.tree.map(lambda weight: weight.astype(task.dtype), net)
     x = net["embedding.weight"][x.T]  # (150, batch, 125): scan iterates over the first axis
 
@@ -38,13 +38,12 @@ def forward(net, task, x):
     return (h @ net["dense.weight"] + net["dense.bias"]).astype(jnp.float32)  # (batch, 2)
 
 
-def cross_entropy(net, task, x, y):
-    return -jnp.take_along_axis(log_softmax(forward(net, task, x)), y[:, None], axis=1).mean()
+def loss(net, state, task, x, y):
+    return -jnp.take_along_axis(log_softmax(predict(net, task, x)), y[:, None], axis=1).mean(), state
 
 
-def gradients(net, task):
-    run = jax.jit(lambda net, x, y: jax.value_and_grad(cross_entropy)(net, task, x, y))
-    return lambda x, y: run(net, x, y)
+def parts(net, task):
+    return net, None
 
 
 def training_step(net, task):
@@ -52,9 +51,9 @@ def training_step(net, task):
     square = jax.tree.map(jnp.zeros_like, net)
     count = jnp.zeros(())
 
-    @partial(jax.jit, donate_argnums=(0, 1, 2, 3))
+    @compiled(donate=(0, 1, 2, 3))
     def update(net, mean, square, count, x, y):
-        loss, grads = jax.value_and_grad(cross_entropy)(net, task, x, y)
+        (value, _), grads = jax.value_and_grad(loss, has_aux=True)(net, None, task, x, y)
         count = count + 1
         mean = jax.tree.map(lambda m, g: task.beta1 * m + (1 - task.beta1) * g, mean, grads)
         square = jax.tree.map(lambda s, g: task.beta2 * s + (1 - task.beta2) * g * g, square, grads)
@@ -64,20 +63,15 @@ def training_step(net, task):
             s = s / (1 - task.beta2**count)
             return weight - task.learning_rate * m / (jnp.sqrt(s) + task.epsilon)
 
-        return jax.tree.map(update_weight, net, mean, square), mean, square, count, loss
+        return jax.tree.map(update_weight, net, mean, square), mean, square, count, value
 
     def step(x, y):
         nonlocal mean, square, count
-        weights, mean, square, count, loss = update(net, mean, square, count, x, y)
+        weights, mean, square, count, value = update(net, mean, square, count, x, y)
         net.update(weights)
-        return loss
+        return value
 
     return step
-
-
-def inference_step(net, task):
-    run = jax.jit(lambda net, x: forward(net, task, x))
-    return lambda x: run(net, x)
 
 
 def stored(net):

@@ -2,7 +2,10 @@
 
 import tensorflow as tf
 
+from stele_worker.frameworks.tensorflow import compiled
+
 LAYOUT = None
+XLA = True  # in training: the loop over time is faster
 
 
 def network(task):
@@ -16,7 +19,7 @@ def load(net, weights):
     return net
 
 
-def forward(net, task, x):
+def predict(net, task, x):
     embedded = tf.gather(net["embedding.weight"], tf.transpose(x))  # (150, batch, 125)
     net = {name: tf.cast(net[name], task.dtype) for name in net if name != "embedding.weight"}
     x = tf.cast(embedded, task.dtype)
@@ -36,32 +39,28 @@ def forward(net, task, x):
     return tf.cast(h @ net["dense.weight"] + net["dense.bias"], tf.float32)  # (batch, 2)
 
 
-def cross_entropy(net, task, x, y):
-    logits = forward(net, task, x)
-    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
+def loss(net, task):
+    def compute(x, y):
+        logits = predict(net, task, x)
+        return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
+
+    return compute
 
 
-def gradients(net, task):
-    @tf.function(jit_compile=True)
-    def run(x, y):
-        with tf.GradientTape() as tape:
-            loss = cross_entropy(net, task, x, y)
-        grads = tape.gradient(loss, net)
-        return loss, {name: tf.convert_to_tensor(grad) for name, grad in grads.items()}
-
-    return run
+def trainable(net):
+    return net
 
 
 def training_step(net, task):
     mean = {name: tf.Variable(tf.zeros_like(weight)) for name, weight in net.items()}
     square = {name: tf.Variable(tf.zeros_like(weight)) for name, weight in net.items()}
-    count = tf.Variable(0.0)
+    count, compute = tf.Variable(0.0), loss(net, task)
 
-    @tf.function(jit_compile=True)
+    @compiled(xla=XLA)
     def step(x, y):
         with tf.GradientTape() as tape:
-            loss = cross_entropy(net, task, x, y)
-        grads = tape.gradient(loss, net)
+            value = compute(x, y)
+        grads = tape.gradient(value, net)
         count.assign_add(1.0)
         for name, weight in net.items():
             # the embedding's gradient has only some rows, but Adam updates all
@@ -71,15 +70,7 @@ def training_step(net, task):
             m = mean[name] / (1 - task.beta1**count)
             s = square[name] / (1 - task.beta2**count)
             weight.assign_sub(task.learning_rate * m / (tf.sqrt(s) + task.epsilon))
-        return loss
-
-    return step
-
-
-def inference_step(net, task):
-    @tf.function
-    def step(x):
-        return forward(net, task, x)
+        return value
 
     return step
 

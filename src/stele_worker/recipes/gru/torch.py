@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from stele_worker.frameworks.torch import on_device, outputs
+from stele_worker.frameworks.torch import compiled, on_device, outputs
 
 LAYOUT = None
 
@@ -39,44 +39,28 @@ def load(net, weights):
     return on_device(net)
 
 
-def forward(net, task, x):
+def predict(net, task, x):
     with torch.autocast(x.device.type, getattr(torch, task.dtype), enabled=task.dtype != "float32"):
         return net(x).float()
 
 
-def gradients(net, task):
-    def run(x, y):
-        net.train()
-        net.zero_grad()
-        loss = cross_entropy(forward(net, task, x), y)
-        loss.backward()
-        return loss.detach(), {name: weight.grad for name, weight in stored(net).items()}
-
-    return run
+def loss(net, task):
+    return lambda x, y: cross_entropy(predict(net, task, x), y)
 
 
 def training_step(net, task):
     optimiser = torch.optim.Adam(
         net.parameters(), lr=task.learning_rate, betas=(task.beta1, task.beta2), eps=task.epsilon, fused=True
     )
+    compute = compiled(loss(net, task))
     net.train()
 
     def step(x, y):
         optimiser.zero_grad()
-        loss = cross_entropy(forward(net, task, x), y)
-        loss.backward()
+        value = compute(x, y)
+        value.backward()
         optimiser.step()
-        return loss.detach()
-
-    return step
-
-
-def inference_step(net, task):
-    net.eval()
-
-    @torch.inference_mode()
-    def step(x):
-        return forward(net, task, x)
+        return value.detach()
 
     return step
 
@@ -91,4 +75,4 @@ def neutral(name, array):
 
 
 def activations(net, task):
-    return outputs(net, ("embedding", "dense"), inference_step(net, task))
+    return outputs(net, ("embedding", "dense"), lambda x: predict(net, task, x))

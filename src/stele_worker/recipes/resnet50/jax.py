@@ -1,12 +1,11 @@
 """ResNet-50 v1.5 in JAX: one jitted step, channels last, weights and optimiser state donated."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.nn import log_softmax, relu
 
+from stele_worker.frameworks.jax import compiled
 from stele_worker.layers import outputs
 from stele_worker.tasks.resnet50 import blocks
 
@@ -83,45 +82,37 @@ def forward(net, task, x, new_running):
     return (x @ kernel.astype(x.dtype) + bias.astype(x.dtype)).astype(jnp.float32)  # (batch, 1000)
 
 
-def cross_entropy(weights, running, task, x, y):
+def predict(net, task, x):
+    return features(net, task, x)
+
+
+def loss(weights, running, task, x, y):
     new_running = {}
     logits = forward({"weights": weights, "running": running}, task, x, new_running)
     return -jnp.take_along_axis(log_softmax(logits), y[:, None], axis=1).mean(), new_running
 
 
-def gradients(net, task):
-    @jax.jit
-    def run(net, x, y):
-        value = jax.value_and_grad(cross_entropy, has_aux=True)
-        (loss, _), grads = value(net["weights"], net["running"], task, x, y)
-        return loss, grads
-
-    return lambda x, y: run(net, x, y)
+def parts(net, task):
+    return net["weights"], net["running"]
 
 
 def training_step(net, task):
     velocity = jax.tree.map(jnp.zeros_like, net["weights"])
 
-    @partial(jax.jit, donate_argnums=(0, 1))
+    @compiled(donate=(0, 1))
     def update(net, velocity, x, y):
-        value = jax.value_and_grad(cross_entropy, has_aux=True)
-        (loss, new_running), grads = value(net["weights"], net["running"], task, x, y)
+        (value, new_running), grads = jax.value_and_grad(loss, has_aux=True)(*parts(net, task), task, x, y)
         velocity = jax.tree.map(lambda v, g: task.momentum * v + g, velocity, grads)
         weights = jax.tree.map(lambda w, v: w - task.learning_rate * v, net["weights"], velocity)
-        return {"weights": weights, "running": new_running}, velocity, loss
+        return {"weights": weights, "running": new_running}, velocity, value
 
     def step(x, y):
         nonlocal velocity
-        state, velocity, loss = update(net, velocity, x, y)
+        state, velocity, value = update(net, velocity, x, y)
         net.update(state)
-        return loss
+        return value
 
     return step
-
-
-def inference_step(net, task):
-    run = jax.jit(lambda net, x: features(net, task, x))
-    return lambda x: run(net, x)
 
 
 def stored(net):

@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from stele_worker.frameworks.tensorflow import compiled
 from stele_worker.layers import outputs
 from stele_worker.tasks.resnet50 import blocks
 
@@ -83,42 +84,35 @@ def forward(net, task, x, training):
     return tf.cast(tf.nn.bias_add(x @ kernel, bias), tf.float32)  # (batch, 1000)
 
 
-def cross_entropy(net, task, x, y):
-    logits = forward(net, task, x, True)
-    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
+def predict(net, task, x):
+    return features(net, task, x)
 
 
-def gradients(net, task):
-    @tf.function
-    def run(x, y):
-        with tf.GradientTape() as tape:
-            loss = cross_entropy(net, task, x, y)
-        return loss, tape.gradient(loss, net["weights"])
+def loss(net, task):
+    def compute(x, y):
+        logits = forward(net, task, x, True)
+        return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
 
-    return run
+    return compute
+
+
+def trainable(net):
+    return net["weights"]
 
 
 def training_step(net, task):
-    weights = net["weights"]
+    weights, compute = trainable(net), loss(net, task)
     velocity = {name: tf.Variable(tf.zeros_like(weight)) for name, weight in weights.items()}
 
-    @tf.function
+    @compiled
     def step(x, y):
         with tf.GradientTape() as tape:
-            loss = cross_entropy(net, task, x, y)
-        grads = tape.gradient(loss, weights)
+            value = compute(x, y)
+        grads = tape.gradient(value, weights)
         for name, weight in weights.items():
             velocity[name].assign(task.momentum * velocity[name] + grads[name])
             weight.assign_sub(task.learning_rate * velocity[name])
-        return loss
-
-    return step
-
-
-def inference_step(net, task):
-    @tf.function
-    def step(x):
-        return features(net, task, x)
+        return value
 
     return step
 

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, relu
 
-from stele_worker.frameworks.torch import on_device, outputs
+from stele_worker.frameworks.torch import compiled, on_device, outputs
 from stele_worker.tasks.resnet50 import blocks
 
 LAYOUT = "NHWC"
@@ -76,48 +76,38 @@ def load(net, weights):
     return on_device(net)
 
 
-def forward(function, task, x):
+def in_precision(function, task, x):
     with torch.autocast(x.device.type, getattr(torch, task.dtype), enabled=task.dtype != "float32"):
         return function(x).float()
 
 
-def gradients(net, task):
-    def run(x, y):
-        net.train()
-        net.zero_grad()
-        loss = cross_entropy(forward(net, task, x), y)
-        loss.backward()
-        return loss.detach(), {name: weight.grad for name, weight in net.named_parameters()}
+def predict(net, task, x):
+    return in_precision(net.features, task, x)
 
-    return run
+
+def loss(net, task):
+    return lambda x, y: cross_entropy(in_precision(net, task, x), y)
 
 
 def training_step(net, task):
     optimiser = torch.optim.SGD(net.parameters(), lr=task.learning_rate, momentum=task.momentum, fused=True)
+    compute = compiled(loss(net, task))
     net.train()
 
     def step(x, y):
         optimiser.zero_grad()
-        loss = cross_entropy(forward(net, task, x), y)
-        loss.backward()
+        value = compute(x, y)
+        value.backward()
         optimiser.step()
-        return loss.detach()
-
-    return step
-
-
-def inference_step(net, task):
-    net.eval()
-
-    @torch.inference_mode()
-    def step(x):
-        return forward(net.features, task, x)
+        return value.detach()
 
     return step
 
 
 def stored(net):
-    return {name: value for name, value in net.state_dict().items() if not name.endswith(COUNTER)}
+    return {
+        name: value for name, value in net.state_dict(keep_vars=True).items() if not name.endswith(COUNTER)
+    }
 
 
 def neutral(name, array):
@@ -125,4 +115,4 @@ def neutral(name, array):
 
 
 def activations(net, task):
-    return outputs(net, ["pool"] + [name for name, *_ in blocks()], inference_step(net, task))
+    return outputs(net, ["pool"] + [name for name, *_ in blocks()], lambda x: predict(net, task, x))
