@@ -14,6 +14,7 @@ from stele import __main__ as entry_point
 from stele import environments
 from stele.environments import builds, installer
 from stele.errors import SteleError
+from stele.models import arms, spec
 from wheels import use_alone, wheel
 
 HERE = f"=={sys.version_info.major}.{sys.version_info.minor}.*"
@@ -281,3 +282,39 @@ def test_a_built_interpreter_does_not_import_packages_of_the_host(add_environmen
     (tmp_path / "toy.py").write_text("raise SystemExit('the wrong toy')")
     assert builds.make(add_environment()) is True
     assert Path(os.environ["PYTHONPATH"]) == tmp_path
+
+
+# a wheel as an arm
+
+
+def test_a_wheel_is_installed_and_its_hash_names_the_environment(tmp_path):
+    wheel(tmp_path / "wheels", "numpy", "1.0")
+    (tmp_path / "net.py").write_text("")
+    model = spec.parse("net.py:build", tmp_path, inputs=None)
+    texts = []
+    for source in ("SPEED = 1", "SPEED = 2"):
+        wheel(tmp_path / "dist", "kernels", "1.5", source=source)
+        arm = arms.load(str(tmp_path / "dist" / "kernels-1.5-py3-none-any.whl"), model, arms.Extras())
+        builds.make(arm)
+        command = [builds.command(arm)[0], "-c", "import kernels; print(kernels.SPEED)"]
+        texts.append(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
+    assert texts == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("kernels-1.5-py3-none-any.whl", "There is no wheel .*kernels-1.5-py3-none-any.whl"),
+        ("kernels.whl", "is not the name of a wheel"),
+        (
+            "kernels-1.5-cp311-cp311-macosx_11_0_arm64.whl",
+            "a wheel for macosx_11_0_arm64, not for this machine",
+        ),
+    ],
+)
+def test_a_wheel_that_cannot_be_installed_is_refused(tmp_path, name, message):
+    path = tmp_path / name
+    if "none" not in name:
+        path.write_bytes(b"")
+    with pytest.raises(SteleError, match=message):
+        arms.load(str(path), None, arms.Extras())

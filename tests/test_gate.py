@@ -596,6 +596,17 @@ def test_ctrl_c_leaves_a_record_and_no_process(add_environment, tmp_path, at_onc
 # reports
 
 
+def test_a_report_shows_the_versions_of_the_packages_that_old_and_new_name(gate, monkeypatch, tmp_path):
+    def installed(environment):
+        return {"old": "3.1" if environment.name == "old" else "3.2", "numpy": "2.0"}
+
+    monkeypatch.setattr("stele.commands.gate.packages.of_environment", installed)
+    page = tmp_path / "page.md"
+    assert gate(f"--markdown={page}") == 0
+    assert "OLD: old 3.1, scripted 1.0" in page.read_text()
+    assert "NEW: old 3.2, scripted 1.0" in page.read_text()
+
+
 def test_all_reports_contain_the_same_verdicts(gate, tmp_path):
     files = {kind: tmp_path / f"report.{kind}" for kind in ("json", "markdown", "junit")}
     assert gate(*(f"--{kind}={path}" for kind, path in files.items()), new={"seconds": slower(1.05)}) == 1

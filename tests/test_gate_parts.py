@@ -38,8 +38,10 @@ def test_a_launch_has_more_steps_if_they_vary_more(run):
     assert few < many
 
 
-def test_the_first_launch_has_a_fixed_number_of_steps_and_a_short_one_three():
+def test_the_first_launch_has_a_fixed_number_of_steps_and_a_short_one_three(run):
     assert steps.of_next_launch("long", "gate", []) == steps.FIRST
+    calm, disturbed = (runs_of(run, 0.05, 0.005), 60.0), (runs_of(run, 0.05, 0.1), 60.0)
+    assert steps.of_next_launch("long", "gate", [disturbed, calm, calm]) == steps.best_count(*calm)
     assert steps.of_next_launch("short", "smoke", []) == steps.SHORT
     assert steps.of_next_launch("long", "quick", []) is None
 

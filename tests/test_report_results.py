@@ -70,7 +70,7 @@ def test_markdown_shows_the_newest_run_and_no_empty_cell(run):
     later = dataclasses.replace(run, when="2026-02-01T00:00:00.000+00:00", accuracy=0.35)
     text = results.markdown([run, later])
     assert (
-        "| PyTorch | torch 2.13.0 | [10.0 11.0 12.0] | 5,818 | 0.50 | 35.0% | not run | not run | 1.2 | 300 |"
+        "| PyTorch | default | torch 2.13.0 | [10.0 11.0 12.0] | 5,818 | 0.50 | 35.0% | not run | not run | 1.2 | 300 |"
         in text
     )
     assert (

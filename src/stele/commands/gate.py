@@ -149,8 +149,7 @@ def gate_pair(arguments: argparse.Namespace) -> int:
         subject = inspected(subject, subject.model)
     else:
         options.announce_inputs(cell.task for cell in subject.cells)
-    replaced = {change.package for change in arguments.replaced}
-    subject = replace(subject, differences=other_differences(subject, replaced))
+    subject = with_packages(subject, {change.package for change in arguments.replaced})
     log = open_record(arguments, subject)
     say(f"record: {log.path}")
     verdicts = import_failure or run_trial(subject, log)
@@ -159,13 +158,15 @@ def gate_pair(arguments: argparse.Namespace) -> int:
     return EXIT_STATUS[pages.overall_status(verdicts)]
 
 
-def other_differences(subject: Trial, replaced: set[str]) -> tuple[Difference, ...]:
-    """Return the packages that differ between the arms, without those that OLD and NEW name or ``--changed`` found."""
+def with_packages(subject: Trial, replaced: set[str]) -> Trial:
+    """Return the trial with the packages that OLD and NEW name or ``--changed`` found, and others that differ."""
     old, new = packages.of_environment(subject.old), packages.of_environment(subject.new)
     if not old or not new:  # unknown
-        return ()
+        return subject
     named = arms.packages_in(subject.old.name, subject.new.name) | replaced
-    return tuple(packages.differences(old, new, named))
+    present = sorted(name for name in named if name in old or name in new)
+    versions = (Difference(name, old.get(name), new.get(name)) for name in present)
+    return replace(subject, named=tuple(versions), differences=tuple(packages.differences(old, new, named)))
 
 
 def inspected(subject: Trial, model: Model) -> Trial:

@@ -29,8 +29,8 @@ def of_next_launch(kind: str, scale: str, earlier: Sequence[tuple[Mapping[str, R
         return SHORT
     if scale in ALL:
         return None
-    measured = [(runs, took) for runs, took in earlier if runs]
-    return FIRST if not measured else best_count(*measured[0])
+    counts = [best_count(runs, took) for runs, took in earlier if runs]
+    return round(median(counts)) if counts else FIRST  # one disturbed pass must not make all others long
 
 
 def best_count(runs: Mapping[str, Run], took: float) -> int:

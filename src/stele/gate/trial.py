@@ -47,6 +47,7 @@ class Trial:
     timeout: float = TIMEOUT
     model: Model | None = None  # a model of the user in place of the built-in tasks
     differences: tuple[Difference, ...] = ()  # other packages that differ between the arms
+    named: tuple[Difference, ...] = ()  # the packages that OLD and NEW name
     typed: tuple[str, ...] = ()  # what named the arms on the command line, if not their names
     fail_fast: bool = False  # end at the first verdict against NEW
     at_once: int = 1  # passes that are measured at the same time, if there are enough cores and memory

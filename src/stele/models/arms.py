@@ -1,6 +1,7 @@
 """OLD and NEW in the forms that users have: a requirement, a lock file, a folder or an interpreter.
 
 transformers==5.22.0                 a requirement of any package; several in quotes
+dist/kernels-1.5-py3-none-any.whl    a wheel
 requirements.txt, uv.lock, …         a lock file; FILE@REVISION reads it from git
 .venv                                the folder of a virtual environment
 /opt/venv/bin/python                 an interpreter
@@ -9,12 +10,14 @@ torch, keras-jax                     an environment of `stele env list`
 
 import contextlib
 import dataclasses
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
+from packaging.tags import platform_tags
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from stele import environments, files
 from stele.environments import Environment, lockfiles, packages, pins, revisions
@@ -51,6 +54,8 @@ def load(text: str, model: Model | None, extras: Extras, *, replaced: Sequence[C
     """
     if text in environments.names() and not extras.requirements:
         return environments.load(text)
+    if text.endswith(".whl"):
+        return required(text, (wheel_requirement(text),), model, extras)
     interpreter = interpreter_of(text)
     if interpreter is not None:
         refuse_extras(text, extras)
@@ -63,6 +68,24 @@ def load(text: str, model: Model | None, extras: Extras, *, replaced: Sequence[C
     if at and name in environments.names():  # keras-jax@keras==3.14.1, or an interpreter of it
         return environments.load(text)
     return required(text, tuple(split(text, extras)), model, extras)
+
+
+def wheel_requirement(text: str) -> str:
+    """Return the requirement of a wheel file, with its hash, so that one that is built again is installed again.
+
+    Raises SteleError if there is none, or if it is for another platform.
+    """
+    path = files.absolute(text)
+    if not files.is_file(path):
+        raise SteleError(f"There is no wheel {text}.")
+    try:
+        name, _, _, _ = parse_wheel_filename(path.name)
+    except InvalidWheelFilename as error:
+        raise SteleError(f"{text} is not the name of a wheel: {error}.") from None
+    platforms = lockfiles.wheel_platforms(path.as_uri())
+    if platforms.isdisjoint({"any", *platform_tags()}):
+        raise SteleError(f"{text} is a wheel for {' and '.join(sorted(platforms))}, not for this machine.")
+    return f"{name} @ {path.as_uri()}#sha256={hashlib.sha256(path.read_bytes()).hexdigest()}"
 
 
 def with_changes(requirement: str, replaced: Sequence[Change]) -> str:
@@ -116,9 +139,12 @@ def locked_of(text: str, extras: Extras) -> Locked | None:
 
 
 def packages_in(*texts: str) -> set[str]:
-    """Return the packages that typed requirements name."""
-    found = set()
+    """Return the packages that typed requirements and wheels name."""
+    found: set[str] = set()
     for text in texts:
+        if text.endswith(".whl"):
+            found.add(parse_wheel_filename(Path(text).name)[0])
+            continue
         with contextlib.suppress(InvalidRequirement):
             found |= {name_of(part) for part in text.partition("@")[0].split() or [text]}
             found |= {name_of(part) for part in text.rpartition("@")[2].split()}

@@ -90,20 +90,22 @@ def to_markdown(trial: Trial, record: Record, verdicts: Sequence[Verdict]) -> st
             "",
             page.table(head, rows, escape=escape),
             "",
-            *version_lines(record),
+            *version_lines(trial, record),
             *map(escape, difference_lines(trial)),
             "",
         ]
     )
 
 
-def version_lines(record: Record) -> list[str]:
-    """Return a line with the versions of each arm that has a Run."""
-    return [
-        f"{arm.upper()}: " + escape(text.versions(versions))
-        for arm in ("old", "new")
-        if (versions := record.versions(arm))
-    ]
+def version_lines(trial: Trial, record: Record) -> list[str]:
+    """Return a line for each arm that has a Run: what its framework reports, and the packages that OLD and NEW name."""
+    lines = []
+    for arm in ("old", "new"):
+        named = {package.name: getattr(package, arm) for package in trial.named}
+        versions = {**named, **record.versions(arm)}
+        if record.versions(arm):
+            lines.append(f"{arm.upper()}: " + escape(text.versions(versions)))
+    return lines
 
 
 def escape(text: str) -> str:

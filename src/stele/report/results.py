@@ -112,7 +112,7 @@ def newest_runs(runs: Iterable[Run]) -> dict[tuple[str, str, str], Run]:
 
 
 HEADER = (
-    "framework", "version", "training ms/step", "{}/s", "first step s", "accuracy",
+    "framework", "mode", "version", "training ms/step", "{}/s", "first step s", "accuracy",
     "inference ms/batch", "{}/s", "import s", "peak memory MiB",
 )  # fmt: skip
 
@@ -124,7 +124,7 @@ def task_table(task: str, runs: list[Run]) -> str:
     for name in sorted({run.environment for run in runs}, key=table_order):
         phases = {run.phase: run for run in runs if run.environment == name}
         rows.append(table_row(phases.get("train"), phases.get("infer")))
-    table = page.table(header, rows, right=slice(2, None))
+    table = page.table(header, rows, right=slice(3, None))
     return f"**{task}**, batch {runs[0].batch}, scale {runs[0].scale}\n\n{table}"
 
 
@@ -148,7 +148,15 @@ def table_row(train: Run | None, infer: Run | None) -> list[str]:
         inference = [step_cell(infer), f"{infer.batch / step.middle:,.0f}"]
     memory = "unknown" if either.host_memory is None else f"{either.host_memory / MIB:,.0f}"
     import_seconds = f"{either.import_seconds:.1f}"
-    return [either.label, versions(either.versions), *training, *inference, import_seconds, memory]
+    return [
+        either.label,
+        either.mode or "default",
+        versions(either.versions),
+        *training,
+        *inference,
+        import_seconds,
+        memory,
+    ]
 
 
 def step_cell(run: Run) -> str:

@@ -67,6 +67,38 @@ def parameters(net):
     return {".".join(links + [KINDS[kind]]): parameter for (*links, kind), parameter in paths}
 
 
+def gradients_of(net):
+    """Return the gradient of each parameter, by neutral name."""
+    return {name: parameter.grad for name, parameter in parameters(net).items()}
+
+
+def gradients(recipe, net, task):
+    """Return run(x, y) -> (loss, {parameter: gradient})."""
+
+    def run(x, y):
+        net.cleargrads()
+        loss = recipe.loss(net, x, y)
+        loss.backward()
+        return loss.array, recipe.gradients_of(net)
+
+    return run
+
+
+def inference_step(recipe, net, task):
+    """Return step(x) -> logits or features."""
+    return inference(net, recipe.predict)
+
+
+def inference(net, predict):
+    """Return step(x) -> predict(net, x) as an array, without gradients."""
+
+    def step(x):
+        with chainer.using_config("train", False), chainer.no_backprop_mode():
+            return predict(net, x).array
+
+    return step
+
+
 def outputs(net, names, step):
     """Return run(x) -> {layer: output}: outputs of the links ``names`` during ``step``, images channels last."""
     links = {path.strip("/").replace("/", "."): link for path, link in net.namedlinks()}

@@ -59,6 +59,26 @@ def flags():
     }
 
 
+def gradients(recipe, net, task):
+    """Return run(x, y) -> (loss, {parameter: gradient})."""
+    losses, labels = recipe.loss(net, task)
+    loss = C.reduce_mean(losses, axis=C.Axis.all_axes())
+    neutral = {parameter: name for name, parameter in recipe.parameters(net).items()}
+
+    def run(x, y):
+        at = {net.arguments[0]: x, labels: y}
+        grads, value = loss.grad(at, wrt=list(neutral), outputs=[loss.output])
+        return value, {neutral[parameter]: grad for parameter, grad in grads.items()}
+
+    return run
+
+
+def inference_step(recipe, net, task):
+    """Return step(x) -> logits or features."""
+    output = recipe.output(net)
+    return lambda x: output.eval({output.arguments[0]: x}, as_numpy=False)
+
+
 def put(array):
     # stays a NumPy array, which CNTK accepts: a Value cannot gather rows
     return numpy.ascontiguousarray(array, numpy.float32)  # labels and tokens as well: CNTK has no integers

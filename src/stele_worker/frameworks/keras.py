@@ -93,6 +93,27 @@ def compile_function(net, function):
     return compiled(function, xla=jit_compile(recurrent))
 
 
+def cross_entropy():
+    """Return the mean loss of a batch, as a function of labels and logits."""
+    return keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="sum_over_batch_size")
+
+
+def gradients(recipe, net, task):
+    """Return run(x, y) -> (loss, {parameter: gradient})."""
+    differentiate = make_gradient_function(net, cross_entropy())
+
+    def run(x, y):
+        loss, grads = differentiate(x, y)
+        return loss, recipe.named(net.trainable_variables, grads)
+
+    return run
+
+
+def inference_step(recipe, net, task):
+    """Return step(x) -> logits or features."""
+    return make_inference_step(net, recipe.output(net))
+
+
 def make_gradient_function(net, loss):
     """Return run(x, y) -> (loss, a gradient for each of net.trainable_variables)."""
     if BACKEND != "jax":

@@ -103,6 +103,27 @@ def make_inference_model(net, output):
     return keras.Model(x, keras.Model(net.input, output)(x))
 
 
+def cross_entropy(y_true, y_pred):
+    """Return the loss of each sample."""
+    return keras.losses.sparse_categorical_crossentropy(y_true, y_pred, from_logits=True)
+
+
+def gradients(recipe, net, task):
+    """Return run(x, y) -> (loss, {parameter: gradient})."""
+    differentiate = make_gradient_function(net, cross_entropy)
+
+    def run(x, y):
+        loss, grads = differentiate(x, y)
+        return loss, recipe.named(net, grads)
+
+    return run
+
+
+def inference_step(recipe, net, task):
+    """Return step(x) -> logits or features."""
+    return recipe.predictor(net).predict_on_batch
+
+
 def make_gradient_function(net, loss):
     """Return run(x, y) -> (loss, a gradient for each of net.trainable_weights)."""
     y = K.placeholder((None, 1))

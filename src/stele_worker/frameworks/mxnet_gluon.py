@@ -4,9 +4,15 @@ import os
 
 import mxnet as mx
 import numpy
+from mxnet import autograd, gluon
 
+from stele_worker import modes
+
+# "hybridize" plans the memory once, for one shape; "onednn" fuses the operations of the inference
+MODES = ("hybridize", "as-shipped", "imperative", "onednn")
 device = mx.cpu()
-tuned = True
+mode = "hybridize"
+blocks = []  # that compute as a graph, unless the mode is imperative
 
 
 def configure(settings):
@@ -15,7 +21,7 @@ def configure(settings):
     OpenMP read its number of threads from the environment at the import of MXNet, so ``threads`` has no effect
     here.
     """
-    global device, tuned
+    global device, mode
     if settings["precision"] != "fp32":
         reason = "MXNet {} is supported in precision 'fp32' only, not {!r}: use precision 'fp32'"
         raise RuntimeError(reason.format(mx.__version__, settings["precision"]))
@@ -23,7 +29,7 @@ def configure(settings):
         advice = "Install a CUDA build, such as mxnet-cu112, on a machine with a GPU, or use device 'cpu'."
         raise RuntimeError("MXNet {} found no CUDA device. {}".format(mx.__version__, advice))
     device = mx.gpu(0) if settings["device"] == "cuda" else mx.cpu()
-    tuned = settings.get("mode") != "as-shipped"
+    mode = modes.find("MXNet", MODES, settings)
     # MXNet reads it for each new operator; 2 searches without a workspace limit
     os.environ["MXNET_CUDNN_AUTOTUNE_DEFAULT"] = "2" if settings["autotune"] else "0"
     os.environ["MXNET_ENFORCE_DETERMINISM"] = "1" if settings["deterministic"] else "0"
@@ -54,14 +60,55 @@ def flags():
 
 def options():
     """Return the options of hybridize: static memory, which MXNet documents as fastest, or the defaults."""
-    return {"static_alloc": tuned, "static_shape": tuned}
+    static = mode != "as-shipped"
+    return {"static_alloc": static, "static_shape": static}
 
 
 def graph(block):
-    """Make a block compute as a graph, with its parameters on the device; return the block."""
+    """Make a block compute as the mode says, with its parameters on the device; return the block."""
     block.initialize(mx.init.Zero(), ctx=device)
-    block.hybridize(**options())
+    block.hybridize(active=mode != "imperative", **options())
+    blocks.append(block)
     return block
+
+
+def in_force():
+    """Return whether the blocks computed as graphs."""
+    done = {"hybridized": all(block._active for block in blocks)}
+    return modes.check(mode, done, done["hybridized"] == (mode != "imperative"))
+
+
+def cross_entropy():
+    """Return the loss of each sample."""
+    return graph(gluon.loss.SoftmaxCrossEntropyLoss(axis=-1, sparse_label=True, from_logits=False))
+
+
+def gradients(recipe, net, task):
+    """Return run(x, y) -> (loss, {parameter: gradient})."""
+    losses = cross_entropy()
+    trainable = {name: weight for name, weight in recipe.parameters(net).items() if weight.grad_req != "null"}
+
+    def run(x, y):
+        with autograd.record(train_mode=True):
+            loss = losses(net(x), y).mean()
+        loss.backward()
+        return loss, {name: weight.grad() for name, weight in trainable.items()}
+
+    return run
+
+
+def inference_step(recipe, net, task):
+    """Return step(x) -> logits or features."""
+    block, ready = recipe.body(net), []
+
+    def step(x):
+        with autograd.predict_mode():
+            if mode == "onednn" and not ready:
+                block.optimize_for(x, backend="MKLDNN", **options())
+                ready.append(True)
+            return block(x)
+
+    return step
 
 
 def put(array):

@@ -77,3 +77,20 @@ def make_gradient_function(net, symbol):
         return cross_entropy(probabilities, y), grads
 
     return run
+
+
+def gradients(recipe, net, task):
+    """Return run(x, y) -> (loss, {parameter: gradient})."""
+    differentiate = make_gradient_function(net, with_softmax_output(net["logits"]))
+    named = getattr(recipe, "named", dict)
+
+    def run(x, y):
+        loss, grads = differentiate(x, y)
+        return loss, named(grads)
+
+    return run
+
+
+def inference_step(recipe, net, task):
+    """Return step(x) -> logits or features."""
+    return make_inference_step(net, net[recipe.OUTPUT])

@@ -111,6 +111,11 @@ def make_runner(net):
     return run
 
 
+def inference_step(recipe, net, task):
+    """Return step(x) -> logits or features."""
+    return make_runner(net)
+
+
 def put(array):
     return onnxruntime.OrtValue.ortvalue_from_numpy(array)
 

@@ -71,6 +71,12 @@ def make_runner(model):
     return run
 
 
+def inference_step(recipe, net, task):
+    """Return step(x) -> logits or features."""
+    x = recipe.inputs(task)
+    return make_runner(openvino.Model([recipe.predict(net, task, x)], [x], task.name))
+
+
 def put(array):
     return openvino.Tensor(array, shared_memory=True)
 

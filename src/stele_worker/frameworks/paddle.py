@@ -6,17 +6,28 @@ import tempfile
 import paddle
 from paddle import inference
 
+from stele_worker import modes
+
+# inference uses Paddle Inference in the first mode; "as-shipped" runs it eagerly
+MODES = ("dygraph", "as-shipped", "to-static", "cinn")
+STATIC = {"to-static": None, "cinn": "CINN"}  # the backend of paddle.jit.to_static
 # its name was mkldnn until Paddle 3.1
 ONEDNN = "onednn" if hasattr(inference.Config, "enable_onednn") else "mkldnn"
 device = "cpu"
 threads = 1
-tuned = True
+mode = "dygraph"
+functions = []  # that to_static converts
 
 
 def configure(settings):
     """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
-    global device, threads, tuned
-    device, threads, tuned = settings["device"], settings["threads"], settings.get("mode") != "as-shipped"
+    global device, threads, mode
+    device, threads, mode = settings["device"], settings["threads"], modes.find("Paddle", MODES, settings)
+    if mode == "cinn" and not paddle.is_compiled_with_cinn():  # to_static would ignore it without an error
+        message = (
+            "This wheel of Paddle {} does not contain CINN: install one that does, or use mode 'to-static'"
+        )
+        raise RuntimeError(message.format(paddle.__version__))
     if settings["precision"] != "fp32":
         reason = "Paddle is supported in precision 'fp32' only, not {!r}: use precision 'fp32'"
         raise RuntimeError(reason.format(settings["precision"]))
@@ -48,15 +59,58 @@ def flags():
     active = {name[len("FLAGS_") :]: value for name, value in paddle.get_flags(names).items()}
     openmp = int(os.environ["OMP_NUM_THREADS"])  # the kernels use it; Paddle sets it to 1 if it is not set
     return dict(
-        active, device=paddle.get_device(), threads=openmp, inference_onednn=tuned and device == "cpu"
+        active,
+        device=paddle.get_device(),
+        threads=openmp,
+        inference_onednn=mode == "dygraph" and device == "cpu",
     )
 
 
-def make_inference_step(net):
-    """Return step(x) -> net(x) without gradients: with Paddle Inference if tuned, else eagerly."""
+def compiled(function):
+    """Return a function of tensors as the mode executes it. It is no lambda: to_static reads its source."""
+    if mode not in STATIC:
+        return function
+    functions.append(paddle.jit.to_static(function, backend=STATIC[mode], full_graph=True))
+    return functions[-1]
+
+
+def in_force():
+    """Return how many programs to_static made; 0 in dygraph."""
+    done = {"programs": sum(len(function.program_cache) for function in functions)}
+    return modes.check(mode, done, mode not in STATIC or done["programs"] > 0)
+
+
+def gradients(recipe, net, task):
+    """Return run(x, y) -> (loss, {parameter: gradient})."""
+    compute = compiled(recipe.loss(net, task))
+
+    def run(x, y):
+        net.train()
+        net.clear_gradients()
+        loss = compute(x, y)
+        loss.backward()
+        # Paddle also lists running statistics as parameters, without a gradient
+        held = {name: weight.grad for name, weight in recipe.stored(net).items()}
+        return loss.detach(), {name: grad for name, grad in held.items() if grad is not None}
+
+    return run
+
+
+def inference_step(recipe, net, task):
+    """Return step(x) -> logits or features, without gradients."""
+    if mode == "dygraph":
+        return make_inference_step(net)
+
+    def step(x):
+        return recipe.predict(net, task, x)
+
     net.eval()
-    if not tuned:
-        return paddle.no_grad()(net.__call__)
+    return paddle.no_grad()(compiled(step))
+
+
+def make_inference_step(net):
+    """Return step(x) -> net(x) with Paddle Inference."""
+    net.eval()
     predictors = []  # created at the first step, from its batch
 
     def step(x):

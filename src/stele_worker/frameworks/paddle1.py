@@ -8,17 +8,20 @@ import paddle
 import paddle.fluid as fluid
 from paddle.fluid.core import AnalysisConfig, create_paddle_predictor
 
+from stele_worker import modes
+
 # operations of MKL-DNN in inference; its matmul is wrong if a network has several of one shape
 MKLDNN = {"conv2d", "batch_norm", "pool2d", "relu", "elementwise_add"}
 
+MODES = ("dygraph", "as-shipped")
 threads = 1
-tuned = True
+mode = "dygraph"
 
 
 def configure(settings):
     """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
-    global threads, tuned
-    threads, tuned = settings["threads"], settings.get("mode") != "as-shipped"
+    global threads, mode
+    threads, mode = settings["threads"], modes.find("Paddle", MODES, settings)
     if settings["device"] != "cpu" or settings["precision"] != "fp32":
         message = (
             "Paddle {} is supported on device 'cpu' in precision 'fp32' only, not {device!r} in {precision!r}"
@@ -38,7 +41,9 @@ def flags():
     names = ["FLAGS_paddle_num_threads", "FLAGS_cpu_deterministic"]
     active = {name[len("FLAGS_") :]: value for name, value in fluid.get_flags(names).items()}
     openmp = int(os.environ["OMP_NUM_THREADS"])  # the kernels use it; Paddle sets it to 1 if it is not set
-    return dict(active, device="cpu", threads=openmp, inference_mkldnn=sorted(MKLDNN) if tuned else [])
+    return dict(
+        active, device="cpu", threads=openmp, inference_mkldnn=sorted(MKLDNN) if mode == "dygraph" else []
+    )
 
 
 def gradient(parameter):
@@ -46,10 +51,30 @@ def gradient(parameter):
     return parameter._grad_ivar()
 
 
+def gradients(recipe, net, task):
+    """Return run(x, y) -> (loss, {parameter: gradient})."""
+
+    def run(x, y):
+        net.train()
+        net.clear_gradients()
+        loss = recipe.loss(net, x, y)
+        loss.backward()
+        # Paddle also lists running statistics as parameters, without a gradient
+        held = {name: gradient(weight) for name, weight in recipe.stored(net).items()}
+        return loss.detach(), {name: grad for name, grad in held.items() if grad is not None}
+
+    return run
+
+
+def inference_step(recipe, net, task):
+    """Return step(x) -> logits or features."""
+    return make_inference_step(net, getattr(recipe, "MKLDNN", True))
+
+
 def make_inference_step(net, mkldnn=True):
-    """Return step(x) -> net(x) without gradients: with Paddle Inference if tuned, else imperatively."""
+    """Return step(x) -> net(x) without gradients: with Paddle Inference; imperatively as shipped."""
     net.eval()
-    if not tuned:
+    if mode == "as-shipped":
         return fluid.dygraph.no_grad(net.__call__)
     predictors = []  # created at the first step, from its batch
 

@@ -105,10 +105,10 @@ def frozen(step):
     """Return a function with its variables as constants, made at the first call."""
     made = []
 
-    def run(x):
+    def run(*batch):
         if not made:
-            made.append(convert_variables_to_constants_v2(step.get_concrete_function(x)))
-        return made[0](x)[0]
+            made.append(convert_variables_to_constants_v2(step.get_concrete_function(*batch)))
+        return made[0](*batch)[0]
 
     return run
 

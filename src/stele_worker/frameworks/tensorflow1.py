@@ -71,6 +71,25 @@ def make_function(inputs, outputs, optimiser=None):
     return session.make_callable(outputs, feed_list=inputs)
 
 
+def labels():
+    return tf.placeholder(tf.int32, (None,))
+
+
+def gradients(recipe, net, task):
+    """Return run(x, y) -> (loss, {parameter: gradient})."""
+    x, y = recipe.inputs(task), labels()
+    loss, weights = recipe.loss(net, task, x, y), recipe.trainable(net)
+    # an embedding's gradient consists of slices
+    grads = [tf.convert_to_tensor(grad) for grad in tf.gradients(loss, list(weights.values()))]
+    return make_function([x, y], (loss, dict(zip(weights, grads))))
+
+
+def inference_step(recipe, net, task):
+    """Return step(x) -> logits or features."""
+    x = recipe.inputs(task)
+    return make_function([x], recipe.predict(net, task, x))
+
+
 def make_handle_function(inputs, tensor):
     """Return f(*handles or arrays) -> a handle of the tensor's value."""
     return session.make_callable(tf.get_session_handle(tensor), feed_list=inputs)

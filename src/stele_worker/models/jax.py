@@ -1,4 +1,4 @@
-"""A recipe for a user's JAX model: one jitted step, its whole state donated."""
+"""A recipe for a user's JAX model: one step, its whole state donated."""
 
 from functools import partial
 
@@ -31,7 +31,7 @@ def load(net, arrays):
 
 
 def gradients(net, task):
-    run = jax.jit(jax.value_and_grad(loss(net, task), has_aux=True))
+    run = framework.compiled(jax.value_and_grad(loss(net, task), has_aux=True))
 
     def differentiate(*batch):
         (value, _), grads = run(net.params, net.statistics, net.randomness, *batch)
@@ -45,7 +45,7 @@ def training_step(net, task):
     slots = init(net.params)
     differentiate = jax.value_and_grad(loss(net, task), has_aux=True)
 
-    @partial(jax.jit, donate_argnums=(0, 1, 2, 3))
+    @framework.compiled(donate=(0, 1, 2, 3))
     def update(params, statistics, randomness, slots, *batch):
         (value, (statistics, randomness)), grads = differentiate(params, statistics, randomness, *batch)
         params, slots = move(params, grads, slots)
@@ -63,7 +63,13 @@ def training_step(net, task):
 
 def inference_step(net, task):
     call = with_precision(net, task, net.call(task, training=False))
-    run = jax.jit(lambda *values: outputs.main(call(*values)[0]).astype(jnp.float32))
+
+    def predict(*values):
+        return outputs.main(call(*values)[0]).astype(jnp.float32)
+
+    if framework.mode == "constants":
+        return framework.compiled(lambda *batch: predict(net.params, net.statistics, net.randomness, *batch))
+    run = framework.compiled(predict)
     return lambda *batch: run(net.params, net.statistics, net.randomness, *batch)
 
 

@@ -5,11 +5,13 @@ from functools import partial
 
 import tensorflow as tf
 
+from stele_worker.frameworks import tensorflow as framework
 from stele_worker.models import building, calling, optimizers, outputs, weights
 from stele_worker.models.errors import SpecError
 from stele_worker.models.task import example, without_dropout
 
 LAYOUT = None
+compiled = partial(framework.compiled, autograph=True)  # the user's code may have loops
 
 
 def network(task):
@@ -42,7 +44,7 @@ def load(net, arrays):
 def gradients(net, task):
     names, run = unique(net.trainable_variables), differentiate(net, task)
 
-    @tf.function
+    @compiled
     def compute(*batch):
         value, grads = run(*batch)
         # an embedding's gradient consists of slices
@@ -58,7 +60,7 @@ def gradients(net, task):
 def training_step(net, task):
     variables, run, move = net.trainable_variables, differentiate(net, task), optimizer_of(net, task)
 
-    @tf.function
+    @compiled
     def step(*batch):
         value, grads = run(*batch)
         move(grads, variables)
@@ -69,7 +71,8 @@ def training_step(net, task):
 
 def inference_step(net, task):
     call = caller(net, task._replace(target=None), training=False)
-    return tf.function(lambda *batch: tf.cast(outputs.main(call(*batch)), tf.float32))
+    step = compiled(lambda *batch: tf.cast(outputs.main(call(*batch)), tf.float32))
+    return framework.frozen(step) if framework.mode == "frozen" else step
 
 
 def raw(net, task):

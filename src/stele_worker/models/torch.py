@@ -1,4 +1,4 @@
-"""A recipe for a user's PyTorch model: eager, with the fused optimizer where there is one."""
+"""A recipe for a user's PyTorch model, with the fused optimizer where there is one."""
 
 import torch
 
@@ -47,7 +47,7 @@ def unique_tensors(net):
 
 
 def gradients(net, task):
-    compute = loss(net, task)
+    compute = framework.compiled(loss(net, task))
     trainable = {name: weight for name, weight in net.named_parameters() if weight.requires_grad}
 
     def run(*batch):
@@ -63,7 +63,7 @@ def gradients(net, task):
 
 
 def training_step(net, task):
-    optimizer, compute = optimizer_of(net, task), loss(net, task)
+    optimizer, compute = optimizer_of(net, task), framework.compiled(loss(net, task))
     net.train()
 
     def step(*batch):
@@ -77,14 +77,13 @@ def training_step(net, task):
 
 
 def inference_step(net, task):
+    return torch.inference_mode()(framework.compiled(predict(net, task)))
+
+
+def predict(net, task):
     net.eval()
     call = with_precision(calling.make_caller(net, [each.name for each in task.inputs]), task)
-
-    @torch.inference_mode()
-    def step(*batch):
-        return outputs.main(call(*batch)).float()
-
-    return step
+    return lambda *batch: outputs.main(call(*batch)).float()
 
 
 def raw(net, task):
@@ -102,7 +101,7 @@ def neutral(name, array):
 
 def activations(net, task):
     """Return run(*inputs) -> {module: output} of the modules without children, in order of execution."""
-    step = inference_step(net, task)
+    step = torch.inference_mode()(predict(net, task))
 
     def run(*batch):
         seen, hooks = {}, []

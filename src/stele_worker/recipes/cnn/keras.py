@@ -3,14 +3,7 @@
 import keras
 from keras import layers
 
-from stele_worker.frameworks.keras import (
-    make_gradient_function,
-    make_inference_step,
-    make_training_step,
-    outputs,
-    parameters,
-    set_policy,
-)
+from stele_worker.frameworks.keras import cross_entropy, make_training_step, outputs, parameters, set_policy
 
 LAYOUT = "NHWC"
 
@@ -59,18 +52,12 @@ def load(net, weights):
     return net
 
 
-def cross_entropy():
-    return keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="sum_over_batch_size")
+def named(variables, values):
+    return dict(zip(PARAMETERS, values))
 
 
-def gradients(net, task):
-    differentiate = make_gradient_function(net, cross_entropy())
-
-    def run(x, y):
-        loss, grads = differentiate(x, y)
-        return loss, dict(zip(PARAMETERS, grads))
-
-    return run
+def output(net):
+    return net.outputs[0]  # of the inference
 
 
 def training_step(net, task):
@@ -80,12 +67,8 @@ def training_step(net, task):
     return make_training_step(net, optimiser, cross_entropy())
 
 
-def inference_step(net, task):
-    return make_inference_step(net, net.outputs[0])
-
-
 def stored(net):
-    return dict(zip(PARAMETERS, parameters(net)))
+    return named(net.weights, parameters(net))
 
 
 def neutral(name, array):

@@ -5,8 +5,8 @@ from keras import layers
 
 from stele_worker.frameworks.keras2 import (
     LAYOUT,
+    cross_entropy,
     kernel,
-    make_gradient_function,
     make_inference_model,
     outputs,
     set_training_phase,
@@ -74,28 +74,18 @@ def load(net, weights):
     return net
 
 
-def cross_entropy(y_true, y_pred):
-    return keras.losses.sparse_categorical_crossentropy(y_true, y_pred, from_logits=True)
+def named(net, values):
+    return dict(zip(PARAMETERS, values))
 
 
-def gradients(net, task):
-    differentiate = make_gradient_function(net, cross_entropy)
-
-    def run(x, y):
-        loss, grads = differentiate(x, y)
-        return loss, dict(zip(PARAMETERS, grads))
-
-    return run
+def predictor(net):
+    return make_inference_model(net, net.output)
 
 
 def training_step(net, task):
     optimiser = keras.optimizers.SGD(task.learning_rate, momentum=task.momentum, nesterov=False, decay=0.0)
     net.compile(optimiser, cross_entropy)
     return net.train_on_batch
-
-
-def inference_step(net, task):
-    return make_inference_model(net, net.output).predict_on_batch
 
 
 def stored(net):

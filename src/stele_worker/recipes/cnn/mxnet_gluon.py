@@ -1,9 +1,9 @@
-"""CNN on CIFAR-10 in MXNet's Gluon: hybridized, NCHW."""
+"""CNN on CIFAR-10 in MXNet's Gluon: NCHW."""
 
 from mxnet import autograd, gluon
 from mxnet.gluon import nn
 
-from stele_worker.frameworks.mxnet_gluon import graph, put
+from stele_worker.frameworks.mxnet_gluon import cross_entropy, graph, put
 
 LAYOUT = "NCHW"
 
@@ -42,26 +42,18 @@ def network(task):
     return graph(CNN(task))
 
 
+def parameters(net):
+    return net.collect_params()
+
+
 def load(net, weights):
-    for name, parameter in net.collect_params().items():
+    for name, parameter in parameters(net).items():
         parameter.set_data(put(weights[name]))
     return net
 
 
-def cross_entropy():
-    return graph(gluon.loss.SoftmaxCrossEntropyLoss(axis=-1, sparse_label=True, from_logits=False))
-
-
-def gradients(net, task):
-    losses = cross_entropy()
-
-    def run(x, y):
-        with autograd.record(train_mode=True):
-            loss = losses(net(x), y).mean()
-        loss.backward()
-        return loss, {name: parameter.grad() for name, parameter in net.collect_params().items()}
-
-    return run
+def body(net):
+    return net  # what inference computes
 
 
 def training_step(net, task):
@@ -80,16 +72,8 @@ def training_step(net, task):
     return step
 
 
-def inference_step(net, task):
-    def step(x):
-        with autograd.predict_mode():
-            return net(x)
-
-    return step
-
-
 def stored(net):
-    return {name: parameter.data() for name, parameter in net.collect_params().items()}
+    return {name: parameter.data() for name, parameter in parameters(net).items()}
 
 
 def neutral(name, array):

@@ -2,7 +2,7 @@
 
 from onnx import TensorProto
 
-from stele_worker.frameworks.onnxruntime import constant, constants, graph, make_runner, node, output
+from stele_worker.frameworks.onnxruntime import constant, constants, graph, node, output
 
 LAYOUT = "NCHW"
 
@@ -50,10 +50,6 @@ def load(net, weights):
     for name, array in weights.items():
         constant(net, name, array)
     return net
-
-
-def inference_step(net, task):
-    return make_runner(net)
 
 
 def stored(net):

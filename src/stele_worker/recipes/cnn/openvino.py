@@ -1,10 +1,7 @@
 """CNN on CIFAR-10 in OpenVINO: OpenVINO's operations, compiled for the batch, inference only."""
 
 import numpy
-import openvino
 from openvino import opset13 as ops
-
-from stele_worker.frameworks.openvino import make_runner
 
 LAYOUT = "NCHW"
 
@@ -48,9 +45,12 @@ def forward(net, task, x):
     return dense(net, "dense2", x)  # (batch, 10)
 
 
-def inference_step(net, task):
-    x = ops.parameter([-1, 3, 32, 32], numpy.float32, name="images")
-    return make_runner(openvino.Model([forward(net, task, x)], [x], "cnn"))
+def inputs(task):
+    return ops.parameter([-1, 3, 32, 32], numpy.float32, name="images")
+
+
+def predict(net, task, x):
+    return forward(net, task, x)
 
 
 def stored(net):

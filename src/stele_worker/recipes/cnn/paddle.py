@@ -4,7 +4,7 @@ import paddle
 from paddle import nn
 from paddle.nn.functional import cross_entropy, dropout, max_pool2d, relu
 
-from stele_worker.frameworks.paddle import make_inference_step, outputs
+from stele_worker.frameworks.paddle import compiled, outputs
 
 LAYOUT = "NCHW"
 
@@ -42,35 +42,32 @@ def load(net, weights):
     return net
 
 
-def gradients(net, task):
-    def run(x, y):
-        net.train()
-        net.clear_gradients()
-        loss = cross_entropy(net(x), y)
-        loss.backward()
-        return loss.detach(), {name: weight.grad for name, weight in net.named_parameters()}
+def predict(net, task, x):
+    return net(x)
 
-    return run
+
+def loss(net, task):
+    def compute(x, y):
+        return cross_entropy(net(x), y)
+
+    return compute
 
 
 def training_step(net, task):
     optimiser = paddle.optimizer.Momentum(
         task.learning_rate, task.momentum, net.parameters(), use_nesterov=False, weight_decay=None
     )
+    compute = compiled(loss(net, task))
     net.train()
 
     def step(x, y):
-        loss = cross_entropy(net(x), y)
-        loss.backward()
+        value = compute(x, y)
+        value.backward()
         optimiser.step()
         optimiser.clear_grad()
-        return loss.detach()
+        return value.detach()
 
     return step
-
-
-def inference_step(net, task):
-    return make_inference_step(net)
 
 
 def stored(net):

@@ -5,7 +5,7 @@ import paddle.fluid as fluid
 from paddle.fluid.dygraph import Conv2D, Linear, Pool2D
 from paddle.fluid.layers import dropout, mean, relu, reshape, softmax_with_cross_entropy
 
-from stele_worker.frameworks.paddle1 import gradient, make_inference_step, outputs
+from stele_worker.frameworks.paddle1 import outputs
 
 LAYOUT = "NCHW"
 
@@ -50,19 +50,8 @@ def load(net, weights):
     return net
 
 
-def cross_entropy(net, x, y):
+def loss(net, x, y):
     return mean(softmax_with_cross_entropy(net(x), y))
-
-
-def gradients(net, task):
-    def run(x, y):
-        net.train()
-        net.clear_gradients()
-        loss = cross_entropy(net, x, y)
-        loss.backward()
-        return loss.detach(), {name: gradient(weight) for name, weight in net.named_parameters()}
-
-    return run
 
 
 def training_step(net, task):
@@ -72,17 +61,13 @@ def training_step(net, task):
     net.train()
 
     def step(x, y):
-        loss = cross_entropy(net, x, y)
-        loss.backward()
-        optimiser.minimize(loss)
+        value = loss(net, x, y)
+        value.backward()
+        optimiser.minimize(value)
         net.clear_gradients()
-        return loss.detach()
+        return value.detach()
 
     return step
-
-
-def inference_step(net, task):
-    return make_inference_step(net)
 
 
 def stored(net):

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from stele_worker.frameworks.tensorflow1 import make_function, make_variables, read_values
+from stele_worker.frameworks.tensorflow1 import labels, make_function, make_variables, read_values
 
 LAYOUT = "NHWC"
 
@@ -53,39 +53,31 @@ def forward(net, task, x, training=False):
     return dense(net, "dense2", x)  # (batch, 10)
 
 
-def images():
+def inputs(task):
     return tf.placeholder(tf.float32, (None, 32, 32, 3))
 
 
-def labels():
-    return tf.placeholder(tf.int32, (None,))
-
-
-def cross_entropy(net, task, x, y):
+def loss(net, task, x, y):
     logits = forward(net, task, x, training=True)
     return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
 
 
-def gradients(net, task):
-    x, y = images(), labels()
-    loss = cross_entropy(net, task, x, y)
-    grads = tf.gradients(loss, list(net.values()))
-    return make_function([x, y], (loss, dict(zip(net, grads))))
+def predict(net, task, x):
+    return forward(net, task, x)
+
+
+def trainable(net):
+    return net
 
 
 def training_step(net, task):
-    x, y = images(), labels()
-    loss = cross_entropy(net, task, x, y)
+    x, y = inputs(task), labels()
+    value = loss(net, task, x, y)
     optimiser = tf.train.MomentumOptimizer(task.learning_rate, task.momentum, use_nesterov=False)
     # with its default gate, it would also compute the first layer's gradient to the images and discard it
-    update = optimiser.minimize(loss, var_list=list(net.values()), gate_gradients=optimiser.GATE_NONE)
-    run = make_function([x, y], [loss, update], optimiser)
+    update = optimiser.minimize(value, var_list=list(net.values()), gate_gradients=optimiser.GATE_NONE)
+    run = make_function([x, y], [value, update], optimiser)
     return lambda x, y: run(x, y)[0]
-
-
-def inference_step(net, task):
-    x = images()
-    return make_function([x], forward(net, task, x))
 
 
 def stored(net):

@@ -4,7 +4,7 @@ import chainer
 import chainer.functions as F
 import chainer.links as L
 
-from stele_worker.frameworks.chainer import on_device, outputs
+from stele_worker.frameworks.chainer import inference, on_device, outputs
 
 LAYOUT = None
 
@@ -48,21 +48,12 @@ def load(net, weights):
     return on_device(net)
 
 
-def cross_entropy(net, x, y):
+def predict(net, x):
+    return net(x)
+
+
+def loss(net, x, y):
     return F.softmax_cross_entropy(net(x), y, reduce="mean")
-
-
-def gradients(net, task):
-    def run(x, y):
-        net.cleargrads()
-        loss = cross_entropy(net, x, y)
-        loss.backward()
-        return loss.array, {
-            name: net.xp.concatenate([parameter.grad for parameter in parts])
-            for name, parts in parameters(net).items()
-        }
-
-    return run
 
 
 def training_step(net, task):
@@ -80,30 +71,27 @@ def training_step(net, task):
 
     def step(x, y):
         net.cleargrads()
-        loss = cross_entropy(net, x, y)
-        loss.backward()
+        value = loss(net, x, y)
+        value.backward()
         # Chainer adds epsilon before it corrects the second moment, the Task adds it after: so correct
         # epsilon by the same factor
         optimiser.eps = task.epsilon * (1 - task.beta2 ** (optimiser.t + 1)) ** 0.5
         optimiser.update()
-        return loss.array
-
-    return step
-
-
-def inference_step(net, task):
-    def step(x):
-        with chainer.using_config("train", False), chainer.no_backprop_mode():
-            return net(x).array
+        return value.array
 
     return step
 
 
 def stored(net):
-    return {
-        name: net.xp.concatenate([parameter.array for parameter in parts])
-        for name, parts in parameters(net).items()
-    }
+    return {name: joined(net, parts, "array") for name, parts in parameters(net).items()}
+
+
+def gradients_of(net):
+    return {name: joined(net, parts, "grad") for name, parts in parameters(net).items()}
+
+
+def joined(net, parts, kind):
+    return net.xp.concatenate([getattr(parameter, kind) for parameter in parts])
 
 
 def neutral(name, array):
@@ -111,4 +99,4 @@ def neutral(name, array):
 
 
 def activations(net, task):
-    return outputs(net, ("embedding", "dense"), inference_step(net, task))
+    return outputs(net, ("embedding", "dense"), inference(net, predict))

@@ -35,34 +35,30 @@ def network(task):
     return C.times(h, weight) + bias  # (batch, 2)
 
 
+def parameters(net):
+    return {parameter.name: parameter for parameter in net.parameters}
+
+
 def load(net, weights):
-    for parameter in net.parameters:
-        array = weights[parameter.name]
-        dense = array.ndim == 2 and parameter.name != "embedding.weight"
+    for name, parameter in parameters(net).items():
+        array = weights[name]
+        dense = array.ndim == 2 and name != "embedding.weight"
         parameter.value = numpy.ascontiguousarray(array.T) if dense else array  # (in, out)
     return net
 
 
-def cross_entropy(net):
+def loss(net, task):
     """Return the loss of each review, a function of the tokens, and a variable for labels."""
     labels = C.input_variable(())
     return C.cross_entropy_with_softmax(net, C.one_hot(labels, 2)), labels
 
 
-def gradients(net, task):
-    loss, labels = cross_entropy(net)
-    loss = C.reduce_mean(loss, axis=C.Axis.all_axes())
-
-    def run(x, y):
-        at = {net.arguments[0]: x, labels: y}
-        grads, value = loss.grad(at, wrt=net.parameters, outputs=[loss.output])
-        return value, {parameter.name: grad for parameter, grad in grads.items()}
-
-    return run
+def output(net):
+    return net  # what inference computes
 
 
 def training_step(net, task):
-    loss, labels = cross_entropy(net)
+    losses, labels = loss(net, task)
     tokens, trainer = net.arguments[0], None
 
     def schedule(values, batch):
@@ -87,22 +83,15 @@ def training_step(net, task):
     def step(x, y):
         nonlocal trainer
         if trainer is None:  # schedules count samples, so they need the batch size
-            trainer = C.Trainer(None, loss, adam(len(y)))
+            trainer = C.Trainer(None, losses, adam(len(y)))
         trainer.train_minibatch({tokens: x, labels: y})
         return trainer.previous_minibatch_loss_average
 
     return step
 
 
-def inference_step(net, task):
-    def step(x):
-        return net.eval({net.arguments[0]: x}, as_numpy=False)
-
-    return step
-
-
 def stored(net):
-    return {parameter.name: parameter.value for parameter in net.parameters}
+    return {name: parameter.value for name, parameter in parameters(net).items()}
 
 
 def neutral(name, array):

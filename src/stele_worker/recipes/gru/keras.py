@@ -5,8 +5,7 @@ import numpy
 from keras import layers
 
 from stele_worker.frameworks.keras import (
-    make_gradient_function,
-    make_inference_step,
+    cross_entropy,
     make_training_step,
     outputs,
     parameters,
@@ -54,8 +53,7 @@ def load(net, weights):
     return net
 
 
-def to_task_names(values):
-    """Return Keras' list of parameters or gradients under the Task's names."""
+def named(variables, values):
     embedding, input_weight, hidden_weight, biases, weight, bias = values
     return {
         "embedding.weight": embedding,
@@ -66,20 +64,6 @@ def to_task_names(values):
         "dense.weight": weight,
         "dense.bias": bias,
     }
-
-
-def cross_entropy():
-    return keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="sum_over_batch_size")
-
-
-def gradients(net, task):
-    differentiate = make_gradient_function(net, cross_entropy())
-
-    def run(x, y):
-        loss, grads = differentiate(x, y)
-        return loss, to_task_names(grads)
-
-    return run
 
 
 class Adam(keras.optimizers.Adam):
@@ -96,6 +80,10 @@ class Adam(keras.optimizers.Adam):
         self.constant = constant
 
 
+def output(net):
+    return net.outputs[0]  # of the inference
+
+
 def training_step(net, task):
     optimiser = Adam(
         task.learning_rate, beta_1=task.beta1, beta_2=task.beta2, epsilon=task.epsilon, amsgrad=False
@@ -103,12 +91,8 @@ def training_step(net, task):
     return make_training_step(net, optimiser, cross_entropy())
 
 
-def inference_step(net, task):
-    return make_inference_step(net, net.outputs[0])
-
-
 def stored(net):
-    return to_task_names(parameters(net))
+    return named(net.weights, parameters(net))
 
 
 def neutral(name, array):

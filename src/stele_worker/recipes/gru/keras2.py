@@ -5,7 +5,7 @@ import numpy
 from keras import backend as K
 from keras import layers
 
-from stele_worker.frameworks.keras2 import make_gradient_function, outputs
+from stele_worker.frameworks.keras2 import cross_entropy, outputs
 
 LAYOUT = None
 
@@ -55,8 +55,7 @@ def load(net, weights):
     return net
 
 
-def to_task_names(values):
-    """Return Keras' list of parameters or gradients under the Task's names."""
+def named(net, values):
     embedding, input_weight, hidden_weight, biases, weight, bias = values
     return {
         "embedding.weight": embedding,
@@ -67,20 +66,6 @@ def to_task_names(values):
         "dense.weight": weight,
         "dense.bias": bias,
     }
-
-
-def cross_entropy(y_true, y_pred):
-    return keras.losses.sparse_categorical_crossentropy(y_true, y_pred, from_logits=True)
-
-
-def gradients(net, task):
-    differentiate = make_gradient_function(net, cross_entropy)
-
-    def run(x, y):
-        loss, grads = differentiate(x, y)
-        return loss, to_task_names(grads)
-
-    return run
 
 
 class Adam(keras.optimizers.Adam):
@@ -105,6 +90,10 @@ class Adam(keras.optimizers.Adam):
         return self.updates
 
 
+def predictor(net):
+    return net
+
+
 def training_step(net, task):
     optimiser = Adam(
         task.learning_rate,
@@ -118,12 +107,8 @@ def training_step(net, task):
     return net.train_on_batch
 
 
-def inference_step(net, task):
-    return net.predict_on_batch
-
-
 def stored(net):
-    return to_task_names(net.get_weights())
+    return named(net, net.get_weights())
 
 
 def neutral(name, array):

@@ -1,9 +1,9 @@
-"""GRU on IMDB in MXNet's Gluon: hybridized rnn.GRU, time before batch."""
+"""GRU on IMDB in MXNet's Gluon: rnn.GRU, time before batch."""
 
 from mxnet import autograd, gluon
 from mxnet.gluon import nn, rnn
 
-from stele_worker.frameworks.mxnet_gluon import graph, put
+from stele_worker.frameworks.mxnet_gluon import cross_entropy, graph, put
 
 LAYOUT = None
 
@@ -45,28 +45,18 @@ NAMES = {
 }
 
 
+def parameters(net):
+    return {NAMES.get(name, name): parameter for name, parameter in net.collect_params().items()}
+
+
 def load(net, weights):
-    for name, parameter in net.collect_params().items():
-        parameter.set_data(put(weights[NAMES.get(name, name)]))
+    for name, parameter in parameters(net).items():
+        parameter.set_data(put(weights[name]))
     return net
 
 
-def cross_entropy():
-    return graph(gluon.loss.SoftmaxCrossEntropyLoss(axis=-1, sparse_label=True, from_logits=False))
-
-
-def gradients(net, task):
-    losses = cross_entropy()
-
-    def run(x, y):
-        with autograd.record(train_mode=True):
-            loss = losses(net(x), y).mean()
-        loss.backward()
-        return loss, {
-            NAMES.get(name, name): parameter.grad() for name, parameter in net.collect_params().items()
-        }
-
-    return run
+def body(net):
+    return net  # what inference computes
 
 
 def training_step(net, task):
@@ -88,16 +78,8 @@ def training_step(net, task):
     return step
 
 
-def inference_step(net, task):
-    def step(x):
-        with autograd.predict_mode():
-            return net(x)
-
-    return step
-
-
 def stored(net):
-    return {NAMES.get(name, name): parameter.data() for name, parameter in net.collect_params().items()}
+    return {name: parameter.data() for name, parameter in parameters(net).items()}
 
 
 def neutral(name, array):

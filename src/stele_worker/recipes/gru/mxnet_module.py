@@ -7,8 +7,6 @@ from stele_worker.frameworks.mxnet_module import (
     arrays,
     bind_for_training,
     cross_entropy,
-    make_gradient_function,
-    make_inference_step,
     put,
     with_softmax_output,
 )
@@ -54,14 +52,11 @@ def split_parameters(values):
     return dict(unfused, **parts)
 
 
-def gradients(net, task):
-    differentiate = make_gradient_function(net, with_softmax_output(net["logits"]))
+OUTPUT = "logits"  # the symbol that inference computes
 
-    def run(x, y):
-        loss, grads = differentiate(x, y)
-        return loss, split_parameters(grads)
 
-    return run
+def named(gradients):
+    return split_parameters(gradients)
 
 
 def training_step(net, task):
@@ -87,10 +82,6 @@ def training_step(net, task):
         return cross_entropy(module.get_outputs()[0], y)
 
     return step
-
-
-def inference_step(net, task):
-    return make_inference_step(net, net["logits"])
 
 
 def stored(net):

@@ -3,7 +3,7 @@
 import numpy
 from onnx import TensorProto
 
-from stele_worker.frameworks.onnxruntime import constant, constants, graph, make_runner, node, output
+from stele_worker.frameworks.onnxruntime import constant, constants, graph, node, output
 
 LAYOUT = None
 
@@ -46,10 +46,6 @@ def load(net, weights):
     constant(net, "dense.weight", weights["dense.weight"])
     constant(net, "dense.bias", weights["dense.bias"])
     return net
-
-
-def inference_step(net, task):
-    return make_runner(net)
 
 
 def stored(net):

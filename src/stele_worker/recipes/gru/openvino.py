@@ -1,10 +1,7 @@
 """GRU on IMDB in OpenVINO: OpenVINO's operations with GRUSequence, compiled for the batch, inference only."""
 
 import numpy
-import openvino
 from openvino import opset13 as ops
-
-from stele_worker.frameworks.openvino import make_runner
 
 LAYOUT = None
 
@@ -54,9 +51,12 @@ def forward(net, task, x):
     return ops.add(x, net["dense.bias"])  # (batch, 2)
 
 
-def inference_step(net, task):
-    x = ops.parameter([-1, task.length], numpy.int32, name="tokens")
-    return make_runner(openvino.Model([forward(net, task, x)], [x], "gru"))
+def inputs(task):
+    return ops.parameter([-1, task.length], numpy.int32, name="tokens")
+
+
+def predict(net, task, x):
+    return forward(net, task, x)
 
 
 def stored(net):

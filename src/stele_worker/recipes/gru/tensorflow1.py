@@ -3,7 +3,7 @@
 import numpy
 import tensorflow as tf
 
-from stele_worker.frameworks.tensorflow1 import make_function, make_variables, read_values
+from stele_worker.frameworks.tensorflow1 import labels, make_function, make_variables, read_values
 
 LAYOUT = None
 
@@ -49,30 +49,27 @@ def forward(net, task, x):
     return dense(h, net["dense.weight"], net["dense.bias"])  # (batch, 2)
 
 
-def tokens(task):
+def inputs(task):
     return tf.placeholder(tf.int32, (None, task.length))
 
 
-def labels():
-    return tf.placeholder(tf.int32, (None,))
-
-
-def cross_entropy(net, task, x, y):
+def loss(net, task, x, y):
     logits = forward(net, task, x)
     return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
 
 
-def gradients(net, task):
-    x, y = tokens(task), labels()
-    loss = cross_entropy(net, task, x, y)
-    grads = tf.gradients(loss, list(net.values()))
-    return make_function([x, y], (loss, {name: tf.convert_to_tensor(grad) for name, grad in zip(net, grads)}))
+def predict(net, task, x):
+    return forward(net, task, x)
+
+
+def trainable(net):
+    return net
 
 
 def training_step(net, task):
-    x, y = tokens(task), labels()
-    loss = cross_entropy(net, task, x, y)
-    grads = tf.gradients(loss, list(net.values()))
+    x, y = inputs(task), labels()
+    value = loss(net, task, x, y)
+    grads = tf.gradients(value, list(net.values()))
     count = make_variables({"count": numpy.zeros((), numpy.float32)})["count"]
     # TensorFlow adds epsilon before it corrects the second moment, the Task adds it after: so correct
     # epsilon by the same factor
@@ -80,13 +77,8 @@ def training_step(net, task):
     optimiser = tf.train.AdamOptimizer(task.learning_rate, task.beta1, task.beta2, epsilon)
     pairs = [(tf.convert_to_tensor(grad), weight) for grad, weight in zip(grads, net.values())]
     update = optimiser.apply_gradients(pairs, global_step=count)
-    run = make_function([x, y], [loss, update], optimiser)
+    run = make_function([x, y], [value, update], optimiser)
     return lambda x, y: run(x, y)[0]
-
-
-def inference_step(net, task):
-    x = tokens(task)
-    return make_function([x], forward(net, task, x))
 
 
 def stored(net):

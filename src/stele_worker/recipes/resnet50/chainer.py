@@ -4,7 +4,13 @@ import chainer
 import chainer.functions as F
 import chainer.links as L
 
-from stele_worker.frameworks.chainer import on_device, outputs, parameters
+from stele_worker.frameworks.chainer import (
+    gradients_of,  # noqa: F401
+    inference,
+    on_device,
+    outputs,
+    parameters,
+)
 from stele_worker.tasks.resnet50 import blocks
 
 LAYOUT = "NCHW"
@@ -90,19 +96,13 @@ def load(net, weights):
     return on_device(net)
 
 
-def cross_entropy(net, x, y):
+def predict(net, x):
+    return net.features(x)
+
+
+def loss(net, x, y):
     with chainer.using_config("train", True):
         return F.softmax_cross_entropy(net(x), y, reduce="mean")
-
-
-def gradients(net, task):
-    def run(x, y):
-        net.cleargrads()
-        loss = cross_entropy(net, x, y)
-        loss.backward()
-        return loss.array, {name: parameter.grad for name, parameter in parameters(net).items()}
-
-    return run
 
 
 def training_step(net, task):
@@ -112,18 +112,10 @@ def training_step(net, task):
 
     def step(x, y):
         net.cleargrads()
-        loss = cross_entropy(net, x, y)
-        loss.backward()
+        value = loss(net, x, y)
+        value.backward()
         optimiser.update()
-        return loss.array
-
-    return step
-
-
-def inference_step(net, task):
-    def step(x):
-        with chainer.using_config("train", False), chainer.no_backprop_mode():
-            return net.features(x).array
+        return value.array
 
     return step
 
@@ -140,4 +132,4 @@ def neutral(name, array):
 
 
 def activations(net, task):
-    return outputs(net, [name for name, *_ in blocks()], inference_step(net, task))
+    return outputs(net, [name for name, *_ in blocks()], inference(net, predict))

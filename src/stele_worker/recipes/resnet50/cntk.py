@@ -75,27 +75,18 @@ def load(net, weights):
     return net
 
 
-def cross_entropy(net, task):
+def loss(net, task):
     """Return the loss of each image, a function of the images, and a variable for labels."""
     labels = C.input_variable(())
     return C.cross_entropy_with_softmax(net, C.one_hot(labels, task.classes)), labels
 
 
-def gradients(net, task):
-    loss, labels = cross_entropy(net, task)
-    loss = C.reduce_mean(loss, axis=C.Axis.all_axes())
-    neutral = {parameter: name for name, parameter in parameters(net).items()}
-
-    def run(x, y):
-        at = {net.arguments[0]: x, labels: y}
-        grads, value = loss.grad(at, wrt=list(neutral), outputs=[loss.output])
-        return value, {neutral[parameter]: grad for parameter, grad in grads.items()}
-
-    return run
+def output(net):
+    return C.combine([net.find_by_name("features")])  # what inference computes
 
 
 def training_step(net, task):
-    loss, labels = cross_entropy(net, task)
+    losses, labels = loss(net, task)
     images = net.arguments[0]
     learner = C.momentum_sgd(
         net.parameters,
@@ -104,20 +95,11 @@ def training_step(net, task):
         unit_gain=False,
         minibatch_size=C.learners.IGNORE,  # rates are per step, for the mean gradient, at any batch size
     )
-    trainer = C.Trainer(None, loss, learner)
+    trainer = C.Trainer(None, losses, learner)
 
     def step(x, y):
         trainer.train_minibatch({images: x, labels: y})
         return trainer.previous_minibatch_loss_average
-
-    return step
-
-
-def inference_step(net, task):
-    features = C.combine([net.find_by_name("features")])
-
-    def step(x):
-        return features.eval({features.arguments[0]: x}, as_numpy=False)
 
     return step
 

@@ -3,14 +3,7 @@
 import keras
 from keras import layers
 
-from stele_worker.frameworks.keras import (
-    make_gradient_function,
-    make_inference_step,
-    make_training_step,
-    outputs,
-    parameters,
-    set_policy,
-)
+from stele_worker.frameworks.keras import cross_entropy, make_training_step, outputs, parameters, set_policy
 from stele_worker.tasks.resnet50 import blocks, convolutions
 
 LAYOUT = "NHWC"
@@ -85,18 +78,12 @@ def task_names(variables):
     return [dotted[layer] + KINDS[kind] for layer, kind in paths]
 
 
-def cross_entropy():
-    return keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="sum_over_batch_size")
+def named(variables, values):
+    return dict(zip(task_names(variables), values))
 
 
-def gradients(net, task):
-    differentiate, names = make_gradient_function(net, cross_entropy()), task_names(net.trainable_variables)
-
-    def run(x, y):
-        loss, grads = differentiate(x, y)
-        return loss, dict(zip(names, grads))
-
-    return run
+def output(net):
+    return net.get_layer("features").output  # of the inference
 
 
 def training_step(net, task):
@@ -106,12 +93,8 @@ def training_step(net, task):
     return make_training_step(net, optimiser, cross_entropy())
 
 
-def inference_step(net, task):
-    return make_inference_step(net, net.get_layer("features").output)
-
-
 def stored(net):
-    return dict(zip(task_names(net.weights), parameters(net)))
+    return named(net.weights, parameters(net))
 
 
 def neutral(name, array):

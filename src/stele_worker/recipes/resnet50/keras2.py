@@ -7,8 +7,8 @@ from keras import layers
 from stele_worker.frameworks.keras2 import (
     AXIS,
     LAYOUT,
+    cross_entropy,
     kernel,
-    make_gradient_function,
     make_inference_model,
     outputs,
     set_training_phase,
@@ -91,29 +91,19 @@ def load(net, weights):
     return net
 
 
-def cross_entropy(y_true, y_pred):
-    return keras.losses.sparse_categorical_crossentropy(y_true, y_pred, from_logits=True)
-
-
-def gradients(net, task):
-    differentiate = make_gradient_function(net, cross_entropy)
+def named(net, values):
     names = [name for layer in net.layers for name in task_names(layer, layer.trainable_weights)]
+    return dict(zip(names, values))
 
-    def run(x, y):
-        loss, grads = differentiate(x, y)
-        return loss, dict(zip(names, grads))
 
-    return run
+def predictor(net):
+    return make_inference_model(net, net.get_layer("features").output)
 
 
 def training_step(net, task):
     optimiser = keras.optimizers.SGD(task.learning_rate, momentum=task.momentum, nesterov=False, decay=0.0)
     net.compile(optimiser, cross_entropy)
     return net.train_on_batch
-
-
-def inference_step(net, task):
-    return make_inference_model(net, net.get_layer("features").output).predict_on_batch
 
 
 def stored(net):

@@ -1,9 +1,9 @@
-"""ResNet-50 v1.5 in MXNet's Gluon: hybridized, NCHW."""
+"""ResNet-50 v1.5 in MXNet's Gluon: NCHW."""
 
 from mxnet import autograd, gluon
 from mxnet.gluon import nn
 
-from stele_worker.frameworks.mxnet_gluon import graph, put
+from stele_worker.frameworks.mxnet_gluon import cross_entropy, graph, put
 from stele_worker.tasks.resnet50 import blocks
 
 LAYOUT = "NCHW"
@@ -98,21 +98,8 @@ def load(net, weights):
     return net
 
 
-def cross_entropy():
-    return graph(gluon.loss.SoftmaxCrossEntropyLoss(axis=-1, sparse_label=True, from_logits=False))
-
-
-def gradients(net, task):
-    losses = cross_entropy()
-
-    def run(x, y):
-        with autograd.record(train_mode=True):
-            loss = losses(net(x), y).mean()
-        loss.backward()
-        trainable = {name: weight for name, weight in parameters(net).items() if weight.grad_req != "null"}
-        return loss, {name: weight.grad() for name, weight in trainable.items()}
-
-    return run
+def body(net):
+    return net.features  # what inference computes
 
 
 def training_step(net, task):
@@ -127,14 +114,6 @@ def training_step(net, task):
         loss.backward()  # of the summed loss
         trainer.step(len(x))  # divides by the batch
         return loss.mean()
-
-    return step
-
-
-def inference_step(net, task):
-    def step(x):
-        with autograd.predict_mode():
-            return net.features(x)
 
     return step
 

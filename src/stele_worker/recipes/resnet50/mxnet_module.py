@@ -6,8 +6,6 @@ from stele_worker.frameworks.mxnet_module import (
     arrays,
     bind_for_training,
     cross_entropy,
-    make_gradient_function,
-    make_inference_step,
     put,
     with_softmax_output,
 )
@@ -81,8 +79,7 @@ def load(net, weights):
     return net
 
 
-def gradients(net, task):
-    return make_gradient_function(net, with_softmax_output(net["logits"]))
+OUTPUT = "features"  # the symbol that inference computes
 
 
 def training_step(net, task):
@@ -101,10 +98,6 @@ def training_step(net, task):
         return cross_entropy(module.get_outputs()[0], y)
 
     return step
-
-
-def inference_step(net, task):
-    return make_inference_step(net, net["features"])
 
 
 def stored(net):

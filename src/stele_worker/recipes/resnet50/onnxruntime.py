@@ -2,7 +2,7 @@
 
 from onnx import TensorProto
 
-from stele_worker.frameworks.onnxruntime import constant, constants, graph, make_runner, node, output
+from stele_worker.frameworks.onnxruntime import constant, constants, graph, node, output
 from stele_worker.tasks.resnet50 import blocks
 
 LAYOUT = "NCHW"
@@ -59,10 +59,6 @@ def load(net, weights):
         if not name.startswith("fc."):  # only training uses fc
             constant(net, name, array)
     return net
-
-
-def inference_step(net, task):
-    return make_runner(net)
 
 
 def stored(net):

@@ -1,10 +1,8 @@
 """ResNet-50 v1.5 in OpenVINO: OpenVINO's operations, compiled for the batch, inference only."""
 
 import numpy
-import openvino
 from openvino import opset13 as ops
 
-from stele_worker.frameworks.openvino import make_runner
 from stele_worker.tasks.resnet50 import blocks
 
 LAYOUT = "NCHW"
@@ -58,9 +56,12 @@ def load(net, weights):
     return net
 
 
-def inference_step(net, task):
-    x = ops.parameter([-1, 3, task.image, task.image], numpy.float32, name="images")
-    return make_runner(openvino.Model([features(net, task, x)], [x], "resnet50"))
+def inputs(task):
+    return ops.parameter([-1, 3, task.image, task.image], numpy.float32, name="images")
+
+
+def predict(net, task, x):
+    return features(net, task, x)
 
 
 def stored(net):

@@ -4,7 +4,7 @@ import paddle.fluid as fluid
 from paddle.fluid.dygraph import BatchNorm, Conv2D, Linear, Pool2D, Sequential
 from paddle.fluid.layers import mean, reduce_mean, relu, softmax_with_cross_entropy
 
-from stele_worker.frameworks.paddle1 import gradient, make_inference_step, outputs
+from stele_worker.frameworks.paddle1 import outputs
 from stele_worker.tasks.resnet50 import blocks
 
 LAYOUT = "NCHW"
@@ -81,21 +81,8 @@ def load(net, weights):
     return net
 
 
-def cross_entropy(net, x, y):
+def loss(net, x, y):
     return mean(softmax_with_cross_entropy(net.logits(x), y))
-
-
-def gradients(net, task):
-    def run(x, y):
-        net.train()
-        net.clear_gradients()
-        loss = cross_entropy(net, x, y)
-        loss.backward()
-        grads = {name: gradient(weight) for name, weight in net.named_parameters()}
-        # Paddle also lists the running statistics as parameters
-        return loss.detach(), {name: grad for name, grad in grads.items() if grad is not None}
-
-    return run
 
 
 def training_step(net, task):
@@ -105,17 +92,13 @@ def training_step(net, task):
     net.train()
 
     def step(x, y):
-        loss = cross_entropy(net, x, y)
-        loss.backward()
-        optimiser.minimize(loss)
+        value = loss(net, x, y)
+        value.backward()
+        optimiser.minimize(value)
         net.clear_gradients()
-        return loss.detach()
+        return value.detach()
 
     return step
-
-
-def inference_step(net, task):
-    return make_inference_step(net)
 
 
 def stored(net):

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from stele_worker.frameworks.tensorflow1 import make_function, make_variables, read_values
+from stele_worker.frameworks.tensorflow1 import labels, make_function, make_variables, read_values
 from stele_worker.tasks.resnet50 import blocks
 
 LAYOUT = "NHWC"
@@ -89,42 +89,34 @@ def forward(net, task, x, training):
     )  # (batch, 1000)
 
 
-def images(task):
+def inputs(task):
     return tf.placeholder(tf.float32, (None, task.image, task.image, 3))
 
 
-def labels():
-    return tf.placeholder(tf.int32, (None,))
-
-
-def cross_entropy(net, task, x, y):
+def loss(net, task, x, y):
     logits = forward(net, task, x, True)
     return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
 
 
-def gradients(net, task):
-    x, y = images(task), labels()
-    loss = cross_entropy(net, task, x, y)
-    grads = tf.gradients(loss, list(net["weights"].values()))
-    return make_function([x, y], (loss, dict(zip(net["weights"], grads))))
+def predict(net, task, x):
+    return features(net, task, x)
+
+
+def trainable(net):
+    return net["weights"]
 
 
 def training_step(net, task):
-    x, y = images(task), labels()
+    x, y = inputs(task), labels()
     before = len(tf.get_collection(tf.GraphKeys.UPDATE_OPS))
-    loss = cross_entropy(net, task, x, y)
+    value = loss(net, task, x, y)
     running_updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)[before:]  # of this network only
     optimiser = tf.train.MomentumOptimizer(task.learning_rate, task.momentum, use_nesterov=False)
     # with its default gate, it would also compute the first layer's gradient to the images and discard it
     weights = list(net["weights"].values())
-    update = optimiser.minimize(loss, var_list=weights, gate_gradients=optimiser.GATE_NONE)
-    run = make_function([x, y], [loss, update, running_updates], optimiser)
+    update = optimiser.minimize(value, var_list=weights, gate_gradients=optimiser.GATE_NONE)
+    run = make_function([x, y], [value, update, running_updates], optimiser)
     return lambda x, y: run(x, y)[0]
-
-
-def inference_step(net, task):
-    x = images(task)
-    return make_function([x], features(net, task, x))
 
 
 def stored(net):
