@@ -73,12 +73,13 @@ def in_force():
     """Return what torch.compile did: graphs, graph breaks and recompilations; {} in eager mode."""
     if MODES[mode] is None:
         return {}
+    from torch._dynamo.convert_frame import FRAME_COMPILE_COUNTER  # compilations of each frame
     from torch._dynamo.utils import counters
 
     done = {
         "graphs": counters["stats"]["unique_graphs"],
         "graph_breaks": sum(counters["graph_break"].values()),
-        "recompilations": max(counters["frames"]["ok"] - 1, 0),
+        "recompilations": sum(FRAME_COMPILE_COUNTER.values()) - len(FRAME_COMPILE_COUNTER),
     }
     return modes.check(mode, done, done["graphs"] > 0)
 
