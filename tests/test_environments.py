@@ -125,6 +125,13 @@ def test_each_mode_after_the_first_is_an_environment(tmp_path):
     assert graph.why_absent("gru", "infer", **where) is None
 
 
+def test_an_environment_without_modes_may_have_one_phase(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('label = "Mine"\nframework = "mine"\nphases = ["infer"]')
+    [mine] = description.read(path)
+    assert mine.why_absent("gru", "train", device="cpu", precision="fp32") == "Mine has infer only"
+
+
 def test_a_description_of_an_older_release_with_as_shipped_has_two_modes(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text('label = "Mine"\nframework = "mine"\nas_shipped = "oneDNN is off"')

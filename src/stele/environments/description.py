@@ -79,7 +79,7 @@ class Environment:
     forms: dict[str, str] = field(default_factory=dict)
     modes: dict[str, Mode] = field(default_factory=dict)
     mode: str | None = None  # one of ``modes``; None if there are none
-    base: str | None = None  # the environment of which this is another mode
+    base: str | None = None  # the name of this environment in its first mode; None if this is it
     lock: Path | None = None  # the file that pins its packages; it may not exist yet
     prefer: Path | None = None  # another lock file: its versions are taken where the requirements allow it
 
@@ -92,7 +92,9 @@ class Environment:
             if supported is not None and requested not in supported:
                 return f"{self.label} supports only {' and '.join(supported)} here, not {requested}"
         if self.phases is not None and phase not in self.phases:
-            return f"{self.label} has {' and '.join(self.phases)} only: {self.modes[self.mode or ''].get('reason')}"
+            reason = self.modes[self.mode].get("reason") if self.mode else None
+            only = f"{self.label} has {' and '.join(self.phases)} only"
+            return f"{only}: {reason}" if reason else only
         return self.absent.get(f"{task} {phase}", self.absent.get(task))
 
     @property

@@ -132,11 +132,9 @@ def side_by_side(
     """
     if settings.device == "cpu" or len(sides) == 1:
         return at_once([sides], plan, settings, timeout=timeout)[0]
-    alone = [{side: environment} for side, environment in sides.items()]
     return {
-        side: run
-        for lane in alone
-        for side, run in side_by_side(lane, plan, settings, timeout=timeout).items()
+        side: at_once([{side: environment}], plan, settings, timeout=timeout)[0][side]
+        for side, environment in sides.items()
     }
 
 

@@ -1,6 +1,7 @@
 """The processors that this process may use, and those that launches at the same time use apart from each other."""
 
 import contextlib
+import functools
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,6 +28,7 @@ def one_per_core() -> list[int]:
     return sorted(first.values())
 
 
+@functools.cache
 def siblings(number: int) -> str:
     """Return what identifies the core of a processor; the number itself if the system does not say."""
     try:

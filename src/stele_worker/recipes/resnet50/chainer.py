@@ -4,13 +4,7 @@ import chainer
 import chainer.functions as F
 import chainer.links as L
 
-from stele_worker.frameworks.chainer import (
-    gradients_of,  # noqa: F401
-    inference,
-    on_device,
-    outputs,
-    parameters,
-)
+from stele_worker.frameworks.chainer import inference, on_device, outputs, parameters
 from stele_worker.tasks.resnet50 import blocks
 
 LAYOUT = "NCHW"

@@ -81,10 +81,6 @@ def load(net, weights):
     return net
 
 
-def predict(net, task, x):
-    return net(x)
-
-
 def loss(net, task):
     def compute(x, y):
         return cross_entropy(net.logits(x), y)
