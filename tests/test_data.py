@@ -219,7 +219,7 @@ def test_a_cache_that_cannot_be_written_is_an_error_with_what_to_do_next(folder,
 
 @pytest.fixture
 def small(monkeypatch):
-    monkeypatch.setattr(weights.resnet50, "weights", lambda seed: {"fc.bias": numpy.zeros(3, "f4")})
+    monkeypatch.setattr(weights.resnet50, "weights", lambda task: {"fc.bias": numpy.zeros(3, "f4")})
 
 
 def test_pretrained_weights_are_stored_as_a_plain_archive(folder, cache, small):
@@ -248,8 +248,10 @@ def test_without_a_file_there_are_no_pretrained_weights(folder, cache):
 def test_pretrained_weights_have_the_names_of_the_task(folder, cache, monkeypatch):
     from stele_worker.tasks import resnet50
 
-    monkeypatch.setattr(resnet50, "he_normal", lambda _, shape: numpy.ones(shape, numpy.float32))  # fast
-    weights = resnet50.weights(3)
+    monkeypatch.setattr(
+        resnet50, "he_normal", lambda _, shape, groups=1: numpy.ones(shape, numpy.float32)
+    )  # fast
+    weights = resnet50.weights(resnet50.Task(seed=3))
     safetensors.numpy.save_file(dict(weights), folder / "resnet50.safetensors")
     pretrained = data.load_pretrained(folder=folder, cache=cache)
     with numpy.load(pretrained.path) as arrays:

@@ -81,6 +81,76 @@ def test_convolution_equals_its_definition(size, stride, image):
     numpy.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("size, stride, image", [(1, 1, 4), (3, 1, 4), (3, 2, 5), (3, 2, 6)])
+def test_the_gradient_of_depthwise_convolution_equals_its_finite_difference(size, stride, image):
+    images, weight = arrays((2, image, image + 1, 3), (3, 1, size, size))
+    check(lambda *inputs: oracle.depthwise_convolution(*inputs, stride=stride), images, weight)
+
+
+@pytest.mark.parametrize("size, stride, image", [(3, 1, 4), (3, 2, 5), (3, 2, 6)])
+def test_depthwise_convolution_is_a_convolution_in_which_no_two_channels_meet(size, stride, image):
+    images, weight = arrays((2, image, image + 1, 3), (3, 1, size, size))
+    dense = numpy.zeros((3, 3, size, size))
+    dense[numpy.arange(3), numpy.arange(3)] = weight[:, 0]
+    value, _ = oracle.depthwise_convolution(images, weight, stride=stride)
+    numpy.testing.assert_allclose(value, oracle.convolution(images, dense, stride=stride)[0], atol=1e-12)
+
+
+@pytest.mark.parametrize("operation", [oracle.relu6, oracle.tanh, oracle.gelu, oracle.gelu_tanh])
+def test_the_gradients_of_activations_equal_their_finite_differences(operation):
+    (x,) = arrays((3, 5))
+    check(operation, 4 * x)
+
+
+def test_relu6_limits_to_0_and_6():
+    assert oracle.relu6(numpy.array([-1.0, 3.0, 9.0]))[0].tolist() == [0, 3, 6]
+
+
+def test_gelu_multiplies_by_the_normal_distribution_and_its_approximation_is_close():
+    x = numpy.array([-1.0, 0.0, 1.0])
+    numpy.testing.assert_allclose(
+        oracle.gelu(x)[0], [-0.15865525393145707, 0, 0.8413447460685429], rtol=1e-14
+    )
+    error = abs(oracle.gelu_tanh(x)[0] - oracle.gelu(x)[0]).max()
+    assert 1e-5 < error < 1e-3
+
+
+def test_the_gradient_of_layer_norm_equals_its_finite_difference():
+    check(lambda *inputs: oracle.layer_norm(*inputs, 1e-3), *arrays((2, 3, 4), (4,), (4,)))
+
+
+def test_layer_norm_normalises_each_position_by_its_biased_variance():
+    x, scale, shift = arrays((2, 3, 4), (4,), (4,))
+    expected = (x[1, 2] - x[1, 2].mean()) / numpy.sqrt(x[1, 2].var() + 1e-3) * scale + shift
+    numpy.testing.assert_allclose(oracle.layer_norm(x, scale, shift, 1e-3)[0][1, 2], expected)
+
+
+MASKS = {
+    "none": None,
+    "causal": numpy.tril(numpy.ones((3, 3), bool)),
+    "padding": numpy.array([True, True, False]),
+}
+
+
+@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+def test_the_gradient_of_attention_equals_its_finite_difference(mask):
+    check(
+        lambda *inputs: oracle.attention(*inputs, heads=2, mask=mask),
+        *arrays((2, 3, 4), (2, 3, 4), (2, 3, 4)),
+    )
+
+
+def test_attention_equals_its_definition_and_ignores_masked_positions():
+    query, key, value = arrays((1, 3, 4), (1, 5, 4), (1, 5, 4))
+    mask = numpy.array([True, False, True, True, False])
+    result, _ = oracle.attention(query, key, value, heads=2, mask=mask)
+    for head in (slice(0, 2), slice(2, 4)):
+        for place in range(3):
+            scores = numpy.exp(key[0, mask, head].dot(query[0, place, head]) / numpy.sqrt(2))
+            expected = (scores / scores.sum()).dot(value[0, mask, head])
+            numpy.testing.assert_allclose(result[0, place, head], expected)
+
+
 @pytest.mark.parametrize("size, stride, padding", [(2, 2, 0), (3, 2, 1)])
 def test_the_gradient_of_max_pool_equals_its_finite_difference(size, stride, padding):
     check(lambda x: oracle.max_pool(x, size=size, stride=stride, padding=padding), *arrays((2, 6, 4, 3)))
@@ -149,6 +219,16 @@ def test_the_gradient_of_softmax_cross_entropy_equals_its_finite_difference():
     check(lambda logits: oracle.softmax_cross_entropy(logits, labels), *arrays((4, 3)))
 
 
+def test_the_gradient_of_a_smoothed_cross_entropy_over_positions_equals_its_finite_difference():
+    labels = numpy.array([[0, 2], [1, 2]], numpy.int32)
+    check(lambda logits: oracle.softmax_cross_entropy(logits, labels, 0.1), *arrays((2, 2, 3)))
+
+
+def test_a_smoothed_label_spreads_its_part_over_all_classes():
+    loss, _ = oracle.softmax_cross_entropy(numpy.log([[0.5, 0.25, 0.25]]), numpy.array([0]), 0.3)
+    assert loss == pytest.approx(-(0.8 * numpy.log(0.5) + 0.2 * numpy.log(0.25)))
+
+
 def test_softmax_cross_entropy_is_the_mean_logarithm_and_accepts_large_logits():
     logits = numpy.array([[1000.0, 1000.0], [0.0, numpy.log(3)]])
     loss, _ = oracle.softmax_cross_entropy(logits, numpy.array([0, 1]))
@@ -190,8 +270,8 @@ def make_network(name, batch, **changes):
     """Return (recipe, task, network, x, y) with the Task's seeded weights."""
     module, recipe = tasks.load(name), recipes.load(name, "numpy")
     task = tasks.make(name, "smoke", **changes)
-    net = recipe.load(recipe.network(task), module.weights(task.seed))
-    return (recipe, task, net, *module.example(batch, 1))
+    net = recipe.load(recipe.network(task), module.weights(task))
+    return (recipe, task, net, *module.example(task._replace(seed=1), batch))
 
 
 def tiny_gru():
@@ -201,6 +281,53 @@ def tiny_gru():
     zeros = recipe.network(task)
     net = recipe.load(zeros, {name: rng.standard_normal(array.shape) for name, array in zeros.items()})
     return recipe, task, net, rng.randint(0, 7, (3, 5)), rng.randint(0, 2, 3)
+
+
+SIZES = {"batch": 2, "length": 5, "layers": 1, "hidden": 4, "heads": 2, "inner": 6, "vocabulary": 7}
+
+
+@pytest.mark.parametrize("name", ["transformer", "encoder", "decoder"])
+def test_the_gradients_of_networks_with_attention_equal_finite_differences_of_their_loss(name):
+    recipe, task = recipes.load(name, "numpy"), tasks.without_dropout(tasks.make(name, "smoke", **SIZES))
+    net = recipe.load(recipe.network(task), tasks.weights(task))
+    batch = tasks.load(name).example(task, task.batch)
+    _, gradients = recipe.gradients(net, task)(*batch)
+    assert list(gradients) == list(net)
+    for parameter, gradient in gradients.items():
+        check_places(lambda: recipe.gradients(net, task)(*batch)[0], net[parameter], gradient)
+
+
+def check_places(loss, array, gradient):
+    """Compare five numbers of a gradient, chosen at random, with finite differences."""
+    rng = numpy.random.RandomState(3)
+    for _ in range(5):
+        place = tuple(rng.randint(0, size) for size in array.shape)
+        assert gradient[place] == pytest.approx(derivative(loss, array, place), rel=1e-4, abs=1e-8)
+
+
+def test_the_gradients_of_mobilenetv2_equal_finite_differences_of_its_loss(monkeypatch):
+    monkeypatch.setattr(tasks.load("mobilenetv2"), "STAGES", ((1, 4, 1, 1), (2, 6, 2, 2)))
+    recipe, task = (
+        recipes.load("mobilenetv2", "numpy"),
+        tasks.make("mobilenetv2", "smoke", image=16, dropout=(0.0,)),
+    )
+    net = recipe.load(recipe.network(task), tasks.weights(task))
+    x, y = tasks.load("mobilenetv2").example(task, 3)
+    _, gradients = recipe.gradients(net, task)(x, y)
+    for parameter, gradient in gradients.items():
+        check_places(lambda: recipe.gradients(net, task)(x, y)[0], net[parameter], gradient)
+
+
+@pytest.mark.parametrize("name", ["transformer", "encoder", "decoder", "mobilenetv2"])
+def test_dropout_of_a_network_is_only_in_training(name):
+    changes = {"image": 32} if name == "mobilenetv2" else SIZES
+    recipe, task = recipes.load(name, "numpy"), tasks.make(name, "smoke", **changes)
+    net = recipe.load(recipe.network(task), tasks.weights(task))
+    *inputs, y = tasks.load(name).example(task, 2)
+    plain = tasks.without_dropout(task)
+    assert recipe.gradients(net, task)(*inputs, y)[0] != recipe.gradients(net, plain)(*inputs, y)[0]
+    expected = recipe.inference_step(net, plain)(*inputs)
+    assert (recipe.inference_step(net, task)(*inputs) == expected).all()
 
 
 def check_direction(loss, array, gradient):
@@ -411,8 +538,8 @@ def test_resnet50_inference_equals_its_definition_with_running_statistics(tiny_r
 
 @pytest.mark.parametrize("name", tasks.NAMES)
 def test_a_network_has_the_parameters_of_its_task_in_order(name):
-    net = recipes.load(name, "numpy").network(tasks.make(name, "smoke"))
-    weights = tasks.load(name).weights(0)
+    task = tasks.make(name, "smoke")
+    net, weights = recipes.load(name, "numpy").network(task), tasks.weights(task)
     assert [(key, array.shape) for key, array in net.items()] == [(k, a.shape) for k, a in weights.items()]
 
 

@@ -285,6 +285,14 @@ def no_hidden_bias(name, array):
     return numpy.zeros_like(array) if name == "gru.hidden_bias" else array
 
 
+def all_positions(length):
+    return numpy.ones((length, length), bool)
+
+
+def without_smoothing(logits, labels, smoothing):
+    return oracle.softmax_cross_entropy(logits, labels)
+
+
 SGD_TASKS = ("cnn", "resnet50")
 ALL_TASKS = ("cnn", "gru", "resnet50")
 
@@ -393,5 +401,29 @@ CAUSES = {
     ),
     "uncorrected moments": Cause(
         ("gru",), "train", "Adam: the moments are not bias-corrected", uncorrected_moments
+    ),
+    "approximate GELU": Cause(
+        ("encoder",),
+        "infer",
+        "GELU: approximated with tanh, not computed with the error function",
+        lambda recipe: {"gelu": oracle.gelu_tanh},
+    ),
+    "exact GELU": Cause(
+        ("decoder",),
+        "infer",
+        "GELU: computed with the error function, not approximated with tanh",
+        lambda recipe: {"gelu_tanh": oracle.gelu},
+    ),
+    "no causal mask": Cause(
+        ("transformer", "decoder"),
+        "infer",
+        "attention: without the causal mask",
+        lambda recipe: {"causal": all_positions},
+    ),
+    "no smoothing": Cause(
+        ("transformer",),
+        "train",
+        "cross-entropy: without label smoothing",
+        lambda recipe: {"softmax_cross_entropy": without_smoothing},
     ),
 }

@@ -2,13 +2,13 @@
 
 
 def outputs(recipe, layers, run):
-    """Return record(x) -> {name: output}: what the functions ``layers`` return while run(x) is evaluated.
+    """Return record(*inputs) -> {name: output}: what the functions ``layers`` return during run(*inputs).
 
-    ``recipe`` is the namespace of the recipe's module; the functions are replaced there while run(x) runs.
+    ``recipe`` is the namespace of the recipe's module; the functions are replaced there while ``run`` runs.
     Layers inside compiled code cannot be recorded, so ``run`` must not be compiled.
     """
 
-    def record(x):
+    def record(*inputs):
         layer_outputs, originals = {}, {layer: recipe[layer] for layer in layers}
 
         def recording(layer):
@@ -20,7 +20,7 @@ def outputs(recipe, layers, run):
 
         recipe.update({name: recording(layer) for name, layer in originals.items()})
         try:
-            run(x)
+            run(*inputs)
         finally:
             recipe.update(originals)
         return layer_outputs

@@ -19,8 +19,8 @@ defaults    framework                                     table, versions: see s
 parity      task, phase, seed, form, cause                see stele_worker.agreement
 
 settings    {"device": "cpu" or "cuda", "threads": 2, "precision": "fp32", "tf32" or "bf16", "autotune": true,
-            "deterministic": false, "seed": 0, "tuned": true}; with "tuned": false the framework runs as shipped,
-            without the settings that its documentation recommends
+            "deterministic": false, "seed": 0, "mode": "eager"}; mode is one of the framework's module, or null
+            for its first
 form        a variant of the Task, such as "one-bias", or null for the Task's own form
 cause       a cause of stele_worker.causes to inject into the oracle's recipe; only sent to the oracle's worker
 data        paths of .npy files: {"train_x": ..., "train_y": ..., "test_x": ..., "test_y": ...}, or null

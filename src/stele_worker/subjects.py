@@ -46,13 +46,11 @@ class TaskSubject:
     def samples(self, part, data):
         size = getattr(self.task, part)
         if self.task.data is None:
-            x, y = self.module.example(size, self.task.seed)
-        else:
-            x = numpy.load(data[part + "_x"], mmap_mode="r")
-            y = numpy.load(data[part + "_y"], mmap_mode="r")
-            rows = tasks.subset(size, len(x))
-            x, y = self.module.inputs(x[rows]), y[rows]
-        return self.arrange((x, numpy.ascontiguousarray(y, numpy.int32)))
+            return self.arrange(self.module.example(self.task, size))
+        x = numpy.load(data[part + "_x"], mmap_mode="r")
+        y = numpy.load(data[part + "_y"], mmap_mode="r")
+        rows = tasks.subset(size, len(x))
+        return self.arrange((self.module.inputs(x[rows]), numpy.ascontiguousarray(y[rows], numpy.int32)))
 
     def rows(self, part):
         if part == "train":
@@ -70,15 +68,14 @@ class TaskSubject:
         return weights
 
     def correct(self, output, target):
-        return None if self.task.data is None else int((output.argmax(1) == target).sum())
+        return None if self.task.data is None else tasks.correct(self.task.name, output, target)
 
     def parity_batch(self):
-        return self.module.example(self.module.PARITY_BATCH, self.task.seed)
+        return self.module.example(self.task, self.task.batch)
 
     def arrange(self, arrays):
-        """Return images (n, height, width, channel) as the recipe takes them."""
-        x, y = arrays
-        return channels_first(x, self.recipe), y
+        """Return images (n, height, width, channel) as the recipe takes them, and other arrays as they are."""
+        return tuple(channels_first(array, self.recipe) for array in arrays)
 
     def without_dropout(self):
         return TaskSubject(tasks.without_dropout(self.task), self.recipe)

@@ -74,7 +74,7 @@ def infer(host, task, scale, seed, form=None, model=None, **fields):
 
 def parity(host, task, phase, seed, form=None, model=None, cause=None, **options):
     with errors.of_user(model):
-        framework, subject = framework_and_subject(task, "paper", seed, form, model)
+        framework, subject = framework_and_subject(task, "parity", seed, form, model)
         if cause is None:
             return agreement.check(framework, subject, phase, **options)
     if frameworks.name(framework) != "numpy":

@@ -227,6 +227,7 @@ def rebase(arguments: argparse.Namespace) -> int:
         for form in (None, *tasks.forms(task)):
             with worker.launch(environments.ORACLE, settings) as live:
                 measure.configure(live, settings)
-                numbers = examination.parity_answers(live, task, form, ("infer", "train"))
+                phases = examination.phases(environments.ORACLE, task, settings)
+                numbers = examination.parity_answers(live, task, form, phases)
             print(golden_numbers.save(task, form, {**numbers, "norms": golden_numbers.norms(task, form)}))
     return 0

@@ -33,6 +33,7 @@ from stele import schema
 from stele.environments.lockfiles.source import parse_requirement
 from stele.errors import SteleError
 from stele.text import printable
+from stele_worker import tasks
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -95,7 +96,8 @@ class Environment:
             reason = self.modes[self.mode].get("reason") if self.mode else None
             only = f"{self.label} has {' and '.join(self.phases)} only"
             return f"{only}: {reason}" if reason else only
-        return self.absent.get(f"{task} {phase}", self.absent.get(task))
+        absent = self.absent.get(f"{task} {phase}", self.absent.get(task))
+        return absent or tasks.why_absent(task, self.framework, phase)
 
     @property
     def slug(self) -> str:

@@ -99,7 +99,7 @@ def search_inputs(task: str, variables: tuple[str | None, ...]) -> tuple[dict[st
         notice = dataset.notice
         fields["data"] = {part: str(path) for part, path in dataset.paths.items()}
         fields["data_origin"] = {"origin": dataset.origin, "fingerprint": dataset.fingerprint}
-    pretrained = data.load_pretrained() if task == "resnet50" else None
+    pretrained = data.load_pretrained() if tasks.pretrained(task) else None
     if pretrained is not None:
         origin = f"{pretrained.origin} {pretrained.fingerprint}"
         fields.update(weights=str(pretrained.path), weights_origin=origin)

@@ -78,7 +78,7 @@ def parity_answers(live: Worker, task: str, form: str | None, phases: Iterable[s
         request: dict[str, Any] = {
             "task": task,
             "phase": phase,
-            "seed": golden_numbers.SEEDS[task],
+            "seed": golden_numbers.seed(task),
             "form": form,
         }
         numbers.update(ask(live, **request))
@@ -98,7 +98,7 @@ def repeat_answer(live: Worker, task: str, form: str | None) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "task": task,
         "phase": "repeat",
-        "seed": golden_numbers.SEEDS[task],
+        "seed": golden_numbers.seed(task),
         "form": form,
     }
     return live.ask("parity", expected=answers.Repetition, **fields)
@@ -141,7 +141,7 @@ def make_variant(oracle: Worker, task: str, form: str | None) -> Variant:
     norms = golden_numbers.norms(task, form)
 
     def variant(cause: str, phase: str) -> dict[str, Any]:
-        seed = golden_numbers.SEEDS[task]
+        seed = golden_numbers.seed(task)
         return {
             "norms": norms,
             **ask(oracle, task=task, phase=phase, seed=seed, form=form, cause=cause),

@@ -19,9 +19,6 @@ from stele_worker import tasks
 
 FOLDER = Path(__file__).parent / "golden"
 
-# seeds of the weights and the batch. The CNN's seed avoids ReLU inputs near zero and near-equal values in a pooling
-# window: there, the processor's rounding decides, and the gradients change. With seed 0, one ReLU input is 3e-9
-SEEDS = {"cnn": 27, "gru": 0, "resnet50": 0}
 KINDS = ("task", "norms", "logits", "layers", "loss", "gradients", "updates", "losses")
 
 
@@ -85,10 +82,16 @@ def save(task: str, form: str | None, numbers: dict[str, Any], folder: Path | No
     return path
 
 
+def seed(task: str) -> int:
+    """Return the seed of the weights and the batch of a Task's golden numbers."""
+    value: int = tasks.load(task).PARITY_SEED
+    return value
+
+
 def norms(task: str, form: str | None) -> dict[str, float]:
     """Return the Euclidean norm of each initial parameter, which bounds the rounding error of storing it in float32."""
-    changes = {"seed": SEEDS[task]} if form is None else {"seed": SEEDS[task], "form": form}
-    arrays = tasks.weights(tasks.make(task, "paper", **changes))
+    changes = {"seed": seed(task)} if form is None else {"seed": seed(task), "form": form}
+    arrays = tasks.weights(tasks.make(task, "parity", **changes))
     return {name: float(numpy.linalg.norm(array.astype(numpy.float64))) for name, array in arrays.items()}
 
 

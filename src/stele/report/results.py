@@ -27,8 +27,12 @@ def line(run: Run) -> str:
 
 
 def rate(run: Run, step: Estimate) -> str:
-    """Return the samples per second at ``step`` seconds a step."""
-    return f"{run.batch / step.middle:,.0f} {tasks.unit(run.task)}/s"
+    """Return what is counted in a second, such as images, at ``step`` seconds a step."""
+    return f"{per_second(run, step)} {tasks.unit(run.task)}/s"
+
+
+def per_second(run: Run, step: Estimate) -> str:
+    return f"{run.batch * tasks.units(run.task, run.scale) / step.middle:,.0f}"
 
 
 def caveats(run: Run) -> list[str]:
@@ -38,7 +42,7 @@ def caveats(run: Run) -> list[str]:
         notes.append(BUSY)
     if run.data.get("origin") == "synthetic":
         notes.append("synthetic data")
-    if run.task == "resnet50":
+    if tasks.pretrained(run.task):
         notes.append(f"{run.weights} weights")
     if run.plan.get("form"):
         notes.append(f"{run.task} in the form {run.plan['form']}")
@@ -138,14 +142,14 @@ def table_row(train: Run | None, infer: Run | None) -> list[str]:
         accuracy = "none" if train.accuracy is None else f"{train.accuracy:.1%}"
         training = [
             step_cell(train),
-            f"{train.batch / step.middle:,.0f}",
+            per_second(train, step),
             f"{train.first_step:.2f}",
             accuracy,
         ]
     inference = ["not run"] * 2
     if infer is not None:
         step = median(infer.counted_seconds)
-        inference = [step_cell(infer), f"{infer.batch / step.middle:,.0f}"]
+        inference = [step_cell(infer), per_second(infer, step)]
     memory = "unknown" if either.host_memory is None else f"{either.host_memory / MIB:,.0f}"
     import_seconds = f"{either.import_seconds:.1f}"
     return [

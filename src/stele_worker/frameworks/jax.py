@@ -3,6 +3,7 @@
 import os
 import pathlib
 from functools import partial
+from typing import Any, NamedTuple
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # so that peak memory is the memory in use
 
@@ -97,24 +98,84 @@ def in_force():
 
 
 def gradients(recipe, net, task):
-    """Return run(x, y) -> (loss, {parameter: gradient})."""
-    compute = compiled(
-        lambda weights, state, x, y: jax.value_and_grad(recipe.loss, has_aux=True)(weights, state, task, x, y)
-    )
+    """Return run(*inputs, y) -> (loss, {parameter: gradient})."""
+    compute = compiled(jax.value_and_grad(recipe.loss(net, task), has_aux=True))
 
-    def run(x, y):
-        (value, _), grads = compute(*recipe.parts(net, task), x, y)
+    def run(*arrays):
+        (value, _), grads = compute(*recipe.parts(net, task), *arrays)
         return value, grads
 
     return run
 
 
 def inference_step(recipe, net, task):
-    """Return step(x) -> logits or features."""
+    """Return step(*inputs) -> logits or features."""
     if mode == "constants":
-        return compiled(lambda x: recipe.predict(net, task, x))
-    run = compiled(lambda net, x: recipe.predict(net, task, x))
-    return lambda x: run(net, x)
+        return compiled(lambda *inputs: recipe.predict(net, task, *inputs))
+    run = compiled(lambda net, *inputs: recipe.predict(net, task, *inputs))
+    return lambda *inputs: run(net, *inputs)
+
+
+class Optimiser(NamedTuple):
+    """start(weights) -> slots; update(slots, weights, gradients) -> (weights, slots)."""
+
+    start: Any
+    update: Any
+
+
+def sgd(task):
+    """Return SGD with the learning rate outside the velocity."""
+
+    def update(velocity, weights, grads):
+        velocity = jax.tree.map(lambda v, g: task.momentum * v + g, velocity, grads)
+        return jax.tree.map(lambda w, v: w - task.learning_rate * v, weights, velocity), velocity
+
+    return Optimiser(lambda weights: jax.tree.map(jnp.zeros_like, weights), update)
+
+
+def adam(task):
+    """Return Adam with epsilon outside the root and both moments bias-corrected."""
+
+    def start(weights):
+        return jax.tree.map(jnp.zeros_like, weights), jax.tree.map(jnp.zeros_like, weights), jnp.zeros(())
+
+    def update(slots, weights, grads):
+        mean, square, count = slots
+        count = count + 1
+        mean = jax.tree.map(lambda m, g: task.beta1 * m + (1 - task.beta1) * g, mean, grads)
+        square = jax.tree.map(lambda s, g: task.beta2 * s + (1 - task.beta2) * g * g, square, grads)
+
+        def update_weight(weight, m, s):
+            m = m / (1 - task.beta1**count)
+            s = s / (1 - task.beta2**count)
+            return weight - task.learning_rate * m / (jnp.sqrt(s) + task.epsilon)
+
+        return jax.tree.map(update_weight, weights, mean, square), (mean, square, count)
+
+    return Optimiser(start, update)
+
+
+def make_training_step(loss, parts, optimiser, keep):
+    """Return step(*inputs, y) -> value. loss(weights, state, *inputs, y) returns (value, new state).
+
+    ``parts`` are the first weights and state; ``keep(weights, state)`` receives them after each step.
+    """
+    weights, state = parts
+    slots = optimiser.start(weights)
+
+    @compiled(donate=(0, 1, 2))
+    def update(weights, slots, state, *arrays):
+        (value, state), grads = jax.value_and_grad(loss, has_aux=True)(weights, state, *arrays)
+        weights, slots = optimiser.update(slots, weights, grads)
+        return weights, slots, state, value
+
+    def step(*arrays):
+        nonlocal weights, slots, state
+        weights, slots, state, value = update(weights, slots, state, *arrays)
+        keep(weights, state)
+        return value
+
+    return step
 
 
 def put(array):

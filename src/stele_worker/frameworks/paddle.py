@@ -81,13 +81,13 @@ def in_force():
 
 
 def gradients(recipe, net, task):
-    """Return run(x, y) -> (loss, {parameter: gradient})."""
+    """Return run(*inputs, y) -> (loss, {parameter: gradient})."""
     compute = compiled(recipe.loss(net, task))
 
-    def run(x, y):
+    def run(*arrays):
         net.train()
         net.clear_gradients()
-        loss = compute(x, y)
+        loss = compute(*arrays)
         loss.backward()
         # Paddle also lists running statistics as parameters, without a gradient
         held = {name: weight.grad for name, weight in recipe.stored(net).items()}
@@ -97,35 +97,50 @@ def gradients(recipe, net, task):
 
 
 def inference_step(recipe, net, task):
-    """Return step(x) -> logits or features, without gradients."""
+    """Return step(*inputs) -> logits or features, without gradients."""
     if mode == "dygraph":
         return make_inference_step(net)
 
-    def step(x):
-        return net(x)
+    def step(*inputs):
+        return net(*inputs)
 
     net.eval()
     return paddle.no_grad()(compiled(step))
 
 
 def make_inference_step(net):
-    """Return step(x) -> net(x) with Paddle Inference."""
+    """Return step(*inputs) -> net(*inputs) with Paddle Inference."""
     net.eval()
     predictors = []  # created at the first step, from its batch
 
-    def step(x):
+    def step(*inputs):
         if not predictors:
-            predictors.append(make_predictor(net, x))
-        return predictors[0].run([x])[0]
+            predictors.append(make_predictor(net, inputs))
+        return predictors[0].run(list(inputs))[0]
+
+    return step
+
+
+def make_training_step(net, optimiser, loss):
+    """Return step(*inputs, y) -> loss, which updates the parameters."""
+    compute = compiled(loss)
+    net.train()
+
+    def step(*arrays):
+        value = compute(*arrays)
+        value.backward()
+        optimiser.step()
+        optimiser.clear_grad()
+        return value.detach()
 
     return step
 
 
 def outputs(net, names):
-    """Return run(x) -> {layer: output}: outputs of the layers ``names``, eagerly, images channels last."""
+    """Return run(*inputs) -> {layer: output}: outputs of the layers ``names``, eagerly, images channels last."""
     layers = dict(net.named_sublayers())
 
-    def run(x):
+    def run(*inputs):
         layer_outputs = {}
 
         def recording_hook(name):
@@ -133,7 +148,7 @@ def outputs(net, names):
 
         hooks = [layers[name].register_forward_post_hook(recording_hook(name)) for name in names]
         net.eval()
-        paddle.no_grad()(net.__call__)(x)
+        paddle.no_grad()(net.__call__)(*inputs)
         for hook in hooks:
             hook.remove()
         return layer_outputs
@@ -145,11 +160,11 @@ def channels_last(output):
     return output.transpose((0, 2, 3, 1)) if output.ndim == 4 else output
 
 
-def make_predictor(net, x):
-    """Return a Paddle Inference predictor of ``net`` for batches like ``x``, with oneDNN operations on a CPU."""
+def make_predictor(net, inputs):
+    """Return a Paddle Inference predictor of ``net`` for batches like ``inputs``, with oneDNN operations on a CPU."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "net")
-        paddle.jit.save(net, path, input_spec=[paddle.static.InputSpec.from_tensor(x)])
+        paddle.jit.save(net, path, input_spec=[paddle.static.InputSpec.from_tensor(x) for x in inputs])
         config = inference.Config(path + ".json", path + ".pdiparams")
         config.disable_glog_info()
         config.set_cpu_math_library_num_threads(threads)

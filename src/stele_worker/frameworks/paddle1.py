@@ -1,5 +1,6 @@
 """PaddlePaddle 1, imperative (``fluid.dygraph``)."""
 
+import itertools
 import os
 import tempfile
 
@@ -16,12 +17,14 @@ MKLDNN = {"conv2d", "batch_norm", "pool2d", "relu", "elementwise_add"}
 MODES = ("dygraph", "as-shipped")
 threads = 1
 mode = "dygraph"
+seeds = numpy.random.RandomState(0)  # of dropout
 
 
 def configure(settings):
     """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
-    global threads, mode
+    global threads, mode, seeds
     threads, mode = settings["threads"], modes.find("Paddle", MODES, settings)
+    seeds = numpy.random.RandomState(settings["seed"])
     if settings["device"] != "cpu" or settings["precision"] != "fp32":
         message = (
             "Paddle {} is supported on device 'cpu' in precision 'fp32' only, not {device!r} in {precision!r}"
@@ -46,18 +49,26 @@ def flags():
     )
 
 
+def drop(x, rate, training):
+    """Return x with numbers dropped out, and the others scaled up, in training."""
+    seed = seeds.randint(1, 2**31) if training else None  # one seed gives one mask
+    scaled = "upscale_in_train"
+    return fluid.layers.dropout(x, rate, is_test=not training, seed=seed, dropout_implementation=scaled)
+
+
 def gradient(parameter):
     """Return the gradient of a parameter without a copy; ``parameter.gradient()`` copies it to numpy."""
     return parameter._grad_ivar()
 
 
 def gradients(recipe, net, task):
-    """Return run(x, y) -> (loss, {parameter: gradient})."""
+    """Return run(*inputs, y) -> (loss, {parameter: gradient})."""
+    compute = recipe.loss(net, task)
 
-    def run(x, y):
+    def run(*arrays):
         net.train()
         net.clear_gradients()
-        loss = recipe.loss(net, x, y)
+        loss = compute(*arrays)
         loss.backward()
         # Paddle also lists running statistics as parameters, without a gradient
         held = {name: gradient(weight) for name, weight in recipe.stored(net).items()}
@@ -67,33 +78,70 @@ def gradients(recipe, net, task):
 
 
 def inference_step(recipe, net, task):
-    """Return step(x) -> logits or features."""
+    """Return step(*inputs) -> logits or features."""
     return make_inference_step(net, getattr(recipe, "MKLDNN", True))
 
 
 def make_inference_step(net, mkldnn=True):
-    """Return step(x) -> net(x) without gradients: with Paddle Inference; imperatively as shipped."""
+    """Return step(*inputs) -> net(*inputs) without gradients: with Paddle Inference; imperatively as shipped."""
     net.eval()
     if mode == "as-shipped":
         return fluid.dygraph.no_grad(net.__call__)
     predictors = []  # created at the first step, from its batch
 
-    def step(x):
+    def step(*inputs):
         if not predictors:
-            predictors.append(make_predictor(net, x, mkldnn))
+            predictors.append(make_predictor(net, inputs, mkldnn))
         (predict,) = predictors
-        predict.get_input_tensor(predict.get_input_names()[0]).copy_from_cpu(x.numpy())
+        for name, x in zip(predict.get_input_names(), inputs):
+            predict.get_input_tensor(name).copy_from_cpu(x.numpy())
         predict.zero_copy_run()
         return predict.get_output_tensor(predict.get_output_names()[0]).copy_to_cpu()
 
     return step
 
 
+def make_training_step(net, optimiser, loss, before_update=None):
+    """Return step(*inputs, y) -> loss, which updates the parameters."""
+    net.train()
+
+    def step(*arrays):
+        value = loss(*arrays)
+        value.backward()
+        if before_update is not None:
+            before_update()
+        optimiser.minimize(value)
+        net.clear_gradients()
+        return value.detach()
+
+    return step
+
+
+def adam_step(net, task, loss):
+    """Return step(*inputs, y) -> loss, which updates the parameters by Adam."""
+    optimiser = fluid.optimizer.AdamOptimizer(
+        task.learning_rate,
+        beta1=task.beta1,
+        beta2=task.beta2,
+        epsilon=task.epsilon,
+        parameter_list=net.parameters(),
+        lazy_mode=False,  # update every row of an embedding, as the Task's Adam does
+    )
+    count = itertools.count(1)
+
+    def correct_epsilon():
+        # Paddle adds epsilon before it corrects the second moment, the Task adds it after: so correct
+        # epsilon by the same factor; without it the tenth loss of the GRU is 6e-4 off
+        optimiser._epsilon = task.epsilon * (1 - task.beta2 ** next(count)) ** 0.5
+
+    return make_training_step(net, optimiser, loss, correct_epsilon)
+
+
 def outputs(net, names):
-    """Return run(x) -> {layer: output}: outputs of the layers ``names``, eagerly, images channels last."""
+    """Return run(*inputs) -> {layer: output}: outputs of the layers ``names``, eagerly, images channels last."""
     layers = dict(net.named_sublayers())
 
-    def run(x):
+    def run(*inputs):
         layer_outputs = {}
 
         def recording_hook(name):
@@ -101,7 +149,7 @@ def outputs(net, names):
 
         hooks = [layers[name].register_forward_post_hook(recording_hook(name)) for name in names]
         net.eval()
-        fluid.dygraph.no_grad(net.__call__)(x)
+        fluid.dygraph.no_grad(net.__call__)(*inputs)
         for hook in hooks:
             hook.remove()
         return layer_outputs
@@ -113,10 +161,10 @@ def channels_last(output):
     return fluid.layers.transpose(output, (0, 2, 3, 1)) if len(output.shape) == 4 else output
 
 
-def make_predictor(net, x, mkldnn):
-    """Return a Paddle Inference predictor of the operations of net(x), with or without MKL-DNN."""
+def make_predictor(net, inputs, mkldnn):
+    """Return a Paddle Inference predictor of the operations of net(*inputs), with or without MKL-DNN."""
     with fluid.dygraph.no_grad():
-        _, traced = fluid.dygraph.TracedLayer.trace(net, [x])
+        _, traced = fluid.dygraph.TracedLayer.trace(net, list(inputs))
     with tempfile.TemporaryDirectory() as folder:
         traced.save_inference_model(folder)
         config = AnalysisConfig(folder)

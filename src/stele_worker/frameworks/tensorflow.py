@@ -81,23 +81,72 @@ def in_force():
 
 
 def gradients(recipe, net, task):
-    """Return run(x, y) -> (loss, {parameter: gradient})."""
-    compute, weights = recipe.loss(net, task), recipe.trainable(net)
+    """Return run(*inputs, y) -> (loss, {parameter: gradient})."""
+    differentiate = differentiated(recipe.loss(net, task), recipe.trainable(net))
+    return compiled(differentiate, xla=getattr(recipe, "XLA", False))
 
-    @compiled(xla=getattr(recipe, "XLA", False))
-    def run(x, y):
+
+def differentiated(loss, weights):
+    """Return run(*inputs, y) -> (loss, {parameter: gradient}), not compiled."""
+
+    def run(*arrays):
         with tf.GradientTape() as tape:
-            value = compute(x, y)
-        # an embedding's gradient consists of slices
-        grads = tape.gradient(value, weights).items()
-        return value, {name: tf.convert_to_tensor(grad) for name, grad in grads}
+            value = loss(*arrays)
+        grads = tape.gradient(value, weights)
+        # the gradient of an embedding has only some rows, but the optimiser updates all
+        return value, {name: tf.convert_to_tensor(grad) for name, grad in grads.items()}
 
     return run
 
 
+def make_training_step(loss, weights, update, xla=False):
+    """Return step(*inputs, y) -> loss, which gives the gradients to ``update``."""
+    differentiate = differentiated(loss, weights)
+
+    @compiled(xla=xla)
+    def step(*arrays):
+        value, grads = differentiate(*arrays)
+        update(grads)
+        return value
+
+    return step
+
+
+def zeros_like(weights):
+    return {name: tf.Variable(tf.zeros_like(weight)) for name, weight in weights.items()}
+
+
+def sgd(task, weights):
+    """Return update(gradients): SGD with the learning rate outside the velocity."""
+    velocity = zeros_like(weights)
+
+    def update(grads):
+        for name, weight in weights.items():
+            velocity[name].assign(task.momentum * velocity[name] + grads[name])
+            weight.assign_sub(task.learning_rate * velocity[name])
+
+    return update
+
+
+def adam(task, weights):
+    """Return update(gradients): Adam with epsilon outside the root and both moments bias-corrected."""
+    mean, square, count = zeros_like(weights), zeros_like(weights), tf.Variable(0.0)
+
+    def update(grads):
+        count.assign_add(1.0)
+        for name, weight in weights.items():
+            mean[name].assign(task.beta1 * mean[name] + (1 - task.beta1) * grads[name])
+            square[name].assign(task.beta2 * square[name] + (1 - task.beta2) * grads[name] * grads[name])
+            m = mean[name] / (1 - task.beta1**count)
+            s = square[name] / (1 - task.beta2**count)
+            weight.assign_sub(task.learning_rate * m / (tf.sqrt(s) + task.epsilon))
+
+    return update
+
+
 def inference_step(recipe, net, task):
-    """Return step(x) -> logits or features."""
-    step = compiled(lambda x: recipe.predict(net, task, x))
+    """Return step(*inputs) -> logits or features."""
+    step = compiled(lambda *inputs: recipe.predict(net, task, *inputs))
     return step if mode != "frozen" else frozen(step)
 
 

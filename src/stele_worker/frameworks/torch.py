@@ -85,13 +85,13 @@ def in_force():
 
 
 def gradients(recipe, net, task):
-    """Return run(x, y) -> (loss, {parameter: gradient})."""
+    """Return run(*inputs, y) -> (loss, {parameter: gradient})."""
     compute = compiled(recipe.loss(net, task))
 
-    def run(x, y):
+    def run(*arrays):
         net.train()
         net.zero_grad()
-        loss = compute(x, y)
+        loss = compute(*arrays)
         loss.backward()
         held = {name: weight.grad for name, weight in recipe.stored(net).items()}
         return loss.detach(), {name: grad for name, grad in held.items() if grad is not None}
@@ -100,9 +100,29 @@ def gradients(recipe, net, task):
 
 
 def inference_step(recipe, net, task):
-    """Return step(x) -> logits or features."""
+    """Return step(*inputs) -> logits or features."""
     net.eval()
-    return torch.inference_mode()(compiled(lambda x: recipe.predict(net, task, x)))
+    return torch.inference_mode()(compiled(lambda *inputs: recipe.predict(net, task, *inputs)))
+
+
+def make_training_step(net, optimiser, loss):
+    """Return step(*inputs, y) -> loss, which updates the parameters."""
+    compute = compiled(loss)
+    net.train()
+
+    def step(*arrays):
+        optimiser.zero_grad()
+        value = compute(*arrays)
+        value.backward()
+        optimiser.step()
+        return value.detach()
+
+    return step
+
+
+def autocast(task):
+    """Return a context in which operations use the arithmetic of the Task; parameters are always float32."""
+    return torch.autocast(device.type, getattr(torch, task.dtype), enabled=task.dtype != "float32")
 
 
 def on_device(net):
@@ -111,9 +131,9 @@ def on_device(net):
 
 
 def outputs(net, names, step):
-    """Return run(x) -> {layer: output}: outputs of the modules ``names`` during ``step``, images channels last."""
+    """Return run(*inputs) -> {layer: output}: of the modules ``names`` during ``step``, images channels last."""
 
-    def run(x):
+    def run(*inputs):
         layer_outputs = {}
 
         def recording_hook(name):
@@ -122,7 +142,7 @@ def outputs(net, names, step):
         hooks = [net.get_submodule(name).register_forward_hook(recording_hook(name)) for name in names]
         net.eval()
         with torch.inference_mode():
-            step(x)
+            step(*inputs)
         for hook in hooks:
             hook.remove()
         return layer_outputs

@@ -1,8 +1,24 @@
 """The Tasks, independent of any framework: sizes, hyper-parameters, seeded weights and batch order, in numpy.
 
-A Task is an immutable value. Its module also has ``SCALES``, ``weights(seed)``, ``inputs(raw)`` and
-``example(batch, seed)``. Random numbers come from ``numpy.random.RandomState``, whose stream is frozen, so that every
-Python from 3.6 on makes the same arrays, bit for bit.
+A Task is an immutable value. Its module has
+
+Task                    a named tuple, or a function that returns one: what a Task is
+SCALES                  {scale: fields of the Task}. A smaller scale has smaller sizes, but the same structure. The
+                        scale "parity" is that of the golden numbers
+UNIT, units(task)       what is counted in a second, and how many of it a sample has; default: one
+PARITY_SEED             the seed of the weights and the batch of the parity check
+PARITY_STEPS            the optimizer steps of the parity check
+FACTOR                  {rung: factor on the tolerance of the ladder}; default: 1
+FRAMEWORKS              the frameworks that have a recipe; default: all
+PHASES                  "train" and "infer"; default: both
+PRETRAINED              whether its weights can be read from a file
+weights(task)           named float32 arrays, from the seed
+inputs(raw)             the input of the network, from the samples of the Task's data; only if it has data
+example(task, samples)  noise of the form of its samples: the inputs in order, then the target
+correct(output, target) how many answers of a batch are right; default: how often the largest logit is the target's
+
+Random numbers come from ``numpy.random.RandomState``, whose stream is frozen, so that every Python from 3.6 on makes
+the same arrays, bit for bit.
 """
 
 import importlib
@@ -10,7 +26,7 @@ from collections import OrderedDict
 
 import numpy
 
-NAMES = ("cnn", "resnet50", "gru")
+NAMES = ("cnn", "resnet50", "gru", "mobilenetv2", "transformer", "encoder", "decoder", "generation")
 SCALES = ("smoke", "quick", "paper")
 MISSING = {"one-bias": ("gru.hidden_bias",)}  # form -> parameters that a Task in this form does not have
 
@@ -27,14 +43,47 @@ def make(name, scale, **changes):
 
 def weights(task):
     """Return the seeded weights of a Task in its form: named float32 arrays."""
-    arrays = load(task.name).weights(task.seed)
+    arrays = load(task.name).weights(task)
     missing = MISSING.get(getattr(task, "form", None), ())
     return OrderedDict((name, array) for name, array in arrays.items() if name not in missing)
 
 
 def unit(name):
-    """Return what the samples of a Task are called; those of a user's task or model are samples."""
+    """Return what is counted in a second of a Task; for a user's task or model, samples."""
     return load(name).UNIT if name in NAMES else "samples"
+
+
+def units(name, scale):
+    """Return how many of its ``unit`` a sample of a Task has."""
+    count = getattr(load(name), "units", None) if name in NAMES else None
+    return 1 if count is None else count(make(name, scale))
+
+
+def pretrained(name):
+    """Return whether the weights of a Task can be read from a file."""
+    return name in NAMES and getattr(load(name), "PRETRAINED", False)
+
+
+def correct(name, output, target):
+    """Return how many answers of a batch are right, from the outputs of the network and the targets."""
+    return getattr(load(name), "correct", count_largest)(output, target)
+
+
+def count_largest(logits, labels):
+    return int((logits.argmax(1) == labels).sum())
+
+
+def why_absent(name, framework, phase):
+    """Return why a framework has no recipe for a phase of a Task, or None if it has one."""
+    if name not in NAMES:
+        return None
+    module = load(name)
+    if framework not in getattr(module, "FRAMEWORKS", (framework,)):
+        known = ", ".join(one for one in module.FRAMEWORKS if one != "numpy")
+        return "the task {} has recipes for {} only".format(name, known)
+    if phase not in getattr(module, "PHASES", (phase,)):
+        return "the task {} has {} only".format(name, " and ".join(module.PHASES))
+    return None
 
 
 def forms(name):

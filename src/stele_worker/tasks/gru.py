@@ -18,9 +18,13 @@ from stele_worker.tasks.initialisers import glorot_uniform, uniform, zeros
 
 FORMS = ("one-bias",)  # in addition to the Task's own form
 
-PARITY_BATCH, PARITY_STEPS = 16, 20  # samples and optimizer steps of the parity check
-UNIT = "reviews"  # what a sample is called
+PARITY_SEED, PARITY_STEPS = (
+    0,
+    20,
+)  # the seed of the weights and the batch, and the optimizer steps, of the parity check
+UNIT = "reviews"
 SCALES = {
+    "parity": {"batch": 16},
     "smoke": {"train": 640, "test": 320, "epochs": 1},
     # launches of one to three seconds
     "study": {"batch": 16, "train": 640, "test": 640, "epochs": 1},
@@ -52,9 +56,9 @@ class Task(NamedTuple):
     seed: int = 0
 
 
-def weights(seed):
+def weights(task):
     """Return named float32 arrays: dense and GRU weights (out, in), the three gates of the GRU stacked as r, z, n."""
-    rng = numpy.random.RandomState(seed)
+    rng = numpy.random.RandomState(task.seed)
     arrays = OrderedDict()
     arrays["embedding.weight"] = uniform(rng, 0.05, (30000, 125))
     arrays["gru.input_weight"] = uniform(rng, 0.1, (300, 125))
@@ -71,9 +75,8 @@ def inputs(raw):
     return raw
 
 
-def example(batch, seed):
-    """Return a batch for comparing frameworks: tokens int32 (batch, 150), labels int32 (batch,)."""
-    rng = numpy.random.RandomState(seed)
-    return rng.randint(0, 30000, (batch, 150)).astype(numpy.int32), rng.randint(0, 2, batch).astype(
-        numpy.int32
-    )
+def example(task, samples):
+    """Return noise: tokens int32 (samples, 150), labels int32 (samples,)."""
+    rng = numpy.random.RandomState(task.seed)
+    tokens = rng.randint(0, 30000, (samples, task.length)).astype(numpy.int32)
+    return tokens, rng.randint(0, 2, samples).astype(numpy.int32)

@@ -17,12 +17,12 @@ def glorot_uniform(rng, shape):
     return uniform(rng, (6.0 / ((shape[0] + shape[1]) * window)) ** 0.5, shape)
 
 
-def he_normal(rng, shape):
-    """Draw from N(0, 2 / fan_out) for (out, in, height, width), as torchvision does for its ResNets.
+def he_normal(rng, shape, groups=1):
+    """Draw from N(0, 2 / fan_out) for (out, in / groups, height, width), as torchvision does for its ResNets.
 
     Source: He et al., 2015.
     """
-    deviation = (2.0 / (shape[0] * int(numpy.prod(shape[2:])))) ** 0.5
+    deviation = (2.0 / (shape[0] // groups * int(numpy.prod(shape[2:])))) ** 0.5
     return (rng.standard_normal(shape) * deviation).astype(numpy.float32)
 
 

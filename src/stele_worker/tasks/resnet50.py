@@ -15,9 +15,16 @@ import numpy
 
 from stele_worker.tasks.initialisers import he_normal, uniform, zeros
 
-PARITY_BATCH, PARITY_STEPS = 2, 1  # samples and optimizer steps of the parity check
-UNIT = "images"  # what a sample is called
+PARITY_SEED, PARITY_STEPS = (
+    0,
+    1,
+)  # the seed of the weights and the batch, and the optimizer steps, of the parity check
+UNIT = "images"
+PRETRAINED = True  # its weights can be read from a file
+# long sums; millions of ReLUs in one step, of which rounding decides a few, which changes gradients by some per cent
+FACTOR = {2: 10, 3: 10, 4: 10, 5: 1000, 6: 1000}
 SCALES = {
+    "parity": {"batch": 2},
     "smoke": {"batch": 2, "train": 8, "test": 8},
     # about 50 steps a launch
     "gate": {"batch": 4, "train": 192, "test": 128},
@@ -68,13 +75,13 @@ def convolutions():
             yield name + ".downsample.0", name + ".downsample.1", (4 * width, inputs, 1, 1)
 
 
-def weights(seed):
+def weights(task):
     """Return float32 arrays by torchvision's names: convolutions (out, in, height, width), dense (out, in).
 
     Scales are near 1 and running statistics differ from 0 and 1, so that a normalisation that ignores one of
     them gives a different result. The last scale of a block is small, which keeps sixteen residual sums bounded.
     """
-    rng = numpy.random.RandomState(seed)
+    rng = numpy.random.RandomState(task.seed)
     arrays = OrderedDict()
     for convolution, norm, shape in convolutions():
         arrays[convolution + ".weight"] = he_normal(rng, shape)
@@ -88,13 +95,8 @@ def weights(seed):
     return arrays
 
 
-def inputs(raw):
-    """Return float32 images unchanged."""
-    return raw
-
-
-def example(batch, seed):
-    """Return images float32 (batch, 224, 224, 3) uniform in [0, 1), labels int32 (batch,)."""
-    rng = numpy.random.RandomState(seed)
-    images = rng.uniform(size=(batch, 224, 224, 3)).astype(numpy.float32)
-    return images, rng.randint(0, 1000, batch).astype(numpy.int32)
+def example(task, samples):
+    """Return images float32 (samples, 224, 224, 3) uniform in [0, 1), labels int32 (samples,)."""
+    rng = numpy.random.RandomState(task.seed)
+    images = rng.uniform(size=(samples, task.image, task.image, 3)).astype(numpy.float32)
+    return images, rng.randint(0, 1000, samples).astype(numpy.int32)

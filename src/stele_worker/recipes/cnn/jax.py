@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.nn import log_softmax, relu
 
-from stele_worker.frameworks.jax import compiled
+from stele_worker.frameworks.jax import make_training_step, sgd
 from stele_worker.layers import outputs
 
 LAYOUT = "NHWC"
@@ -65,10 +65,13 @@ def predict(net, task, x):
     return forward(net, task, x)
 
 
-def loss(net, key, task, x, y):
-    key, masks = jax.random.split(key)
-    logits = forward(net, task, x, masks)
-    return -jnp.take_along_axis(log_softmax(logits), y[:, None], axis=1).mean(), key
+def loss(net, task):
+    def compute(weights, key, x, y):
+        key, masks = jax.random.split(key)
+        logits = forward(weights, task, x, masks)
+        return -jnp.take_along_axis(log_softmax(logits), y[:, None], axis=1).mean(), key
+
+    return compute
 
 
 def parts(net, task):
@@ -76,22 +79,9 @@ def parts(net, task):
 
 
 def training_step(net, task):
-    velocity, key = jax.tree.map(jnp.zeros_like, net), parts(net, task)[1]
-
-    @compiled(donate=(0, 1, 2))
-    def update(net, velocity, key, x, y):
-        (value, key), grads = jax.value_and_grad(loss, has_aux=True)(net, key, task, x, y)
-        velocity = jax.tree.map(lambda v, g: task.momentum * v + g, velocity, grads)
-        net = jax.tree.map(lambda w, v: w - task.learning_rate * v, net, velocity)
-        return net, velocity, key, value
-
-    def step(x, y):
-        nonlocal velocity, key
-        weights, velocity, key, value = update(net, velocity, key, x, y)
-        net.update(weights)
-        return value
-
-    return step
+    return make_training_step(
+        loss(net, task), parts(net, task), sgd(task), keep=lambda weights, key: net.update(weights)
+    )
 
 
 def stored(net):

@@ -1,11 +1,10 @@
 """CNN on CIFAR-10 in Paddle 1: imperative training, Paddle Inference with MKL-DNN, channels first."""
 
-import numpy
 import paddle.fluid as fluid
 from paddle.fluid.dygraph import Conv2D, Linear, Pool2D
-from paddle.fluid.layers import dropout, mean, relu, reshape, softmax_with_cross_entropy
+from paddle.fluid.layers import mean, relu, reshape, softmax_with_cross_entropy
 
-from stele_worker.frameworks.paddle1 import outputs
+from stele_worker.frameworks.paddle1 import drop, make_training_step, outputs
 
 LAYOUT = "NCHW"
 
@@ -14,7 +13,6 @@ class CNN(fluid.dygraph.Layer):
     def __init__(self, task):
         super().__init__()
         self.rates = task.dropout
-        self.seeds = numpy.random.RandomState(task.seed)
         self.conv1 = Conv2D(3, 50, 3, stride=1, padding=1)
         self.conv2 = Conv2D(50, 50, 3, stride=1, padding=1)
         self.conv3 = Conv2D(50, 100, 3, stride=1, padding=1)
@@ -23,20 +21,15 @@ class CNN(fluid.dygraph.Layer):
         self.dense1 = Linear(6400, 512)
         self.dense2 = Linear(512, 10)
 
-    def dropout(self, x, rate):
-        seed = self.seeds.randint(1, 2**31) if self.training else None  # one seed gives one mask
-        scaled = "upscale_in_train"  # scale in training, not in inference
-        return dropout(x, rate, is_test=not self.training, seed=seed, dropout_implementation=scaled)
-
     def forward(self, x):
         x = relu(self.conv1(x))  # (batch, 50, 32, 32), from (batch, 3, 32, 32)
         x = relu(self.pool(self.conv2(x)))  # (batch, 50, 16, 16)
-        x = self.dropout(x, self.rates[0])
+        x = drop(x, self.rates[0], self.training)
         x = relu(self.conv3(x))  # (batch, 100, 16, 16)
         x = relu(self.pool(self.conv4(x)))  # (batch, 100, 8, 8)
-        x = self.dropout(x, self.rates[1])
+        x = drop(x, self.rates[1], self.training)
         x = reshape(x, (-1, 6400))
-        x = self.dropout(relu(self.dense1(x)), self.rates[2])  # (batch, 512)
+        x = drop(relu(self.dense1(x)), self.rates[2], self.training)  # (batch, 512)
         return self.dense2(x)  # (batch, 10)
 
 
@@ -50,24 +43,15 @@ def load(net, weights):
     return net
 
 
-def loss(net, x, y):
-    return mean(softmax_with_cross_entropy(net(x), y))
+def loss(net, task):
+    return lambda x, y: mean(softmax_with_cross_entropy(net(x), y))
 
 
 def training_step(net, task):
     optimiser = fluid.optimizer.MomentumOptimizer(
         task.learning_rate, task.momentum, parameter_list=net.parameters(), use_nesterov=False
     )
-    net.train()
-
-    def step(x, y):
-        value = loss(net, x, y)
-        value.backward()
-        optimiser.minimize(value)
-        net.clear_gradients()
-        return value.detach()
-
-    return step
+    return make_training_step(net, optimiser, loss(net, task))
 
 
 def stored(net):

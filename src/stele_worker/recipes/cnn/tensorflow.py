@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from stele_worker.frameworks.tensorflow import compiled
+from stele_worker.frameworks.tensorflow import make_training_step, sgd
 from stele_worker.layers import outputs
 
 LAYOUT = "NHWC"
@@ -74,20 +74,7 @@ def trainable(net):
 
 
 def training_step(net, task):
-    velocity = {name: tf.Variable(tf.zeros_like(weight)) for name, weight in net.items()}
-    compute = loss(net, task)
-
-    @compiled
-    def step(x, y):
-        with tf.GradientTape() as tape:
-            value = compute(x, y)
-        grads = tape.gradient(value, net)
-        for name, weight in net.items():
-            velocity[name].assign(task.momentum * velocity[name] + grads[name])
-            weight.assign_sub(task.learning_rate * velocity[name])
-        return value
-
-    return step
+    return make_training_step(loss(net, task), net, sgd(task, net))
 
 
 def stored(net):

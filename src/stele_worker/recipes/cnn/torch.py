@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, dropout, max_pool2d, relu
 
-from stele_worker.frameworks.torch import compiled, on_device, outputs
+from stele_worker.frameworks.torch import autocast, make_training_step, on_device, outputs
 
 LAYOUT = "NHWC"
 
@@ -43,7 +43,7 @@ def load(net, weights):
 
 
 def predict(net, task, x):
-    with torch.autocast(x.device.type, getattr(torch, task.dtype), enabled=task.dtype != "float32"):
+    with autocast(task):
         return net(x).float()
 
 
@@ -53,17 +53,7 @@ def loss(net, task):
 
 def training_step(net, task):
     optimiser = torch.optim.SGD(net.parameters(), lr=task.learning_rate, momentum=task.momentum, fused=True)
-    compute = compiled(loss(net, task))
-    net.train()
-
-    def step(x, y):
-        optimiser.zero_grad()
-        value = compute(x, y)
-        value.backward()
-        optimiser.step()
-        return value.detach()
-
-    return step
+    return make_training_step(net, optimiser, loss(net, task))
 
 
 def stored(net):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.nn import log_softmax, sigmoid
 
-from stele_worker.frameworks.jax import compiled
+from stele_worker.frameworks.jax import adam, make_training_step
 
 LAYOUT = None
 
@@ -38,8 +38,12 @@ def predict(net, task, x):
     return (h @ net["dense.weight"] + net["dense.bias"]).astype(jnp.float32)  # (batch, 2)
 
 
-def loss(net, state, task, x, y):
-    return -jnp.take_along_axis(log_softmax(predict(net, task, x)), y[:, None], axis=1).mean(), state
+def loss(net, task):
+    def compute(weights, state, x, y):
+        logits = predict(weights, task, x)
+        return -jnp.take_along_axis(log_softmax(logits), y[:, None], axis=1).mean(), state
+
+    return compute
 
 
 def parts(net, task):
@@ -47,31 +51,9 @@ def parts(net, task):
 
 
 def training_step(net, task):
-    mean = jax.tree.map(jnp.zeros_like, net)
-    square = jax.tree.map(jnp.zeros_like, net)
-    count = jnp.zeros(())
-
-    @compiled(donate=(0, 1, 2, 3))
-    def update(net, mean, square, count, x, y):
-        (value, _), grads = jax.value_and_grad(loss, has_aux=True)(net, None, task, x, y)
-        count = count + 1
-        mean = jax.tree.map(lambda m, g: task.beta1 * m + (1 - task.beta1) * g, mean, grads)
-        square = jax.tree.map(lambda s, g: task.beta2 * s + (1 - task.beta2) * g * g, square, grads)
-
-        def update_weight(weight, m, s):
-            m = m / (1 - task.beta1**count)
-            s = s / (1 - task.beta2**count)
-            return weight - task.learning_rate * m / (jnp.sqrt(s) + task.epsilon)
-
-        return jax.tree.map(update_weight, net, mean, square), mean, square, count, value
-
-    def step(x, y):
-        nonlocal mean, square, count
-        weights, mean, square, count, value = update(net, mean, square, count, x, y)
-        net.update(weights)
-        return value
-
-    return step
+    return make_training_step(
+        loss(net, task), parts(net, task), adam(task), keep=lambda weights, state: net.update(weights)
+    )
 
 
 def stored(net):

@@ -5,6 +5,7 @@ import numpy
 from keras import layers
 
 from stele_worker.frameworks.keras import (
+    adam,
     cross_entropy,
     make_training_step,
     outputs,
@@ -66,29 +67,12 @@ def named(variables, values):
     }
 
 
-class Adam(keras.optimizers.Adam):
-    # Keras adds epsilon before it corrects the second moment, the Task adds it after: so correct
-    # epsilon by the same factor; without it the tenth loss is 6e-4 off
-
-    @property
-    def epsilon(self):
-        step = keras.ops.cast(self.iterations + 1, "float32")
-        return self.constant * keras.ops.sqrt(1 - self.beta_2**step)
-
-    @epsilon.setter
-    def epsilon(self, constant):
-        self.constant = constant
-
-
 def output(net):
     return net.outputs[0]  # of the inference
 
 
 def training_step(net, task):
-    optimiser = Adam(
-        task.learning_rate, beta_1=task.beta1, beta_2=task.beta2, epsilon=task.epsilon, amsgrad=False
-    )
-    return make_training_step(net, optimiser, cross_entropy())
+    return make_training_step(net, adam(task), cross_entropy())
 
 
 def stored(net):

@@ -4,7 +4,7 @@ import paddle
 from paddle import nn
 from paddle.nn.functional import cross_entropy
 
-from stele_worker.frameworks.paddle import compiled, outputs
+from stele_worker.frameworks.paddle import make_training_step, outputs
 
 LAYOUT = None
 
@@ -61,17 +61,7 @@ def training_step(net, task):
         weight_decay=None,
         lazy_mode=False,  # update every row of the embedding, as the Task's Adam does
     )
-    compute = compiled(loss(net, task))
-    net.train()
-
-    def step(x, y):
-        value = compute(x, y)
-        value.backward()
-        optimiser.step()
-        optimiser.clear_grad()
-        return value.detach()
-
-    return step
+    return make_training_step(net, optimiser, loss(net, task))
 
 
 def stored(net):

@@ -1,7 +1,5 @@
 """GRU on IMDB in Paddle 1: imperative training, then Paddle Inference; a cell called 150 times."""
 
-import itertools
-
 import paddle.fluid as fluid
 from paddle.fluid.dygraph import Embedding, Linear
 from paddle.fluid.layers import (
@@ -14,7 +12,7 @@ from paddle.fluid.layers import (
     unstack,
 )
 
-from stele_worker.frameworks.paddle1 import outputs
+from stele_worker.frameworks.paddle1 import adam_step, outputs
 
 LAYOUT = None
 
@@ -68,33 +66,12 @@ def load(net, weights):
 MKLDNN = False
 
 
-def loss(net, x, y):
-    return mean(softmax_with_cross_entropy(net(x), y))
+def loss(net, task):
+    return lambda x, y: mean(softmax_with_cross_entropy(net(x), y))
 
 
 def training_step(net, task):
-    optimiser = fluid.optimizer.AdamOptimizer(
-        task.learning_rate,
-        beta1=task.beta1,
-        beta2=task.beta2,
-        epsilon=task.epsilon,
-        parameter_list=net.parameters(),
-        lazy_mode=False,  # update every row of the embedding, as the Task's Adam does
-    )
-    count = itertools.count(1)
-    net.train()
-
-    def step(x, y):
-        value = loss(net, x, y)
-        value.backward()
-        # Paddle adds epsilon before it corrects the second moment, the Task adds it after: so correct
-        # epsilon by the same factor; without it the tenth loss is 6e-4 off
-        optimiser._epsilon = task.epsilon * (1 - task.beta2 ** next(count)) ** 0.5
-        optimiser.minimize(value)
-        net.clear_gradients()
-        return value.detach()
-
-    return step
+    return adam_step(net, task, loss(net, task))
 
 
 def stored(net):

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from stele_worker.frameworks.tensorflow import compiled
+from stele_worker.frameworks.tensorflow import adam, make_training_step
 
 LAYOUT = None
 XLA = True  # in training: the loop over time is faster
@@ -52,27 +52,7 @@ def trainable(net):
 
 
 def training_step(net, task):
-    mean = {name: tf.Variable(tf.zeros_like(weight)) for name, weight in net.items()}
-    square = {name: tf.Variable(tf.zeros_like(weight)) for name, weight in net.items()}
-    count, compute = tf.Variable(0.0), loss(net, task)
-
-    @compiled(xla=XLA)
-    def step(x, y):
-        with tf.GradientTape() as tape:
-            value = compute(x, y)
-        grads = tape.gradient(value, net)
-        count.assign_add(1.0)
-        for name, weight in net.items():
-            # the embedding's gradient has only some rows, but Adam updates all
-            grad = tf.convert_to_tensor(grads[name])
-            mean[name].assign(task.beta1 * mean[name] + (1 - task.beta1) * grad)
-            square[name].assign(task.beta2 * square[name] + (1 - task.beta2) * grad * grad)
-            m = mean[name] / (1 - task.beta1**count)
-            s = square[name] / (1 - task.beta2**count)
-            weight.assign_sub(task.learning_rate * m / (tf.sqrt(s) + task.epsilon))
-        return value
-
-    return step
+    return make_training_step(loss(net, task), net, adam(task, net), xla=XLA)
 
 
 def stored(net):

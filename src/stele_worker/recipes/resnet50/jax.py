@@ -1,11 +1,10 @@
 """ResNet-50 v1.5 in JAX: one jitted step, channels last, weights and optimiser state donated."""
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.nn import log_softmax, relu
 
-from stele_worker.frameworks.jax import compiled
+from stele_worker.frameworks.jax import make_training_step, sgd
 from stele_worker.layers import outputs
 from stele_worker.tasks.resnet50 import blocks
 
@@ -86,10 +85,13 @@ def predict(net, task, x):
     return features(net, task, x)
 
 
-def loss(weights, running, task, x, y):
-    new_running = {}
-    logits = forward({"weights": weights, "running": running}, task, x, new_running)
-    return -jnp.take_along_axis(log_softmax(logits), y[:, None], axis=1).mean(), new_running
+def loss(net, task):
+    def compute(weights, running, x, y):
+        new_running = {}
+        logits = forward({"weights": weights, "running": running}, task, x, new_running)
+        return -jnp.take_along_axis(log_softmax(logits), y[:, None], axis=1).mean(), new_running
+
+    return compute
 
 
 def parts(net, task):
@@ -97,22 +99,10 @@ def parts(net, task):
 
 
 def training_step(net, task):
-    velocity = jax.tree.map(jnp.zeros_like, net["weights"])
+    def keep(weights, running):
+        net.update(weights=weights, running=running)
 
-    @compiled(donate=(0, 1))
-    def update(net, velocity, x, y):
-        (value, new_running), grads = jax.value_and_grad(loss, has_aux=True)(*parts(net, task), task, x, y)
-        velocity = jax.tree.map(lambda v, g: task.momentum * v + g, velocity, grads)
-        weights = jax.tree.map(lambda w, v: w - task.learning_rate * v, net["weights"], velocity)
-        return {"weights": weights, "running": new_running}, velocity, value
-
-    def step(x, y):
-        nonlocal velocity
-        state, velocity, value = update(net, velocity, x, y)
-        net.update(state)
-        return value
-
-    return step
+    return make_training_step(loss(net, task), parts(net, task), sgd(task), keep)
 
 
 def stored(net):

@@ -4,7 +4,7 @@ import paddle
 from paddle import nn
 from paddle.nn.functional import cross_entropy, relu
 
-from stele_worker.frameworks.paddle import compiled, outputs
+from stele_worker.frameworks.paddle import make_training_step, outputs
 from stele_worker.tasks.resnet50 import blocks
 
 LAYOUT = "NCHW"
@@ -92,17 +92,7 @@ def training_step(net, task):
     optimiser = paddle.optimizer.Momentum(
         task.learning_rate, task.momentum, net.parameters(), use_nesterov=False, weight_decay=None
     )
-    compute = compiled(loss(net, task))
-    net.train()
-
-    def step(x, y):
-        value = compute(x, y)
-        value.backward()
-        optimiser.step()
-        optimiser.clear_grad()
-        return value.detach()
-
-    return step
+    return make_training_step(net, optimiser, loss(net, task))
 
 
 def stored(net):

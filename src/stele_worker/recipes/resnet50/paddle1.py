@@ -4,7 +4,7 @@ import paddle.fluid as fluid
 from paddle.fluid.dygraph import BatchNorm, Conv2D, Linear, Pool2D, Sequential
 from paddle.fluid.layers import mean, reduce_mean, relu, softmax_with_cross_entropy
 
-from stele_worker.frameworks.paddle1 import outputs
+from stele_worker.frameworks.paddle1 import make_training_step, outputs
 from stele_worker.tasks.resnet50 import blocks
 
 LAYOUT = "NCHW"
@@ -81,24 +81,15 @@ def load(net, weights):
     return net
 
 
-def loss(net, x, y):
-    return mean(softmax_with_cross_entropy(net.logits(x), y))
+def loss(net, task):
+    return lambda x, y: mean(softmax_with_cross_entropy(net.logits(x), y))
 
 
 def training_step(net, task):
     optimiser = fluid.optimizer.MomentumOptimizer(
         task.learning_rate, task.momentum, parameter_list=net.parameters(), use_nesterov=False
     )
-    net.train()
-
-    def step(x, y):
-        value = loss(net, x, y)
-        value.backward()
-        optimiser.minimize(value)
-        net.clear_gradients()
-        return value.detach()
-
-    return step
+    return make_training_step(net, optimiser, loss(net, task))
 
 
 def stored(net):

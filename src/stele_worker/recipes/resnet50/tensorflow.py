@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from stele_worker.frameworks.tensorflow import compiled
+from stele_worker.frameworks.tensorflow import make_training_step, sgd
 from stele_worker.layers import outputs
 from stele_worker.tasks.resnet50 import blocks
 
@@ -101,20 +101,8 @@ def trainable(net):
 
 
 def training_step(net, task):
-    weights, compute = trainable(net), loss(net, task)
-    velocity = {name: tf.Variable(tf.zeros_like(weight)) for name, weight in weights.items()}
-
-    @compiled
-    def step(x, y):
-        with tf.GradientTape() as tape:
-            value = compute(x, y)
-        grads = tape.gradient(value, weights)
-        for name, weight in weights.items():
-            velocity[name].assign(task.momentum * velocity[name] + grads[name])
-            weight.assign_sub(task.learning_rate * velocity[name])
-        return value
-
-    return step
+    weights = trainable(net)
+    return make_training_step(loss(net, task), weights, sgd(task, weights))
 
 
 def stored(net):

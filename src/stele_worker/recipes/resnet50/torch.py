@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, relu
 
-from stele_worker.frameworks.torch import compiled, on_device, outputs
+from stele_worker.frameworks.torch import autocast, make_training_step, on_device, outputs
 from stele_worker.tasks.resnet50 import blocks
 
 LAYOUT = "NHWC"
@@ -76,32 +76,22 @@ def load(net, weights):
     return on_device(net)
 
 
-def in_precision(function, task, x):
-    with torch.autocast(x.device.type, getattr(torch, task.dtype), enabled=task.dtype != "float32"):
-        return function(x).float()
-
-
 def predict(net, task, x):
-    return in_precision(net.features, task, x)
+    with autocast(task):
+        return net.features(x).float()
 
 
 def loss(net, task):
-    return lambda x, y: cross_entropy(in_precision(net, task, x), y)
+    def compute(x, y):
+        with autocast(task):
+            return cross_entropy(net(x).float(), y)
+
+    return compute
 
 
 def training_step(net, task):
     optimiser = torch.optim.SGD(net.parameters(), lr=task.learning_rate, momentum=task.momentum, fused=True)
-    compute = compiled(loss(net, task))
-    net.train()
-
-    def step(x, y):
-        optimiser.zero_grad()
-        value = compute(x, y)
-        value.backward()
-        optimiser.step()
-        return value.detach()
-
-    return step
+    return make_training_step(net, optimiser, loss(net, task))
 
 
 def stored(net):

@@ -1,0 +1,109 @@
+"""Layers with attention in Paddle 3: its attention, and one product for query, key and value."""
+
+import paddle
+from paddle import nn
+from paddle.nn.functional import dropout, scaled_dot_product_attention
+
+from stele_worker.frameworks.paddle import make_training_step
+
+
+def norm(task):
+    return nn.LayerNorm(task.hidden, epsilon=task.norm_epsilon)
+
+
+class SelfAttention(nn.Layer):
+    def __init__(self, task):
+        super().__init__()
+        self.shape = [0, -1, 3, task.heads, task.hidden // task.heads]  # 0: the batch
+        self.hidden = task.hidden
+        self.qkv = nn.Linear(task.hidden, 3 * task.hidden)
+        self.out = nn.Linear(task.hidden, task.hidden)
+
+    def forward(self, x, mask=None, causal=False):
+        q, k, v = self.split(x)
+        return self.merge(scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal))
+
+    def split(self, x):
+        return self.qkv(x).reshape(self.shape).unbind(2)  # (batch, length, heads, size) each
+
+    def merge(self, x):
+        return self.out(x.reshape([0, -1, self.hidden]))
+
+
+class CrossAttention(nn.Layer):
+    def __init__(self, task):
+        super().__init__()
+        self.heads, self.size = task.heads, task.hidden // task.heads
+        self.query = nn.Linear(task.hidden, task.hidden)
+        self.kv = nn.Linear(task.hidden, 2 * task.hidden)
+        self.out = nn.Linear(task.hidden, task.hidden)
+        self.norm = norm(task)  # after the residual sum
+
+    def forward(self, x, memory):
+        q = self.query(x).reshape([0, -1, self.heads, self.size])  # (batch, length, heads, size)
+        k, v = self.kv(memory).reshape([0, -1, 2, self.heads, self.size]).unbind(2)
+        x = scaled_dot_product_attention(q, k, v)
+        return self.out(x.reshape([0, -1, self.heads * self.size]))
+
+
+class Layer(nn.Layer):
+    """Self-attention and two dense layers. Its subclasses place the normalisation."""
+
+    def __init__(self, task, activation):
+        super().__init__()
+        self.rate, self.activation = task.dropout[0], activation
+        self.attention = SelfAttention(task)
+        self.norm1 = norm(task)
+        self.dense1 = nn.Linear(task.hidden, task.inner)
+        self.dense2 = nn.Linear(task.inner, task.hidden)
+        self.norm2 = norm(task)
+
+    def drop(self, x):
+        return dropout(x, self.rate, training=self.training)
+
+    def feed_forward(self, x):
+        return self.dense2(self.activation(self.dense1(x)))
+
+
+class PostNormLayer(Layer):
+    def forward(self, x, mask=None):
+        x = self.norm1(x + self.drop(self.attention(x, mask)))
+        return self.norm2(x + self.drop(self.feed_forward(x)))
+
+
+class PreNormLayer(Layer):
+    def forward(self, x):
+        x = x + self.drop(self.attention(self.norm1(x), causal=True))
+        return x + self.drop(self.feed_forward(self.norm2(x)))
+
+
+def load(net, weights):
+    for name, parameter in net.named_parameters():
+        parameter.set_value(neutral(name, weights[name]))
+    return net
+
+
+def stored(net):
+    return dict(net.named_parameters())
+
+
+EMBEDDINGS = ("embedding.weight", "tokens.weight", "positions.weight", "segments.weight")
+
+
+def neutral(name, array):
+    dense = array.ndim == 2 and name not in EMBEDDINGS  # (in, out)
+    return array.T if dense else array
+
+
+def adam_step(net, task, loss):
+    """Return step(*inputs, y) -> loss, which updates the parameters by Adam."""
+    optimiser = paddle.optimizer.Adam(
+        task.learning_rate,
+        beta1=task.beta1,
+        beta2=task.beta2,
+        epsilon=task.epsilon,
+        parameters=net.parameters(),
+        weight_decay=None,
+        lazy_mode=False,  # update every row of an embedding, as the Task's Adam does
+    )
+    return make_training_step(net, optimiser, loss)

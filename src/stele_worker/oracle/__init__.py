@@ -1,0 +1,49 @@
+"""Float64 array operations and their gradients, for the NumPy recipes. Independent of Tasks and parameter names.
+
+Every operation returns (value, backward). ``backward(g)`` maps the gradient of a loss with respect to the value
+to the gradients with respect to the operation's arrays, in the order of the arguments. Images are
+(batch, height, width, channel), convolution weights (out, in, height, width), dense weights (out, in), sequences
+(batch, length, hidden).
+"""
+
+from stele_worker.oracle.activations import dropout, gelu, gelu_tanh, relu, relu6, tanh
+from stele_worker.oracle.images import (
+    average_pool,
+    batch_norm,
+    channels_first,
+    convolution,
+    depthwise_convolution,
+    max_pool,
+    normalise,
+    pad,
+)
+from stele_worker.oracle.networks import Gradients, load_weights, zero_parameters
+from stele_worker.oracle.sequences import attention, dense, embedding, layer_norm
+from stele_worker.oracle.training import adam, sgd, softmax_cross_entropy
+
+__all__ = [
+    "Gradients",
+    "adam",
+    "attention",
+    "average_pool",
+    "batch_norm",
+    "channels_first",
+    "convolution",
+    "dense",
+    "depthwise_convolution",
+    "dropout",
+    "embedding",
+    "gelu",
+    "gelu_tanh",
+    "layer_norm",
+    "load_weights",
+    "max_pool",
+    "normalise",
+    "pad",
+    "relu",
+    "relu6",
+    "sgd",
+    "softmax_cross_entropy",
+    "tanh",
+    "zero_parameters",
+]

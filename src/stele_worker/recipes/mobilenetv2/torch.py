@@ -1,0 +1,98 @@
+"""MobileNetV2 in PyTorch: eager, channels last, fused optimiser."""
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy, dropout, relu6
+
+from stele_worker.frameworks.torch import autocast, make_training_step, on_device, outputs
+from stele_worker.tasks.mobilenetv2 import HEAD, STEM, blocks
+
+LAYOUT = "NHWC"
+
+
+class Unit(nn.Module):
+    """A convolution and its batch normalisation."""
+
+    def __init__(self, task, inputs, outputs, size=1, stride=1, groups=1):
+        super().__init__()
+        self.conv = nn.Conv2d(inputs, outputs, size, stride, size // 2, groups=groups, bias=False)
+        self.norm = nn.BatchNorm2d(outputs, eps=task.epsilon, momentum=task.statistics)
+
+    def forward(self, x):
+        return self.norm(self.conv(x))
+
+
+class Block(nn.Module):
+    def __init__(self, task, inputs, width, outputs, stride):
+        super().__init__()
+        self.adds = stride == 1 and inputs == outputs
+        self.expand = Unit(task, inputs, width) if width != inputs else None
+        self.depthwise = Unit(task, width, width, 3, stride, groups=width)
+        self.project = Unit(task, width, outputs)
+
+    def forward(self, x):
+        y = x if self.expand is None else relu6(self.expand(x))
+        y = self.project(relu6(self.depthwise(y)))
+        return x + y if self.adds else y
+
+
+class MobileNetV2(nn.Module):
+    def __init__(self, task):
+        super().__init__()
+        self.rate = task.dropout[0]
+        self.stem = Unit(task, 3, STEM, 3, 2)
+        for name, *sizes in blocks():
+            self.add_module(name, Block(task, *sizes))
+            channels = sizes[2]
+        self.head = Unit(task, channels, HEAD)
+        self.classifier = nn.Linear(HEAD, task.classes)
+
+    def forward(self, x):
+        x = x.permute(0, 3, 1, 2)  # (batch, 3, 224, 224): a view, channels last in memory
+        x = relu6(self.stem(x))  # (batch, 32, 112, 112)
+        for name, *_ in blocks():
+            x = getattr(self, name)(x)
+        x = relu6(self.head(x)).mean((2, 3))  # (batch, 1280), from (batch, 1280, 7, 7)
+        return self.classifier(dropout(x, self.rate, self.training))  # (batch, 1000)
+
+
+def network(task):
+    return MobileNetV2(task).to(memory_format=torch.channels_last)
+
+
+COUNTER = "num_batches_tracked"  # a counter of batch normalisation; the Task does not have it
+
+
+def load(net, weights):
+    arrays = {name: torch.from_numpy(array) for name, array in weights.items()}
+    counters = {name: value for name, value in net.state_dict().items() if name.endswith(COUNTER)}
+    net.load_state_dict({**counters, **arrays})
+    return on_device(net)
+
+
+def predict(net, task, x):
+    with autocast(task):
+        return net(x).float()
+
+
+def loss(net, task):
+    return lambda x, y: cross_entropy(predict(net, task, x), y)
+
+
+def training_step(net, task):
+    optimiser = torch.optim.SGD(net.parameters(), lr=task.learning_rate, momentum=task.momentum, fused=True)
+    return make_training_step(net, optimiser, loss(net, task))
+
+
+def stored(net):
+    return {
+        name: value for name, value in net.state_dict(keep_vars=True).items() if not name.endswith(COUNTER)
+    }
+
+
+def neutral(name, array):
+    return array  # PyTorch has the Task's layouts
+
+
+def activations(net, task):
+    return outputs(net, [name for name, *_ in blocks()], lambda x: predict(net, task, x))
