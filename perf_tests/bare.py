@@ -13,19 +13,19 @@ from time import perf_counter
 
 import numpy
 
-from stele_worker import frameworks, process, recipes, tasks
+from stele_worker import frameworks, modes, process, recipes, tasks
 
 
 def main(name: str, task_name: str, phase: str, threads: str, x_file: str, y_file: str) -> None:
     process.limit_processors(int(threads))
     framework, recipe, module = frameworks.load(name), recipes.load(task_name, name), tasks.load(task_name)
     settings = {"device": "cpu", "precision": "fp32", "autotune": True, "deterministic": False, "seed": 0}
-    framework.configure({**settings, "threads": int(threads), "tuned": True})
+    framework.configure(modes.resolve(name, framework, {**settings, "threads": int(threads)}))
     task = tasks.make(task_name, "quick")
     inputs, labels = numpy.load(x_file), numpy.load(y_file)
     rows = tasks.subset(task.train, len(labels))
     x, y = framework.put(module.inputs(inputs[rows])), framework.put(labels[rows])
-    net = recipe.load(recipe.network(task), module.weights(0))
+    net = recipe.load(recipe.network(task), module.weights(task))
     step = recipe.training_step(net, task) if phase == "train" else recipe.inference_step(net, task)
     for batch in itertools.cycle(tasks.batch_order(task, 0)):
         if not sys.stdin.readline():

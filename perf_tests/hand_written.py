@@ -10,7 +10,7 @@ from time import perf_counter
 
 import numpy
 
-from stele_worker import frameworks, process
+from stele_worker import frameworks, modes, process
 
 LEARNING_RATE = 0.01
 SHAPES = {"torch": (32, 3, 32, 32), "jax": (256, 512), "keras": (256, 512)}
@@ -106,7 +106,7 @@ def main(name: str, threads: str) -> None:
     process.limit_processors(int(threads))
     framework = frameworks.load(name)
     settings = {"device": "cpu", "precision": "fp32", "autotune": True, "deterministic": False, "seed": 0}
-    framework.configure({**settings, "threads": int(threads), "tuned": True})
+    framework.configure(modes.resolve(name, framework, {**settings, "threads": int(threads)}))
     rng = numpy.random.RandomState(0)
     x = framework.put(rng.standard_normal(SHAPES[name]).astype(numpy.float32))
     y = framework.put(rng.randint(0, CLASSES, SHAPES[name][0]).astype(numpy.int32))

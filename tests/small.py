@@ -22,6 +22,7 @@ NARROW = tuple((count, width // 8, stride) for count, width, stride in RESNET50.
 CHANGES = {
     "cnn": {"batch": 2},
     "gru": {"batch": 4, "length": 40},
+    "chain": {"width": 4, "links": 5},
     "transformer": {"batch": 2, "length": 6, "layers": 2},
     "encoder": {"batch": 2, "length": 8, "layers": 2},
     "decoder": {"batch": 2, "length": 8, "layers": 2},

@@ -1,13 +1,17 @@
 """The mode in which a framework executes: which ones it has, and whether it did what the mode says."""
 
 
-def find(framework, known, settings):
-    """Return the requested mode, by default the first of ``known``. Raises ValueError if it is unknown."""
-    mode = settings.get("mode") or next(iter(known))
-    if mode not in known:
+def resolve(name, module, settings):
+    """Return settings in which "mode" is one of ``module.MODES``, by default the first; None if there are none.
+
+    Raises ValueError if the mode is unknown.
+    """
+    known = tuple(getattr(module, "MODES", ()))
+    mode = settings.get("mode") or next(iter(known), None)
+    if mode is not None and mode not in known:
         message = "{} has no mode {!r}. It has: {}"
-        raise ValueError(message.format(framework, mode, ", ".join(known)))
-    return mode
+        raise ValueError(message.format(name, mode, ", ".join(known) or "none"))
+    return dict(settings, mode=mode)
 
 
 def check(mode, done, obeyed):

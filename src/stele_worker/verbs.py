@@ -14,6 +14,7 @@ from stele_worker import (
     frameworks,
     measurement,
     models,
+    modes,
     process,
     protocol,
     subjects,
@@ -48,7 +49,9 @@ def configure(host, framework, settings, model=None):
     start = perf_counter()
     module = frameworks.load(framework)
     import_seconds = perf_counter() - start
-    module.configure(settings)  # before the user's module, which may make arrays
+    module.configure(
+        modes.resolve(framework, module, settings)
+    )  # before the user's module, which may make arrays
     if model is not None:
         start = perf_counter()
         specs.find(model)

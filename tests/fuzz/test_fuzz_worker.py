@@ -22,7 +22,7 @@ SETTINGS = {
 MODEL = {"spec": "package:model", "folder": "/nowhere", "inputs": None, "optimizer": None, "pretrained": None}
 REQUESTS = [
     {"id": 1, "verb": "hello"},
-    {"id": 1, "verb": "configure", "framework": "numpy", "settings": {**SETTINGS, "tuned": True}},
+    {"id": 1, "verb": "configure", "framework": "numpy", "settings": SETTINGS},
     {
         "id": 1,
         "verb": "train",

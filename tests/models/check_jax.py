@@ -9,7 +9,7 @@ import optax
 import pytest
 from contract import Arm, described
 
-from stele_worker import frameworks, models
+from stele_worker import models
 from stele_worker.models.errors import SpecError, UserCodeError
 
 FLAX = ["jax_models:" + name for name in ("Image", "TwoInputs", "Attention")]
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("default")  # frameworks warn of each ot
 
 @pytest.fixture(scope="module", autouse=True)
 def configured():
-    frameworks.load("jax").configure(contract.SETTINGS)
+    contract.configure("jax")
 
 
 def inspected(spec, **changes):

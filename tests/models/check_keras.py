@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("default")  # frameworks warn of each ot
 
 @pytest.fixture(scope="module", autouse=True)
 def configured():
-    frameworks.load("keras").configure(contract.SETTINGS)
+    contract.configure("keras")
 
 
 def inspected(spec, **changes):
@@ -163,3 +163,14 @@ def test_what_the_users_code_raises_is_shown_with_the_users_frames_alone():
 
 def test_nothing_is_left_in_the_project():
     contract.nothing_is_left_in_the_project()
+
+
+def test_a_mode_of_the_backend_executes_the_inference(monkeypatch):
+    native = frameworks.load("keras").native
+    called = []
+    monkeypatch.setattr(
+        frameworks.load("keras"), "compiled", lambda function, **options: called.append(1) or function
+    )
+    monkeypatch.setattr(native, "compiled", lambda function, **options: called.append(1) or function)
+    contract.loss_falls("keras", SPECS[0])
+    assert called

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("default")  # frameworks warn of each ot
 
 @pytest.fixture(scope="module", autouse=True)
 def configured():
-    frameworks.load("paddle").configure(contract.SETTINGS)
+    contract.configure("paddle")
 
 
 def inspected(spec, **changes):
@@ -137,3 +137,11 @@ def test_what_the_users_code_raises_is_shown_with_the_users_frames_alone():
 
 def test_nothing_is_left_in_the_project():
     contract.nothing_is_left_in_the_project()
+
+
+def test_a_static_mode_converts_the_model(monkeypatch):
+    framework = frameworks.load("paddle")
+    monkeypatch.setattr(framework, "mode", "to-static")
+    monkeypatch.setattr(framework, "functions", [])
+    contract.loss_falls("paddle", "paddle_models:image")
+    assert framework.in_force()["programs"] > 0

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from contract import Arm, described
 
-from stele_worker import frameworks, models
+from stele_worker import models
 from stele_worker.models.errors import SpecError, UserCodeError
 
 SPECS = ["tensorflow_models:TwoInputs", "tensorflow_models:Callable"]
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings("default")  # frameworks warn of each ot
 
 @pytest.fixture(scope="module", autouse=True)
 def configured():
-    frameworks.load("tensorflow").configure(contract.SETTINGS)
+    contract.configure("tensorflow")
 
 
 def inspected(spec, **changes):

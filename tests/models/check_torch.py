@@ -9,7 +9,7 @@ import torch
 from contract import Arm, described
 from torch import nn
 
-from stele_worker import frameworks, models
+from stele_worker import models
 from stele_worker.models.errors import SpecError, UserCodeError
 
 TINY = ["bert", "gpt_neox", "llama", "vit", "whisper", "qwen3", "t5"]
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("default")  # frameworks warn of each ot
 
 @pytest.fixture(scope="module", autouse=True)
 def configured():
-    frameworks.load("torch").configure(contract.SETTINGS)
+    contract.configure("torch")
 
 
 def inspected(spec, **changes):

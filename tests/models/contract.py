@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy
 
-from stele_worker import agreement, frameworks, models, subjects, tasks
+from stele_worker import agreement, frameworks, models, modes, subjects, tasks
 from stele_worker.models.task import example
 
 sys.dont_write_bytecode = False  # or nothing could be left in the project, whatever the worker does
@@ -23,8 +23,13 @@ SETTINGS = {
     "autotune": True,
     "deterministic": False,
     "seed": 0,
-    "tuned": True,
 }
+
+
+def configure(name):
+    """Configure a framework in its first mode."""
+    framework = frameworks.load(name)
+    framework.configure(modes.resolve(name, framework, SETTINGS))
 
 
 def described(spec, **changes):
@@ -152,6 +157,6 @@ def nothing_is_left_in_the_project():
 
 
 if __name__ == "__main__":
-    frameworks.load(sys.argv[1]).configure(SETTINGS)
+    configure(sys.argv[1])
     arrays = Arm(sys.argv[1], sys.argv[2], weights=sys.argv[3]).stored()
     print(json.dumps({name: float(value.astype("float64").sum()) for name, value in arrays.items()}))

@@ -16,7 +16,8 @@
     [forms]         the form in which it computes a task, if that is not the default form of the Task
     [modes.<id>]    how it executes. The first mode is the environment itself; each other one becomes an environment
                     <name>-<id>, which has these keys of its own, in addition to those above:
-                    label (in tables), reason (what the mode changes, and why), devices, phases, variables, programs
+                    label (in tables), reason (what the mode changes, and why), devices, phases, variables, programs,
+                    eager (the phases, of train and infer, in which operations are executed one by one)
 
 ``<name>.lock`` in the same folder pins every package with its hash; ``stele env lock`` writes it.
 """
@@ -41,6 +42,7 @@ else:
     import tomli as tomllib
 
 MODULE = ("-m", "stele_worker")
+TUNED = "tuned"  # in files of older versions, the mode that its framework has first
 LONGEST = 100  # letters in a name as a part of a file name; two of them and a date make a file name
 
 
@@ -52,6 +54,7 @@ class Mode(ModeLabel, total=False):
     """A way in which a framework executes. All except the label changes the environment of the first mode."""
 
     reason: str
+    eager: list[str]
     devices: list[str]
     phases: list[str]
     variables: dict[str, str]
@@ -81,6 +84,7 @@ class Environment:
     modes: dict[str, Mode] = field(default_factory=dict)
     mode: str | None = None  # one of ``modes``; None if there are none
     base: str | None = None  # the name of this environment in its first mode; None if this is it
+    eager: tuple[str, ...] = ()  # phases in which operations are executed one by one
     lock: Path | None = None  # the file that pins its packages; it may not exist yet
     prefer: Path | None = None  # another lock file: its versions are taken where the requirements allow it
 
@@ -143,6 +147,7 @@ def in_mode(environment: Environment, mode: str) -> Environment:
         label=f"{environment.label}, {facts['label']}",
         mode=mode,
         base=environment.name,
+        eager=tuple(facts.get("eager", ())),
         devices=environment.devices if devices is None else tuple(devices),
         variables={**environment.variables, **facts.get("variables", {})},
         programs={**environment.programs, **facts.get("programs", {})},
@@ -195,7 +200,7 @@ def convert_as_shipped(facts: dict[str, Any]) -> dict[str, Any]:
         "label": "as shipped",
         "reason": f"without the tuning of the first mode: {facts['as_shipped']}",
     }
-    return {**rest, "modes": {"tuned": {"label": "tuned"}, "as-shipped": shipped}}
+    return {**rest, "modes": {TUNED: {"label": "tuned"}, "as-shipped": shipped}}
 
 
 def from_facts(path: Path, facts: dict[str, Any]) -> Environment:
@@ -204,6 +209,6 @@ def from_facts(path: Path, facts: dict[str, Any]) -> Environment:
     check(facts)
     lists = {name: tuple(value) for name, value in facts.items() if isinstance(value, list)}
     lock = path.with_suffix(".lock") if "python" in facts and facts.get("requirements") else None
-    return Environment(
-        name=path.stem, **{**facts, **lists}, lock=lock, mode=next(iter(facts.get("modes", {})), None)
-    )
+    mode = next(iter(facts.get("modes", {})), None)
+    eager = tuple(facts["modes"][mode].get("eager", ())) if mode else ()
+    return Environment(name=path.stem, **{**facts, **lists, "lock": lock, "mode": mode, "eager": eager})

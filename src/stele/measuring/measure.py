@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from stele import data
-from stele.environments import Environment, builds
+from stele.environments import TUNED, Environment, builds
 from stele.errors import SteleError
 from stele.measuring import answers, machine, processors
 from stele.measuring.conditions import Monitor
@@ -279,14 +279,16 @@ def configure(worker: Worker, settings: Settings, *, model: dict[str, Any] | Non
 
     Returns the import time (seconds), its versions, and the flags in effect, with the versions of Python and NumPy.
     """
-    request = {**settings.as_request(), "mode": worker.environment.mode}
+    environment = worker.environment
+    mode = None if environment.mode == TUNED else environment.mode
+    request = {**settings.as_request(), "mode": mode}
     host = worker.ask("hello")
     if host.get("protocol") != protocol.VERSION:
         raise protocol_error(worker, host.get("protocol"))
     more: dict[str, Any] = {} if model is None else {"model": model}
     result = worker.ask(
         "configure",
-        framework=worker.environment.framework,
+        framework=environment.framework,
         settings=request,
         expected=answers.Configuration,
         **more,

@@ -13,7 +13,7 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
@@ -126,7 +126,8 @@ def save(tag: str, place: Place, values: Values, *, failure: str | None = None) 
     for benchmark in benchmarks():
         numbers = {**cells(benchmark, old), **values.get(metric(benchmark), {})}
         values_by_cell = [
-            numbers.get(cell, math.nan if failure is None else None) for cell in cell_names(benchmark)
+            numbers.get(cell, math.nan if failure is None else None)
+            for cell in cell_names(benchmark["params"])
         ]
         # in asv, null is a failure, and NaN is a cell that does not apply
         result = BenchmarkResult(
@@ -155,17 +156,21 @@ def metric(benchmark: Mapping[str, Any]) -> str:
     return name.partition("track_")[2]
 
 
-def cell_names(benchmark: Mapping[str, Any]) -> list[str]:
-    """Return the cells of a benchmark in asv's order: the last parameter varies fastest."""
-    tasks, phases, modes = [[value.strip("'") for value in values] for values in benchmark["params"]]
+def cell_names(params: Sequence[Sequence[str]]) -> list[str]:
+    """Return the cells of a benchmark's parameters in asv's order: the last parameter varies fastest."""
+    tasks, phases, modes = [[value.strip("'") for value in values] for values in params]
     return [f"{task} {phase} {mode}" for task in tasks for phase in phases for mode in modes]
 
 
 def cells(benchmark: Mapping[str, Any], content: Mapping[str, Any] | None) -> dict[str, float | None]:
-    """Return a benchmark's values in a result file, by cell: numbers, and None for failures."""
+    """Return a benchmark's values in a result file, by cell: numbers, and None for failures.
+
+    A result has the parameters with which it was measured; today's benchmark may have more.
+    """
     result = (content or {}).get("results", {}).get(benchmark["name"])
     values = (result[0] if result else None) or []
-    pairs = zip(cell_names(benchmark), values, strict=False)
+    params = result[1] if result and len(result) > 1 and result[1] else benchmark["params"]
+    pairs = zip(cell_names(params), values, strict=False)
     return {cell: value for cell, value in pairs if value is None or not math.isnan(value)}
 
 

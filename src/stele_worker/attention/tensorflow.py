@@ -96,4 +96,4 @@ def trainable(net):
 
 
 def adam_step(net, task, loss):
-    return make_training_step(loss, net, adam(task, net))
+    return make_training_step(loss, net, adam(task, net), xla=True)

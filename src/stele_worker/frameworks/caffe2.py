@@ -9,6 +9,7 @@ from caffe2.python.model_helper import ModelHelper
 
 CPU, ONEDNN = core.DeviceOption(caffe2_pb2.CPU), core.DeviceOption(caffe2_pb2.IDEEP)
 
+MODES = ("netdef", "as-shipped")
 device = CPU  # for layers that have operators for both; Caffe2 calls oneDNN IDEEP
 threads = 1
 blob_numbers = itertools.count()  # put() numbers its blobs
@@ -28,7 +29,7 @@ def configure(settings):
     if settings["precision"] != "fp32":
         reason = "Caffe2 of torch {} supports precision 'fp32' only on a CPU, not {!r}: use precision 'fp32'"
         raise RuntimeError(reason.format(release, settings["precision"]))
-    device = ONEDNN if settings.get("mode") != "as-shipped" else CPU
+    device = ONEDNN if settings["mode"] != "as-shipped" else CPU
     threads = settings["threads"]
     # by default MKL counts cores, not processors
     pools = ("caffe2_omp_num_threads", "caffe2_mkl_num_threads")

@@ -5,7 +5,12 @@ import os
 import chainer
 import numpy
 
-device = chainer.get_device("@numpy")
+from stele_worker import modes
+
+MODES = ("define-by-run", "as-shipped", "ideep")
+host = chainer.get_device("@numpy")
+device = host
+mode = "define-by-run"
 
 KINDS = {"W": "weight", "b": "bias", "gamma": "weight", "beta": "bias"}  # Chainer's name -> neutral name
 
@@ -15,21 +20,26 @@ def configure(settings):
 
     NumPy's BLAS read its number of threads from the environment at import, so ``threads`` has no effect here.
     """
-    global device
+    global device, mode
+    mode = settings["mode"]
     if settings["precision"] != "fp32":
         reason = "Chainer {} is supported in precision 'fp32' only, not {!r}: use precision 'fp32'"
         raise RuntimeError(reason.format(chainer.__version__, settings["precision"]))
     if settings["device"] == "cuda" and not chainer.backends.cuda.available:
         advice = "Install cupy 7 on a machine with a GPU, or use device 'cpu'."
         raise RuntimeError("Chainer {} found no CUDA device. {}".format(chainer.__version__, advice))
-    device = chainer.get_device("@cupy:0" if settings["device"] == "cuda" else "@numpy")
+    if mode == "ideep" and not chainer.backends.intel64.is_ideep_available():
+        raise RuntimeError("Chainer found no iDeep: install ideep4py, which has wheels up to Python 3.7")
+    on_cpu = "@intel64" if mode == "ideep" else "@numpy"
+    device = chainer.get_device("@cupy:0" if settings["device"] == "cuda" else on_cpu)
     device.use()
+    chainer.global_config.use_ideep = "auto" if mode == "ideep" else "never"
     device.xp.random.seed(settings["seed"])
     chainer.global_config.dtype = numpy.dtype("float32")
     chainer.global_config.autotune = settings["autotune"]
     chainer.global_config.cudnn_deterministic = settings["deterministic"]
     # Chainer's performance guide turns it off for tested code; it takes 1/6 of a GRU training step on a CPU
-    chainer.global_config.type_check = settings.get("mode") == "as-shipped"
+    chainer.global_config.type_check = mode == "as-shipped"
 
 
 def versions():
@@ -53,6 +63,12 @@ def flags():
         "use_ideep": chainer.config.use_ideep,
         "type_check": chainer.config.type_check,
     }
+
+
+def in_force():
+    """Return whether Chainer computes with iDeep."""
+    done = {"ideep": int(chainer.config.use_ideep != "never")}
+    return modes.check(mode, done, bool(done["ideep"]) == (mode == "ideep"))
 
 
 def on_device(net):
@@ -125,11 +141,11 @@ class Recorder(chainer.LinkHook):
 
 
 def put(array):
-    return device.send(array)
+    return host.send(array) if mode == "ideep" else device.send(array)  # iDeep converts what it computes with
 
 
 def take(data, rows):
-    return data[device.send(rows)]
+    return data[put(rows)]
 
 
 def wait(value):
@@ -138,7 +154,7 @@ def wait(value):
 
 
 def fetch(value):
-    return chainer.get_device("@numpy").send(value)
+    return host.send(value)
 
 
 def peak_memory():

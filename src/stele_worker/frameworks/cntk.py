@@ -6,6 +6,7 @@ import cntk as C
 import numpy
 from cntk import cntk_py  # the public modules can neither set threads nor read settings back
 
+MODES = ("graph", "as-shipped")
 MKL_KERNELS = "MKL_DEBUG_CPU_TYPE"
 
 
@@ -20,7 +21,7 @@ def configure(settings):
     if settings["precision"] != "fp32":
         reason = "CNTK {} supports precision 'fp32' only on a CPU, not {!r}: use precision 'fp32'"
         raise RuntimeError(reason.format(C.__version__, settings["precision"]))
-    if settings.get("mode") != "as-shipped" and kernels():
+    if settings["mode"] != "as-shipped" and kernels():
         os.environ.setdefault(MKL_KERNELS, kernels())  # MKL reads it at its first computation
     C.device.try_set_default_device(C.device.cpu())
     cntk_py.set_max_num_cputhreads(settings["threads"])

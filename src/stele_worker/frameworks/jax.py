@@ -23,7 +23,7 @@ functions = []  # that jit compiles
 def configure(settings):
     """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
     global mode
-    mode = modes.find("JAX", MODES, settings)
+    mode = settings["mode"]
     os.environ["NPROC"] = str(settings["threads"])  # XLA reads both when it creates its first array
     os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", "")] + options(settings)).strip()
     jax.config.update("jax_platforms", settings["device"])
@@ -94,7 +94,8 @@ def compiled(function=None, donate=()):
 
 def in_force():
     """Return how often XLA compiled a step; 0 if the operations run one by one."""
-    return {"compilations": sum(function._cache_size() for function in functions)}
+    done = {"compilations": sum(function._cache_size() for function in functions)}
+    return modes.check(mode, done, mode == "op-by-op" or done["compilations"] > 0)
 
 
 def gradients(recipe, net, task):

@@ -9,7 +9,6 @@ import weakref
 
 import keras
 
-from stele_worker import modes
 from stele_worker.frameworks import load
 
 # the mode of the backend: "eager" is run_eagerly=True in Keras, "jit" is jit_compile=True
@@ -33,11 +32,7 @@ pending = weakref.WeakKeyDictionary()  # JAX: network -> (variables, newer value
 def configure(settings):
     """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
     global device, deterministic, mode, scope
-    device, deterministic, mode = (
-        settings["device"],
-        settings["deterministic"],
-        modes.find("Keras", MODES, settings),
-    )
+    device, deterministic, mode = settings["device"], settings["deterministic"], settings["mode"]
     native.configure(dict(settings, mode=MODES[mode][BACKEND]))
     if BACKEND == "torch":  # Keras uses CUDA if there is a CUDA device
         scope = keras.device("gpu:0" if device == "cuda" else "cpu")
@@ -93,21 +88,23 @@ def compile_function(net, function):
     return compiled(function, xla=jit_compile(recurrent))
 
 
-class Adam(keras.optimizers.Adam):
-    # Keras adds epsilon before it corrects the second moment, the Task adds it after: so correct
-    # epsilon by the same factor; without it the tenth loss of the GRU is 6e-4 off
-
-    @property
-    def epsilon(self):
-        step = keras.ops.cast(self.iterations + 1, "float32")
-        return self.constant * keras.ops.sqrt(1 - self.beta_2**step)
-
-    @epsilon.setter
-    def epsilon(self, constant):
-        self.constant = constant
-
-
 def adam(task):
+    """Return Adam with epsilon outside the root and both moments bias-corrected."""
+    backends = type(keras.optimizers.Adam())  # with PyTorch it updates all parameters at once
+
+    class Adam(backends):
+        # Keras adds epsilon before it corrects the second moment, the Task adds it after: so correct
+        # epsilon by the same factor; without it the tenth loss of the GRU is 6e-4 off
+
+        @property
+        def epsilon(self):
+            step = keras.ops.cast(self.iterations + 1, "float32")
+            return self.constant * keras.ops.sqrt(1 - self.beta_2**step)
+
+        @epsilon.setter
+        def epsilon(self, constant):
+            self.constant = constant
+
     return Adam(task.learning_rate, beta_1=task.beta1, beta_2=task.beta2, epsilon=task.epsilon, amsgrad=False)
 
 

@@ -29,7 +29,7 @@ def configure(settings):
         advice = "Install a CUDA build, such as mxnet-cu112, on a machine with a GPU, or use device 'cpu'."
         raise RuntimeError("MXNet {} found no CUDA device. {}".format(mx.__version__, advice))
     device = mx.gpu(0) if settings["device"] == "cuda" else mx.cpu()
-    mode = modes.find("MXNet", MODES, settings)
+    mode = settings["mode"]
     # MXNet reads it for each new operator; 2 searches without a workspace limit
     os.environ["MXNET_CUDNN_AUTOTUNE_DEFAULT"] = "2" if settings["autotune"] else "0"
     os.environ["MXNET_ENFORCE_DETERMINISM"] = "1" if settings["deterministic"] else "0"

@@ -22,7 +22,7 @@ functions = []  # that to_static converts
 def configure(settings):
     """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
     global device, threads, mode
-    device, threads, mode = settings["device"], settings["threads"], modes.find("Paddle", MODES, settings)
+    device, threads, mode = settings["device"], settings["threads"], settings["mode"]
     if mode == "cinn" and not paddle.is_compiled_with_cinn():  # to_static would ignore it without an error
         message = (
             "This wheel of Paddle {} does not contain CINN: install one that does, or use mode 'to-static'"
@@ -40,6 +40,10 @@ def configure(settings):
         os.environ["NVIDIA_TF32_OVERRIDE"] = "0"  # CUDA's libraries read it at first use; Paddle has no flag
         paddle.set_flags({"FLAGS_cudnn_exhaustive_search": settings["autotune"]})
         paddle.set_flags({"FLAGS_cudnn_deterministic": settings["deterministic"]})
+    if settings[
+        "deterministic"
+    ]:  # a program runs independent branches in any order, and dropout draws in that order
+        paddle.set_flags({"FLAGS_new_executor_serial_run": True})
     paddle.seed(settings["seed"])
 
 
@@ -101,11 +105,14 @@ def inference_step(recipe, net, task):
     if mode == "dygraph":
         return make_inference_step(net)
 
-    def step(*inputs):
-        return net(*inputs)
-
     net.eval()
-    return paddle.no_grad()(compiled(step))
+    forward = compiled(net.forward)  # to_static reads the names of its arguments
+
+    def step(*inputs):
+        with paddle.no_grad():
+            return forward(*inputs)
+
+    return step
 
 
 def make_inference_step(net):

@@ -9,8 +9,6 @@ import paddle
 import paddle.fluid as fluid
 from paddle.fluid.core import AnalysisConfig, create_paddle_predictor
 
-from stele_worker import modes
-
 # operations of MKL-DNN in inference; its matmul is wrong if a network has several of one shape
 MKLDNN = {"conv2d", "batch_norm", "pool2d", "relu", "elementwise_add"}
 
@@ -23,7 +21,7 @@ seeds = numpy.random.RandomState(0)  # of dropout
 def configure(settings):
     """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
     global threads, mode, seeds
-    threads, mode = settings["threads"], modes.find("Paddle", MODES, settings)
+    threads, mode = settings["threads"], settings["mode"]
     seeds = numpy.random.RandomState(settings["seed"])
     if settings["device"] != "cpu" or settings["precision"] != "fp32":
         message = (

@@ -21,7 +21,7 @@ functions = []  # that tf.function traces
 def configure(settings):
     """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
     global device, mode
-    device, mode = settings["device"], modes.find("TensorFlow", MODES, settings)
+    device, mode = settings["device"], settings["mode"]
     gpus = tf.config.list_physical_devices("GPU")
     if device == "cuda" and not gpus:
         advice = "Install tensorflow[and-cuda] on a machine with a GPU, or use device 'cpu'."
@@ -83,7 +83,7 @@ def in_force():
 def gradients(recipe, net, task):
     """Return run(*inputs, y) -> (loss, {parameter: gradient})."""
     differentiate = differentiated(recipe.loss(net, task), recipe.trainable(net))
-    return compiled(differentiate, xla=getattr(recipe, "XLA", False))
+    return compiled(differentiate, xla="train" in getattr(recipe, "XLA", ()))
 
 
 def differentiated(loss, weights):
@@ -146,7 +146,8 @@ def adam(task, weights):
 
 def inference_step(recipe, net, task):
     """Return step(*inputs) -> logits or features."""
-    step = compiled(lambda *inputs: recipe.predict(net, task, *inputs))
+    xla = "infer" in getattr(recipe, "XLA", ())
+    step = compiled(lambda *inputs: recipe.predict(net, task, *inputs), xla=xla)
     return step if mode != "frozen" else frozen(step)
 
 

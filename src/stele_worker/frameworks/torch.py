@@ -21,7 +21,7 @@ mode = "eager"
 def configure(settings):
     """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
     global device, mode
-    device, mode = torch.device(settings["device"]), modes.find("PyTorch", MODES, settings)
+    device, mode = torch.device(settings["device"]), settings["mode"]
     if device.type == "cuda" and not torch.cuda.is_available():
         raise RuntimeError("PyTorch {} found no CUDA device: use device 'cpu'".format(torch.__version__))
     torch.set_num_threads(settings["threads"])

@@ -143,11 +143,13 @@ def make_inference(net):
     if framework.BACKEND == "torch":
         import torch
 
-        return torch.inference_mode()(lambda x: main(net(x, training=False)))
-    import jax
+        return torch.inference_mode()(framework.compiled(lambda x: main(net(x, training=False))))
 
     variables, others = net.trainable_variables, net.non_trainable_variables
-    run = jax.jit(lambda weights, others, x: main(net.stateless_call(weights, others, x, training=False)[0]))
+
+    @framework.compiled
+    def run(weights, others, x):
+        return main(net.stateless_call(weights, others, x, training=False)[0])
 
     def step(x):
         framework.write_back(net)

@@ -3,6 +3,7 @@
 import paddle
 from paddle.nn.functional import cross_entropy, mse_loss
 
+from stele_worker.frameworks import paddle as framework
 from stele_worker.models import building, calling, first_layer, optimizers, outputs, weights
 from stele_worker.models.task import without_dropout
 
@@ -10,8 +11,10 @@ LAYOUT = None
 
 
 def network(task):
-    net = prepare(building.build_for_task(task, "paddle", seed), task)
-    return load(net, weights.read_files(task.model))
+    net = load(prepare(building.build_for_task(task, "paddle", seed), task), weights.read_files(task.model))
+    if framework.mode in framework.STATIC:
+        net.forward = framework.compiled(net.forward)
+    return net
 
 
 def prepare(model, task):

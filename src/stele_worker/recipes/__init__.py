@@ -5,19 +5,19 @@ Every recipe has the same names in the same order:
 LAYOUT                             the layout of its images: "NHWC", "NCHW", or None if there are no images
 network(task)                      return the network; its parameters are not set yet
 load(net, weights) -> net          load neutral named arrays (see the Task) in the framework's layout
-training_step(net, task) -> step   step(x, y) -> loss, a scalar; updates the parameters
+training_step(net, task) -> step   step(*inputs, y) -> loss, a scalar; updates the parameters
 stored(net) -> {parameter: value}  the current values of the parameters
 neutral(name, array) -> array      convert a parameter's value or gradient, a numpy array, to the Task's layout
 
 and, if the framework gives access to layers,
 
-activations(net, task) -> run      run(x) -> {layer: output} in inference, images channels last
+activations(net, task) -> run      run(*inputs) -> {layer: output} in inference, images channels last
 
 Two more are the same in all recipes of a framework. A recipe has its own, or the framework's module makes them from
 what its recipes have in common, such as ``loss`` and ``predict``:
 
-gradients(net, task) -> run        run(x, y) -> (loss, {parameter: gradient})
-inference_step(net, task) -> step  step(x) -> logits or features, float32
+gradients(net, task) -> run        run(*inputs, y) -> (loss, {parameter: gradient})
+inference_step(net, task) -> step  step(*inputs) -> logits or features, float32
 
 Create a step directly before it is used: in an eager framework this switches the network to training or inference.
 """

@@ -26,7 +26,9 @@ from collections import OrderedDict
 
 import numpy
 
-NAMES = ("cnn", "resnet50", "gru", "mobilenetv2", "transformer", "encoder", "decoder", "generation")
+NAMES = (
+    "cnn", "resnet50", "gru", "mobilenetv2", "transformer", "encoder", "decoder", "generation", "chain",
+)  # fmt: skip
 SCALES = ("smoke", "quick", "paper")
 MISSING = {"one-bias": ("gru.hidden_bias",)}  # form -> parameters that a Task in this form does not have
 

@@ -1,8 +1,10 @@
 """CNN on CIFAR-10 in TensorFlow 1: a graph and its session, channels last, its only layout on a CPU."""
 
+from functools import partial
+
 import tensorflow as tf
 
-from stele_worker.frameworks.tensorflow1 import labels, make_function, make_variables, read_values
+from stele_worker.frameworks.tensorflow1 import make_training_step, make_variables, read_values
 
 LAYOUT = "NHWC"
 
@@ -71,13 +73,8 @@ def trainable(net):
 
 
 def training_step(net, task):
-    x, y = inputs(task), labels()
-    value = loss(net, task, x, y)
     optimiser = tf.train.MomentumOptimizer(task.learning_rate, task.momentum, use_nesterov=False)
-    # with its default gate, it would also compute the first layer's gradient to the images and discard it
-    update = optimiser.minimize(value, var_list=list(net.values()), gate_gradients=optimiser.GATE_NONE)
-    run = make_function([x, y], [value, update], optimiser)
-    return lambda x, y: run(x, y)[0]
+    return make_training_step(partial(inputs, task), partial(loss, net, task), net, optimiser)
 
 
 def stored(net):

@@ -1,4 +1,4 @@
-"""GPT-2 in TensorFlow: one tf.function per step."""
+"""GPT-2 in TensorFlow: one tf.function per step, compiled by XLA."""
 
 from functools import partial
 
@@ -22,6 +22,7 @@ from stele_worker.layers import outputs
 __all__ = ["LAYOUT", "load", "neutral", "trainable"]
 
 LAYOUT = None
+XLA = ("train", "infer")  # it fuses the softmax, the normalisations and the activations
 gelu = partial(tf.nn.gelu, approximate=True)
 
 

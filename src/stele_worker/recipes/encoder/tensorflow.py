@@ -1,4 +1,4 @@
-"""BERT-shaped encoder in TensorFlow: one tf.function per step."""
+"""BERT-shaped encoder in TensorFlow: one tf.function per step, compiled by XLA."""
 
 import tensorflow as tf
 
@@ -20,6 +20,7 @@ from stele_worker.layers import outputs
 __all__ = ["LAYOUT", "load", "neutral", "trainable"]
 
 LAYOUT = None
+XLA = ("train", "infer")  # it fuses the softmax, the normalisations and the activations
 
 
 def network(task):

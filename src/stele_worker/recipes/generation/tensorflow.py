@@ -3,9 +3,9 @@
 import tensorflow as tf
 
 from stele_worker.attention.tensorflow import attend, feed_forward, linear, norm, split
-from stele_worker.recipes.decoder.tensorflow import LAYOUT, gelu, load, network, neutral, project, stored
+from stele_worker.recipes.decoder.tensorflow import LAYOUT, XLA, gelu, load, network, neutral, project, stored
 
-__all__ = ["LAYOUT", "load", "network", "neutral", "stored"]
+__all__ = ["LAYOUT", "XLA", "load", "network", "neutral", "stored"]
 
 
 def layer(net, name, x, task, place, keys, values):
@@ -20,6 +20,7 @@ def layer(net, name, x, task, place, keys, values):
 
 
 def predict(net, task, tokens):
+    net = {name: tf.convert_to_tensor(weight) for name, weight in net.items()}  # read once, not in the loop
     batch, length = tokens.shape
     shape = (length, batch, task.heads, task.hidden // task.heads)
     caches = [(tf.zeros(shape, task.dtype), tf.zeros(shape, task.dtype)) for _ in range(task.layers)]

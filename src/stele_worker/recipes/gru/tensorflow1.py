@@ -1,9 +1,11 @@
 """GRU on IMDB in TensorFlow 1: a graph and its session, tf.while_loop over time."""
 
+from functools import partial
+
 import numpy
 import tensorflow as tf
 
-from stele_worker.frameworks.tensorflow1 import labels, make_function, make_variables, read_values
+from stele_worker.frameworks.tensorflow1 import make_training_step, make_variables, read_values
 
 LAYOUT = None
 
@@ -67,18 +69,15 @@ def trainable(net):
 
 
 def training_step(net, task):
-    x, y = inputs(task), labels()
-    value = loss(net, task, x, y)
-    grads = tf.gradients(value, list(net.values()))
     count = make_variables({"count": numpy.zeros((), numpy.float32)})["count"]
-    # TensorFlow adds epsilon before it corrects the second moment, the Task adds it after: so correct
-    # epsilon by the same factor
-    epsilon = task.epsilon * tf.sqrt(1 - task.beta2 ** (count + 1))
+
+    def epsilon():
+        # TensorFlow adds epsilon before it corrects the second moment, the Task adds it after: so correct
+        # epsilon by the same factor
+        return task.epsilon * tf.sqrt(1 - task.beta2 ** (count + 1))
+
     optimiser = tf.train.AdamOptimizer(task.learning_rate, task.beta1, task.beta2, epsilon)
-    pairs = [(tf.convert_to_tensor(grad), weight) for grad, weight in zip(grads, net.values())]
-    update = optimiser.apply_gradients(pairs, global_step=count)
-    run = make_function([x, y], [value, update], optimiser)
-    return lambda x, y: run(x, y)[0]
+    return make_training_step(partial(inputs, task), partial(loss, net, task), net, optimiser, count)
 
 
 def stored(net):

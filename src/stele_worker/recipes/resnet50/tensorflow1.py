@@ -1,8 +1,10 @@
 """ResNet-50 v1.5 in TensorFlow 1: a graph and its session, channels last, its only layout on a CPU."""
 
+from functools import partial
+
 import tensorflow as tf
 
-from stele_worker.frameworks.tensorflow1 import labels, make_function, make_variables, read_values
+from stele_worker.frameworks.tensorflow1 import make_training_step, make_variables, read_values, with_step
 from stele_worker.tasks.resnet50 import blocks
 
 LAYOUT = "NHWC"
@@ -34,8 +36,7 @@ def normalisation(net, name, x, task, training):
     )
     if training:
         for running, value in ((mean, batch_mean), (variance, batch_variance)):
-            update = running.assign_sub(task.statistics * (running - value))
-            tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, update)
+            with_step(running.assign_sub(task.statistics * (running - value)))
     return x
 
 
@@ -107,16 +108,8 @@ def trainable(net):
 
 
 def training_step(net, task):
-    x, y = inputs(task), labels()
-    before = len(tf.get_collection(tf.GraphKeys.UPDATE_OPS))
-    value = loss(net, task, x, y)
-    running_updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)[before:]  # of this network only
     optimiser = tf.train.MomentumOptimizer(task.learning_rate, task.momentum, use_nesterov=False)
-    # with its default gate, it would also compute the first layer's gradient to the images and discard it
-    weights = list(net["weights"].values())
-    update = optimiser.minimize(value, var_list=weights, gate_gradients=optimiser.GATE_NONE)
-    run = make_function([x, y], [value, update, running_updates], optimiser)
-    return lambda x, y: run(x, y)[0]
+    return make_training_step(partial(inputs, task), partial(loss, net, task), trainable(net), optimiser)
 
 
 def stored(net):

@@ -1,4 +1,4 @@
-"""Transformer in TensorFlow: one tf.function per step."""
+"""Transformer in TensorFlow: one tf.function per step, compiled by XLA."""
 
 import tensorflow as tf
 
@@ -22,6 +22,7 @@ from stele_worker.tasks.transformer import positions
 __all__ = ["LAYOUT", "load", "neutral", "trainable"]
 
 LAYOUT = None
+XLA = ("train", "infer")  # it fuses the softmax, the normalisations and the activations
 
 
 def network(task):

@@ -1,0 +1,52 @@
+"""What does each mode of execution cost, and what does it gain?
+
+    python perf_tests/modes [--framework NAME] [--task NAME] [--phase PHASE] [--passes N]      or: tox -e modes
+    python perf_tests/modes --table
+
+Launches the modes of a framework together, in turns step by step, for each task in each phase. Writes docs/modes.md
+and docs/modes.svg. What was measured stays in .stele/modes; an interrupted command continues from there.
+"""
+
+import argparse
+from pathlib import Path
+
+import plot
+import record
+import table
+
+from stele.measuring import lock
+from stele.report import page
+from stele_worker import tasks
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def parse():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--framework", action="append", metavar="NAME", help="default: all that have modes")
+    parser.add_argument("--task", action="append", choices=tasks.NAMES, help="default: all")
+    parser.add_argument("--phase", action="append", choices=record.PHASES, help="default: both")
+    parser.add_argument(
+        "--passes", type=int, default=3, metavar="N", help="of each cell; default: %(default)s"
+    )
+    parser.add_argument(
+        "--table", action="store_true", help="measure nothing; write the page from what is recorded"
+    )
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse()
+    if not arguments.table:
+        with lock.machine("tox -e modes", wait=True, say=print):
+            cells = record.cells(arguments.framework, arguments.task, arguments.phase)
+            record.measure(cells, arguments.passes)
+    results = record.load_all()
+    page.fill(DOCS / "modes.md", table.markdown(results))
+    plot.draw(results, DOCS / "modes.svg")
+
+
+if __name__ == "__main__":
+    main()

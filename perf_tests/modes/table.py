@@ -1,0 +1,101 @@
+"""docs/modes.md from the recorded passes."""
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from record import SCALE, Cell, Pass
+
+from stele import environments
+from stele.report import page
+from stele.statistics import median
+from stele.text import milliseconds
+
+HEADER = ("environment", "mode", "ms/step", "of the first mode", "first step s", "memory MiB", "reported")
+TITLES = {"train": "training", "infer": "inference"}
+MIB = 2**20
+WIDTH = 160  # of a message
+
+
+def markdown(results: dict[Cell, list[Pass]]) -> str:
+    """Return a table for each task and phase, and a line on how they were measured."""
+    parts = []
+    by_cell = sorted(results, key=lambda cell: (cell.task, cell.phase != "train"))
+    for (task, phase), cells in groupby(by_cell, key=lambda cell: (cell.task, cell.phase)):
+        rows = [row for cell in cells for row in rows_of(results[cell])]
+        title = f"### {task}, {TITLES[phase]}"
+        parts.append(f"{title}\n\n{page.table(HEADER, rows, right=slice(2, 6))}")
+    return "\n\n".join([*parts, provenance(results)])
+
+
+def rows_of(passes: Sequence[Pass]) -> list[list[str]]:
+    """Return a row for each mode: those that were measured, and those that failed with the reason."""
+    names = {name for one in passes for name in (*one.runs, *one.failed)}
+    described = environments.described()
+    ordered = [name for name in described if name in names]
+    return [row(name, passes, first_mode(ordered[0])) for name in ordered]
+
+
+def first_mode(name: str) -> str:
+    return environments.load(name).base or name
+
+
+def row(name: str, passes: Sequence[Pass], base: str) -> list[str]:
+    environment = environments.load(name)
+    label = environment.modes[environment.mode]["label"] if environment.mode else ""
+    runs = [one.runs[name] for one in passes if name in one.runs]
+    if not runs:
+        reasons = [one.failed[name] for one in passes if name in one.failed]
+        return [name, label, "failed", "", "", "", textwrap.shorten(reasons[0], WIDTH)]
+    memory = [run.host_memory / MIB for run in runs if run.host_memory is not None]
+    return [
+        name,
+        label,
+        milliseconds(middle(step(run) for run in runs)),
+        "1" if name == base else ratio(name, base, passes),
+        f"{middle(run.first_step for run in runs):.2f}",
+        f"{middle(memory):,.0f}" if memory else "unknown",
+        reported(runs[-1].in_force),
+    ]
+
+
+def step(run) -> float:
+    """Return the median duration of the counted steps of a Run, in seconds."""
+    return median(run.counted_seconds).middle
+
+
+def middle(values: Iterable[float]) -> float:
+    ordered = sorted(values)
+    return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+
+
+def ratios(name: str, base: str, passes: Sequence[Pass]) -> list[float]:
+    """Return the time of a step over that of another environment, from each pass that has both."""
+    return [step(one.runs[name]) / step(one.runs[base]) for one in passes if {name, base} <= set(one.runs)]
+
+
+def ratio(name: str, base: str, passes: Sequence[Pass]) -> str:
+    """Return ``0.71 (0.70 to 0.73)``: the middle of the passes, and the range."""
+    found = ratios(name, base, passes)
+    if not found:
+        return "unknown"
+    return f"{middle(found):.2f} ({min(found):.2f} to {max(found):.2f})"
+
+
+def reported(in_force: dict[str, object] | None) -> str:
+    return ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in (in_force or {}).items())
+
+
+def provenance(results: dict[Cell, list[Pass]]) -> str:
+    runs = [run for passes in results.values() for one in passes for run in one.runs.values()]
+    if not runs:
+        return "Nothing is recorded."
+    days = sorted({run.when[:10] for run in runs})
+    machine = runs[-1].machine
+    busy = sum(run.busy for run in runs)
+    return (
+        f"Measured {' to '.join(sorted({days[0], days[-1]}))} on {machine['processor']}, "
+        f"{machine['processors']} processors, {runs[-1].settings['threads']} threads, scale {SCALE}, "
+        f"{max(len(passes) for passes in results.values())} passes or fewer. "
+        f"{busy} of {len(runs)} launches had other programs beside them."
+    )

@@ -1,0 +1,105 @@
+"""The page that compares the modes of a framework (perf_tests/modes)."""
+
+import importlib
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stele import environments
+
+FOLDER = Path(__file__).parents[1] / "perf_tests/modes"
+
+
+@pytest.fixture
+def modes(monkeypatch):
+    """modes(name) -> a module of perf_tests/modes, imported as its command does."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    yield importlib.import_module
+    for name in ("record", "table", "plot"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def make_pass(modes, run):
+    """Return make_pass({environment: seconds of a step}, failed)."""
+
+    def make_pass(seconds, failed=None):
+        runs = {name: of_mode(run, name, value) for name, value in seconds.items()}
+        return modes("record").Pass(runs, failed or {})
+
+    return make_pass
+
+
+def of_mode(run, name, seconds):
+    steps = (10 * seconds, *[seconds] * 9)
+    return replace(run, environment=name, seconds=steps, warmup=1, in_force={"graph_breaks": 2})
+
+
+def test_a_row_compares_a_mode_with_the_first_mode_of_the_same_pass(modes, make_pass):
+    passes = [
+        make_pass({"torch": 0.1, "torch-compile": 0.08}),
+        make_pass({"torch": 0.2, "torch-compile": 0.18}),
+    ]
+    first, second = modes("table").rows_of(passes)
+    assert first[:4] == ["torch", "eager", "150", "1"]
+    assert second[:5] == ["torch-compile", "torch.compile", "130", "0.85 (0.80 to 0.90)", "1.30"]
+    assert second[6] == "2 graph breaks"
+
+
+def test_a_mode_that_failed_has_its_reason_in_place_of_numbers(modes, make_pass):
+    passes = [make_pass({"torch": 0.1}, {"torch-compile": "Worker 'torch-compile' ended"})]
+    _, failed = modes("table").rows_of(passes)
+    assert failed[2] == "failed" and failed[6] == "Worker 'torch-compile' ended"
+
+
+def test_the_plot_shows_eager_time_over_graph_time(modes, make_pass):
+    record = modes("record")
+    results = {
+        record.Cell("torch", "gru", "train"): [make_pass({"torch": 0.1, "torch-compile": 0.05})],
+        record.Cell("jax", "gru", "train"): [make_pass({"jax": 0.1, "jax-op-by-op": 0.4})],
+        record.Cell("openvino", "gru", "infer"): [],
+    }
+    assert modes("plot").speedups(results, "train") == {
+        "torch": {"gru": pytest.approx(2)},
+        "jax": {"gru": pytest.approx(4)},
+    }
+
+
+def test_a_pass_is_read_as_it_was_stored(modes, make_pass, tmp_path, monkeypatch):
+    record = modes("record")
+    monkeypatch.setattr(record, "FOLDER", tmp_path)
+    cell, written = (
+        record.Cell("torch", "gru", "train"),
+        make_pass({"torch": 0.1}, {"torch-compile": "no g++"}),
+    )
+    monkeypatch.setattr(record, "measure_pass", lambda cell, seed: written)
+    record.measure([cell], passes=2)
+    record.measure([cell], passes=2)  # continues, and has nothing to do
+    assert record.load(cell) == [written, written]
+    assert record.load_all() == {cell: [written, written]}
+
+
+def test_a_mode_that_fails_is_left_out_and_the_others_are_measured(modes, run, monkeypatch):
+    record = modes("record")
+
+    def side_by_side(sides, *arguments, **options):
+        if "jax-op-by-op" in sides:
+            raise record.measuring.SideFailed("jax-op-by-op", ValueError("out of memory\nmore"))
+        return {name: of_mode(run, name, 0.1) for name in sides}
+
+    monkeypatch.setattr(record.measuring, "side_by_side", side_by_side)
+    monkeypatch.setattr(record.measuring, "inputs", lambda task: ({"data": None, "data_origin": {}}, None))
+    monkeypatch.setattr(
+        record, "modes", lambda *_: [environments.load(name) for name in ("jax", "jax-op-by-op")]
+    )
+    result = record.measure_pass(record.Cell("jax", "gru", "train"), seed=0)
+    assert list(result.runs) == ["jax"]
+    assert result.failed == {"jax-op-by-op": "out of memory"}
+
+
+def test_each_framework_with_modes_says_which_are_eager():
+    for name, environment in environments.described().items():
+        if environment.mode in ("eager", "imperative", "op-by-op", "define-by-run"):
+            assert environment.eager, f"the description of {name} does not say that it is eager"
