@@ -59,7 +59,7 @@ class Plan:
     @property
     def warmup(self) -> dict[str, Any]:
         """The window and tolerance that define steady steps, and the maximum number of warm-up steps."""
-        return WARMUP[self.scale]
+        return WARMUP.get(self.scale, WARMUP["gate"])  # a task may have scales of its own
 
 
 def model_plan(task: str, phase: str, scale: str, model: dict[str, Any], *, steps: int | None = None) -> Plan:
