@@ -93,9 +93,10 @@ def provenance(results: dict[Cell, list[Pass]]) -> str:
     days = sorted({run.when[:10] for run in runs})
     machine = runs[-1].machine
     busy = sum(run.busy for run in runs)
+    count = min(len(passes) for passes in results.values())
     return (
         f"Measured {' to '.join(sorted({days[0], days[-1]}))} on {machine['processor']}, "
         f"{machine['processors']} processors, {runs[-1].settings['threads']} threads, scale {SCALE}, "
-        f"{max(len(passes) for passes in results.values())} passes or fewer. "
+        f"{count} pass{'' if count == 1 else 'es'} of each cell. "
         f"{busy} of {len(runs)} launches had other programs beside them."
     )
