@@ -63,7 +63,7 @@ infer <- function(host, task, scale, seed, form = NULL, data, weights, warmup, t
 }
 
 parity <- function(host, task, phase, seed, form = NULL) {
-  agreement$check(active_framework(), make_task(task, "paper", seed, form), phase)
+  agreement$check(active_framework(), make_task(task, "parity", seed, form), phase)
 }
 
 active_framework <- function() {
