@@ -3,7 +3,7 @@
 import numpy
 import pytest
 
-from stele_worker import tasks
+from stele_worker import tasks, verbs
 from stele_worker.models import inputs, task
 from stele_worker.models.errors import SpecError
 from stele_worker.models.inputs import Input
@@ -127,3 +127,14 @@ def test_inputs_of_different_batches_are_refused():
 def test_dropout_is_as_the_model_has_it_unless_parity_compares():
     assert not task.without_dropout(make(X))
     assert task.without_dropout(tasks.without_dropout(make(X)))
+
+
+def test_parity_asks_for_a_scale_that_models_of_users_have(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        verbs, "framework_and_subject", lambda task, scale, *rest: asked.append(scale) or ("", "")
+    )
+    monkeypatch.setattr(verbs.agreement, "check", lambda *arguments: {})
+    for model in (None, MODEL):
+        verbs.parity(None, "gru", "train", 0, model=model)
+    assert asked[0] == "parity" and asked[1] in task.BATCHES

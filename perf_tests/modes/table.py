@@ -1,8 +1,9 @@
 """docs/modes.md from the recorded passes."""
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
+from statistics import median as middle
 
 from record import SCALE, Cell, Pass
 
@@ -62,11 +63,6 @@ def row(name: str, passes: Sequence[Pass], base: str) -> list[str]:
 def step(run) -> float:
     """Return the median duration of the counted steps of a Run, in seconds."""
     return median(run.counted_seconds).middle
-
-
-def middle(values: Iterable[float]) -> float:
-    ordered = sorted(values)
-    return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
 
 
 def ratios(name: str, base: str, passes: Sequence[Pass]) -> list[float]:

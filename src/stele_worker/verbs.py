@@ -76,8 +76,11 @@ def infer(host, task, scale, seed, form=None, model=None, **fields):
 
 
 def parity(host, task, phase, seed, form=None, model=None, cause=None, **options):
+    scale = (
+        "parity" if model is None else "paper"
+    )  # parity takes one batch of a user's samples, at every scale
     with errors.of_user(model):
-        framework, subject = framework_and_subject(task, "parity", seed, form, model)
+        framework, subject = framework_and_subject(task, scale, seed, form, model)
         if cause is None:
             return agreement.check(framework, subject, phase, **options)
     if frameworks.name(framework) != "numpy":

@@ -34,7 +34,7 @@ def read() -> dict[str, Any]:
 
 def remember(trial: Trial, cell: Cell, kind: str, seconds: float) -> None:
     """Store how long a pass of this cell took."""
-    content = {**read(), key_of(trial, cell, kind): round(seconds, 3)}
+    content = {**read(), key_of(trial, cell, kind): float(f"{seconds:.4g}")}
     files.write_text(cache.folder() / FILE, json.dumps(content, indent=1, sort_keys=True) + "\n")
 
 

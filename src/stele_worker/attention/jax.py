@@ -5,7 +5,9 @@ import jax.numpy as jnp
 from jax import lax
 from jax.nn import dot_product_attention, log_softmax
 
+from stele_worker.attention import neutral
 from stele_worker.frameworks.jax import adam, make_training_step
+from stele_worker.frameworks.jax import dropout as drop
 
 
 def linear(net, name, x):
@@ -53,10 +55,7 @@ def feed_forward(net, name, x, activation):
 
 def dropout(x, task, keys):
     """Drop numbers out; ``keys`` is an iterator of random keys, or None in inference."""
-    rate = task.dropout[0]
-    if keys is None or rate == 0:
-        return x
-    return jnp.where(jax.random.bernoulli(next(keys), 1 - rate, x.shape), x / (1 - rate), 0)
+    return drop(x, task.dropout[0], None if keys is None else next(keys))
 
 
 def make_keys(key, count):
@@ -74,19 +73,8 @@ def cross_entropy(logits, labels, smoothing=0.0):
 
 def load(net, weights):
     for name, array in weights.items():
-        net[name] = jnp.array(array.T if is_dense(name, array) else array)  # (in, out)
+        net[name] = jnp.array(neutral(name, array))
     return net
-
-
-EMBEDDINGS = ("embedding.weight", "tokens.weight", "positions.weight", "segments.weight")
-
-
-def is_dense(name, array):
-    return array.ndim == 2 and name not in EMBEDDINGS
-
-
-def neutral(name, array):
-    return array.T if is_dense(name, array) else array
 
 
 def parts(net, task):

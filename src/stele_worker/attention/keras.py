@@ -6,6 +6,7 @@ The name of a layer is that of the Task with "_" for ".", which PyTorch does not
 import keras
 from keras import layers, ops
 
+from stele_worker.attention import neutral
 from stele_worker.frameworks.keras import parameters
 
 
@@ -105,11 +106,3 @@ def load(net, weights):
 
 def stored(net):
     return named(net.weights, parameters(net))
-
-
-EMBEDDINGS = ("embedding.weight", "tokens.weight", "positions.weight", "segments.weight")
-
-
-def neutral(name, array):
-    dense = array.ndim == 2 and name not in EMBEDDINGS  # (in, out)
-    return array.T if dense else array

@@ -4,6 +4,7 @@ import paddle
 from paddle import nn
 from paddle.nn.functional import dropout, scaled_dot_product_attention
 
+from stele_worker.attention import neutral
 from stele_worker.frameworks.paddle import make_training_step
 
 
@@ -85,14 +86,6 @@ def load(net, weights):
 
 def stored(net):
     return dict(net.named_parameters())
-
-
-EMBEDDINGS = ("embedding.weight", "tokens.weight", "positions.weight", "segments.weight")
-
-
-def neutral(name, array):
-    dense = array.ndim == 2 and name not in EMBEDDINGS  # (in, out)
-    return array.T if dense else array
 
 
 def adam_step(net, task, loss):

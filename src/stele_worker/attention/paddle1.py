@@ -4,6 +4,7 @@ import paddle.fluid as fluid
 from paddle.fluid.dygraph import LayerNorm, Linear
 from paddle.fluid.layers import matmul, reshape, softmax, transpose, unstack
 
+from stele_worker.attention import neutral
 from stele_worker.frameworks.paddle1 import drop
 
 
@@ -81,11 +82,3 @@ def load(net, weights):
 
 def stored(net):
     return dict(net.named_parameters())
-
-
-EMBEDDINGS = ("embedding.weight", "tokens.weight", "positions.weight", "segments.weight")
-
-
-def neutral(name, array):
-    dense = array.ndim == 2 and name not in EMBEDDINGS  # (in, out)
-    return array.T if dense else array

@@ -2,7 +2,9 @@
 
 import tensorflow as tf
 
+from stele_worker.attention import neutral
 from stele_worker.frameworks.tensorflow import adam, make_training_step
+from stele_worker.frameworks.tensorflow import dropout as drop
 
 
 def linear(net, name, x):
@@ -55,14 +57,7 @@ def feed_forward(net, name, x, activation):
 
 def dropout(x, task, random):
     """Drop numbers out; ``random`` is a generator, or None in inference."""
-    rate = task.dropout[0]
-    if random is None or rate == 0:
-        return x
-    return tf.nn.experimental.general_dropout(x, rate, uniform_sampler=random.uniform)
-
-
-def make_random(task):
-    return tf.random.Generator.from_seed(task.seed, alg="philox")  # draws faster than tf.nn.dropout
+    return drop(x, task.dropout[0], random)
 
 
 def cross_entropy(logits, labels, smoothing=0.0):
@@ -76,19 +71,8 @@ def cross_entropy(logits, labels, smoothing=0.0):
 
 def load(net, weights):
     for name, array in weights.items():
-        net[name] = tf.Variable(array.T if is_dense(name, array) else array, name=name)  # (in, out)
+        net[name] = tf.Variable(neutral(name, array), name=name)
     return net
-
-
-EMBEDDINGS = ("embedding.weight", "tokens.weight", "positions.weight", "segments.weight")
-
-
-def is_dense(name, array):
-    return array.ndim == 2 and name not in EMBEDDINGS
-
-
-def neutral(name, array):
-    return array.T if is_dense(name, array) else array
 
 
 def trainable(net):

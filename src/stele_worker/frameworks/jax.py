@@ -117,6 +117,13 @@ def inference_step(recipe, net, task):
     return lambda *inputs: run(net, *inputs)
 
 
+def dropout(x, rate, key):
+    """Drop numbers out, and scale the others up; ``key`` is None in inference."""
+    if key is None or rate == 0:
+        return x
+    return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
+
+
 class Optimiser(NamedTuple):
     """start(weights) -> slots; update(slots, weights, gradients) -> (weights, slots)."""
 

@@ -116,6 +116,17 @@ def zeros_like(weights):
     return {name: tf.Variable(tf.zeros_like(weight)) for name, weight in weights.items()}
 
 
+def dropout(x, rate, random):
+    """Drop numbers out, and scale the others up; ``random`` is a generator, or None in inference."""
+    if random is None or rate == 0:
+        return x
+    return tf.nn.experimental.general_dropout(x, rate, uniform_sampler=random.uniform)
+
+
+def make_random(task):
+    return tf.random.Generator.from_seed(task.seed, alg="philox")  # draws faster than tf.nn.dropout
+
+
 def sgd(task, weights):
     """Return update(gradients): SGD with the learning rate outside the velocity."""
     velocity = zeros_like(weights)

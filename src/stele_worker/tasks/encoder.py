@@ -84,7 +84,7 @@ def weights(task):
 def example(task, samples):
     """Return int32 arrays: tokens and segments (samples, length), and labels (samples,).
 
-    The last up to quarter of a sequence is padding, and its second half is another segment.
+    At most the last quarter of a sequence is padding. Its second half is another segment.
     """
     rng = numpy.random.RandomState(task.seed)
     shape = (samples, task.length)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.nn import log_softmax, relu
 
-from stele_worker.frameworks.jax import make_training_step, sgd
+from stele_worker.frameworks.jax import dropout, make_training_step, sgd
 from stele_worker.layers import outputs
 
 LAYOUT = "NHWC"
@@ -35,12 +35,6 @@ def pool(x):
     # not lax.reduce_window: its gradient takes 1/6 of the step on a CPU
     batch, height, width, channels = x.shape
     return x.reshape(batch, height // 2, 2, width // 2, 2, channels).max((2, 4))
-
-
-def dropout(x, rate, key):
-    if key is None or rate == 0:
-        return x
-    return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
 
 
 def dense(net, name, x):

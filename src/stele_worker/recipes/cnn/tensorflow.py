@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from stele_worker.frameworks.tensorflow import make_training_step, sgd
+from stele_worker.frameworks.tensorflow import dropout, make_random, make_training_step, sgd
 from stele_worker.layers import outputs
 
 LAYOUT = "NHWC"
@@ -32,12 +32,6 @@ def pool(x):
     return tf.nn.max_pool2d(x, ksize=2, strides=2, padding="VALID")
 
 
-def dropout(x, rate, random):
-    if random is None or rate == 0:
-        return x
-    return tf.nn.experimental.general_dropout(x, rate, uniform_sampler=random.uniform)
-
-
 def dense(net, name, x):
     return tf.nn.bias_add(x @ tf.cast(net[name + ".weight"], x.dtype), tf.cast(net[name + ".bias"], x.dtype))
 
@@ -60,7 +54,7 @@ def predict(net, task, x):
 
 
 def loss(net, task):
-    random = tf.random.Generator.from_seed(task.seed, alg="philox")  # draws faster than tf.nn.dropout
+    random = make_random(task)
 
     def compute(x, y):
         logits = forward(net, task, x, random)

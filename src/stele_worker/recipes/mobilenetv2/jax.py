@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.nn import log_softmax, relu6
 
-from stele_worker.frameworks.jax import make_training_step, sgd
+from stele_worker.frameworks.jax import dropout, make_training_step, sgd
 from stele_worker.layers import outputs
 from stele_worker.tasks.mobilenetv2 import blocks
 
@@ -51,12 +51,6 @@ def forward(net, task, x, new_running=None, key=None):
     x = dropout(x.astype(jnp.float32).mean((1, 2)), task.dropout[0], key).astype(task.dtype)
     kernel, bias = net["weights"]["classifier.weight"], net["weights"]["classifier.bias"]
     return (x @ kernel.astype(x.dtype) + bias.astype(x.dtype)).astype(jnp.float32)  # (batch, 1000)
-
-
-def dropout(x, rate, key):
-    if key is None or rate == 0:
-        return x
-    return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
 
 
 def network(task):

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from stele_worker.frameworks.tensorflow import make_training_step, sgd
+from stele_worker.frameworks.tensorflow import dropout, make_random, make_training_step, sgd
 from stele_worker.layers import outputs
 from stele_worker.tasks.mobilenetv2 import blocks
 
@@ -58,12 +58,6 @@ def forward(net, task, x, random=None, training=False):
     return tf.cast(tf.nn.bias_add(x @ tf.cast(kernel, x.dtype), tf.cast(bias, x.dtype)), tf.float32)
 
 
-def dropout(x, rate, random):
-    if random is None or rate == 0:
-        return x
-    return tf.nn.experimental.general_dropout(x, rate, uniform_sampler=random.uniform)
-
-
 def network(task):
     return {"weights": {}, "running": {}}  # variables by name: forward computes the layers from them
 
@@ -83,7 +77,7 @@ def predict(net, task, x):
 
 
 def loss(net, task):
-    random = tf.random.Generator.from_seed(task.seed, alg="philox")  # draws faster than tf.nn.dropout
+    random = make_random(task)
 
     def compute(x, y):
         logits = forward(net, task, x, random, True)
