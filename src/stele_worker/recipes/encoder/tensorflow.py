@@ -9,12 +9,12 @@ from stele_worker.attention.tensorflow import (
     feed_forward,
     linear,
     load,
-    make_random,
     neutral,
     norm,
     self_attention,
     trainable,
 )
+from stele_worker.frameworks.tensorflow import make_random
 from stele_worker.layers import outputs
 
 __all__ = ["LAYOUT", "load", "neutral", "trainable"]

@@ -10,12 +10,12 @@ from stele_worker.attention.tensorflow import (
     dropout,
     feed_forward,
     load,
-    make_random,
     neutral,
     norm,
     self_attention,
     trainable,
 )
+from stele_worker.frameworks.tensorflow import make_random
 from stele_worker.layers import outputs
 from stele_worker.tasks.transformer import positions
 
