@@ -11,13 +11,16 @@ Writes docs/overhead.md. Both agree if one is at most BAND of the other; where t
 """
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 
 import numpy
 
-from stele import environments
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from fixtures.ready import environments_with
 from stele.environments import Environment
 from stele.measuring import lock, machine, measure, processors
 from stele.measuring.settings import Settings
@@ -75,18 +78,6 @@ def agreement(ways: Sequence[float]) -> str:
     return "yes" if apart <= BAND else f"no: {apart:.1f} times"
 
 
-def selected(names: Sequence[str] | None) -> list[Environment]:
-    """Return the named environments, or all that are ready and have the task."""
-    where = {"device": "cpu", "precision": "fp32"}
-    return [
-        environment
-        for environment in environments.described().values()
-        if (not names or environment.name in names)
-        and environment.why_absent(TASK, "infer", **where) is None
-        and environments.state(environment).status == "ready"
-    ]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -96,7 +87,7 @@ def main() -> None:
     arguments = parser.parse_args()
     settings, rows = Settings(device="cpu", threads=processors.count()), []
     with lock.machine("tox -e operators", wait=True, say=print):
-        for environment in selected(arguments.framework):
+        for environment in environments_with(TASK, "infer", settings, arguments.framework):
             try:
                 rows.append(row(environment, settings, arguments.launches))
             except measure.SideFailed as error:

@@ -2,10 +2,14 @@
 
 import json
 import random
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from fixtures.ready import environments_with
 from stele import environments, files
 from stele.environments import Environment
 from stele.measuring import measure as measuring
@@ -58,14 +62,8 @@ def settings() -> Settings:
 
 def modes(cell: Cell, settings: Settings) -> list[Environment]:
     """Return the environments of a framework that are ready and have the cell."""
-    where = {"device": settings.device, "precision": settings.precision}
-    return [
-        environment
-        for environment in environments.described().values()
-        if cell.base in (environment.name, environment.base)
-        and environment.why_absent(cell.task, cell.phase, **where) is None
-        and environments.state(environment).status == "ready"
-    ]
+    ready = environments_with(cell.task, cell.phase, settings)
+    return [environment for environment in ready if cell.base in (environment.name, environment.base)]
 
 
 def measure_pass(cell: Cell, seed: int) -> Pass:

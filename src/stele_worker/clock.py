@@ -25,6 +25,28 @@ def time_steps(step, batches, wait):
         gc.enable()
 
 
+def time_blocks(step, blocks, wait):
+    """Run the steps of each block and wait once, at its end. Yield, for each block, the seconds per step and the
+    seconds until a call of the step returned.
+
+    ``blocks`` are lists of batches. A framework may return before the device has finished, and so overlap steps.
+    """
+    gc.collect()
+    gc.disable()
+    try:
+        for batches in blocks:
+            wait(batches)
+            start = perf_counter()
+            for batch in batches:
+                result = step(*batch)
+            returned = perf_counter() - start
+            wait(result)
+            yield (perf_counter() - start) / len(batches), returned / len(batches)
+            gc.collect(0)
+    finally:
+        gc.enable()
+
+
 def find_steady_step(seconds, window, tolerance):
     """Return the index of the first steady step, or None if the step times never stop trending.
 

@@ -13,20 +13,28 @@ and after training also
     accuracy         fraction of the Task's test samples classified correctly after the last step; None if the
                      Task's labels are random
     evaluated        number of test samples
+
+On request it also has what ``more`` returns.
 """
 
+import math
 from time import perf_counter
+from typing import Any, NamedTuple, Optional
+
+import numpy
 
 from stele_worker import clock, process
 
 NOT_EVALUATED = {"accuracy": None, "evaluated": 0}
+BLOCK_SECONDS = 0.1  # least duration of a block of steps
+MOST_IN_BLOCK = 64  # steps; their batches are on the device at the same time
 PROGRESS_SECONDS = 1.0  # minimum time between two progress messages, so that they do not disturb the steps
 
 
-def train(framework, subject, host, data, weights, warmup, turn=None, steps=None):
+def train(framework, subject, host, data, weights, warmup, turn=None, steps=None, **asked):
     """Train for the Task's epochs, time every step, then evaluate. Return an outcome.
 
-    With ``steps``, stop after so many and do not evaluate.
+    With ``steps``, stop after so many, do not evaluate, and measure what is ``asked`` of ``more``.
     """
     task, recipe = subject.task, subject.recipe
     arrays = [framework.put(array) for array in subject.samples("train", data)]
@@ -45,14 +53,16 @@ def train(framework, subject, host, data, weights, warmup, turn=None, steps=None
     unsteady = min(warmup["most"], len(seconds) // 2)
     outcome = summarise(framework, task, seconds, unsteady if steady is None else steady, steady is not None)
     outcome["losses"] = [float(framework.fetch(loss)) for loss in losses]
-    outcome.update(NOT_EVALUATED if steps else evaluate(framework, subject, net, data, host))
-    return outcome
+    if not steps:
+        return dict(outcome, **evaluate(framework, subject, net, data, host))
+    batches = Batches(framework, arrays, batch_rows, turn, host)
+    return dict(outcome, **NOT_EVALUATED, **more(step, batches, outcome, **asked))
 
 
-def infer(framework, subject, host, data, weights, warmup, turn=None, steps=None):
+def infer(framework, subject, host, data, weights, warmup, turn=None, steps=None, **asked):
     """Warm up until the step times stop trending, then time the Task's test batches. Return an outcome.
 
-    With ``steps``, stop after so many in all, the warm-up included.
+    With ``steps``, stop after so many in all, the warm-up included. Then measure what is ``asked`` of ``more``.
     """
     task, recipe = subject.task, subject.recipe
     inputs = [framework.put(array) for array in inputs_of(task, subject.samples("test", data))]
@@ -79,7 +89,56 @@ def infer(framework, subject, host, data, weights, warmup, turn=None, steps=None
         seconds.append(duration)
         report(len(seconds) - warmup_steps[0] if warmup_steps else 0)
     steady = clock.find_steady_step(seconds[: warmup_steps[0]], warmup["window"], warmup["tolerance"])
-    return summarise(framework, task, seconds, warmup_steps[0], steady is not None)
+    outcome = summarise(framework, task, seconds, warmup_steps[0], steady is not None)
+    return dict(outcome, **more(step, Batches(framework, inputs, test_rows, turn, host), outcome, **asked))
+
+
+class Batches(NamedTuple):
+    """What makes batches after the timed steps, from the rows of the steps."""
+
+    framework: Any
+    arrays: list  # on the device
+    rows: Any  # of each step
+    turn: Optional[int]
+    host: Any
+
+    def take(self, rows):
+        """Yield the batches of these rows."""
+        return make_batches(self.framework, self.arrays, rows)
+
+    def in_turns(self, items):
+        return take_turns(items, self.turn, self.host)
+
+
+def more(step, batches, outcome, blocks=0, new_batch=False):
+    """Return what is measured on request, after everything else:
+
+    blocks       seconds per step in each of so many blocks of steps, with one wait at the end of a block
+    returned     seconds until a call of the step returned, the mean of each block
+    new_batch    seconds of the first step with another number of samples
+    """
+    result, wait = {}, batches.framework.wait
+    if blocks:
+        count = steps_of_block(outcome["seconds"][outcome["warmup"] :])
+        rows = [batches.rows[number % len(batches.rows)] for number in range(count)]
+        taken = (list(batches.take(each)) for each in batches.in_turns([rows] * blocks))
+        pairs = list(clock.time_blocks(step, taken, wait))
+        result.update(blocks=[whole for whole, _ in pairs], returned=[returned for _, returned in pairs])
+    if new_batch:
+        rows = batches.in_turns([other_size(batches.rows)])
+        [(result["new_batch"], _)] = clock.time_steps(step, batches.take(rows), wait)
+    return result
+
+
+def steps_of_block(seconds):
+    """Return how many steps of about these durations a block has."""
+    return max(2, min(MOST_IN_BLOCK, math.ceil(BLOCK_SECONDS / clock.median(seconds))))
+
+
+def other_size(batch_rows):
+    """Return the rows of half a batch; of two samples, if a batch has one."""
+    first = batch_rows[0]
+    return first[: len(first) // 2] if len(first) > 1 else numpy.concatenate(batch_rows[:2])
 
 
 def summarise(framework, task, seconds, warmup, steady):

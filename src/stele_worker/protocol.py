@@ -14,6 +14,7 @@ hello                                                     protocol, python, nump
 configure   framework, settings                           import_seconds, versions, flags
 train       task, scale, seed, form, data, weights, warmup, turn    an outcome: see stele_worker.measurement
 infer       the same                                      an outcome
+            both: also batch, steps, blocks, new_batch, all optional
 capability  name                                          numbers: see stele_worker.capabilities
 defaults    framework                                     table, versions: see stele_worker.defaults
 parity      task, phase, seed, form, cause                see stele_worker.agreement
@@ -26,6 +27,10 @@ cause       a cause of stele_worker.causes to inject into the oracle's recipe; o
 data        paths of .npy files: {"train_x": ..., "train_y": ..., "test_x": ..., "test_y": ...}, or null
 weights     path of an .npz file of named arrays, or null for the Task's seeded weights
 turn        number of steps between two pauses, the first pause being before the first step; null for no pauses
+batch       samples of a step, in place of those of the Task
+steps       stop after so many steps, and do not evaluate
+blocks      number of blocks of steps to time after the steps, with one wait each; needs steps in training
+new_batch   true: also time a step with another number of samples, after everything else
 warmup      {"window": 5, "tolerance": 0.05, "most": 30}: see stele_worker.clock
 
 Unknown values and numbers that are not finite are null. The worker ends when its standard input ends.

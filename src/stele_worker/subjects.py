@@ -22,15 +22,23 @@ import numpy
 from stele_worker import frameworks, recipes, tasks
 
 
-def find(framework, name, scale, seed, dtype, form=None, model=None):
-    """Return the subject that a request names. Raises SpecError or UserCodeError for a model that cannot be used."""
+def find(framework, name, scale, seed, dtype, form=None, model=None, batch=None):
+    """Return the subject that a request names. Raises SpecError or UserCodeError for a model that cannot be used.
+
+    ``batch`` is the number of samples of a step; None for that of the Task.
+    """
     if model is not None:
         from stele_worker import models
+        from stele_worker.models.task import with_batch
 
         if model.get("task"):
-            return FileSubject(*models.resolve_file(model, scale, seed, dtype), scale)
-        return ModelSubject(*models.resolve(model, frameworks.name(framework), scale, seed, dtype))
+            task, recipe, file = models.resolve_file(model, scale, seed, dtype)
+            return FileSubject(with_batch(task, batch), recipe, file, scale)
+        task, recipe = models.resolve(model, frameworks.name(framework), scale, seed, dtype)
+        return ModelSubject(with_batch(task, batch), recipe)
     changes = {"seed": seed, "dtype": dtype}
+    if batch is not None:
+        changes["batch"] = batch
     if form is not None:
         changes["form"] = form
     return TaskSubject(tasks.make(name, scale, **changes), recipes.load(name, frameworks.name(framework)))

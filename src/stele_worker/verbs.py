@@ -65,14 +65,18 @@ def configure(host, framework, settings, model=None):
     }
 
 
-def train(host, task, scale, seed, form=None, model=None, **fields):
+def train(host, task, scale, seed, form=None, model=None, batch=None, **fields):
     with errors.of_user(model):
-        return measurement.train(*framework_and_subject(task, scale, seed, form, model), host, **fields)
+        return measurement.train(
+            *framework_and_subject(task, scale, seed, form, model, batch), host, **fields
+        )
 
 
-def infer(host, task, scale, seed, form=None, model=None, **fields):
+def infer(host, task, scale, seed, form=None, model=None, batch=None, **fields):
     with errors.of_user(model):
-        return measurement.infer(*framework_and_subject(task, scale, seed, form, model), host, **fields)
+        return measurement.infer(
+            *framework_and_subject(task, scale, seed, form, model, batch), host, **fields
+        )
 
 
 def parity(host, task, phase, seed, form=None, model=None, cause=None, **options):
@@ -108,12 +112,12 @@ def read_defaults(host, framework):
     return {"table": table, "versions": frameworks.load(framework).versions()}
 
 
-def framework_and_subject(task, scale, seed, form, model):
-    """Return the configured framework and the subject of a request."""
+def framework_and_subject(task, scale, seed, form, model, batch=None):
+    """Return the configured framework and the subject of a request, with ``batch`` samples in a step if it is given."""
     if not configuration:
         raise RuntimeError("no framework is configured: send 'configure' first")
     framework = configuration["framework"]
-    return framework, subjects.find(framework, task, scale, seed, configuration["dtype"], form, model)
+    return framework, subjects.find(framework, task, scale, seed, configuration["dtype"], form, model, batch)
 
 
 VERBS = {

@@ -17,7 +17,7 @@ from stele.environments.description import slug
 from stele.environments.packages import Difference
 from stele.errors import SteleError
 from stele.gate import correctness, record, thresholds, timing, trial
-from stele.gate.metrics import METRICS, Metric
+from stele.gate.metrics import ALL, METRICS, MORE, Metric
 from stele.gate.record import Record
 from stele.gate.trial import Trial
 from stele.gate.verdict import Verdict
@@ -43,7 +43,8 @@ SCALES = (
     "quick",
     "paper",
 )  # about fifty steps a launch, the same with a small batch, or all
-NAMES = (*CORRECTNESS, *(metric.name for metric in METRICS))
+DEFAULT = (*CORRECTNESS, *(metric.name for metric in METRICS))
+SELECTED = tuple(metric.name for metric in MORE)  # judged only if they are named
 EXIT_CODES = (
     "Exit: 0 pass; 1 regressed, broken, or missing in NEW; 2 usage or environment; 3 inconclusive; "
     "4 internal error; 130 interrupted."
@@ -64,10 +65,12 @@ def add(commands: Any) -> None:
     )
     options.add_cell_options(command)
     options.add_model_options(command)
-    command.add_argument("--metric", metavar="ID[,ID...]", help=f"default: {','.join(NAMES)}")
+    command.add_argument(
+        "--metric", metavar="ID[,ID...]", help=f"default: {','.join(DEFAULT)}; also {','.join(SELECTED)}"
+    )
     options.add_launch_options(command, budget="30m")
     for option, meaning in THRESHOLDS.items():
-        defaults = ", ".join(f"{metric.name}={getattr(metric, option):.0%}%" for metric in METRICS)
+        defaults = ", ".join(f"{metric.name}={getattr(metric, option):.0%}%" for metric in ALL)
         command.add_argument(
             f"--{option}",
             action="append",
@@ -206,7 +209,7 @@ def is_failed(verdicts: Sequence[Verdict]) -> bool:
 
 def trial_from(arguments: argparse.Namespace) -> Trial:
     """Return the Trial that the command line describes. Raises SteleError, which quotes what cannot be done."""
-    names = parse_names("metric", arguments.metric or ",".join(NAMES), NAMES)
+    names = parse_names("metric", arguments.metric or ",".join(DEFAULT), (*DEFAULT, *SELECTED))
     model, extras = options.parse_model(arguments), options.parse_extras(arguments)
     old = arms.load(arguments.old, model, extras)
     new = arms.load(arguments.new, model, extras, replaced=arguments.replaced)
@@ -258,6 +261,12 @@ def selected_metrics(arguments: argparse.Namespace, names: list[str]) -> tuple[M
                 "--metric device-memory needs a device with a memory of its own. Add --device cuda."
             )
         names = [name for name in names if name != "device-memory"]
+    if arguments.phase == "train" and set(names) <= {
+        metric.name for metric in ALL if "train" not in metric.phases
+    }:
+        raise SteleError(
+            f"--metric {arguments.metric} needs inference, but --phase train excludes it. Use --phase infer."
+        )
     tolerances = thresholds.parse("--tolerance", arguments.tolerance)
     margins = thresholds.parse("--margin", arguments.margin)
     return tuple(metric for metric in thresholds.apply(tolerances, margins) if metric.name in names)

@@ -1,10 +1,14 @@
 """Launch the arms of a trial in one cell: one pass, or several at the same time on separate processors."""
 
+import shutil
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from stele.environments.description import slug
+from stele.gate.metrics import KINDS, LONG, Kind
 from stele.gate.record import Entry
-from stele.gate.trial import ARMS, Cell, Trial
+from stele.gate.trial import ARMS, Cell, Trial, code_fingerprint
 from stele.measuring import machine, measure, processors
 from stele.measuring.conditions import Conditions, Monitor
 from stele.measuring.measure import SideFailed
@@ -16,6 +20,7 @@ ATTEMPTS = 2  # of a pass; a failed attempt is followed by a launch of each arm 
 LEAST_TIMEOUT = 30.0  # seconds
 PATIENCE = 5  # after an arm failed, the timeout in times that a launch took that succeeded
 LIKELY_MEMORY = 2 * 2**30  # bytes of a process, before one was measured
+CACHES = Path(".stele/caches")  # compilations of earlier launches
 SPARE_MEMORY = 1.2  # times what the processes of the passes need
 
 
@@ -27,6 +32,7 @@ class Launcher(NamedTuple):
     settings: Settings
     scale: str
     steps: int | None = None  # of each launch; None for all of the scale
+    kind: Kind = KINDS[LONG]
     timed: bool = True
     attempts: int = ATTEMPTS
 
@@ -117,12 +123,29 @@ def measure_lanes(
     One after the other on a GPU, and without a processor for each lane. Launches that are not timed may share a core.
     """
     trial, settings = launcher.trial, launcher.settings
-    plan = plan_of(launcher.cell, launcher.scale, trial.model, launcher.steps)
+    plan = plan_of(launcher.cell, launcher.scale, trial.model, launcher.steps, launcher.kind)
+    caches = fill_caches(launcher, plan, timeout) if launcher.kind.cached else None
     lanes = [{arm: trial.arm(arm) for arm in order} for order in orders]
     groups = processors.lanes(settings.threads, of=None if launcher.timed else processors.usable())
     if len(lanes) > 1 and settings.device == "cpu" and len(groups) >= len(lanes):
-        return measure.at_once(lanes, plan, settings, timeout=timeout, groups=groups)
-    return [measure.side_by_side(lane, plan, settings, timeout=timeout) for lane in lanes]
+        return measure.at_once(lanes, plan, settings, timeout=timeout, groups=groups, caches=caches)
+    return [measure.side_by_side(lane, plan, settings, timeout=timeout, caches=caches) for lane in lanes]
+
+
+def fill_caches(launcher: Launcher, plan: measure.Plan, timeout: float) -> Path:
+    """Launch each release once, so that the next launches find its compilations. Return the folder of the caches."""
+    folder = CACHES / code_fingerprint() / slug(str(launcher.cell))
+    for arm in ("old", "new"):
+        environment = launcher.trial.arm(arm)
+        if not (folder / environment.slug).exists():
+            try:
+                measure.side_by_side(
+                    {arm: environment}, plan, launcher.settings, timeout=timeout, caches=folder
+                )
+            except BaseException:
+                shutil.rmtree(folder / environment.slug, ignore_errors=True)
+                raise
+    return folder
 
 
 def passes_at_once(trial: Trial, earlier: Sequence[Mapping[str, Run]], *, busy: bool) -> int:
@@ -139,12 +162,18 @@ def passes_at_once(trial: Trial, earlier: Sequence[Mapping[str, Run]], *, busy: 
     return max(1, min(trial.at_once, len(processors.lanes(trial.settings.threads)), enough))
 
 
-def plan_of(cell: Cell, scale: str, model: Model | None, steps: int | None = None) -> measure.Plan:
+def plan_of(
+    cell: Cell, scale: str, model: Model | None, steps: int | None = None, kind: Kind = KINDS[LONG]
+) -> measure.Plan:
     """Return the plan of a cell of a task, or of a user's model."""
     if model is not None:
-        return measure.model_plan(cell.task, cell.phase, scale, model.as_request(), steps=steps)
+        return measure.model_plan(
+            cell.task, cell.phase, scale, model.as_request(), steps=steps, asked=kind.asked
+        )
     fields, _ = measure.inputs(cell.task)
-    return measure.Plan(task=cell.task, phase=cell.phase, scale=scale, steps=steps, **fields)
+    return measure.Plan(
+        task=cell.task, phase=cell.phase, scale=scale, steps=steps, asked=kind.asked, **fields
+    )
 
 
 def failure_messages(entry: Mapping[str, Any]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 Long launches time the steps. Short launches measure memory; they are cheap, so there can be many. They use the C
 library's allocator as it is. An allocator that keeps freed memory makes step times repeatable, but makes memory differ
 by a third from launch to launch; without it, memory differs by one in a hundred. Every launch measures the first step
-and the import.
+and the import. The metrics of MORE have launches of their own, and are judged only if they are selected.
 
 Two thresholds are fractions of growth. ``tolerance``: growth that is accepted even if it is certain. ``margin``: growth
 that has to be ruled out before the metric passes; never below the tolerance.
@@ -12,32 +12,56 @@ that has to be ruled out before the metric passes; never below the tolerance.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy
 
-from stele.measuring.run import Run
+from stele.measuring.run import PHASES, Run
 from stele.measuring.settings import Settings
 
 Value = float | int | None
 MIN_STEPS = 8  # that are compared
 SHORT_SCALE = "smoke"  # of short launches
-LONG, SHORT = "long", "short"
+SHORT_STEPS = 3  # the optimizer has its state after one
+LONG, SHORT, LATENCY, BLOCKS, WARM, NEW_BATCH = "long", "short", "latency", "blocks", "warm", "new-batch"
+
+
+class Kind(NamedTuple):
+    """How a launch differs from a long one."""
+
+    short: bool = False  # a small scale, SHORT_STEPS, and the C library's allocator as it is
+    steps: int | None = None  # None: chosen from their durations
+    asked: Mapping[str, Any] = {}  # fields of the worker's request: see stele_worker.protocol
+    cached: bool = False  # the framework finds the compilations of an earlier launch
+
+
+KINDS = {
+    LONG: Kind(),
+    SHORT: Kind(short=True),
+    LATENCY: Kind(steps=200, asked={"batch": 1}),
+    BLOCKS: Kind(steps=16, asked={"blocks": 8}),
+    WARM: Kind(short=True, cached=True),
+    NEW_BATCH: Kind(short=True, asked={"new_batch": True}),
+}
 
 
 class Metric(NamedTuple):
     """A number of a Run, of which less is better."""
 
     name: str
+    unit: str
+    meaning: str  # a sentence: how to read it
     tolerance: float
     margin: float
     noise: float  # the expected relative standard deviation of a launch, used until launches show it
     value: Callable[[Run], Value]
     kinds: tuple[str, ...] = (LONG, SHORT)  # of launches that measure it
+    phases: tuple[str, ...] = PHASES
+    by_turn: bool = False  # whether the steps of launches that took turns are compared turn by turn
 
     def values(self, runs: Mapping[str, Run]) -> dict[str, float] | None:
         """Return the logarithm of each Run's number, comparable within these Runs; None if one is unknown."""
-        if self.name == "step" and all(run.plan.get("turn") for run in runs.values()):
+        if self.by_turn and all(run.plan.get("turn") for run in runs.values()):
             return compare_steps(runs)
         numbers = {side: self.value(run) for side, run in runs.items()}
         known = {side: math.log(number) for side, number in numbers.items() if number}
@@ -72,16 +96,44 @@ def compare_steps(runs: Mapping[str, Run]) -> dict[str, float]:
     return dict(zip(runs, map(float, medians), strict=True))
 
 
+def middle(values: tuple[float, ...]) -> float | None:
+    return float(numpy.median(values)) if values else None
+
+
+def slowest(run: Run) -> float:
+    """Return the 99th percentile of the counted steps, in seconds."""
+    return float(numpy.percentile(run.counted_seconds, 99))
+
+
 METRICS = (
-    Metric("step", 0.01, 0.05, 0.01, step_seconds, (LONG,)),
-    Metric("first-step", 0.05, 0.25, 0.1, lambda run: run.first_step),
-    Metric("import", 0.05, 0.25, 0.1, lambda run: run.import_seconds),
-    Metric("host-memory", 0.01, 0.03, 0.005, lambda run: run.host_memory, (SHORT,)),
-    Metric("device-memory", 0.01, 0.03, 0.005, lambda run: run.device_memory, (SHORT,)),
-)
+    Metric("step", "s", "A step: the tenth percentile, because other programs can only make a step longer.",
+           0.01, 0.05, 0.01, step_seconds, (LONG,), by_turn=True),
+    Metric("first-step", "s", "The first step of a process: it traces, compiles and allocates.",
+           0.05, 0.25, 0.1, lambda run: run.first_step),
+    Metric("import", "s", "The import of the framework.", 0.05, 0.25, 0.1, lambda run: run.import_seconds),
+    Metric("host-memory", "bytes", "The most memory that the process used.",
+           0.01, 0.03, 0.005, lambda run: run.host_memory, (SHORT,)),
+    Metric("device-memory", "bytes", "The most memory that the framework used on the device.",
+           0.01, 0.03, 0.005, lambda run: run.device_memory, (SHORT,)),
+)  # fmt: skip
+MORE = (
+    Metric("latency", "s", "The answer to one sample: the median of inference with a batch of one.",
+           0.01, 0.05, 0.01, lambda run: middle(run.counted_seconds), (LATENCY,), ("infer",), by_turn=True),
+    Metric("latency-p99", "s", "The answer to one sample, of which one in a hundred takes longer.",
+           0.05, 0.25, 0.1, slowest, (LATENCY,), ("infer",)),
+    Metric("throughput", "s", "A step of a block of steps with one wait at its end: steps may overlap.",
+           0.01, 0.05, 0.02, lambda run: middle(run.blocks), (BLOCKS,)),
+    Metric("dispatch", "s", "The time until a call of the step returns; the device may still compute.",
+           0.05, 0.25, 0.05, lambda run: middle(run.returned), (BLOCKS,)),
+    Metric("first-step-cached", "s", "The first step of a process that finds the compilations of an earlier one.",
+           0.05, 0.25, 0.1, lambda run: run.first_step, (WARM,)),
+    Metric("first-step-new-batch", "s", "The first step with another number of samples: some frameworks compile again.",
+           0.05, 0.25, 0.1, lambda run: run.new_batch, (NEW_BATCH,)),
+)  # fmt: skip
+ALL = (*METRICS, *MORE)
 ACCURACY_MARGIN = 0.01  # one percentage point
 
 
 def launch_settings(kind: str, scale: str, settings: Settings) -> tuple[str, Settings]:
     """Return the scale and the settings of a launch of this kind; ``scale`` and ``settings`` are of a long one."""
-    return (scale, settings) if kind == LONG else (SHORT_SCALE, replace(settings, malloc="plain"))
+    return (SHORT_SCALE, replace(settings, malloc="plain")) if KINDS[kind].short else (scale, settings)

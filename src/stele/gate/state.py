@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from stele.gate import failures, judgement, steps
 from stele.gate.judgement import Judgement, Series
 from stele.gate.launcher import Launcher
-from stele.gate.metrics import LONG, SHORT, Metric, launch_settings
+from stele.gate.metrics import KINDS, SHORT, Metric, launch_settings
 from stele.gate.trial import NEW_ARMS, Cell, Trial
 from stele.measuring.conditions import Conditions
 from stele.measuring.run import Run
@@ -18,7 +18,7 @@ MAX_EXCLUDED = 40  # passes of a cell that do not count
 
 
 class Probe(NamedTuple):
-    """The launches of a cell of one kind, "long" or "short"."""
+    """The launches of a cell of one kind, one of ``metrics.KINDS``."""
 
     cell: Cell
     kind: str
@@ -29,7 +29,7 @@ class Probe(NamedTuple):
         count = steps.of_next_launch(
             self.kind, scale, [(result.runs, result.conditions.seconds) for result in results]
         )
-        return Launcher(trial, self.cell, settings, scale, count)
+        return Launcher(trial, self.cell, settings, scale, count, KINDS[self.kind])
 
 
 class Result(NamedTuple):
@@ -61,7 +61,11 @@ class State:
     def metrics_of(self, cell: Cell) -> list[Metric]:
         """Return the metrics that are judged in a cell."""
         first = cell == self.cells[0]
-        return [metric for metric in self.trial.metrics if metric.name != "import" or first]
+        return [
+            metric
+            for metric in self.trial.metrics
+            if cell.phase in metric.phases and (metric.name != "import" or first)
+        ]
 
     def cells_and_metrics(self) -> Iterator[tuple[Cell, Metric]]:
         """Yield each metric that is judged, with its cell."""
@@ -73,7 +77,7 @@ class State:
     def rounds(self) -> list[dict[str, Any]]:
         return [one for results in self.results.values() for result in results for one in result.rounds]
 
-    def results_of(self, cell: Cell, kinds: Sequence[str] = (LONG, SHORT)) -> list[Result]:
+    def results_of(self, cell: Cell, kinds: Sequence[str] = tuple(KINDS)) -> list[Result]:
         """Return the results of a cell, pass by pass."""
         probes = [self.results.get(Probe(cell, kind), []) for kind in kinds]
         longest = max(map(len, probes))
@@ -126,9 +130,10 @@ class State:
 
 def probes_of(cell: Cell, metrics: Sequence[Metric]) -> list[Probe]:
     """Return the fewest probes that measure these metrics in a cell."""
-    long = any(metric.kinds == (LONG,) for metric in metrics)
-    short = any(LONG not in metric.kinds or not long for metric in metrics)
-    return [Probe(cell, kind) for kind, needed in ((LONG, long), (SHORT, short)) if needed]
+    needed = {metric.kinds[0] for metric in metrics if len(metric.kinds) == 1}
+    if any(not needed & set(metric.kinds) for metric in metrics):
+        needed.add(SHORT)
+    return [Probe(cell, kind) for kind in KINDS if kind in needed]
 
 
 def cost_rank(cell: Cell) -> int:

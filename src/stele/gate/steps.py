@@ -12,12 +12,11 @@ from statistics import median
 
 import numpy
 
-from stele.gate.metrics import LONG
+from stele.gate.metrics import KINDS, SHORT_STEPS
 from stele.measuring.run import Run
 
 FIRST = 24  # steps of the first launch, before their duration is known
 LEAST, MOST = 16, 96
-SHORT = 3  # of a launch that measures memory and the first step; the optimizer has its state after one
 ALL = ("quick", "paper")  # scales whose launches have all steps
 LAUNCH_SPREAD = 0.007  # standard deviation between launches of one release
 MEDIAN = 1.25  # the standard error of a median over that of a mean
@@ -25,8 +24,8 @@ MEDIAN = 1.25  # the standard error of a median over that of a mean
 
 def of_next_launch(kind: str, scale: str, earlier: Sequence[tuple[Mapping[str, Run], float]]) -> int | None:
     """Return the number of steps of the next launch; None for all. ``earlier`` are Runs and their seconds."""
-    if kind != LONG:
-        return SHORT
+    if KINDS[kind].short or KINDS[kind].steps:
+        return KINDS[kind].steps or SHORT_STEPS
     if scale in ALL:
         return None
     counts = [best_count(runs, took) for runs, took in earlier if runs]

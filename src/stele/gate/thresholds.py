@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from stele.errors import SteleError
-from stele.gate.metrics import METRICS, Metric
+from stele.gate.metrics import ALL, Metric
 
 MOST = 100.0  # per cent
 
@@ -25,7 +25,7 @@ def parse(option: str, texts: Sequence[str]) -> dict[str, float]:
 
 
 def names() -> list[str]:
-    return [metric.name for metric in METRICS]
+    return [metric.name for metric in ALL]
 
 
 def apply(tolerances: Mapping[str, float], margins: Mapping[str, float]) -> list[Metric]:
@@ -34,7 +34,7 @@ def apply(tolerances: Mapping[str, float], margins: Mapping[str, float]) -> list
     Raises SteleError if a given margin is below the tolerance.
     """
     metrics = []
-    for metric in METRICS:
+    for metric in ALL:
         tolerance = tolerances.get(
             metric.name, min(metric.tolerance, margins.get(metric.name, metric.tolerance))
         )

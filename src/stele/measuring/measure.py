@@ -11,7 +11,7 @@ import os
 import shlex
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TypeVar
@@ -55,6 +55,9 @@ class Plan:
     weights_origin: str = "seeded"
     model: dict[str, Any] | None = None  # a model of the user, as stele.models describes it to the worker
     steps: int | None = None  # stop after so many, and do not evaluate; None for all
+    asked: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # more fields of the request: see stele_worker.protocol
 
     @property
     def warmup(self) -> dict[str, Any]:
@@ -62,7 +65,15 @@ class Plan:
         return WARMUP.get(self.scale, WARMUP["gate"])  # a task may have scales of its own
 
 
-def model_plan(task: str, phase: str, scale: str, model: dict[str, Any], *, steps: int | None = None) -> Plan:
+def model_plan(
+    task: str,
+    phase: str,
+    scale: str,
+    model: dict[str, Any],
+    *,
+    steps: int | None = None,
+    asked: Mapping[str, Any] = {},
+) -> Plan:
     """Return the Plan of a user's model, whose samples are those of its task file, or seeded noise."""
     origin = {"origin": "seeded noise", "fingerprint": "none"}
     if model.get("task"):
@@ -73,7 +84,15 @@ def model_plan(task: str, phase: str, scale: str, model: dict[str, Any], *, step
         }
     weights = "seeded" if model["pretrained"] is None else f"pretrained {model['pretrained']}"
     return Plan(
-        task, phase, scale, data=None, data_origin=origin, weights_origin=weights, model=model, steps=steps
+        task,
+        phase,
+        scale,
+        data=None,
+        data_origin=origin,
+        weights_origin=weights,
+        model=model,
+        steps=steps,
+        asked=asked,
     )
 
 
@@ -122,18 +141,24 @@ class SideFailed(Exception):
 
 
 def side_by_side(
-    sides: Mapping[str, Environment], plan: Plan, settings: Settings, *, timeout: float = TIMEOUT
+    sides: Mapping[str, Environment],
+    plan: Plan,
+    settings: Settings,
+    *,
+    timeout: float = TIMEOUT,
+    caches: Path | None = None,
 ) -> dict[str, Run]:
     """Measure the same plan in a fresh worker of each environment and return a Run per side.
 
     On a CPU the workers take turns step by step; on a GPU they run one after the other. Another process on the second
     thread of a core can halve the speed for a short time: that changes the ratio of two launches by a tenth, but the
-    ratio of two neighbouring steps hardly at all. Raises SideFailed.
+    ratio of two neighbouring steps hardly at all. ``caches`` has the compilations of earlier launches; by default, a
+    launch has none. Raises SideFailed.
     """
     if settings.device == "cpu" or len(sides) == 1:
-        return at_once([sides], plan, settings, timeout=timeout)[0]
+        return at_once([sides], plan, settings, timeout=timeout, caches=caches)[0]
     return {
-        side: at_once([{side: environment}], plan, settings, timeout=timeout)[0][side]
+        side: at_once([{side: environment}], plan, settings, timeout=timeout, caches=caches)[0][side]
         for side, environment in sides.items()
     }
 
@@ -145,6 +170,7 @@ def at_once(
     *,
     timeout: float = TIMEOUT,
     groups: Sequence[Sequence[int]] | None = None,
+    caches: Path | None = None,
 ) -> list[dict[str, Run]]:
     """Measure the sides of several lanes at the same time, and return a Run per side for each lane.
 
@@ -158,7 +184,8 @@ def at_once(
             for number, lane in enumerate(lanes):
                 for side, environment in lane.items():
                     with processors.pinned(groups[number] if groups else None):
-                        worker = launch(environment, settings, name=log_name(side, number), timeout=timeout)
+                        name, own = log_name(side, number), caches and caches / environment.slug
+                        worker = launch(environment, settings, name=name, timeout=timeout, caches=own)
                     workers[number][side] = stack.enter_context(worker)
             return run_together([take_turns(lane, plan, settings) for lane in workers], threads)
         except WorkerError as error:
@@ -234,7 +261,7 @@ def measure_steps(
     """
     facts, form = machine.facts(), worker.environment.forms.get(plan.task)
     framework = configure(worker, settings, model=plan.model)
-    limit: dict[str, Any] = {} if plan.steps is None else {"steps": plan.steps}
+    limit: dict[str, Any] = {**({} if plan.steps is None else {"steps": plan.steps}), **plan.asked}
     more = limit if plan.model is None else {"model": plan.model, **limit}
     outcome = yield from worker.exchange(
         plan.phase,

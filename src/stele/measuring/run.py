@@ -42,6 +42,9 @@ class Run:
     host_memory: int | None  # peak, bytes
     device_memory: int | None  # peak, bytes
     losses: tuple[float | None, ...] = ()  # None: not finite
+    blocks: tuple[float, ...] = ()  # seconds per step of each block of steps with one wait at its end
+    returned: tuple[float, ...] = ()  # seconds until a call of the step returned, the mean of each block
+    new_batch: float | None = None  # seconds of the first step with another number of samples
     accuracy: float | None = None  # fraction
     evaluated: int = 0  # samples
     mode: str | None = None  # of execution, one of the environment's
@@ -110,8 +113,8 @@ class Run:
             run = cls(**values)
         except (TypeError, ValueError) as error:
             raise SteleError(f"Not a Run: {error}.") from None
-        object.__setattr__(run, "seconds", tuple(run.seconds))
-        object.__setattr__(run, "losses", tuple(run.losses))
+        for name in ("seconds", "losses", "blocks", "returned"):
+            object.__setattr__(run, name, tuple(getattr(run, name)))
         check_values(run)
         return run
 
@@ -132,7 +135,8 @@ def check_durations(run: Run) -> None:
     """
     if not run.seconds:
         raise SteleError("Not a Run: there are no durations of steps.")
-    for value in (*run.seconds, run.import_seconds):
+    more = () if run.new_batch is None else (run.new_batch,)
+    for value in (*run.seconds, run.import_seconds, *run.blocks, *run.returned, *more):
         if not value > 0:
             raise SteleError(f"Not a Run: a duration of {value!r} s. Check the clock of the machine.")
     if not 0 <= run.warmup < len(run.seconds):

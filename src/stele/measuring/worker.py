@@ -64,11 +64,31 @@ class WorkerError(SteleError):
 
 
 def launch(
-    environment: Environment, settings: Settings, *, name: str | None = None, timeout: float = TIMEOUT
+    environment: Environment,
+    settings: Settings,
+    *,
+    name: str | None = None,
+    timeout: float = TIMEOUT,
+    caches: Path | None = None,
 ) -> "Worker":
-    """Start a Worker. Its log is in ``.stele/logs``, named after ``name`` or the environment."""
+    """Start a Worker. Its log is in ``.stele/logs``, named after ``name`` or the environment.
+
+    ``caches`` is the folder of the compilations of earlier launches, which it also fills; by default there are none.
+    """
     log = Path(".stele/logs") / f"{slug(name) if name else environment.slug}.log"
-    return Worker(environment, log=log, variables=settings.variables(), timeout=timeout)
+    variables = {**settings.variables(), **(cache_variables(caches.absolute()) if caches else {})}
+    return Worker(environment, log=log, variables=variables, timeout=timeout)
+
+
+def cache_variables(folder: Path) -> dict[str, str]:
+    """Return the variables with which frameworks keep their compilations in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    every = {
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+    jax = {"JAX_ENABLE_COMPILATION_CACHE": "true", "JAX_COMPILATION_CACHE_DIR": str(folder / "jax"), **every}
+    return {**{name: str(folder / name.lower()) for name in CACHES}, **jax}
 
 
 def run_to_end(exchange: Generator[int, None, Answer]) -> Answer:
@@ -202,7 +222,7 @@ class Worker:
                     stderr=log,
                     cwd=self._folder,
                     env=libraries.clean_variables(
-                        {**builds.variables(self.environment), **variables, **self._folder_variables()}
+                        {**builds.variables(self.environment), **self._folder_variables(), **variables}
                     ),
                     start_new_session=True,  # only the host receives Ctrl-C; it then ends the process group
                 )

@@ -59,6 +59,18 @@ def make(model, inputs, target, scale, seed=0, dtype="float32"):
     )
 
 
+def with_batch(task, batch):
+    """Return a Task with ``batch`` samples in a step, and no more samples; None keeps the number of the Task."""
+    if batch is None:
+        return task
+
+    def resize(each):
+        return each._replace(shape=(batch,) + tuple(each.shape[1:]))
+
+    target = None if task.target is None else resize(task.target)
+    return task._replace(batch=batch, inputs=tuple(map(resize, task.inputs)), target=target)
+
+
 def label(each, position):
     return each.name or "input {}".format(position + 1)
 

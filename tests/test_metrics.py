@@ -1,0 +1,172 @@
+"""The metrics that are judged only if they are selected: blocks of steps, one sample, caches, another batch size."""
+
+import dataclasses
+from types import SimpleNamespace
+
+import numpy
+import pytest
+
+from stele.environments import ORACLE
+from stele.errors import SteleError
+from stele.gate import launcher, steps
+from stele.gate.launcher import Launcher, plan_of
+from stele.gate.metrics import ALL, BLOCKS, KINDS, LATENCY, LONG, METRICS, NEW_BATCH, SHORT, WARM
+from stele.gate.state import State, probes_of
+from stele.gate.trial import Cell, Trial
+from stele.measuring import measure
+from stele.measuring.run import Run
+from stele.measuring.settings import Settings
+from stele.measuring.worker import cache_variables
+from stele_worker import clock, measurement
+
+BY_NAME = {metric.name: metric for metric in ALL}
+CPU = Settings(device="cpu", threads=1)
+CELL = Cell("chain", "infer")
+
+
+def make_trial(names, *cells):
+    metrics = tuple(BY_NAME[name] for name in names)
+    return Trial(ORACLE, ORACLE, cells or (CELL,), metrics, CPU, seed=0, budget=60.0)
+
+
+@pytest.fixture
+def scripted_clock(monkeypatch):
+    """A clock that only moves when something takes time."""
+    now = SimpleNamespace(seconds=0.0)
+    monkeypatch.setattr(clock, "perf_counter", lambda: now.seconds)
+
+    def take(seconds):
+        now.seconds += seconds
+
+    return take
+
+
+def test_a_block_waits_once_and_shows_when_the_calls_returned(scripted_clock):
+    waits = []
+
+    def wait(value):
+        waits.append(value)
+        scripted_clock(1.0 if value == "result" else 0.0)
+
+    def step(x):
+        scripted_clock(0.25)
+        return "result"
+
+    timed = list(clock.time_blocks(step, [[(1,)] * 4, [(2,)] * 4], wait))
+    assert timed == [(0.5, 0.25), (0.5, 0.25)]
+    assert waits.count("result") == 2
+
+
+@pytest.mark.parametrize(("step", "count"), [(1e-6, 64), (0.01, 10), (0.03, 4), (3.0, 2)])
+def test_a_block_lasts_a_tenth_of_a_second(step, count):
+    assert measurement.steps_of_block([step] * 5) == count
+
+
+def test_another_batch_is_half_of_one_or_two_samples():
+    rows = numpy.arange(12).reshape(3, 4)
+    assert measurement.other_size(rows).tolist() == [0, 1]
+    assert measurement.other_size(numpy.arange(3).reshape(3, 1)).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("phase", ["infer", "train"])
+def test_a_launch_measures_blocks_and_another_batch(phase):
+    kind = KINDS[BLOCKS]._replace(asked={"blocks": 3, "new_batch": True}, steps=4)
+    plan = plan_of(Cell("chain", phase), "smoke", None, kind.steps, kind)
+    run = measure.side_by_side({"a": ORACLE, "b": ORACLE}, plan, CPU)["a"]
+    assert len(run.blocks) == len(run.returned) == 3
+    assert all(0 < returned <= block for returned, block in zip(run.returned, run.blocks, strict=True))
+    assert run.new_batch > 0
+    assert Run.from_dict(run.to_dict()) == run
+    assert (
+        BY_NAME["throughput"].value(run) > 0 and BY_NAME["first-step-new-batch"].value(run) == run.new_batch
+    )
+
+
+def test_a_launch_that_is_not_asked_has_no_number():
+    plan = plan_of(CELL, "smoke", None, 3)
+    run = measure.side_by_side({"a": ORACLE}, plan, CPU)["a"]
+    assert run.blocks == run.returned == () and run.new_batch is None
+    assert BY_NAME["throughput"].values({"old": run, "new": run}) is None
+    assert BY_NAME["first-step-new-batch"].values({"old": run, "new": run}) is None
+
+
+def test_the_latency_is_of_one_sample():
+    kind = KINDS[LATENCY]
+    plan = plan_of(Cell("gru", "infer"), "smoke", None, 6, kind)
+    run = measure.side_by_side({"a": ORACLE}, plan, CPU)["a"]
+    assert run.batch == 1
+    assert BY_NAME["latency"].value(run) <= BY_NAME["latency-p99"].value(run)
+
+
+def test_a_run_with_a_negative_block_is_refused():
+    run = measure.side_by_side({"a": ORACLE}, plan_of(CELL, "smoke", None, 3), CPU)["a"]
+    for changes in ({"blocks": (0.1, -0.1)}, {"returned": (0.0,)}, {"new_batch": -1.0}):
+        with pytest.raises(SteleError, match="Check the clock"):
+            Run.from_dict(dataclasses.replace(run, **changes).to_dict())
+
+
+def test_each_metric_selects_the_launches_that_measure_it():
+    assert [probe.kind for probe in probes_of(CELL, METRICS)] == [LONG, SHORT]
+    assert [probe.kind for probe in probes_of(CELL, [BY_NAME["first-step"]])] == [SHORT]
+    selected = [BY_NAME[name] for name in ("latency", "latency-p99", "dispatch", "first-step-cached")]
+    assert [probe.kind for probe in probes_of(CELL, selected)] == [LATENCY, BLOCKS, WARM]
+
+
+def test_the_latency_is_judged_in_inference_only():
+    cells = Cell("gru", "train"), Cell("gru", "infer")
+    state = State(make_trial(["latency", "throughput"], *cells), cells)
+    assert {str(probe.cell): probe.kind for probe in state.results if probe.kind == LATENCY} == {
+        "gru infer": LATENCY
+    }
+    assert [metric.name for metric in state.metrics_of(cells[0])] == ["throughput"]
+
+
+def test_the_launches_of_a_kind_have_their_number_of_steps():
+    assert steps.of_next_launch(LATENCY, "gate", []) == KINDS[LATENCY].steps
+    assert steps.of_next_launch(NEW_BATCH, "smoke", []) == steps.of_next_launch(SHORT, "smoke", [])
+
+
+def test_the_caches_are_filled_once_for_each_release(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    launched = []
+
+    def side_by_side(sides, plan, settings, *, timeout, caches):
+        launched.append(list(sides))
+        for environment in sides.values():
+            (caches / environment.slug).mkdir(parents=True, exist_ok=True)
+        return dict.fromkeys(sides)
+
+    monkeypatch.setattr(launcher.measure, "side_by_side", side_by_side)
+    new = dataclasses.replace(ORACLE, name="numpy-new")
+    trial = dataclasses.replace(make_trial(["first-step-cached"]), new=new)
+    launch = Launcher(trial, CELL, CPU, "smoke", 3, KINDS[WARM])
+    for _ in range(2):
+        launcher.measure_lanes(launch, [["old", "new"]], 60.0)
+    assert launched == [["old"], ["new"], ["old", "new"], ["old", "new"]]
+
+
+def test_caches_that_were_not_filled_completely_are_removed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def fail(sides, plan, settings, *, timeout, caches):
+        (caches / ORACLE.slug).mkdir(parents=True)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(launcher.measure, "side_by_side", fail)
+    launch = Launcher(make_trial(["first-step-cached"]), CELL, CPU, "smoke", 3, KINDS[WARM])
+    with pytest.raises(KeyboardInterrupt):
+        launcher.measure_lanes(launch, [["old"]], 60.0)
+    assert not list(tmp_path.rglob(ORACLE.slug))
+
+
+def test_the_caches_of_frameworks_are_in_the_folder(tmp_path):
+    variables = cache_variables(tmp_path / "caches")
+    assert variables["JAX_ENABLE_COMPILATION_CACHE"] == "true"
+    assert variables["TORCHINDUCTOR_CACHE_DIR"].startswith(str(tmp_path))
+
+
+def test_every_metric_has_a_unit_and_a_sentence():
+    for metric in ALL:
+        assert metric.unit in ("s", "bytes")
+        assert metric.meaning.endswith(".") and metric.meaning[0].isupper()
+    assert len({metric.name for metric in ALL}) == len(ALL)
