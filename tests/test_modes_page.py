@@ -69,7 +69,7 @@ def test_the_plot_shows_eager_time_over_graph_time(modes, make_pass):
 
 def test_a_pass_is_read_as_it_was_stored(modes, make_pass, tmp_path, monkeypatch):
     record = modes("record")
-    monkeypatch.setattr(record, "FOLDER", tmp_path)
+    monkeypatch.setitem(record.FOLDERS, "cpu", tmp_path)
     cell, written = (
         record.Cell("torch", "gru", "train"),
         make_pass({"torch": 0.1}, {"torch-compile": "no g++"}),

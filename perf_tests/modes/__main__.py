@@ -4,7 +4,8 @@
     python perf_tests/modes --table
 
 Launches the modes of a framework together, in turns step by step, for each task in each phase. Writes docs/modes.md
-and docs/modes.svg. What was measured stays in .stele/modes; an interrupted command continues from there.
+and docs/modes.svg; with --device cuda, it prints the table in their place. What was measured stays in .stele/modes; an
+interrupted command continues from there.
 """
 
 import argparse
@@ -28,6 +29,7 @@ def parse():
     parser.add_argument("--framework", action="append", metavar="NAME", help="default: all that have modes")
     parser.add_argument("--task", action="append", choices=tasks.NAMES, help="default: all")
     parser.add_argument("--phase", action="append", choices=record.PHASES, help="default: both")
+    parser.add_argument("--device", choices=record.FOLDERS, default="cpu", help="default: %(default)s")
     parser.add_argument(
         "--passes", type=int, default=3, metavar="N", help="of each cell; default: %(default)s"
     )
@@ -39,11 +41,15 @@ def parse():
 
 def main():
     arguments = parse()
+    record.device = arguments.device
     if not arguments.table:
         with lock.machine("tox -e modes", wait=True, say=print):
             cells = record.cells(arguments.framework, arguments.task, arguments.phase)
             record.measure(cells, arguments.passes)
     results = record.load_all()
+    if arguments.device != "cpu":
+        print(table.markdown(results))
+        return
     page.fill(DOCS / "modes.md", table.markdown(results))
     plot.draw(results, DOCS / "modes.svg")
 

@@ -18,7 +18,8 @@ from stele.measuring.run import Run
 from stele.measuring.settings import Settings
 from stele_worker.tasks import NAMES
 
-FOLDER = Path(".stele/modes")
+FOLDERS = {"cpu": Path(".stele/modes"), "cuda": Path(".stele/modes-cuda")}
+device = "cpu"
 PHASES = ("train", "infer")
 SCALE, STEPS = "gate", 32
 TIMEOUT = 300.0  # seconds of silence, after which a mode counts as failed; a compilation may take long
@@ -33,7 +34,7 @@ class Cell(NamedTuple):
 
     @property
     def path(self) -> Path:
-        return FOLDER / f"{self.base}-{self.task}-{self.phase}.jsonl"
+        return FOLDERS[device] / f"{self.base}-{self.task}-{self.phase}.jsonl"
 
 
 class Pass(NamedTuple):
@@ -57,7 +58,7 @@ def cells(
 
 
 def settings() -> Settings:
-    return Settings(device="cpu", threads=processors.count())
+    return Settings(device=device, threads=processors.count())
 
 
 def modes(cell: Cell, settings: Settings) -> list[Environment]:
@@ -85,7 +86,7 @@ def measure_pass(cell: Cell, seed: int) -> Pass:
 
 def measure(cells: Sequence[Cell], passes: int) -> None:
     """Measure each cell until it has so many passes; one of each at a time. Each pass is stored before the next."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
+    FOLDERS[device].mkdir(parents=True, exist_ok=True)
     for number in range(passes):
         for cell in [cell for cell in cells if len(load(cell)) <= number]:
             result = measure_pass(cell, seed=number)

@@ -1,6 +1,7 @@
 """The timed region: run steps one by one and wait for the device. Independent of the framework."""
 
 import gc
+from itertools import accumulate
 from time import perf_counter
 
 
@@ -47,13 +48,14 @@ def time_blocks(step, blocks, wait):
         gc.enable()
 
 
-def find_steady_step(seconds, window, tolerance):
+def find_steady_step(seconds, window, tolerance, least=0.0):
     """Return the index of the first steady step, or None if the step times never stop trending.
 
-    Steps are steady once the medians of two adjacent windows differ by less than ``tolerance``, a fraction.
-    The first step is never steady: it traces, compiles and allocates.
+    Steps are steady once the medians of two adjacent windows differ by less than ``tolerance``, a fraction. The first
+    step is never steady: it traces, compiles and allocates. Steps of the first ``least`` seconds are not either.
     """
-    for start in range(1, len(seconds) - 2 * window + 1):
+    early = sum(1 for total in accumulate(seconds) if total < least)
+    for start in range(max(1, early), len(seconds) - 2 * window + 1):
         earlier = median(seconds[start : start + window])
         later = median(seconds[start + window : start + 2 * window])
         if abs(later - earlier) < tolerance * earlier:

@@ -42,14 +42,17 @@ def train(framework, subject, host, data, weights, warmup, turn=None, steps=None
     net = recipe.load(recipe.network(task), subject.weights(weights))
     step = recipe.training_step(net, task)
     batch_rows = subject.rows("train")[:steps]
-    batches = make_batches(framework, arrays, take_turns(batch_rows, turn, host))
+    seconds, losses, least = [], [], warmup.get("seconds", 0.0)
+    rows = repeat(batch_rows, seconds, 2 * least if steps else 0.0)
+    batches = make_batches(framework, arrays, take_turns(rows, turn, host))
     report = progress_reporter(host, "train", len(batch_rows))
-    seconds, losses = [], []
     for duration, loss in clock.time_steps(step, batches, framework.wait):
         seconds.append(duration)
         losses.append(loss)
         report(len(seconds))
-    steady = clock.find_steady_step(seconds, warmup["window"], warmup["tolerance"])
+        if len(seconds) == 1:
+            forget_peak_memory(framework)
+    steady = clock.find_steady_step(seconds, warmup["window"], warmup["tolerance"], least)
     unsteady = min(warmup["most"], len(seconds) // 2)
     outcome = summarise(framework, task, seconds, unsteady if steady is None else steady, steady is not None)
     outcome["losses"] = [float(framework.fetch(loss)) for loss in losses]
@@ -70,23 +73,27 @@ def infer(framework, subject, host, data, weights, warmup, turn=None, steps=None
     net = recipe.load(recipe.network(task), subject.weights(weights))
     step = recipe.inference_step(net, task)
     test_rows = subject.rows("infer")
-    seconds, warmup_steps = [], []
+    seconds, warmup_steps, least = [], [], warmup.get("seconds", 0.0)
     most = min(warmup["most"], warmup["most"] if steps is None else max(steps // 2, 1))
 
     def is_trending():
         return clock.find_steady_step(seconds, warmup["window"], warmup["tolerance"]) is None
 
     def batch_rows():
-        while is_trending() and len(seconds) < most:
+        while sum(seconds) < least or (is_trending() and len(seconds) < most):
             yield test_rows[len(seconds) % len(test_rows)]
         warmup_steps.append(len(seconds))
-        for number in range(len(test_rows) if steps is None else max(steps - len(seconds), 0)):
-            yield test_rows[number % len(test_rows)]
+        count = len(test_rows) if steps is None else max(steps - len(seconds), 0)
+        cycle = [test_rows[number % len(test_rows)] for number in range(count)]
+        for rows in repeat(cycle, seconds, sum(seconds) + least):
+            yield rows
 
     report = progress_reporter(host, "infer", len(test_rows))
     batches = make_batches(framework, inputs, take_turns(batch_rows(), turn, host))
     for duration, _ in clock.time_steps(step, batches, framework.wait):
         seconds.append(duration)
+        if len(seconds) == 1:
+            forget_peak_memory(framework)
         report(len(seconds) - warmup_steps[0] if warmup_steps else 0)
     steady = clock.find_steady_step(seconds[: warmup_steps[0]], warmup["window"], warmup["tolerance"])
     outcome = summarise(framework, task, seconds, warmup_steps[0], steady is not None)
@@ -154,6 +161,22 @@ def summarise(framework, task, seconds, warmup, steady):
     if hasattr(framework, "in_force"):
         outcome["in_force"] = framework.in_force()
     return outcome
+
+
+def repeat(batch_rows, seconds, least):
+    """Yield the rows of each step, and then again from the first, until the steps took ``least`` seconds in all."""
+    for rows in batch_rows:
+        yield rows
+    number = 0
+    while len(batch_rows) and sum(seconds) < least:
+        yield batch_rows[number % len(batch_rows)]
+        number += 1
+
+
+def forget_peak_memory(framework):
+    """Leave the first step out of the peak of the device: the search for the fastest kernels uses workspaces in it."""
+    if hasattr(framework, "forget_peak_memory"):
+        framework.forget_peak_memory()
 
 
 def evaluate(framework, subject, net, data, host):

@@ -31,7 +31,8 @@ batch       samples of a step, in place of those of the Task
 steps       stop after so many steps, and do not evaluate
 blocks      number of blocks of steps to time after the steps, with one wait each; needs steps in training
 new_batch   true: also time a step with another number of samples, after everything else
-warmup      {"window": 5, "tolerance": 0.05, "most": 30}: see stele_worker.clock
+warmup      {"window": 5, "tolerance": 0.05, "most": 30}: see stele_worker.clock; on a GPU also "seconds": the least
+            seconds of warm-up, and of what is measured after it
 
 Unknown values and numbers that are not finite are null. The worker ends when its standard input ends.
 """

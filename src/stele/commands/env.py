@@ -11,6 +11,7 @@ from typing import Any
 from stele import environments, files, schema
 from stele.environments import Environment, builds, installer, libraries
 from stele.errors import SteleError
+from stele.measuring import devices
 from stele.text import align
 
 
@@ -115,6 +116,8 @@ def skip_reason(environment: Environment, arguments: argparse.Namespace) -> str 
     """Return why ``--all`` skips an environment on this machine, or None. A named environment is never skipped."""
     if not arguments.all:
         return None
+    if environment.needs_gpu and devices.first() is None:
+        return "it needs an NVIDIA device"
     missing = libraries.missing_message(environment)
     python = environment.python or ""
     if missing is None and arguments.python is None and installer.find_interpreter(python) is None:

@@ -7,6 +7,7 @@
     command         what starts its worker, default ``python -m stele_worker``; {python} is the built interpreter
     python          the interpreter to build it with, such as ==3.8.*; default: it uses the interpreter of the host
     devices         supported devices, of cpu and cuda; default: all
+    only_because    why it does not support the other devices
     precisions      supported precisions, of fp32, tf32 and bf16; default: all
     varies          why two launches with the same seed may differ bit by bit; default: they must not
     [requirements]  the packages to install; the value is the reason for the pin
@@ -77,6 +78,7 @@ class Environment:
     libraries: dict[str, dict[str, str]] = field(default_factory=dict)
     programs: dict[str, str] = field(default_factory=dict)
     devices: tuple[str, ...] | None = None
+    only_because: str | None = None
     precisions: tuple[str, ...] | None = None
     phases: tuple[str, ...] | None = None  # "train", "infer"
     absent: dict[str, str] = field(default_factory=dict)
@@ -93,15 +95,21 @@ class Environment:
 
     def why_absent(self, task: str, phase: str, *, device: str, precision: str) -> str | None:
         """Return why this environment does not support a cell, or None if it does."""
-        for requested, supported in ((device, self.devices), (precision, self.precisions)):
-            if supported is not None and requested not in supported:
-                return f"{self.label} supports only {' and '.join(supported)} here, not {requested}"
+        if self.devices is not None and device not in self.devices:
+            because = f": {self.only_because}" if self.only_because else ""
+            return f"{self.label} supports only {' and '.join(self.devices)} here, not {device}{because}"
+        if self.precisions is not None and precision not in self.precisions:
+            return f"{self.label} supports only {' and '.join(self.precisions)} here, not {precision}"
         if self.phases is not None and phase not in self.phases:
             reason = self.modes[self.mode].get("reason") if self.mode else None
             only = f"{self.label} has {' and '.join(self.phases)} only"
             return f"{only}: {reason}" if reason else only
         absent = self.absent.get(f"{task} {phase}", self.absent.get(task))
         return absent or tasks.why_absent(task, self.framework, phase)
+
+    @property
+    def needs_gpu(self) -> bool:
+        return self.devices == ("cuda",) and self.base is None
 
     @property
     def slug(self) -> str:

@@ -26,7 +26,9 @@ from stele.environments.lockfiles.source import parse_requirement
 from stele.errors import SteleError
 from stele.text import unknown_message
 
-ALIASES = {"tensorflow": "tensorflow-cpu"}  # two package names of one framework
+# two package names of one framework; the builds for a GPU
+ALIASES = {"tensorflow": "tensorflow-cpu"}
+FOR_GPU = {"paddlepaddle-gpu": "paddlepaddle", "onnxruntime-gpu": "onnxruntime"}
 PREFERRED = ("keras-tensorflow", "keras2-tensorflow")  # if only Keras is pinned: its default backend
 
 Pins = dict[NormalizedName, Requirement]
@@ -40,11 +42,11 @@ def parse(text: str, environments: list[Environment]) -> Environment | None:
     name, at, rest = text.partition("@")
     named = [environment for environment in environments if at and environment.name == name]
     what = rest if named else text
-    # another mode, or a worker that is not Python, is used only if it is named
+    # another mode, a build for a GPU, or a worker that is not Python is used only if it is named
     candidates = named or [
         environment
         for environment in environments
-        if environment.base is None and environment.command is None
+        if environment.base is None and environment.command is None and not environment.needs_gpu
     ]
     if "/" in what:
         return from_interpreter(text, files.absolute(what), candidates)
@@ -64,9 +66,11 @@ def from_requirements(text: str, what: str, environments: list[Environment]) -> 
     environment = nearest_environment(pins, environments)
     if environment is None:
         raise SteleError(unsupported_message(what, pins, environments))
-    replaced = {*pins, *(ALIASES[name] for name in pins if name in ALIASES)}
+    replaced = {*pins, *(other_names()[name] for name in pins if name in other_names())}
     others = [other for other in environment.requirements if package_name(other) not in replaced]
     version = str(python.specifier) if python else None
+    if FOR_GPU.keys() & pins.keys():
+        environment = dataclasses.replace(environment, devices=None)
     return with_requirements(environment, text, what, [*map(str, pins.values()), *others], version)
 
 
@@ -115,7 +119,7 @@ def shared_requirements(environment: Environment, pins: Pins) -> list[tuple[Requ
     """Return (requirement, pin) for each package that both the environment and the pins name."""
     required = {package_name(text): Requirement(text) for text in environment.requirements}
     pairs = [
-        (required.get(name) or required.get(canonicalize_name(ALIASES.get(name, name))), pin)
+        (required.get(name) or required.get(canonicalize_name(other_names().get(name, name))), pin)
         for name, pin in pins.items()
     ]
     return [(requirement, pin) for requirement, pin in pairs if requirement is not None]
@@ -137,6 +141,11 @@ def differs_in_major_release(environment: Environment, pins: Pins) -> bool:
         for requirement, pin in shared_requirements(environment, pins)
     ]
     return any(required and pinned and required.major != pinned.major for required, pinned in pairs)
+
+
+def other_names() -> dict[str, str]:
+    """Return the names under which the environments know packages that have two."""
+    return {**ALIASES, **FOR_GPU}
 
 
 def exact_version(requirement: Requirement) -> Version | None:
@@ -183,5 +192,7 @@ def from_interpreter(text: str, path: Path, environments: list[Environment]) -> 
 
 
 def with_interpreter(environment: Environment, interpreter: Path) -> Environment:
-    """Return the environment in an existing interpreter that has its framework."""
-    return dataclasses.replace(environment, python=None, lock=None, command=(str(interpreter), *MODULE))
+    """Return the environment in an existing interpreter that has its framework, perhaps in a build for a GPU."""
+    return dataclasses.replace(
+        environment, python=None, lock=None, devices=None, command=(str(interpreter), *MODULE)
+    )

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
 
-from stele.measuring import processors
+from stele.measuring import devices, processors
 from stele.measuring.settings import Settings
 
 MAX_STEAL = 0.05  # share of the time of a launch
@@ -158,8 +158,13 @@ def session_seconds(leader: int) -> float:
 
 
 def gpu_state() -> dict[str, str] | None:
-    """Return clock, temperature, power and throttle reasons of the first GPU; None if nvidia-smi reports none."""
-    query = ["nvidia-smi", "--id=0", f"--query-gpu={GPU_QUERY}", "--format=csv,noheader,nounits"]
+    """Return clock, temperature, power and throttle reasons of the GPU; None if nvidia-smi reports none."""
+    query = [
+        "nvidia-smi",
+        f"--id={devices.first() or 0}",
+        f"--query-gpu={GPU_QUERY}",
+        "--format=csv,noheader,nounits",
+    ]
     try:
         process = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True)
     except (OSError, subprocess.SubprocessError):

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from stele import data
 from stele.environments import TUNED, Environment, builds
 from stele.errors import SteleError
-from stele.measuring import answers, machine, processors
+from stele.measuring import answers, devices, machine, processors
 from stele.measuring.conditions import Monitor
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
@@ -261,6 +261,7 @@ def measure_steps(
     """
     facts, form = machine.facts(), worker.environment.forms.get(plan.task)
     framework = configure(worker, settings, model=plan.model)
+    warmup = {**plan.warmup, **({} if settings.device == "cpu" else {"seconds": devices.WARM_SECONDS})}
     limit: dict[str, Any] = {**({} if plan.steps is None else {"steps": plan.steps}), **plan.asked}
     more = limit if plan.model is None else {"model": plan.model, **limit}
     outcome = yield from worker.exchange(
@@ -272,7 +273,7 @@ def measure_steps(
         form=form,
         data=plan.data,
         weights=plan.weights,
-        warmup=plan.warmup,
+        warmup=warmup,
         turn=turn,
         **more,
     )
@@ -288,7 +289,7 @@ def measure_steps(
         "scale": plan.scale,
         "settings": asdict(settings),
         "plan": {
-            "warmup": plan.warmup,
+            "warmup": warmup,
             "form": form,
             "turn": turn,
             **limit,

@@ -1,13 +1,12 @@
 """The settings of a framework. The default of every option is defined here and nowhere else."""
 
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from stele.errors import SteleError
-from stele.measuring import processors
+from stele.measuring import devices, processors
 
-DEVICES = ("cpu", "cuda")
+DEVICES = devices.NAMES
 SEEDS = range(2**32)  # of numpy.random.RandomState
 PRECISIONS = ("fp32", "tf32", "bf16")
 # settings of the allocator of the C library. "steady" keeps freed memory and requests huge pages: on a quiet machine
@@ -23,16 +22,11 @@ MALLOC = {
 }
 
 
-def default_device() -> str:
-    """Return "cuda" if the machine has an NVIDIA device, else "cpu"."""
-    return "cuda" if Path("/dev/nvidia0").exists() else "cpu"
-
-
 @dataclass(frozen=True)
 class Settings:
     """Settings that every framework receives before it computes; their read-back values are the flags of a Run."""
 
-    device: str = field(default_factory=default_device)
+    device: str = field(default_factory=devices.default)
     precision: str = "fp32"  # fp32: TF32 off; tf32: on; bf16: mixed precision, parameters in float32
     threads: int = field(default_factory=processors.count)
     deterministic: bool = False  # deterministic kernels, autotuning off
@@ -58,7 +52,8 @@ class Settings:
         """Return the environment variables that numerical libraries read only once, when they are loaded."""
         libraries = ("OMP", "OPENBLAS", "MKL", "NUMEXPR")
         threads = {f"{library}_NUM_THREADS": str(self.threads) for library in libraries}
-        return {**threads, **MALLOC[self.malloc], "PYTHONHASHSEED": "0"}
+        device = devices.variables(self.device, self.precision)
+        return {**threads, **device, **MALLOC[self.malloc], "PYTHONHASHSEED": "0"}
 
     def summary(self) -> str:
         """Return the settings as text: ``cpu, 2 threads, fp32, seed 0``."""

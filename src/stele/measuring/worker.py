@@ -4,6 +4,7 @@ This module does not depend on the meaning of any verb.
 """
 
 import contextlib
+import hashlib
 import os
 import queue
 import shutil
@@ -17,6 +18,7 @@ from typing import Any, TypeVar
 
 import stele_worker
 from stele import schema, temporary
+from stele.data import cache
 from stele.environments import Environment, builds, libraries, permissions
 from stele.environments.description import slug
 from stele.errors import SteleError
@@ -77,7 +79,19 @@ def launch(
     """
     log = Path(".stele/logs") / f"{slug(name) if name else environment.slug}.log"
     variables = {**settings.variables(), **(cache_variables(caches.absolute()) if caches else {})}
+    if settings.device == "cuda" and not caches:
+        variables["CUDA_CACHE_PATH"] = str(kernels_folder(environment))
     return Worker(environment, log=log, variables=variables, timeout=timeout)
+
+
+def kernels_folder(environment: Environment) -> Path:
+    """Return the folder of the kernels that CUDA compiles for this device, because a wheel does not contain them.
+
+    It is kept, because that can take half an hour, longer than any timeout. Other packages have another folder.
+    """
+    lock = environment.lock
+    content = lock.read_bytes() if lock is not None and lock.exists() else environment.name.encode()
+    return cache.folder() / "cuda" / hashlib.sha256(content).hexdigest()[:16]
 
 
 def cache_variables(folder: Path) -> dict[str, str]:

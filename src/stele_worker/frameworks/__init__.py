@@ -8,6 +8,7 @@ take(data, rows)       copy rows of an array on the device to a new array there
 wait(value)            return when ``value`` has been computed
 fetch(value)           return a value as a numpy array
 tracked(value) -> bool whether a gradient could be taken through ``value``; only if the framework can say
+forget_peak_memory()   start again to find the peak of the device's memory; only if the framework can
 peak_memory() -> int   peak device memory in bytes; None if there is no device memory
 """
 

@@ -186,6 +186,10 @@ def make_training_step(loss, parts, optimiser, keep):
     return step
 
 
+def on_gpu():
+    return jax.default_backend() == "gpu"
+
+
 def put(array):
     return jnp.array(array)  # copies; on a CPU device_put would share the memory
 

@@ -14,20 +14,27 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 OPSET = 20  # PyTorch's default for exports
-CPU = "CPUExecutionProvider"
+CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 
 options = None  # for every session, set by configure
+device = "cpu"
+providers = [CPU]
 
 
 def configure(settings):
     """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
-    global options
-    if settings["device"] != "cpu":
-        reason = "onnxruntime {} supports device 'cpu' only, not {!r}: use device 'cpu' (for CUDA see onnxruntime-gpu)"
-        raise RuntimeError(reason.format(onnxruntime.__version__, settings["device"]))
-    if settings["precision"] != "fp32":
-        reason = "The graphs for ONNX Runtime are in precision 'fp32' only, not {!r}: use precision 'fp32'"
-        raise RuntimeError(reason.format(settings["precision"]))
+    global options, device, providers
+    device = settings["device"]
+    if device == "cuda" and CUDA not in onnxruntime.get_available_providers():
+        advice = "Install onnxruntime-gpu on a machine with a GPU, or use device 'cpu'."
+        raise RuntimeError("onnxruntime {} found no CUDA device. {}".format(onnxruntime.__version__, advice))
+    if settings["precision"] == "bf16":
+        raise RuntimeError("The graphs for ONNX Runtime have no precision 'bf16': use precision 'fp32'")
+    providers = [CPU]
+    if device == "cuda":
+        search = "EXHAUSTIVE" if settings["autotune"] else "DEFAULT"
+        choices = {"use_tf32": int(settings["precision"] == "tf32"), "cudnn_conv_algo_search": search}
+        providers = [(CUDA, choices), CPU]
     onnxruntime.set_seed(settings["seed"])
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = settings["threads"]
@@ -47,7 +54,7 @@ def flags():
     probe = session(output(net, node(net, "Identity", "x"), (1,)))
     active = probe.get_session_options()
     return {
-        "device": "cpu",
+        "device": device,
         "providers": probe.get_providers(),
         "threads": active.intra_op_num_threads,
         "interop_threads": active.inter_op_num_threads,
@@ -93,7 +100,7 @@ def session(net):
     # the format version that belongs to the opset: onnx's default may be newer than onnxruntime can read
     model = helper.make_model(net, opset_imports=imports, ir_version=helper.find_min_ir_version_for(imports))
     onnx.checker.check_model(model)
-    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=[CPU])
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=providers)
 
 
 def make_runner(net):
@@ -106,9 +113,21 @@ def make_runner(net):
     def run(x):
         if not sessions:
             sessions.append(session(net))
+        if device == "cuda":
+            return run_bound(sessions[0], net, x)
         return sessions[0].run_with_ort_values([net.output[0].name], {net.input[0].name: x})[0]
 
     return run
+
+
+def run_bound(session, net, x):
+    """Return the output, which stays on the device: a run without a binding copies it to the host."""
+    binding = session.io_binding()
+    binding.bind_ortvalue_input(net.input[0].name, x)
+    binding.bind_output(net.output[0].name, device)
+    session.run_with_iobinding(binding)
+    binding.synchronize_outputs()
+    return binding.get_outputs()[0]
 
 
 def inference_step(recipe, net, task):
@@ -117,7 +136,7 @@ def inference_step(recipe, net, task):
 
 
 def put(array):
-    return onnxruntime.OrtValue.ortvalue_from_numpy(array)
+    return onnxruntime.OrtValue.ortvalue_from_numpy(array, device, 0)
 
 
 def take(data, rows):

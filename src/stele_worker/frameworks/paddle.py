@@ -37,7 +37,6 @@ def configure(settings):
     paddle.set_device("gpu" if device == "cuda" else "cpu")
     paddle.set_flags({"FLAGS_paddle_num_threads": threads})
     if device == "cuda":
-        os.environ["NVIDIA_TF32_OVERRIDE"] = "0"  # CUDA's libraries read it at first use; Paddle has no flag
         paddle.set_flags({"FLAGS_cudnn_exhaustive_search": settings["autotune"]})
         paddle.set_flags({"FLAGS_cudnn_deterministic": settings["deterministic"]})
     if settings[
@@ -199,6 +198,11 @@ def wait(value):
 
 def fetch(value):
     return value.astype("float32").numpy()
+
+
+def forget_peak_memory():
+    if device == "cuda":
+        paddle.device.cuda.reset_max_memory_allocated()
 
 
 def peak_memory():

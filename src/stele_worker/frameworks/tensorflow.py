@@ -56,7 +56,7 @@ def flags():
         "threads": tf.config.threading.get_intra_op_parallelism_threads(),
         "interop_threads": tf.config.threading.get_inter_op_parallelism_threads(),
         "tf32": tf.config.experimental.tensor_float_32_execution_enabled(),
-        "cudnn_autotune": os.environ["TF_CUDNN_USE_AUTOTUNE"] == "1",
+        "TF_CUDNN_USE_AUTOTUNE": os.environ["TF_CUDNN_USE_AUTOTUNE"],  # TensorFlow cannot report what it read
         "deterministic": is_op_determinism_enabled(),
         "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default"),
         "memory_growth": [tf.config.experimental.get_memory_growth(gpu) for gpu in gpus],
@@ -83,7 +83,12 @@ def in_force():
 def gradients(recipe, net, task):
     """Return run(*inputs, y) -> (loss, {parameter: gradient})."""
     differentiate = differentiated(recipe.loss(net, task), recipe.trainable(net))
-    return compiled(differentiate, xla="train" in getattr(recipe, "XLA", ()))
+    return compiled(differentiate, xla=uses_xla(recipe, "train"))
+
+
+def uses_xla(recipe, phase):
+    """Return whether a recipe is faster with XLA, and XLA can compile it."""
+    return phase in getattr(recipe, "XLA", ()) and not (device == "cuda" and hasattr(recipe, "CUDNN"))
 
 
 def differentiated(loss, weights):
@@ -157,8 +162,7 @@ def adam(task, weights):
 
 def inference_step(recipe, net, task):
     """Return step(*inputs) -> logits or features."""
-    xla = "infer" in getattr(recipe, "XLA", ())
-    step = compiled(lambda *inputs: recipe.predict(net, task, *inputs), xla=xla)
+    step = compiled(lambda *inputs: recipe.predict(net, task, *inputs), xla=uses_xla(recipe, "infer"))
     return step if mode != "frozen" else frozen(step)
 
 
@@ -191,6 +195,11 @@ def wait(value):
 
 def fetch(value):
     return tf.cast(value, tf.float32).numpy()
+
+
+def forget_peak_memory():
+    if device == "cuda":
+        tf.config.experimental.reset_memory_stats("GPU:0")
 
 
 def peak_memory():

@@ -1,11 +1,13 @@
-"""GRU on IMDB in TensorFlow: tf.while_loop over time; XLA compiles training; it would make inference slower."""
+"""GRU on IMDB in TensorFlow: on a CPU tf.while_loop over time, whose training XLA compiles; cuDNN's GRU on a GPU."""
 
 import tensorflow as tf
 
+from stele_worker.frameworks import tensorflow as framework
 from stele_worker.frameworks.tensorflow import adam, make_training_step
 
 LAYOUT = None
 XLA = ("train",)  # the loop over time is faster with it; inference is slower
+CUDNN = True  # on a GPU; XLA cannot compile it
 
 
 def network(task):
@@ -23,6 +25,13 @@ def predict(net, task, x):
     embedded = tf.gather(net["embedding.weight"], tf.transpose(x))  # (150, batch, 125)
     net = {name: tf.cast(net[name], task.dtype) for name in net if name != "embedding.weight"}
     x = tf.cast(embedded, task.dtype)
+    recurrent = cudnn_gru if framework.device == "cuda" else loop_gru
+    return tf.cast(
+        recurrent(net, task, x) @ net["dense.weight"] + net["dense.bias"], tf.float32
+    )  # (batch, 2)
+
+
+def loop_gru(net, task, x):
     x = x @ net["gru.input_weight"] + net["gru.input_bias"]  # (150, batch, 300): one product for all steps
     steps = tf.TensorArray(x.dtype, task.length).unstack(x)
 
@@ -36,7 +45,24 @@ def predict(net, task, x):
 
     h = tf.zeros((x.shape[1], task.hidden), x.dtype)
     _, h = tf.while_loop(lambda step, h: step < task.length, cell, (0, h), maximum_iterations=task.length)
-    return tf.cast(h @ net["dense.weight"] + net["dense.bias"], tf.float32)  # (batch, 2)
+    return h  # (batch, 100)
+
+
+def cudnn_gru(net, task, x):
+    """The gates of cuDNN are in the order of the Task: reset, update, new; all weights (out, in), then all biases."""
+    weights = [tf.transpose(net[name]) for name in ("gru.input_weight", "gru.hidden_weight")]
+    arrays = [*weights, net["gru.input_bias"], net["gru.hidden_bias"]]
+    h = tf.zeros((1, x.shape[1], task.hidden), x.dtype)
+    h = tf.raw_ops.CudnnRNNV3(
+        input=x,
+        input_h=h,
+        input_c=tf.zeros((), x.dtype),
+        params=tf.concat([tf.reshape(array, [-1]) for array in arrays], 0),
+        sequence_lengths=tf.fill([x.shape[1]], task.length),
+        rnn_mode="gru",
+        time_major=True,
+    ).output_h
+    return h[0]  # (batch, 100)
 
 
 def loss(net, task):
@@ -52,7 +78,7 @@ def trainable(net):
 
 
 def training_step(net, task):
-    return make_training_step(loss(net, task), net, adam(task, net), xla=True)
+    return make_training_step(loss(net, task), net, adam(task, net), xla=framework.device == "cpu")
 
 
 def stored(net):

@@ -1,10 +1,10 @@
-"""MobileNetV2 in PyTorch: eager, channels last, fused optimiser."""
+"""MobileNetV2 in PyTorch: eager, channels last on a CPU, fused optimiser."""
 
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, dropout, relu6
 
-from stele_worker.frameworks.torch import autocast, make_training_step, on_device, outputs
+from stele_worker.frameworks.torch import autocast, image_format, make_training_step, on_device, outputs
 from stele_worker.tasks.mobilenetv2 import HEAD, STEM, blocks
 
 LAYOUT = "NHWC"
@@ -39,7 +39,7 @@ class Block(nn.Module):
 class MobileNetV2(nn.Module):
     def __init__(self, task):
         super().__init__()
-        self.rate = task.dropout[0]
+        self.rate, self.format = task.dropout[0], image_format(task)
         self.stem = Unit(task, 3, STEM, 3, 2)
         for name, *sizes in blocks():
             self.add_module(name, Block(task, *sizes))
@@ -48,7 +48,7 @@ class MobileNetV2(nn.Module):
         self.classifier = nn.Linear(HEAD, task.classes)
 
     def forward(self, x):
-        x = x.permute(0, 3, 1, 2)  # (batch, 3, 224, 224): a view, channels last in memory
+        x = x.permute(0, 3, 1, 2).contiguous(memory_format=self.format)  # no copy if channels last
         x = relu6(self.stem(x))  # (batch, 32, 112, 112)
         for name, *_ in blocks():
             x = getattr(self, name)(x)
@@ -57,7 +57,7 @@ class MobileNetV2(nn.Module):
 
 
 def network(task):
-    return MobileNetV2(task).to(memory_format=torch.channels_last)
+    return MobileNetV2(task).to(memory_format=image_format(task))
 
 
 COUNTER = "num_batches_tracked"  # a counter of batch normalisation; the Task does not have it

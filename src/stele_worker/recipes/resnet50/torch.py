@@ -1,10 +1,10 @@
-"""ResNet-50 v1.5 in PyTorch: eager, channels last, fused optimiser."""
+"""ResNet-50 v1.5 in PyTorch: eager, channels last on a CPU, fused optimiser."""
 
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, relu
 
-from stele_worker.frameworks.torch import autocast, make_training_step, on_device, outputs
+from stele_worker.frameworks.torch import autocast, image_format, make_training_step, on_device, outputs
 from stele_worker.tasks.resnet50 import blocks
 
 LAYOUT = "NHWC"
@@ -44,6 +44,7 @@ class Bottleneck(nn.Module):
 class ResNet50(nn.Module):
     def __init__(self, task):
         super().__init__()
+        self.format = image_format(task)
         self.conv1 = convolution(3, 64, 7, 2)
         self.bn1 = normalisation(task, 64)
         self.pool = nn.MaxPool2d(3, stride=2, padding=1)
@@ -53,7 +54,7 @@ class ResNet50(nn.Module):
         self.fc = nn.Linear(task.features, task.classes)
 
     def features(self, x):
-        x = x.permute(0, 3, 1, 2)  # (batch, 3, 224, 224): a view, channels last in memory
+        x = x.permute(0, 3, 1, 2).contiguous(memory_format=self.format)  # no copy if channels last
         x = self.pool(relu(self.bn1(self.conv1(x))))  # (batch, 64, 56, 56)
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))  # (batch, 2048, 7, 7)
         return x.mean((2, 3))  # (batch, 2048)
@@ -63,7 +64,7 @@ class ResNet50(nn.Module):
 
 
 def network(task):
-    return ResNet50(task).to(memory_format=torch.channels_last)
+    return ResNet50(task).to(memory_format=image_format(task))
 
 
 COUNTER = "num_batches_tracked"  # a counter of batch normalisation; the Task does not have it

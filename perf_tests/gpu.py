@@ -1,0 +1,180 @@
+"""Everything that needs a GPU, in one command. Writes docs/gpu.md.
+
+    python perf_tests/gpu.py [--framework NAME] [--device DEVICE] [--only STEP] [--table]      or: tox -e gpu
+
+Builds the environments for CUDA, from local wheels in UV_FIND_LINKS if there is no network. Then it climbs the ladder
+in each precision, measures the suite and the modes, gates a release against itself, and gates a slow-down of 3 %.
+The output of each step stays in .stele/gpu. An interrupted command continues with the first step that has not ended.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from stele import environments, files
+from stele.measuring import devices, machine
+from stele.report import page
+
+PAGE = Path(__file__).parents[1] / "docs" / "gpu.md"
+FOLDER = Path(".stele/gpu")
+ROOT = Path(__file__).parents[1]
+GATED = "torch"  # the framework of the two gates
+BURN = 0.03  # the share by which the planted fault makes a step longer
+TAIL = 60  # lines of the output that the page shows
+
+
+class Step(NamedTuple):
+    """A command, what it shows, and the exit code that it has to end with; None: any."""
+
+    name: str
+    shows: str
+    command: tuple[str, ...]
+    expected: int | None = 0
+    variables: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def path(self) -> Path:
+        return FOLDER / f"{self.name}.json"
+
+
+def steps(device: str, names: Sequence[str]) -> list[Step]:
+    """Return all steps in their order, for the environments ``names``."""
+    stele, where, listed = (sys.executable, "-m", "stele"), ("--device", device), ",".join(names)
+    suite = (sys.executable, "-m", "pytest", "perf_tests", "--benchmark-only", *where, "--scale", "quick")
+    gate = (*stele, "gate", GATED)
+    judged = ("--task", "gru", "--phase", "train", "--metric", "step", "--budget", "10m", *where)
+    precisions = ("fp32", "tf32", "bf16") if device == "cuda" else ("fp32", "bf16")
+    modes = tuple(part for name in names for part in ("--framework", name))
+    built = [name for name in names if environments.load(name).lock is not None]
+    return [
+        *([Step("build", "the environments are built", (*stele, "env", "make", *built))] if built else []),
+        *(
+            Step(f"ladder-{precision}", f"all rungs agree in {precision}",
+                 (*stele, "parity", *where, "--precision", precision, "--framework", listed))
+            for precision in precisions
+        ),
+        Step("suite", "steps and accuracy", (*suite, "--framework", listed, "--runs", str(FOLDER / "runs"))),
+        Step("modes", "eager beside compiled",
+             (sys.executable, str(ROOT / "perf_tests" / "modes"), *where, *modes)),
+        Step("same", "a release passes beside itself",
+             (*gate, GATED, "--task", "cnn", "--task", "gru", "--budget", "15m", *where)),
+        Step("slower", f"a planted slow-down of {BURN:.0%} is reported", (*gate, "slower", *judged), 1,
+             (("STELE_ENVIRONMENTS", str((FOLDER / "environments").absolute())),)),
+    ]  # fmt: skip
+
+
+def write_slower() -> None:
+    """Describe the environment whose steps take longer."""
+    faulty = json.dumps([sys.executable, str(ROOT / "perf_tests" / "study" / "faulty.py"), "burn"])
+    files.write_text(
+        FOLDER / "environments" / "slower.toml",
+        f'label = "slower"\nframework = "{GATED}"\nimports = ["{GATED}"]\ncommand = {faulty}\n\n'
+        f'[variables]\nSTELE_STUDY_BURN = "{BURN}"\n',
+    )
+
+
+def run(step: Step, device: str) -> dict[str, Any]:
+    """Run a step, show its output, and return what the page needs of it."""
+    print(f"=== {step.name}: {' '.join(step.command)}", flush=True)
+    start, lines = time.monotonic(), list[str]()
+    with subprocess.Popen(
+        step.command, env={**os.environ, **dict(step.variables)}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, errors="replace",
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            lines.append(line.rstrip())
+    seconds = round(time.monotonic() - start, 1)
+    return {"command": list(step.command), "device": device, "code": process.returncode, "seconds": seconds,
+            "output": lines, "date": str(date.today()), "machine": machine.facts()}  # fmt: skip
+
+
+def load(step: Step, device: str) -> dict[str, Any] | None:
+    """Return the stored result of a step; None if it has not ended as expected, or was another command."""
+    if not step.path.exists():
+        return None
+    result: dict[str, Any] = json.loads(step.path.read_text(encoding="utf-8"))
+    same = result["command"] == list(step.command) and result["device"] == device
+    return result if same and result["code"] == step.expected else None
+
+
+def markdown(results: Sequence[tuple[Step, dict[str, Any] | None]]) -> str:
+    """Return the page: a row for each step, the machine, and the ends of the outputs."""
+    rows = [[step.name, step.shows, *outcome(step, result)] for step, result in results]
+    parts = [page.table(("step", "what it shows", "result", "minutes"), rows)]
+    if measured := [result for _, result in results if result]:
+        facts = measured[0]["machine"]
+        gpus = ", ".join(gpu["name"] for gpu in facts["gpus"]) or "no GPU"
+        parts.append(
+            f"Measured {measured[0]['date']} on {gpus}; {facts['processor']}, {facts['processors']} processors."
+        )
+    for step, result in results:
+        if result:
+            tail = "\n".join(f"    {line}" for line in result["output"][-TAIL:])
+            parts.append(f"**{step.name}**\n\n{tail}")
+    return "\n\n".join(parts)
+
+
+def outcome(step: Step, result: dict[str, Any] | None) -> list[str]:
+    if result is None:
+        return ["not run yet", ""]
+    status = "yes" if result["code"] == step.expected else f"no: exit code {result['code']}"
+    return [status, f"{result['seconds'] / 60:.1f}"]
+
+
+def ready(device: str) -> list[str]:
+    """Return the environments that support the device and are ready, or can be built."""
+    found = []
+    for name in environments.first_modes():
+        environment = environments.load(name)
+        supported = environment.devices is None or device in environment.devices
+        if supported and (environments.state(environment).status == "ready" or environment.needs_gpu):
+            found.append(name)
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--framework", action="append", metavar="NAME", help="default: all that support the device"
+    )
+    parser.add_argument("--device", choices=devices.NAMES, default="cuda", help="default: %(default)s")
+    parser.add_argument("--only", action="append", metavar="STEP", help="run only this step; default: all")
+    parser.add_argument(
+        "--table", action="store_true", help="run nothing; write the page from what is stored"
+    )
+    arguments = parser.parse_args()
+    if arguments.device == "cuda" and devices.first() is None and not arguments.table:
+        print("This machine has no NVIDIA device that may be used. See nvidia-smi and CUDA_VISIBLE_DEVICES, "
+              "or try the steps with --device cpu.", file=sys.stderr)  # fmt: skip
+        return 2
+    write_slower()
+    every = steps(arguments.device, arguments.framework or ready(arguments.device))
+    results = []
+    for step in every:
+        result = load(step, arguments.device)
+        if result is None and not arguments.table and step.name in (arguments.only or [step.name]):
+            result = run(step, arguments.device)
+            files.write_text(step.path, json.dumps(result, indent=1) + "\n")
+        results.append((step, result))
+        if arguments.device == "cuda":
+            page.fill(
+                PAGE, markdown(results + [(later, load(later, "cuda")) for later in every[len(results) :]])
+            )
+    failed = [step.name for step, result in results if result and result["code"] != step.expected]
+    print(f"failed: {', '.join(failed)}" if failed else "Every step that ran ended as expected.")
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
