@@ -161,6 +161,12 @@ def test_what_the_users_code_raises_is_shown_with_the_users_frames_alone():
         inspected("keras_models:broken")
 
 
+def test_a_module_that_asks_for_another_backend_is_refused(monkeypatch):
+    monkeypatch.setenv("KERAS_BACKEND", "mlx")
+    with pytest.raises(SpecError, match="sets KERAS_BACKEND to 'mlx', but Keras runs on"):
+        contract.loss_falls("keras", SPECS[0])
+
+
 def test_nothing_is_left_in_the_project():
     contract.nothing_is_left_in_the_project()
 

@@ -147,8 +147,11 @@ def side_by_side(
     *,
     timeout: float = TIMEOUT,
     caches: Path | None = None,
+    changed: Mapping[str, Settings] = {},
 ) -> dict[str, Run]:
     """Measure the same plan in a fresh worker of each environment and return a Run per side.
+
+    ``changed`` has the settings of sides that have others; the device is the same.
 
     On a CPU the workers take turns step by step; on a GPU they run one after the other. Another process on the second
     thread of a core can halve the speed for a short time: that changes the ratio of two launches by a tenth, but the
@@ -156,9 +159,11 @@ def side_by_side(
     launch has none. Raises SideFailed.
     """
     if settings.device == "cpu" or len(sides) == 1:
-        return at_once([sides], plan, settings, timeout=timeout, caches=caches)[0]
+        return at_once([sides], plan, settings, timeout=timeout, caches=caches, changed=changed)[0]
     return {
-        side: at_once([{side: environment}], plan, settings, timeout=timeout, caches=caches)[0][side]
+        side: at_once(
+            [{side: environment}], plan, changed.get(side, settings), timeout=timeout, caches=caches
+        )[0][side]
         for side, environment in sides.items()
     }
 
@@ -171,6 +176,7 @@ def at_once(
     timeout: float = TIMEOUT,
     groups: Sequence[Sequence[int]] | None = None,
     caches: Path | None = None,
+    changed: Mapping[str, Settings] = {},
 ) -> list[dict[str, Run]]:
     """Measure the sides of several lanes at the same time, and return a Run per side for each lane.
 
@@ -185,9 +191,10 @@ def at_once(
                 for side, environment in lane.items():
                     with processors.pinned(groups[number] if groups else None):
                         name, own = log_name(side, number), caches and caches / environment.slug
-                        worker = launch(environment, settings, name=name, timeout=timeout, caches=own)
+                        of_side = changed.get(side, settings)
+                        worker = launch(environment, of_side, name=name, timeout=timeout, caches=own)
                     workers[number][side] = stack.enter_context(worker)
-            return run_together([take_turns(lane, plan, settings) for lane in workers], threads)
+            return run_together([take_turns(lane, plan, settings, changed) for lane in workers], threads)
         except WorkerError as error:
             side, number = find_side(error.worker, workers, default=(side, number))
             raise SideFailed(side, error, number) from None
@@ -206,7 +213,7 @@ def find_side(
 
 
 def take_turns(
-    workers: Mapping[str, Worker], plan: Plan, settings: Settings
+    workers: Mapping[str, Worker], plan: Plan, settings: Settings, changed: Mapping[str, Settings] = {}
 ) -> Generator[None, None, dict[str, Run]]:
     """Measure the same plan in fresh workers that take turns of TURN steps, so that they share the same conditions.
 
@@ -215,7 +222,8 @@ def take_turns(
     """
     turn = TURN if len(workers) > 1 else None
     measurements = {
-        side: measure_steps(worker, plan, settings, turn=turn) for side, worker in workers.items()
+        side: measure_steps(worker, plan, changed.get(side, settings), turn=turn)
+        for side, worker in workers.items()
     }
     runs: dict[str, Run] = {}
     while len(runs) < len(measurements):

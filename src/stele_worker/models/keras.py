@@ -1,10 +1,13 @@
 """A recipe for a user's Keras 3 model, on any backend, with the loops of ``stele_worker.frameworks.keras``."""
 
+import os
+
 import keras
 from keras import ops
 
 from stele_worker.frameworks import keras as framework
 from stele_worker.models import building, keras_layers, optimizers, outputs, weights
+from stele_worker.models.errors import SpecError
 from stele_worker.models.keras_layers import function, inputs, layers, parameter_names, vocabulary  # noqa: F401
 from stele_worker.models.task import example, without_dropout
 
@@ -19,6 +22,7 @@ def network(task):
 
 def prepare(model, task):
     """Return the model with its weights, which a subclassed model creates in its first call."""
+    check_backend()
     if keras_layers.needs_graph(model):
         model = keras_layers.functional(model, task.inputs)
     if without_dropout(task):
@@ -26,6 +30,17 @@ def prepare(model, task):
     if not model.built or not model.weights:
         model(make_packer(task)(example(task, task.batch)))
     return model
+
+
+def check_backend():
+    """Raise SpecError if the user's module asks for another backend than the one that runs already."""
+    asked, runs = os.environ.get("KERAS_BACKEND") or framework.BACKEND, framework.BACKEND
+    if asked != runs:
+        message = (
+            "The module of the model sets KERAS_BACKEND to {0!r}, but Keras runs on {1!r} already. Remove the line, "
+            "and start the command with the variable: KERAS_BACKEND={0} stele ..."
+        )
+        raise SpecError(message.format(asked, runs))
 
 
 def load(net, arrays):

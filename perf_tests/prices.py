@@ -1,0 +1,177 @@
+"""What do a wrapper, determinism, a search for kernels and each tuning cost or gain? Writes docs/prices.md.
+
+    python perf_tests/prices.py [--kind KIND] [--task NAME] [--framework NAME] [--launches N]      or: tox -e prices
+    python perf_tests/prices.py --table
+
+Each row compares two workers that take turns step by step: the step of the first over that of the second. What was
+measured stays in .stele/prices.jsonl; an interrupted command continues from there.
+"""
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from fixtures.ready import environments_with
+from stele import files, statistics
+from stele.gate.launcher import plan_of
+from stele.gate.metrics import METRICS
+from stele.gate.trial import Cell
+from stele.measuring import lock, machine, measure, processors
+from stele.measuring.run import PHASES
+from stele.measuring.settings import Settings
+from stele.report import page
+from stele.statistics import Estimate
+from stele_worker import tasks
+
+PAGE = Path(__file__).parents[1] / "docs" / "prices.md"
+FILE = Path(".stele/prices.jsonl")
+STEPS = 32
+LAUNCHES = 6  # a median of fewer has no 95 % interval
+TIMEOUT = 300.0  # seconds of silence; a search for kernels may take long
+SMALL = 0.02  # a difference that does not matter, as a fraction
+STEP = METRICS[0]
+WRAPPED = {"keras-jax": "jax", "keras-tensorflow": "tensorflow", "keras-torch": "torch"}
+KINDS = {
+    "wrapper": "Keras over its backend alone",
+    "determinism": "deterministic kernels over the default",
+    "search": "torch.compile with a search for the fastest kernels over torch.compile",
+    "tuning": "as shipped over tuned, for the environments whose recipe tunes something",
+}
+
+
+class Pair(NamedTuple):
+    """Two sides of a cell. If both are the same environment, the first has deterministic kernels."""
+
+    kind: str
+    first: str
+    second: str
+    cell: Cell
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.first} {self.second} {self.cell}"
+
+
+def pairs_of(cell: Cell, names: Sequence[str]) -> list[Pair]:
+    """Return the pairs of a cell among the environments ``names``, which have it and are ready."""
+    found = [Pair("wrapper", keras, backend, cell) for keras, backend in WRAPPED.items()]
+    found += [Pair("search", "torch-max-autotune", "torch-compile", cell)]
+    found += [Pair("tuning", f"{name}-as-shipped", name, cell) for name in names]
+    found += [
+        Pair("determinism", name, name, cell) for name in names if name.count("-") == 0 or name in WRAPPED
+    ]
+    return [pair for pair in found if {pair.first, pair.second} <= set(names)]
+
+
+def launch(pair: Pair, settings: Settings) -> float | str:
+    """Return log(first / second) of one launch of both, or the message of the one that failed."""
+    ready = {environment.name: environment for environment in environments_with(*pair.cell, settings)}
+    changed = {"first": replace(settings, deterministic=True)} if pair.kind == "determinism" else {}
+    sides = {"first": ready[pair.first], "second": ready[pair.second]}
+    plan = plan_of(pair.cell, "gate", None, STEPS)
+    try:
+        runs = measure.side_by_side(sides, plan, settings, timeout=TIMEOUT, changed=changed)
+    except measure.SideFailed as error:
+        return str(error).splitlines()[0]
+    return STEP.difference(runs["second"], runs["first"]) or 0.0
+
+
+def load() -> dict[str, list[Any]]:
+    """Return the launches that are stored, by pair."""
+    stored: dict[str, list[Any]] = {}
+    for line in FILE.read_text(encoding="utf-8").splitlines() if FILE.exists() else ():
+        entry = json.loads(line)
+        stored.setdefault(entry["pair"], []).append(entry["result"])
+    return stored
+
+
+def meaning(kind: str, ratio: Estimate) -> str:
+    """Return what the interval of a ratio says."""
+    if ratio.low is None or ratio.high is None:
+        return "too few launches"
+    if ratio.low > 1 + SMALL:
+        return "the tuning helps" if kind == "tuning" else "costs time"
+    if ratio.high < 1 - SMALL:
+        return "the tuning makes it slower: remove it" if kind == "tuning" else "saves time"
+    if ratio.low > 1 - SMALL and ratio.high < 1 + SMALL:
+        return "the tuning no longer helps" if kind == "tuning" else "no difference that matters"
+    return "unclear"
+
+
+def row(pair: Pair, results: Sequence[Any]) -> list[str]:
+    """Return the row of a pair: its ratio with the 95 % interval of the median of its launches."""
+    failed = [result for result in results if isinstance(result, str)]
+    if failed:
+        return [pair.first, pair.second, str(pair.cell), "", str(len(results)), failed[-1]]
+    ratio = Estimate(*(None if value is None else math.exp(value) for value in statistics.median(results)))
+    return [
+        pair.first,
+        pair.second,
+        str(pair.cell),
+        interval(ratio),
+        str(len(results)),
+        meaning(pair.kind, ratio),
+    ]
+
+
+def interval(ratio: Estimate) -> str:
+    low, middle, high = ("?" if value is None else f"{value:.3f}" for value in ratio)
+    return f"[{low} {middle} {high}]"
+
+
+def markdown(pairs: Sequence[Pair], stored: dict[str, list[Any]]) -> str:
+    parts = []
+    for kind, about in KINDS.items():
+        rows = [row(pair, stored[str(pair)]) for pair in pairs if pair.kind == kind and str(pair) in stored]
+        table = page.table(("first", "second", "cell", "ratio of steps", "launches", "meaning"), rows)
+        parts.append(f"**{kind}**: {about}\n\n{table if rows else 'Not measured yet.'}")
+    facts = machine.facts()
+    parts.append(f"Written {date.today()} on {facts['processor']}, {facts['processors']} processors.")
+    return "\n\n".join(parts)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--kind", action="append", choices=KINDS, help="default: all")
+    parser.add_argument("--task", action="append", choices=tasks.NAMES, help="default: cnn and gru")
+    parser.add_argument(
+        "--framework", action="append", metavar="NAME", help="of the first side; default: all"
+    )
+    parser.add_argument("--launches", type=int, default=LAUNCHES, metavar="N", help="default: %(default)s")
+    parser.add_argument(
+        "--table", action="store_true", help="measure nothing; write the page from what is stored"
+    )
+    arguments = parser.parse_args()
+    settings = Settings(device="cpu", threads=processors.count(), malloc="steady")
+    cells = [Cell(task, phase) for task in arguments.task or ("cnn", "gru") for phase in PHASES]
+    every = [
+        pair
+        for cell in cells
+        for pair in pairs_of(cell, [each.name for each in environments_with(*cell, settings)])
+    ]
+    chosen = [
+        pair
+        for pair in every
+        if pair.kind in (arguments.kind or KINDS) and pair.first in (arguments.framework or [pair.first])
+    ]
+    if not arguments.table:
+        with lock.machine("tox -e prices", wait=True, say=print):
+            for number in range(arguments.launches):
+                for pair in [pair for pair in chosen if len(load().get(str(pair), [])) <= number]:
+                    result = launch(pair, settings)
+                    files.append_text(FILE, json.dumps({"pair": str(pair), "result": result}) + "\n")
+                    print(f"launch {number + 1} of {arguments.launches}: {pair}: {result}", flush=True)
+    page.fill(PAGE, markdown(every, load()))
+
+
+if __name__ == "__main__":
+    main()
