@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from stele import environments, statistics
-from stele.gate.metrics import paired_difference
+from stele.gate.metrics import METRICS
 from stele.measuring import measure
 from stele.measuring.settings import Settings
 from stele.measuring.worker import launch
@@ -64,7 +64,9 @@ def measure_ratio(name: str, plan: measure.Plan, loop: subprocess.Popen[str]) ->
         except StopIteration as end:
             run = end.value
     assert len(seconds) == len(run.seconds)
-    return math.exp(paired_difference(replace(run, seconds=tuple(seconds)), run))
+    difference = METRICS[0].difference(replace(run, seconds=tuple(seconds)), run)
+    assert difference is not None
+    return math.exp(difference)
 
 
 def measure_ratios(cell: str, launches: int) -> list[float]:

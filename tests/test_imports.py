@@ -1,17 +1,22 @@
-"""Every name that a module of the worker imports from another one exists; no framework has to be installed."""
+"""Every name that a worker module or a performance test imports from Stele exists; no framework has to be installed.
+
+mypy checks the host only.
+"""
 
 import ast
 from pathlib import Path
 
 import pytest
 
-import stele_worker
-
-ROOT = Path(stele_worker.__file__).parent
+REPOSITORY = Path(__file__).parents[1]
+PACKAGES = {name: REPOSITORY / "src" / name for name in ("stele", "stele_worker", "pytest_stele")}
+PACKAGES["fixtures"] = REPOSITORY / "fixtures"
+CHECKED = sorted([*PACKAGES["stele_worker"].rglob("*.py"), *(REPOSITORY / "perf_tests").rglob("*.py")])
 
 
 def file_of(module):
-    path = ROOT.joinpath(*module.split(".")[1:])
+    package, *rest = module.split(".")
+    path = PACKAGES[package].joinpath(*rest)
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
@@ -30,12 +35,12 @@ def defined(path):
 
 def missing(path):
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("stele_worker"):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in PACKAGES:
             known = defined(file_of(node.module))
             yield from (f"{node.module}.{alias.name}" for alias in node.names if alias.name not in known)
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("path", CHECKED, ids=lambda path: str(path.relative_to(REPOSITORY)))
 def test_the_names_that_a_module_imports_exist(path):
     assert not list(missing(path))
 
