@@ -1,4 +1,7 @@
-"""Run the gates of targets.py. The results stay in .stele/study/live.json; an interrupted study continues from them."""
+"""Run the gates of targets.py. The results stay in live.json, beside this file; an interrupted study continues.
+
+Delete the file after a change of the gate, so that all results are of the same code.
+"""
 
 import contextlib
 import json
@@ -20,7 +23,7 @@ from targets import TARGETS, Target
 from stele import files
 
 FAULTY = Path(__file__).with_name("faulty.py")
-PATH = FOLDER / "live.json"
+PATH = Path(__file__).with_name("live.json")
 TAKEN_AFTER = 20.0  # seconds until a processor is taken away
 TOML = """label = "PyTorch with the fault {fault}"
 framework = "torch"
