@@ -1,0 +1,68 @@
+"""The page that compares recipes with public code, without the frameworks."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+from stele import environments
+from stele_worker import tasks
+
+FOLDER = Path(__file__).parents[1] / "perf_tests" / "peers"
+
+
+def load(name):
+    """Import a module of the folder under a name of its own: other folders have a __main__ as well."""
+    spec = importlib.util.spec_from_file_location(f"peers_{name}", FOLDER / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def peers():
+    sys.path.insert(0, str(FOLDER.parent))
+    return load("__main__")
+
+
+@pytest.fixture(scope="module")
+def loop():
+    return load("loop")
+
+
+def test_every_peer_has_an_environment_a_loop_and_a_description(peers, loop):
+    for peer in peers.PEERS:
+        assert peer.environment in environments.names()
+        assert f"{peer.name} {peer.task}" in loop.STEPS
+        assert peer.name in peers.NAMES and loop.STEPS[f"{peer.name} {peer.task}"].__doc__
+
+
+@pytest.mark.parametrize(
+    ("ratios", "slower"), [([1.1] * 6, "the recipe is slower"), ([0.9] * 6, "no"), ([1.1], "no")]
+)
+def test_a_recipe_that_is_certainly_slower_is_named(peers, ratios, slower):
+    assert peers.row(peers.PEERS[0], ratios)[-1] == slower
+
+
+def test_what_is_stored_is_read(peers, tmp_path, monkeypatch):
+    monkeypatch.setattr(peers, "FILE", tmp_path / "peers.jsonl")
+    assert peers.load() == {}
+    line = '{"peer": "torch/torch/cnn", "ratio": 0.8}\n'
+    peers.FILE.write_text(line * 2)
+    assert peers.load() == {"torch/torch/cnn": [0.8, 0.8]}
+    assert "| torch | cnn | plain PyTorch, as its tutorials | [? 0.800 ?] | 2 | no |" in peers.markdown(
+        peers.load()
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "first"), [("cnn", True), ("cnn", False), ("gru", False), ("encoder", False)]
+)
+def test_the_batches_have_the_form_of_the_task(loop, name, first):
+    task = tasks.make(name, "smoke")
+    rows = loop.batches(task, channels_first=first)
+    assert len(rows) == 8 and all(len(array) == task.batch for array in rows[0])
+    if name == "cnn":
+        assert rows[0][0].shape == (task.batch, *((3, 32, 32) if first else (32, 32, 3)))
