@@ -12,7 +12,7 @@ from stele.report import page
 
 RULES = (NEW_RULE, OLD_RULE)
 MARGIN = 0.05  # of the step
-NAMES = {"study": "four small cells", "gate": "four cells at scale `gate`", "users": "three models of users"}
+NAMES = {"study": "small cells", "gate": "cells at scale `gate`", "users": "models of users"}
 HEAD = [f"+{100 * slowdown:g} %" if slowdown else "no change" for slowdown in SLOWDOWNS]
 
 
@@ -29,7 +29,7 @@ def tables(pools: dict[str, Pool], rates: Rates) -> list[str]:
                 share_table(condition, pool, subjects, rates),
                 time_table(condition, pool, subjects, rates),
             ]
-            parts.append(alarm_table(condition, rates))
+            parts.append(alarm_table(condition, subjects, rates))
     return parts
 
 
@@ -84,13 +84,13 @@ def time_table(condition: str, pool: Pool, subjects: Sequence[Subject], rates: R
     return page.table(["cell", "a pass", "rule", *HEAD], rows)
 
 
-def alarm_table(condition: str, rates: Rates) -> str:
+def alarm_table(condition: str, subjects: Sequence[Subject], rates: Rates) -> str:
     """Return how often a whole gate without any change is REGRESSED."""
     alarms = {key: rate for key, rate in rates.items() if key.condition == condition and key.subject is None}
     scales = list(dict.fromkeys(key.scale for key in alarms))
     rows = [
         [
-            NAMES[scale],
+            f"{sum(subject.scale == scale for subject in subjects)} {NAMES[scale]}",
             *(share(alarms[Key(rule, condition, None, scale, 0.0)], "REGRESSED") for rule in RULES),
         ]
         for scale in scales
