@@ -9,33 +9,24 @@ thread would use a second processor). It uses no clock, protocol, worker or host
 
 import itertools
 import sys
-from time import perf_counter
 
 import numpy
+from answering import answer, configure
 
-from stele_worker import frameworks, modes, process, recipes, tasks
+from stele_worker import recipes, tasks
 
 
 def main(name: str, task_name: str, phase: str, threads: str, x_file: str, y_file: str) -> None:
-    process.limit_processors(int(threads))
-    framework, recipe, module = frameworks.load(name), recipes.load(task_name, name), tasks.load(task_name)
-    settings = {"device": "cpu", "precision": "fp32", "autotune": True, "deterministic": False, "seed": 0}
-    framework.configure(modes.resolve(name, framework, {**settings, "threads": int(threads)}))
+    framework, recipe, module = configure(name, threads), recipes.load(task_name, name), tasks.load(task_name)
     task = tasks.make(task_name, "quick")
     inputs, labels = numpy.load(x_file), numpy.load(y_file)
     rows = tasks.subset(task.train, len(labels))
     x, y = framework.put(module.inputs(inputs[rows])), framework.put(labels[rows])
     net = recipe.load(recipe.network(task), module.weights(task))
     step = recipe.training_step(net, task) if phase == "train" else recipe.inference_step(net, task)
-    for batch in itertools.cycle(tasks.batch_order(task, 0)):
-        if not sys.stdin.readline():
-            break
-        arguments = [framework.take(array, batch) for array in ((x, y) if phase == "train" else (x,))]
-        framework.wait(arguments)
-        start = perf_counter()
-        result = step(*arguments)
-        framework.wait(result)
-        print(perf_counter() - start, flush=True)
+    arrays = (x, y) if phase == "train" else (x,)
+    order = itertools.cycle(tasks.batch_order(task, 0))
+    answer(framework, step, (tuple(framework.take(array, rows) for array in arrays) for rows in order))
 
 
 if __name__ == "__main__":

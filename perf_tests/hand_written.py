@@ -5,12 +5,11 @@
 makes a step for every line that it reads, and prints its duration in seconds. ``build_NAME`` is what ``--model`` names.
 """
 
+import itertools
 import sys
-from time import perf_counter
 
 import numpy
-
-from stele_worker import frameworks, modes, process
+from answering import answer, configure
 
 LEARNING_RATE = 0.01
 SHAPES = {"torch": (32, 3, 32, 32), "jax": (256, 512), "keras": (256, 512)}
@@ -128,19 +127,12 @@ def step_keras():
 
 
 def main(name: str, threads: str) -> None:
-    process.limit_processors(int(threads))
-    framework = frameworks.load(name)
-    settings = {"device": "cpu", "precision": "fp32", "autotune": True, "deterministic": False, "seed": 0}
-    framework.configure(modes.resolve(name, framework, {**settings, "threads": int(threads)}))
+    framework = configure(name, threads)
     rng = numpy.random.RandomState(0)
     x = framework.put(rng.standard_normal(SHAPES[name]).astype(numpy.float32))
     y = framework.put(rng.randint(0, CLASSES, SHAPES[name][0]).astype(numpy.int32))
     step = {"torch": step_torch, "jax": step_jax, "keras": step_keras}[name]()
-    while sys.stdin.readline():
-        start = perf_counter()
-        result = step(x, y)
-        framework.wait(result)
-        print(perf_counter() - start, flush=True)
+    answer(framework, step, itertools.repeat((x, y)))
 
 
 if __name__ == "__main__":

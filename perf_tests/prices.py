@@ -8,19 +8,20 @@ measured stays in .stele/prices.jsonl; an interrupted command continues from the
 """
 
 import argparse
-import json
 import math
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from fixtures import launches
 from fixtures.ready import environments_with
-from stele import files, statistics
+from stele import environments, statistics
 from stele.gate.launcher import plan_of
 from stele.gate.metrics import METRICS
 from stele.gate.trial import Cell
@@ -33,6 +34,7 @@ from stele_worker import tasks
 
 PAGE = Path(__file__).parents[1] / "docs" / "prices.md"
 FILE = Path(".stele/prices.jsonl")
+KEYS = ("pair", "result")  # of a line
 STEPS = 32
 LAUNCHES = 6  # a median of fewer has no 95 % interval
 TIMEOUT = 300.0  # seconds of silence; a search for kernels may take long
@@ -72,9 +74,8 @@ def pairs_of(cell: Cell, names: Sequence[str]) -> list[Pair]:
 
 def launch(pair: Pair, settings: Settings) -> float | str:
     """Return log(first / second) of one launch of both, or the message of the one that failed."""
-    ready = {environment.name: environment for environment in environments_with(*pair.cell, settings)}
     changed = {"first": replace(settings, deterministic=True)} if pair.kind == "determinism" else {}
-    sides = {"first": ready[pair.first], "second": ready[pair.second]}
+    sides = {"first": environments.load(pair.first), "second": environments.load(pair.second)}
     plan = plan_of(pair.cell, "gate", None, STEPS)
     try:
         runs = measure.side_by_side(sides, plan, settings, timeout=TIMEOUT, changed=changed)
@@ -85,11 +86,7 @@ def launch(pair: Pair, settings: Settings) -> float | str:
 
 def load() -> dict[str, list[Any]]:
     """Return the launches that are stored, by pair."""
-    stored: dict[str, list[Any]] = {}
-    for line in FILE.read_text(encoding="utf-8").splitlines() if FILE.exists() else ():
-        entry = json.loads(line)
-        stored.setdefault(entry["pair"], []).append(entry["result"])
-    return stored
+    return launches.load(FILE, *KEYS)
 
 
 def meaning(kind: str, ratio: Estimate) -> str:
@@ -115,15 +112,10 @@ def row(pair: Pair, results: Sequence[Any]) -> list[str]:
         pair.first,
         pair.second,
         str(pair.cell),
-        interval(ratio),
+        launches.interval(ratio),
         str(len(results)),
         meaning(pair.kind, ratio),
     ]
-
-
-def interval(ratio: Estimate) -> str:
-    low, middle, high = ("?" if value is None else f"{value:.3f}" for value in ratio)
-    return f"[{low} {middle} {high}]"
 
 
 def markdown(pairs: Sequence[Pair], stored: dict[str, list[Any]]) -> str:
@@ -165,11 +157,7 @@ def main() -> None:
     ]
     if not arguments.table:
         with lock.machine("tox -e prices", wait=True, say=print):
-            for number in range(arguments.launches):
-                for pair in [pair for pair in chosen if len(load().get(str(pair), [])) <= number]:
-                    result = launch(pair, settings)
-                    files.append_text(FILE, json.dumps({"pair": str(pair), "result": result}) + "\n")
-                    print(f"launch {number + 1} of {arguments.launches}: {pair}: {result}", flush=True)
+            launches.measure(FILE, KEYS, chosen, arguments.launches, partial(launch, settings=settings))
     page.fill(PAGE, markdown(every, load()))
 
 

@@ -7,7 +7,6 @@ the launches, the step of the recipe over that of the public code, with its 95 %
 """
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -15,16 +14,19 @@ from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from harness import LAUNCHES, SETTINGS, measure_ratio
 
-from stele import environments, files, statistics
+from fixtures import launches
+from stele import environments, statistics
 from stele.measuring import lock, machine, measure
 from stele.report import page
 
 PAGE = Path(__file__).parents[2] / "docs" / "peers.md"
 FILE = Path(".stele/peers.jsonl")
+KEYS = ("peer", "ratio")  # of a line
 LOOP = Path(__file__).with_name("loop.py")
 NAMES = {
     "torch": "plain PyTorch, as its tutorials",
@@ -81,20 +83,14 @@ def launch(peer: Peer) -> float:
 
 def load() -> dict[str, list[float]]:
     """Return the ratios that are stored, by peer."""
-    stored: dict[str, list[float]] = {}
-    for line in FILE.read_text(encoding="utf-8").splitlines() if FILE.exists() else ():
-        entry = json.loads(line)
-        stored.setdefault(entry["peer"], []).append(entry["ratio"])
-    return stored
+    return launches.load(FILE, *KEYS)
 
 
 def row(peer: Peer, ratios: list[float]) -> list[str]:
-    low, middle, high = statistics.median(ratios)
-    interval = (
-        f"[{'?' if low is None else f'{low:.3f}'} {middle:.3f} {'?' if high is None else f'{high:.3f}'}]"
-    )
-    slower = "the recipe is slower" if low is not None and low > LIMIT else ""
-    return [peer.environment, peer.task, NAMES[peer.name], interval, str(len(ratios)), slower or "no"]
+    ratio = statistics.median(ratios)
+    slower = ratio.low is not None and ratio.low > LIMIT
+    answer = "the recipe is slower" if slower else "no"
+    return [peer.environment, peer.task, NAMES[peer.name], launches.interval(ratio), str(len(ratios)), answer]
 
 
 def markdown(stored: dict[str, list[float]]) -> str:
@@ -124,12 +120,8 @@ def main() -> int:
     parser.add_argument("--launches", type=int, default=LAUNCHES, metavar="N", help="default: %(default)s")
     arguments = parser.parse_args()
     with lock.machine("tox -e peers", wait=True, say=print):
-        for number in range(arguments.launches):
-            for peer in PEERS:
-                if str(peer) in (arguments.peer or [str(peer)]) and len(load().get(str(peer), [])) <= number:
-                    ratio = launch(peer)
-                    files.append_text(FILE, json.dumps({"peer": str(peer), "ratio": ratio}) + "\n")
-                    print(f"launch {number + 1} of {arguments.launches}: {peer}: {ratio:.3f}", flush=True)
+        chosen = [peer for peer in PEERS if str(peer) in (arguments.peer or [str(peer)])]
+        launches.measure(FILE, KEYS, chosen, arguments.launches, launch)
     page.fill(PAGE, markdown(load()))
     return 0
 

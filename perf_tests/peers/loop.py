@@ -9,12 +9,16 @@ framework's own initialisation: the mathematics and the sizes are equal, the num
 
 import itertools
 import sys
-from time import perf_counter
+from pathlib import Path
 from typing import Any
 
 import numpy
 
-from stele_worker import frameworks, modes, process, tasks
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from answering import answer, configure
+
+from stele_worker import tasks
 
 FRAMEWORK = {
     "torch": "torch",
@@ -215,22 +219,12 @@ def batches(task: Any, channels_first: bool) -> Any:
 
 
 def main(peer: str, task_name: str, threads: str) -> None:
-    process.limit_processors(int(threads))
-    framework = frameworks.load(FRAMEWORK.get(peer, "keras"))
-    settings = {"device": "cpu", "precision": "fp32", "autotune": True, "deterministic": False, "seed": 0}
-    name = frameworks.name(framework)
-    framework.configure(modes.resolve(name, framework, {**settings, "threads": int(threads)}))
+    framework = configure(FRAMEWORK.get(peer, "keras"), threads)
     task = tasks.make(task_name, "gate")
     step = STEPS[f"{peer} {task_name}"](task)
     put = (lambda array: array) if peer == "keras" else framework.put  # train_on_batch takes NumPy arrays
     rows = [tuple(map(put, batch)) for batch in batches(task, channels_first=peer == "torch")]
-    for batch in itertools.cycle(rows):
-        if not sys.stdin.readline():
-            break
-        start = perf_counter()
-        result = step(*batch)
-        framework.wait(result)
-        print(perf_counter() - start, flush=True)
+    answer(framework, step, itertools.cycle(rows))
 
 
 if __name__ == "__main__":

@@ -80,9 +80,8 @@ def infer(host, task, scale, seed, form=None, model=None, batch=None, **fields):
 
 
 def parity(host, task, phase, seed, form=None, model=None, cause=None, **options):
-    scale = (
-        "parity" if model is None else "paper"
-    )  # parity takes one batch of a user's samples, at every scale
+    # parity takes one batch of a user's samples, at every scale
+    scale = "parity" if model is None else "paper"
     with errors.of_user(model):
         framework, subject = framework_and_subject(task, scale, seed, form, model)
         if cause is None:

@@ -84,7 +84,7 @@ def weights(task):
 def example(task, samples):
     """Return int32 arrays: tokens and segments (samples, length), and labels (samples,).
 
-    At most the last quarter of a sequence is padding. Its second half is another segment.
+    A sequence ends with padding, at most a quarter of it. Its second half is the second segment.
     """
     rng = numpy.random.RandomState(task.seed)
     shape = (samples, task.length)
