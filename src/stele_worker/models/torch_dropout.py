@@ -5,17 +5,17 @@ from torch import nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-DROPOUT = {  # function: (position, name) of the probability
-    functional.dropout: (1, "p"),
-    functional.dropout1d: (1, "p"),
-    functional.dropout2d: (1, "p"),
-    functional.dropout3d: (1, "p"),
-    functional.alpha_dropout: (1, "p"),
-    functional.feature_alpha_dropout: (1, "p"),
-    functional.scaled_dot_product_attention: (4, "dropout_p"),
-    torch.dropout: (1, "p"),
-    torch.dropout_: (1, "p"),
+PLACES = {  # function: (position, name) of the probability
+    "dropout": (1, "p"),
+    "dropout1d": (1, "p"),
+    "dropout2d": (1, "p"),
+    "dropout3d": (1, "p"),
+    "alpha_dropout": (1, "p"),
+    "feature_alpha_dropout": (1, "p"),
+    "scaled_dot_product_attention": (4, "dropout_p"),  # since PyTorch 2.0
 }
+DROPOUT = {getattr(functional, name): place for name, place in PLACES.items() if hasattr(functional, name)}
+DROPOUT.update({torch.dropout: (1, "p"), torch.dropout_: (1, "p")})
 RATES = {  # class: attribute, of modules that draw their masks in C++ or by hand
     "GRU": "dropout",
     "LSTM": "dropout",
