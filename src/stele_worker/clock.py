@@ -3,6 +3,7 @@
 import gc
 from itertools import accumulate
 from time import perf_counter
+from typing import NamedTuple
 
 
 def time_steps(step, batches, wait):
@@ -46,6 +47,34 @@ def time_blocks(step, blocks, wait):
             gc.collect(0)
     finally:
         gc.enable()
+
+
+class Timing(NamedTuple):
+    """The seconds of several calls, those of the first alone, and their results."""
+
+    seconds: float
+    first: float
+    results: list
+
+    def compile_seconds(self):
+        """Return by how much the first call exceeded the mean of the others; 0 if there are no others."""
+        others = len(self.results) - 1
+        return max(self.first - (self.seconds - self.first) / others, 0.0) if others else 0.0
+
+
+def time_all(step, batches, wait):
+    """Run ``step`` on each of ``batches`` and return the Timing, which includes the time to make the batches.
+
+    It waits for the device after the first call and after the last: a framework may overlap the others.
+    """
+    results, start = [], perf_counter()
+    for batch in batches:
+        results.append(step(*batch))
+        if len(results) == 1:
+            wait(results[0])
+            first = perf_counter() - start
+    wait(results[-1])
+    return Timing(perf_counter() - start, first, results)
 
 
 def find_steady_step(seconds, window, tolerance, least=0.0):

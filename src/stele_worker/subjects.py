@@ -9,6 +9,7 @@ samples(part, data)     arrays of "train" or "test": the inputs in order, then t
 rows(part)              for each step the rows of these arrays: int64 of shape (steps, batch). "infer" has those of
                         "test", perhaps several times, to time them
 weights(path)           named arrays to start from; None if the network initialises itself
+epochs()                the rows of each training step, a list of int64 (steps, batch); only of a TaskSubject
 correct(output, target) the number of right answers in a batch; None if labels mean nothing
 loaded(weights)         the arrays that the network's parameters must equal; ``weights`` are those loaded or read back
 parity_batch()          the arrays of the small fixed batch that parity compares, in the Task's layout
@@ -22,10 +23,10 @@ import numpy
 from stele_worker import frameworks, recipes, tasks
 
 
-def find(framework, name, scale, seed, dtype, form=None, model=None, batch=None):
+def find(framework, name, scale, seed, dtype, form=None, model=None, batch=None, **changes):
     """Return the subject that a request names. Raises SpecError or UserCodeError for a model that cannot be used.
 
-    ``batch`` is the number of samples of a step; None for that of the Task.
+    ``batch`` is the number of samples of a step; None for that of the Task. ``changes`` are of fields of the Task.
     """
     if model is not None:
         from stele_worker import models
@@ -36,7 +37,7 @@ def find(framework, name, scale, seed, dtype, form=None, model=None, batch=None)
             return FileSubject(with_batch(task, batch), recipe, file, scale)
         task, recipe = models.resolve(model, frameworks.name(framework), scale, seed, dtype)
         return ModelSubject(with_batch(task, batch), recipe)
-    changes = {"seed": seed, "dtype": dtype}
+    changes.update(seed=seed, dtype=dtype)
     if batch is not None:
         changes["batch"] = batch
     if form is not None:
@@ -62,9 +63,12 @@ class TaskSubject:
 
     def rows(self, part):
         if part == "train":
-            return [rows for epoch in range(self.task.epochs) for rows in tasks.batch_order(self.task, epoch)]
+            return [rows for epoch in self.epochs() for rows in epoch]
         count = self.task.test // self.task.batch
         return numpy.arange(count * self.task.batch).reshape(count, self.task.batch)
+
+    def epochs(self):
+        return [tasks.batch_order(self.task, epoch) for epoch in range(self.task.epochs)]
 
     def weights(self, path=None):
         if path is None:

@@ -18,6 +18,7 @@ from stele_worker import (
     process,
     protocol,
     subjects,
+    time_to_accuracy,
 )
 from stele_worker.models import errors, specs
 
@@ -79,6 +80,22 @@ def infer(host, task, scale, seed, form=None, model=None, batch=None, **fields):
         )
 
 
+def reach_target(host, task, scale, seed, form=None, target=None, attempts=1, epochs=None, tricks=None, **fields):
+    changes = {"epochs": epochs, "tricks": None if tricks is None else tuple(tricks)}
+    changes = {name: value for name, value in changes.items() if value is not None}
+    framework = configured()
+
+    def make_subject(attempt):
+        return subjects.find(
+            framework, task, scale, seed + attempt, configuration["dtype"], form=form, **changes
+        )
+
+    fields.pop("warmup", None)  # every epoch counts
+    if target is None:
+        return time_to_accuracy.train(framework, make_subject(0), host, **fields)
+    return time_to_accuracy.until_target(make_subject, target, attempts, framework, host, **fields)
+
+
 def parity(host, task, phase, seed, form=None, model=None, cause=None, **options):
     # parity takes one batch of a user's samples, at every scale
     scale = "parity" if model is None else "paper"
@@ -99,9 +116,7 @@ def inspect(host, model):
 
 
 def capability(host, name):
-    if not configuration:
-        raise RuntimeError("no framework is configured: send 'configure' first")
-    return {"numbers": capabilities.show(frameworks.name(configuration["framework"]), name)}
+    return {"numbers": capabilities.show(frameworks.name(configured()), name)}
 
 
 def read_defaults(host, framework):
@@ -113,10 +128,15 @@ def read_defaults(host, framework):
 
 def framework_and_subject(task, scale, seed, form, model, batch=None):
     """Return the configured framework and the subject of a request, with ``batch`` samples in a step if it is given."""
+    framework = configured()
+    return framework, subjects.find(framework, task, scale, seed, configuration["dtype"], form, model, batch)
+
+
+def configured():
+    """Return the framework that ``configure`` chose."""
     if not configuration:
         raise RuntimeError("no framework is configured: send 'configure' first")
-    framework = configuration["framework"]
-    return framework, subjects.find(framework, task, scale, seed, configuration["dtype"], form, model, batch)
+    return configuration["framework"]
 
 
 VERBS = {
@@ -124,6 +144,7 @@ VERBS = {
     "configure": configure,
     "train": train,
     "infer": infer,
+    time_to_accuracy.PHASE: reach_target,
     "parity": parity,
     "inspect": inspect,
     "capability": capability,

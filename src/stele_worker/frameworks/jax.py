@@ -183,7 +183,33 @@ def make_training_step(loss, parts, optimiser, keep):
         keep(weights, state)
         return value
 
+    def restore(saved):
+        nonlocal weights, slots, state
+        weights, slots, state = from_arrays((weights, slots, state), saved)
+        keep(weights, state)
+
+    step.state, step.restore = lambda: to_arrays((weights, slots, state)), restore
     return step
+
+
+def is_key(leaf):
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def to_arrays(tree):
+    """Return the leaves of a tree as NumPy arrays, named by their position."""
+    leaves = [jax.random.key_data(leaf) if is_key(leaf) else leaf for leaf in jax.tree.leaves(tree)]
+    return {str(number): numpy.asarray(leaf) for number, leaf in enumerate(leaves)}
+
+
+def from_arrays(tree, arrays):
+    """Return a tree like ``tree`` with the leaves that ``to_arrays`` named."""
+    leaves, structure = jax.tree.flatten(tree)
+    saved = [jnp.array(arrays[str(number)]) for number in range(len(leaves))]
+    pairs = zip(leaves, saved)
+    return structure.unflatten(
+        [jax.random.wrap_key_data(new, impl=jax.random.key_impl(old)) if is_key(old) else new for old, new in pairs]
+    )
 
 
 def on_gpu():

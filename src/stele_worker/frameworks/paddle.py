@@ -114,6 +114,23 @@ def inference_step(recipe, net, task):
     return step
 
 
+def evaluation_step(recipe, net, task):
+    """Return step(*inputs) -> logits, which leaves the network in training.
+
+    Paddle Inference would have to export the network after each epoch.
+    """
+    forward = compiled(net.forward)
+
+    def step(*inputs):
+        net.eval()
+        with paddle.no_grad():
+            output = forward(*inputs)
+        net.train()
+        return output
+
+    return step
+
+
 def make_inference_step(net):
     """Return step(*inputs) -> net(*inputs) with Paddle Inference."""
     net.eval()

@@ -105,6 +105,20 @@ def inference_step(recipe, net, task):
     return torch.inference_mode()(compiled(lambda *inputs: recipe.predict(net, task, *inputs)))
 
 
+def evaluation_step(recipe, net, task):
+    """Return step(*inputs) -> logits, which leaves the network in training."""
+    compute = inference_step(recipe, net, task)
+    net.train()
+
+    def step(*inputs):
+        net.eval()
+        output = compute(*inputs)
+        net.train()
+        return output
+
+    return step
+
+
 def make_training_step(net, optimiser, loss):
     """Return step(*inputs, y) -> loss, which updates the parameters."""
     compute = compiled(loss)
@@ -117,7 +131,30 @@ def make_training_step(net, optimiser, loss):
         optimiser.step()
         return value.detach()
 
+    step.state = lambda: training_state(net, optimiser)
+    step.restore = lambda state: restore_training(net, optimiser, state)
     return step
+
+
+def training_state(net, optimiser):
+    """Return the network, the optimiser's slots and the random generator as named arrays."""
+    tensors = {"net." + name: value for name, value in net.state_dict().items()}
+    for index, slots in optimiser.state_dict()["state"].items():
+        tensors.update({"slot.{}.{}".format(index, name): torch.as_tensor(slots[name]) for name in slots})
+    generator = torch.cuda.get_rng_state() if device.type == "cuda" else torch.get_rng_state()
+    return {name: value.cpu().numpy() for name, value in dict(tensors, random=generator).items()}
+
+
+def restore_training(net, optimiser, state):
+    tensors = {name: torch.from_numpy(array) for name, array in state.items()}
+    net.load_state_dict({name[4:]: value for name, value in tensors.items() if name.startswith("net.")})
+    slots = {}
+    for name, value in tensors.items():
+        if name.startswith("slot."):
+            _, index, slot = name.split(".")
+            slots.setdefault(int(index), {})[slot] = value
+    optimiser.load_state_dict(dict(optimiser.state_dict(), state=slots))
+    (torch.cuda if device.type == "cuda" else torch).set_rng_state(tensors["random"])
 
 
 def autocast(task):

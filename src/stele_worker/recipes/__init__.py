@@ -18,8 +18,14 @@ what its recipes have in common, such as ``loss`` and ``predict``:
 
 gradients(net, task) -> run        run(*inputs, y) -> (loss, {parameter: gradient})
 inference_step(net, task) -> step  step(*inputs) -> logits or features, float32
+evaluation_step(net, task) -> step the same for a network whose training goes on; default: inference_step
 
 Create a step directly before it is used: in an eager framework this switches the network to training or inference.
+
+A training step may have two attributes, with which a training that was killed continues:
+
+step.state() -> {name: array}      everything that the next steps depend on, as NumPy arrays
+step.restore(state)                continue from such a state
 """
 
 import importlib
@@ -32,7 +38,7 @@ def load(task, framework):
     """Return the recipe of a Task, with what its framework's module makes of it."""
     recipe = importlib.import_module("{}.{}.{}".format(__name__, task, framework))
     support = frameworks.load(framework)
-    for name in ("gradients", "inference_step"):
+    for name in ("gradients", "inference_step", "evaluation_step"):
         if not hasattr(recipe, name) and hasattr(support, name):
             setattr(recipe, name, partial(getattr(support, name), recipe))
     return recipe

@@ -1,0 +1,149 @@
+"""Train a Task for a fixed number of epochs, and time them: the phase ``time-to-accuracy``.
+
+An outcome has the names of ``stele_worker.measurement``, where a step is an epoch:
+    seconds             of the steps of each epoch, with gathering and augmentation, without compilation
+    warmup, steady      0 and true: every epoch counts
+    batch               samples per step
+    losses              the mean over the steps of each epoch
+    accuracy, evaluated after the last epoch
+and also
+    accuracies          after each epoch
+    evaluation_seconds  of the evaluation after each epoch, without compilation
+    compile_seconds     by how much the first step and the first evaluated batch exceeded the mean of the others
+    data_seconds        from the first access to the data until the training data is on the device
+    elapsed             from the first access to the data to the end of the last evaluation, with compilation
+    missed              seconds of each earlier training of this launch, which missed the target
+    continued           whether another process trained the first epochs, so that no time counts
+"""
+
+import gc
+from time import perf_counter
+
+from stele_worker import checkpoints, clock, measurement, process
+
+PHASE = "time-to-accuracy"
+HEARTBEAT = 10.0  # seconds between two messages within an epoch: so seldom that they do not change its duration
+
+
+def train(framework, subject, host, data, weights, turn=None, checkpoint=None):
+    """Train once and return an outcome. Raises ValueError if the labels of the Task are random.
+
+    ``checkpoint`` is the path of a file to which the state is saved, and from which a killed training continues.
+    """
+    task, recipe = subject.task, subject.recipe
+    if task.data is None:
+        raise ValueError("task {!r} has random labels, so it has no accuracy".format(task.name))
+    net = recipe.load(recipe.network(task), subject.weights(weights))
+    step, epochs, paused = recipe.training_step(net, task), subject.epochs(), 0.0
+    saved = checkpoints.Checkpoints(checkpoint, step)
+    results = saved.restore()
+    done = len(results)
+    gc.collect()
+    process.reset_peak_memory()
+    began = perf_counter()
+    arrays = [framework.put(array) for array in subject.samples("train", data)]
+    framework.wait(arrays)
+    data_seconds = perf_counter() - began
+    evaluate = make_evaluation(framework, subject, net, data)
+    for number in range(done, len(epochs)):
+        paused += pause(host, number, turn)
+        rows = beat(host, epochs[number], number, len(epochs))
+        batches = measurement.make_batches(framework, arrays, rows)
+        training = clock.time_all(step, batches, framework.wait)
+        losses = [float(framework.fetch(loss)) for loss in training.results]
+        evaluation = evaluate()
+        results.append(
+            {
+                "accuracies": sum(evaluation.results) / subject.rows("test").size,
+                "losses": sum(losses) / len(losses),
+                **seconds_of(training, evaluation, first=number == done),
+            }
+        )
+        host.report(**progress(results, len(epochs)))
+        if len(results) < len(epochs):
+            saved.save(results)
+    elapsed = perf_counter() - began - paused
+    outcome = measurement.summarise(framework, task, [one["seconds"] for one in results], 0, True)
+    timing = {"data_seconds": data_seconds, "elapsed": elapsed, "continued": done > 0, "missed": []}
+    return dict(outcome, **columns(results), **timing, evaluated=subject.rows("test").size)
+
+
+def until_target(make_subject, target, attempts, framework, host, **fields):
+    """Train up to ``attempts`` times, until the accuracy after the last epoch reaches the target.
+
+    ``make_subject(attempt)`` returns the subject of an attempt. Returns the outcome of the last one, with the seconds
+    of the others in ``missed``.
+    """
+    missed = []
+    for attempt in range(attempts):
+        outcome = train(framework, make_subject(attempt), host, **fields)
+        if outcome["accuracy"] >= target:
+            break
+        if attempt < attempts - 1:
+            missed.append(outcome["data_seconds"] + sum(outcome["seconds"]))
+    return dict(outcome, missed=missed)
+
+
+def make_evaluation(framework, subject, net, data):
+    """Return evaluate() -> clock.Timing, whose results are the numbers of right answers in each batch."""
+    arrays = subject.samples("test", data)
+    inputs = [framework.put(array) for array in measurement.inputs_of(subject.task, arrays)]
+    framework.wait(inputs)
+    recipe, rows = subject.recipe, subject.rows("test")
+    step = getattr(recipe, "evaluation_step", recipe.inference_step)(net, subject.task)
+
+    def evaluate():
+        timing = clock.time_all(step, measurement.make_batches(framework, inputs, rows), framework.wait)
+        began = perf_counter()
+        pairs = zip(timing.results, rows)
+        right = [subject.correct(framework.fetch(output), arrays[-1][of]) for output, of in pairs]
+        return timing._replace(seconds=timing.seconds + perf_counter() - began, results=right)
+
+    return evaluate
+
+
+def seconds_of(training, evaluation, first):
+    """Return the seconds of an epoch. The ``first`` one of a process also compiles, which counts separately."""
+    excess = [timing.compile_seconds() if first else 0.0 for timing in (training, evaluation)]
+    return {
+        "seconds": training.seconds - excess[0],
+        "evaluation_seconds": evaluation.seconds - excess[1],
+        "compile_seconds": sum(excess),
+    }
+
+
+def columns(results):
+    """Return the fields of an outcome that have a number for each epoch, and those that follow from them."""
+    each = {name: [one[name] for one in results] for name in results[0]}
+    return dict(each, compile_seconds=sum(each["compile_seconds"]), accuracy=each["accuracies"][-1])
+
+
+def progress(results, of):
+    """Return the message after an epoch: how far the training is, its loss and accuracy, and the seconds that remain."""
+    past = sum(one["seconds"] + one["evaluation_seconds"] for one in results)
+    return {
+        "phase": PHASE,
+        "done": len(results),
+        "of": of,
+        "loss": results[-1]["losses"],
+        "accuracy": results[-1]["accuracies"],
+        "remaining": past / len(results) * (of - len(results)),
+    }
+
+
+def pause(host, number, turn):
+    """Pause before every ``turn`` epochs, while another worker runs. Return for how many seconds."""
+    began = perf_counter()
+    if turn and number % turn == 0:
+        host.pause(number)
+    return perf_counter() - began
+
+
+def beat(host, rows, done, of):
+    """Yield the rows of each step of an epoch; tell the host every HEARTBEAT seconds that the worker is alive."""
+    last = perf_counter()
+    for each in rows:
+        if perf_counter() - last >= HEARTBEAT:
+            host.report(phase=PHASE, done=done, of=of)
+            last = perf_counter()
+        yield each
