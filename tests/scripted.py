@@ -21,40 +21,64 @@ def main():
         if action:
             ACTIONS[action](request)
         else:
-            send(request, "result", RESULTS[request["verb"]]())
+            send(request, "result", RESULTS[request["verb"]](request))
 
 
 def send(request, kind, value):
     print(json.dumps({"id": request["id"], kind: value}), flush=True)
 
 
-def configuration():
+def configuration(request):
     return {"import_seconds": 0.5, "versions": {"scripted": "1.0"}, "flags": {"threads": 1}}
 
 
-def outcome():
+def outcome(request):
     return {
-        "seconds": SCRIPT["seconds"],
+        "seconds": SCRIPT.get("seconds"),
         "warmup": 1,
         "steady": True,
         "batch": 64,
         "host_memory": SCRIPT.get("host_memory", 2**20),
         "device_memory": None,
-        "losses": [2.3] * len(SCRIPT["seconds"]),
+        "losses": [2.3] * len(SCRIPT.get("seconds", [])),
         "accuracy": SCRIPT.get("accuracy"),
         "evaluated": 0,
     }
 
 
+def training(request):
+    """Return a training of epochs of 2 s and evaluations of 1 s; SCRIPT has the accuracy of each seed."""
+    script = {"compile_seconds": 5.0, "epoch_seconds": 2.0, "continued": [], **SCRIPT}
+    seed, epochs = request["seed"], request.get("epochs", 3)
+    accuracy = script["accuracies"][seed % len(script["accuracies"])]
+    seconds = [script["epoch_seconds"]] * epochs
+    return {
+        **outcome(request),
+        "seconds": seconds,
+        "warmup": 0,
+        "losses": [2.0] * epochs,
+        "accuracies": [accuracy * (number + 1) / epochs for number in range(epochs)],
+        "accuracy": accuracy,
+        "evaluated": 320,
+        "evaluation_seconds": [1.0] * epochs,
+        "compile_seconds": script["compile_seconds"],
+        "data_seconds": 0.5,
+        "elapsed": 0.5 + sum(seconds) + epochs + script["compile_seconds"],
+        "missed": [],
+        "continued": seed in script["continued"],
+    }
+
+
 RESULTS = {
-    "hello": lambda: {"protocol": SCRIPT.get("protocol", protocol.VERSION)},
+    "hello": lambda request: {"protocol": SCRIPT.get("protocol", protocol.VERSION)},
     "configure": configuration,
     "train": outcome,
     "infer": outcome,
-    "parity": lambda: SCRIPT["numbers"],
-    "inspect": lambda: SCRIPT["inspection"],
-    "capability": lambda: {"numbers": SCRIPT["numbers"]},
-    "defaults": lambda: {"table": SCRIPT["table"], "versions": {"scripted": SCRIPT["release"]}},
+    "time-to-accuracy": training,
+    "parity": lambda request: SCRIPT["numbers"],
+    "inspect": lambda request: SCRIPT["inspection"],
+    "capability": lambda request: {"numbers": SCRIPT["numbers"]},
+    "defaults": lambda request: {"table": SCRIPT["table"], "versions": {"scripted": SCRIPT["release"]}},
 }
 
 

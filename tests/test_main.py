@@ -231,7 +231,7 @@ def test_an_interrupted_accuracy_rung_continues_with_the_next_seed(trainings, tm
 def test_a_run_of_another_release_or_scale_is_not_continued(trainings, tmp_path, capsys, change):
     trainings(5)
     assert entry_point.main(SEEDED) == 130
-    folder = tmp_path / ".stele/parity" / examination.UNFINISHED
+    folder = tmp_path / ".stele/parity" / store.UNFINISHED
     for path in folder.iterdir():
         changed = dataclasses.replace(store.load(path), **change)
         path.unlink()

@@ -21,6 +21,13 @@ def test_a_terminal_shows_a_bar(monkeypatch):
     assert "2%" in screen.getvalue()
 
 
+def test_the_bar_of_a_training_shows_its_last_loss_accuracy_and_remaining_time():
+    report = {**REPORT, "loss": 1.2345, "accuracy": 0.567, "remaining": 90.0}
+    assert progress.details(report) == ", loss 1.234, accuracy 56.7%, 1.5 min left"
+    assert progress.details({**report, "loss": None, "accuracy": "high"}) == ", 1.5 min left"
+    assert progress.details(REPORT) == ""
+
+
 def test_without_a_terminal_nothing_is_written(monkeypatch):
     screen = io.StringIO()
     monkeypatch.setattr(sys, "stderr", screen)

@@ -29,6 +29,7 @@ from stele.commands import (
     parity,
     releases,
     table,
+    time_to_accuracy,
 )
 from stele.errors import SteleError
 from stele.measuring import lock
@@ -144,6 +145,7 @@ def parser() -> argparse.ArgumentParser:
         calibrate,
         baseline,
         table,
+        time_to_accuracy,
         env,
         parity,
         band,

@@ -22,7 +22,9 @@ from time import perf_counter
 from stele_worker import checkpoints, clock, measurement, process
 
 PHASE = "time-to-accuracy"
-HEARTBEAT = 10.0  # seconds between two messages within an epoch: so seldom that they do not change its duration
+HEARTBEAT = (
+    10.0  # seconds between two messages within an epoch: so seldom that they do not change its duration
+)
 
 
 def train(framework, subject, host, data, weights, turn=None, checkpoint=None):
@@ -119,7 +121,7 @@ def columns(results):
 
 
 def progress(results, of):
-    """Return the message after an epoch: how far the training is, its loss and accuracy, and the seconds that remain."""
+    """Return the message after an epoch: how far the training is, loss, accuracy, and the seconds that remain."""
     past = sum(one["seconds"] + one["evaluation_seconds"] for one in results)
     return {
         "phase": PHASE,

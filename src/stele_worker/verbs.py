@@ -80,7 +80,9 @@ def infer(host, task, scale, seed, form=None, model=None, batch=None, **fields):
         )
 
 
-def reach_target(host, task, scale, seed, form=None, target=None, attempts=1, epochs=None, tricks=None, **fields):
+def reach_target(
+    host, task, scale, seed, form=None, target=None, attempts=1, epochs=None, tricks=None, **fields
+):
     changes = {"epochs": epochs, "tricks": None if tricks is None else tuple(tricks)}
     changes = {name: value for name, value in changes.items() if value is not None}
     framework = configured()

@@ -15,7 +15,7 @@ from stele.environments import Environment, builds
 from stele.errors import SteleError
 from stele.gate import correctness, judgement, record, trial
 from stele.gate.trial import Trial
-from stele.measuring import measure, worker
+from stele.measuring import measure, store, worker
 from stele.measuring.settings import DEVICES, PRECISIONS, Settings
 from stele.models import arms
 from stele.models.spec import Model
@@ -132,7 +132,8 @@ def run_ladders(arguments: argparse.Namespace) -> int:
             result.findings.append(finding)
         print(parity_page.ladder_line(environment.name, task, result.findings), flush=True)
         write_results(arguments, results, settings)
-    examination.finish(arguments.runs, {(environment.name, task) for environment, task in results})
+    examined = {(environment.name, task) for environment, task in results}
+    store.finish(arguments.runs, lambda run: (run.environment, run.task) in examined)
     return int(any(ladder.first_difference(result.findings) for result in results.values()))
 
 

@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 from stele import data
 from stele.environments import TUNED, Environment, builds
 from stele.errors import SteleError
-from stele.measuring import answers, devices, machine, processors
+from stele.measuring import answers, devices, energy, machine, processors
 from stele.measuring.conditions import Monitor
-from stele.measuring.run import Run
+from stele.measuring.run import TIME_TO_ACCURACY, Run
 from stele.measuring.settings import Settings
 from stele.measuring.worker import TIMEOUT, Progress, Worker, WorkerError, launch, run_to_end
 from stele_worker import protocol, tasks
@@ -41,7 +41,7 @@ WARMUP = {
 
 @dataclass(frozen=True)
 class Plan:
-    """What to measure: the name of a Task, a phase ("train" or "infer"), a scale, and the inputs with their origin.
+    """What to measure: the name of a Task, a phase of a Run, a scale, and the inputs with their origin.
 
     ``data`` and ``weights`` are paths for the worker, or None if the Task generates its own.
     """
@@ -58,6 +58,7 @@ class Plan:
     asked: Mapping[str, Any] = field(
         default_factory=dict
     )  # more fields of the request: see stele_worker.protocol
+    checkpoint: str | None = None  # where the worker saves the state of the training, and continues from it
 
     @property
     def warmup(self) -> dict[str, Any]:
@@ -271,20 +272,24 @@ def measure_steps(
     framework = configure(worker, settings, model=plan.model)
     warmup = {**plan.warmup, **({} if settings.device == "cpu" else {"seconds": devices.WARM_SECONDS})}
     limit: dict[str, Any] = {**({} if plan.steps is None else {"steps": plan.steps}), **plan.asked}
-    more = limit if plan.model is None else {"model": plan.model, **limit}
-    outcome = yield from worker.exchange(
-        plan.phase,
-        progress=progress,
-        task=plan.task,
-        scale=plan.scale,
-        seed=settings.seed,
-        form=form,
-        data=plan.data,
-        weights=plan.weights,
-        warmup=warmup,
-        turn=turn,
-        **more,
-    )
+    places = {"model": plan.model, "checkpoint": plan.checkpoint}
+    more = {**{name: value for name, value in places.items() if value is not None}, **limit}
+    with energy.metered(
+        settings.device if plan.phase == TIME_TO_ACCURACY and turn is None else None
+    ) as joules:
+        outcome = yield from worker.exchange(
+            plan.phase,
+            progress=progress,
+            task=plan.task,
+            scale=plan.scale,
+            seed=settings.seed,
+            form=form,
+            data=plan.data,
+            weights=plan.weights,
+            warmup=warmup,
+            turn=turn,
+            **more,
+        )
     values = {
         **framework,
         **outcome,
@@ -305,6 +310,7 @@ def measure_steps(
         "machine": facts,
         "data": plan.data_origin,
         "weights": plan.weights_origin,
+        "energy": joules() or None,
     }
     with worker.checking(plan.phase):
         return Run.from_dict(values)

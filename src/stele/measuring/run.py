@@ -3,6 +3,7 @@
 This module reads no files and decides no verdicts.
 """
 
+import itertools
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from statistics import median
@@ -15,6 +16,7 @@ from stele.measuring.settings import Settings
 from stele_worker import tasks
 
 PHASES = ("train", "infer")
+TIME_TO_ACCURACY = "time-to-accuracy"  # a phase in which a step is an epoch
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Run:
     label: str  # the environment's name in tables
     versions: dict[str, str | None]
     task: str
-    phase: str  # "train" or "infer"
+    phase: str  # one of PHASES, or TIME_TO_ACCURACY
     scale: str
     settings: dict[str, Any]  # requested
     flags: dict[str, Any]  # in effect, read back from the framework
@@ -50,6 +52,15 @@ class Run:
     mode: str | None = None  # of execution, one of the environment's
     in_force: dict[str, Any] | None = None  # what the framework reports about its mode
     conditions: dict[str, Any] | None = None  # of a launch that ran alone, as Conditions has them
+    # of time-to-accuracy, as stele_worker.time_to_accuracy describes them
+    accuracies: tuple[float, ...] = ()  # after each epoch
+    evaluation_seconds: tuple[float, ...] = ()  # after each epoch
+    compile_seconds: float | None = None
+    data_seconds: float | None = None
+    elapsed: float | None = None  # seconds from the first access to the data to the end
+    missed: tuple[float, ...] = ()  # seconds of earlier trainings of the launch, which missed the target
+    continued: bool = False  # whether another process began the training, so that no time counts
+    energy: dict[str, float | None] | None = None  # joules by source, as measuring.energy has them
 
     @cached_property
     def counted_seconds(self) -> tuple[float, ...]:
@@ -113,7 +124,7 @@ class Run:
             run = cls(**values)
         except (TypeError, ValueError) as error:
             raise SteleError(f"Not a Run: {error}.") from None
-        for name in ("seconds", "losses", "blocks", "returned"):
+        for name in ("seconds", "losses", "blocks", "returned", "accuracies", "evaluation_seconds", "missed"):
             object.__setattr__(run, name, tuple(getattr(run, name)))
         check_values(run)
         return run
@@ -121,11 +132,24 @@ class Run:
 
 def check_values(run: Run) -> None:
     """Raise SteleError for a value that no measurement has."""
-    if run.phase not in PHASES:
-        raise SteleError(f"Not a Run: phase is {run.phase!r}, expected train or infer.")
+    if run.phase not in (*PHASES, TIME_TO_ACCURACY):
+        expected = f"expected {', '.join(PHASES)} or {TIME_TO_ACCURACY}"
+        raise SteleError(f"Not a Run: phase is {run.phase!r}, {expected}.")
     if run.batch < 1:
         raise SteleError(f"Not a Run: {run.batch} samples in a batch.")
     check_durations(run)
+    if run.phase == TIME_TO_ACCURACY:
+        check_epochs(run)
+
+
+def check_epochs(run: Run) -> None:
+    """Raise SteleError unless each epoch has an accuracy and an evaluation, and the training has its times."""
+    if not len(run.seconds) == len(run.accuracies) == len(run.evaluation_seconds) == len(run.losses):
+        raise SteleError("Not a Run: the epochs have not as many accuracies, evaluations and losses.")
+    if None in (run.accuracy, run.compile_seconds, run.data_seconds, run.elapsed):
+        raise SteleError("Not a Run: it has no accuracy, compile_seconds, data_seconds or elapsed.")
+    if not all(0 <= accuracy <= 1 for accuracy in run.accuracies):
+        raise SteleError("Not a Run: an accuracy is a fraction from 0 to 1.")
 
 
 def check_durations(run: Run) -> None:
@@ -135,9 +159,10 @@ def check_durations(run: Run) -> None:
     """
     if not run.seconds:
         raise SteleError("Not a Run: there are no durations of steps.")
-    more = () if run.new_batch is None else (run.new_batch,)
-    for value in (*run.seconds, run.import_seconds, *run.blocks, *run.returned, *more):
-        if not value > 0:
+    single = (run.import_seconds, run.new_batch, run.data_seconds, run.elapsed)
+    several = (run.seconds, run.blocks, run.returned, run.evaluation_seconds, run.missed)
+    for value in itertools.chain(single, *several):
+        if value is not None and not value > 0:
             raise SteleError(f"Not a Run: a duration of {value!r} s. Check the clock of the machine.")
     if not 0 <= run.warmup < len(run.seconds):
         raise SteleError(f"Not a Run: {run.warmup} warm-up steps of {len(run.seconds)}.")

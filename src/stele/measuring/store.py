@@ -4,7 +4,7 @@ The format is {"schema": 1, "run": {...}} with the fields of ``stele.measuring.r
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from stele import files, schema
@@ -14,6 +14,7 @@ from stele.measuring.run import Run
 from stele.text import printable_values
 
 FORMATS = (1,)  # of files that are older than the schema number
+UNFINISHED = "unfinished"  # a folder for the Runs of a command that has not ended, which the next one takes
 
 
 def save(run: Run, folder: Path) -> Path:
@@ -44,3 +45,10 @@ def load_each(folder: Path) -> Iterator[Run]:
     """Yield the same Runs one at a time: a store may have many thousand."""
     for path in sorted(folder.glob("*.json")):
         yield load(path)
+
+
+def finish(folder: Path, measured: Callable[[Run], bool]) -> None:
+    """Move the unfinished Runs that a command measured to ``folder``: the next command measures them again."""
+    for path in (folder / UNFINISHED).glob("*.json"):
+        if measured(load(path)):
+            path.replace(folder / path.name)

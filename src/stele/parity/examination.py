@@ -1,6 +1,6 @@
 """Examine one recipe: ask a Worker for its numbers, compare them on the ladder, and find the likely cause."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import date
 from pathlib import Path
@@ -197,7 +197,6 @@ def repetition(environment: Environment, task: str, settings: Settings) -> Findi
     return ladder.repetition(launches, nondeterminism=None)
 
 
-UNFINISHED = "unfinished"  # the folder of the Runs of a command that has not ended
 FIRST_SEED = 100  # the reference uses seeds from 0 on, and these accuracies must be independent of it
 
 
@@ -222,7 +221,7 @@ def accuracy_rung(
         run = trained_before(environment, task, scale, of_seed, runs, versions)
         if run is None:
             run = train(environment, task, scale, of_seed)
-            store.save(run, runs / UNFINISHED)
+            store.save(run, runs / store.UNFINISHED)
         if run.accuracy is None:
             return Finding(10, "absent", "the task has no meaningful labels, so it has no accuracy")
         if accuracy.band(run) is None:
@@ -246,18 +245,10 @@ def trained_before(
     """Return the Run of the same training that an interrupted command has saved, or None."""
     origin = measure.inputs(task)[0]["data_origin"]
     wanted = (environment.name, task, "train", scale, asdict(settings), dict(versions), origin)
-    for run in store.load_all(runs / UNFINISHED):
+    for run in store.load_all(runs / store.UNFINISHED):
         if wanted == (run.environment, run.task, run.phase, run.scale, run.settings, run.versions, run.data):
             return run
     return None
-
-
-def finish(runs: Path, cells: Collection[tuple[str, str]]) -> None:
-    """Move the Runs of environments and tasks to ``runs``: their command has ended, so the next one trains again."""
-    for path in (runs / UNFINISHED).glob("*.json"):
-        run = store.load(path)
-        if (run.environment, run.task) in cells:
-            path.replace(runs / path.name)
 
 
 def accuracy_finding(accuracies: list[float], run: Run) -> Finding:

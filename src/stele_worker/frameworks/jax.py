@@ -208,7 +208,10 @@ def from_arrays(tree, arrays):
     saved = [jnp.array(arrays[str(number)]) for number in range(len(leaves))]
     pairs = zip(leaves, saved)
     return structure.unflatten(
-        [jax.random.wrap_key_data(new, impl=jax.random.key_impl(old)) if is_key(old) else new for old, new in pairs]
+        [
+            jax.random.wrap_key_data(new, impl=jax.random.key_impl(old)) if is_key(old) else new
+            for old, new in pairs
+        ]
     )
 
 

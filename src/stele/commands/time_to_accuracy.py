@@ -1,0 +1,231 @@
+"""``stele time-to-accuracy``: train a task from several seeds until a fixed epoch; how long until a target accuracy?"""
+
+import argparse
+import math
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from stele import convergence, environments, files
+from stele.commands import options
+from stele.commands.options import say
+from stele.environments import Environment
+from stele.errors import SteleError
+from stele.measuring import machine, measure, processors
+from stele.measuring.run import Run
+from stele.measuring.settings import DEVICES, PRECISIONS, Settings
+from stele.measuring.worker import TIMEOUT
+from stele.parity import accuracy
+from stele.report import dawnbench, mlperf
+from stele.report import time_to_accuracy as pages
+from stele.text import unknown_message
+from stele.time_to_accuracy import prices, seeds
+from stele.time_to_accuracy.seeds import Training
+from stele.time_to_accuracy.summary import Summary, summarise
+from stele_worker import tasks
+
+FOLDER = Path(".stele/time-to-accuracy")
+SEEDS = 10  # as in MLPerf
+FIRST = 3  # seeds after which a target that is out of reach is reported
+UNREACHABLE = 0.01  # probability that a run reaches the target
+EPILOG = (
+    "Exit: 0 measured; 1 a training converges faster than the reference, so its mathematics changed; 2 usage or "
+    "environment, or a target that the epochs cannot reach; 3 no training reached the target; 130 interrupted."
+)
+
+
+def add(commands: Any) -> None:
+    summary = "how long does a training take until a target accuracy?"
+    command = commands.add_parser("time-to-accuracy", help=summary, description=summary, epilog=EPILOG)
+    command.add_argument("--framework", metavar="ID[,ID...]", default="torch", help="default: %(default)s")
+    add_training_options(command)
+    command.add_argument(
+        "--epochs", type=options.parse_count, metavar="N", help="default: those of the task at its scale"
+    )
+    command.add_argument("--json", type=Path, metavar="FILE", help="write the results as JSON")
+    command.add_argument("--markdown", type=Path, metavar="FILE", help="write the table as Markdown")
+    command.add_argument(
+        "--dawnbench", type=Path, metavar="FOLDER", help="write DAWNBench's TSV and JSON files"
+    )
+    command.add_argument("--mlperf", type=Path, metavar="FOLDER", help="write MLPerf's log files")
+    command.set_defaults(command=time_to_accuracy)
+
+
+def add_training_options(command: argparse.ArgumentParser) -> None:
+    """Add the options that ``stele tricks`` has, too."""
+    command.add_argument("--task", metavar="ID", default="cifar-fast", help="default: %(default)s")
+    command.add_argument(
+        "--scale", metavar="TIER", required=True, help="a scale of the task, such as cpu or gpu"
+    )
+    command.add_argument(
+        "--target", type=parse_target, metavar="ACCURACY", help="such as 94%%; default: that of the task"
+    )
+    command.add_argument(
+        "--seeds", type=options.parse_count, default=SEEDS, metavar="N", help="default: %(default)s"
+    )
+    command.add_argument("--device", choices=DEVICES, default="cpu", help="default: %(default)s")
+    command.add_argument("--precision", choices=PRECISIONS, default="fp32", help="default: %(default)s")
+    command.add_argument(
+        "--threads",
+        type=options.parse_count,
+        default=processors.count(),
+        metavar="N",
+        help="default: all processors",
+    )
+    command.add_argument(
+        "--price",
+        metavar="NAME_OR_USD",
+        help="price per hour, from the table or as a number; default: by the GPU",
+    )
+    command.add_argument(
+        "--no-wait",
+        action="store_true",
+        help="exit if another measurement runs on this machine, instead of waiting for it",
+    )
+    command.add_argument(
+        "--worker-timeout",
+        type=options.parse_timeout,
+        default=TIMEOUT,
+        metavar="SECONDS",
+        help="longest silence of a worker; default: %(default)s",
+    )
+
+
+def parse_target(text: str) -> float:
+    """Return the fraction in ``94%`` or ``0.94``."""
+    try:
+        value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an accuracy. Write it as 94% or 0.94")
+    return value
+
+
+def time_to_accuracy(arguments: argparse.Namespace) -> int:
+    """Print a line for each seed, then the table. Returns the exit code, as in EPILOG."""
+    training = training_from(arguments, epochs=arguments.epochs)
+    target, price = target_of(arguments), price_of(arguments)
+    if arguments.mlperf is not None:
+        mlperf.load_package()  # now, because hours may pass until it is needed
+    selected = select(arguments, training)
+    summaries = [measure_seeds(one, training, target, price) for one in selected]
+    for environment in selected:
+        seeds.finish(environment, training)
+    print("", *pages.lines(summaries), sep="\n")
+    write(arguments, summaries)
+    return exit_code(summaries)
+
+
+def training_from(arguments: argparse.Namespace, **changes: Any) -> Training:
+    """Return the Training of the command line. Raises SteleError for a task or a tier that cannot be trained."""
+    require_tier(arguments.task, arguments.scale)
+    settings = Settings(
+        device=arguments.device, precision=arguments.precision, threads=arguments.threads, malloc="steady"
+    )
+    return Training(
+        arguments.task,
+        arguments.scale,
+        settings,
+        arguments.seeds,
+        FOLDER,
+        timeout=arguments.worker_timeout,
+        **changes,
+    )
+
+
+def require_tier(task: str, scale: str) -> None:
+    """Raise SteleError unless the task has this scale, meaningful labels, and its real data."""
+    if task not in tasks.NAMES:
+        raise SteleError(unknown_message("task", task, tasks.NAMES))
+    scales = tasks.load(task).SCALES
+    if scale not in scales:
+        raise SteleError(unknown_message(f"tier of {task}", scale, scales))
+    if tasks.make(task, scale).data is None:
+        raise SteleError(f"Task '{task}' has random labels, so it has no accuracy. Choose a task with data.")
+    fields, notice = measure.inputs(task)
+    if notice:
+        say(f"stele: {notice}")
+    if fields["data_origin"]["origin"] == "synthetic" and scale != "smoke":
+        raise SteleError(
+            f"The tier '{scale}' of '{task}' needs real data. Set STELE_DATA to a folder that has it, "
+            "or use --scale smoke."
+        )
+
+
+def target_of(arguments: argparse.Namespace) -> float:
+    """Return the target of the command line, or that of the task at its scale."""
+    targets = getattr(tasks.load(arguments.task), "TARGETS", {})
+    target: float | None = arguments.target or targets.get(arguments.scale)
+    if target is None:
+        raise SteleError(
+            f"Task '{arguments.task}' has no target at scale {arguments.scale}. Add --target 60%."
+        )
+    return target
+
+
+def price_of(arguments: argparse.Namespace) -> prices.Price | None:
+    """Return the price of the machine, and warn if it is old. None if it is unknown."""
+    price = prices.find(arguments.price, machine.facts(), arguments.device)
+    warning = None if price is None else prices.warning(price, date.today())
+    if warning:
+        say(f"stele: {warning}")
+    return price
+
+
+def select(arguments: argparse.Namespace, training: Training) -> list[Environment]:
+    """Return the environments, each ready. Raises SteleError if one lacks the task."""
+    selected = environments.load_ready([name for name in arguments.framework.split(",") if name])
+    where = {"device": training.settings.device, "precision": training.settings.precision}
+    for environment in selected:
+        reason = environment.why_absent(training.task, "train", **where)
+        if reason:
+            raise SteleError(f"'{environment.name}' cannot train '{training.task}': {reason}")
+    return selected
+
+
+def measure_seeds(
+    environment: Environment, training: Training, target: float, price: prices.Price | None
+) -> Summary:
+    """Train all seeds and return their Summary. Raises SteleError early if the target is out of reach."""
+    runs: list[Run] = []
+    for run in seeds.train(environment, training):
+        runs.append(run)
+        print(pages.seed_line(run, target), flush=True)
+        if len(runs) == FIRST:
+            require_reachable(runs, target)
+    reference = None if training.changes else accuracy.reference_accuracies(runs[0])
+    return summarise(runs, target, price=price, reference=reference)
+
+
+def require_reachable(runs: Sequence[Run], target: float) -> None:
+    """Raise SteleError, with the probability, if the first seeds show that the epochs are too few for the target."""
+    accuracies = [run.accuracy for run in runs if run.accuracy is not None]
+    p = convergence.reach_p(accuracies, target)
+    if p is None or p >= UNREACHABLE or max(accuracies) >= target:
+        return
+    average = convergence.mean(accuracies).middle
+    raise SteleError(
+        f"{runs[0].environment} cannot reach {target:.1%} in {len(runs[0].seconds)} epochs: after {len(runs)} seeds, "
+        f"the mean accuracy is {average:.2%}, and a run reaches the target with a probability of {p:.2g}. "
+        "Lower --target, or raise --epochs."
+    )
+
+
+def write(arguments: argparse.Namespace, summaries: Sequence[Summary]) -> None:
+    if arguments.json:
+        files.write_text(arguments.json, pages.to_json(summaries))
+    if arguments.markdown:
+        files.write_text(arguments.markdown, pages.markdown(summaries) + "\n")
+    for summary in summaries:
+        if arguments.dawnbench:
+            dawnbench.write(arguments.dawnbench, list(summary.runs), summary.price)
+        if arguments.mlperf:
+            mlperf.write(arguments.mlperf, list(summary.runs), summary.target)
+
+
+def exit_code(summaries: Sequence[Summary]) -> int:
+    if any(summary.rejected for summary in summaries):
+        return 1
+    return 0 if all(summary.probability.middle for summary in summaries) else 3

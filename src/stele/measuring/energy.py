@@ -1,0 +1,94 @@
+"""The energy of a launch: of the processors from RAPL, and of the GPU from NVML. What cannot be read is None.
+
+RAPL counts what the whole packages use, other programs included. Only root may read it on most systems:
+https://docs.kernel.org/power/powercap/powercap.html. NVML needs the package nvidia-ml-py.
+"""
+
+import contextlib
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from stele.measuring import devices
+
+PACKAGES = Path("/sys/class/powercap")
+INTERVAL = 60.0  # seconds between two samples: a counter of RAPL starts again from 0 after some minutes
+MICRO, MILLI = 1e-6, 1e-3
+
+Joules = dict[str, float | None]
+Reading = dict[
+    Path, tuple[int, int]
+]  # of each package: its counter in microjoules, and the range of the counter
+
+
+@contextlib.contextmanager
+def metered(device: str | None) -> Iterator[Callable[[], Joules]]:
+    """Yield joules() -> {"processors": ..., "gpu": ...} since the start of the block; {} if ``device`` is None."""
+    if device is None:
+        yield dict
+        return
+    ended, readings = threading.Event(), [read_packages()]
+    gpu = read_gpu() if device == "cuda" else None
+
+    def keep_reading() -> None:
+        while not ended.wait(INTERVAL):
+            readings.append(read_packages())
+
+    def joules() -> Joules:
+        processors = {"processors": total([*readings, read_packages()])}
+        now = None if gpu is None else read_gpu()
+        of_gpu = None if now is None or gpu is None else (now - gpu) * MILLI
+        return processors if device == "cpu" else {**processors, "gpu": of_gpu}
+
+    threading.Thread(target=keep_reading, daemon=True).start()
+    try:
+        yield joules
+    finally:
+        ended.set()
+
+
+def total(readings: Sequence[Reading | None]) -> float | None:
+    """Return the joules from the first reading to the last; None if one is unknown. Counters may start again from 0."""
+    if None in readings:
+        return None
+    joules = 0.0
+    for before, after in itertools.pairwise(filter(None, readings)):
+        joules += sum((after[path][0] - count) % span for path, (count, span) in before.items()) * MICRO
+    return joules
+
+
+def read_packages() -> Reading | None:
+    """Return the counters of the processor packages; None if one cannot be read."""
+    counts = {}
+    try:
+        for path in sorted(PACKAGES.glob("intel-rapl:*")):  # AMD's processors have this name, too
+            if (path / "name").read_text().startswith("package"):
+                span = int((path / "max_energy_range_uj").read_text()) + 1
+                counts[path] = int((path / "energy_uj").read_text()), span
+    except (OSError, ValueError):
+        return None
+    return counts or None
+
+
+def read_gpu() -> int | None:
+    """Return the energy of the GPU since its driver was loaded, in millijoules; None if NVML cannot say."""
+    try:
+        import pynvml
+    except ImportError:
+        return None
+    try:
+        pynvml.nvmlInit()
+        return int(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle(pynvml, devices.first() or "0")))
+    except pynvml.NVMLError:
+        return None
+
+
+def handle(nvml: Any, device: str) -> Any:
+    """Return NVML's handle of a device, by its number or its id."""
+    return (
+        nvml.nvmlDeviceGetHandleByIndex(int(device))
+        if device.isdecimal()
+        else nvml.nvmlDeviceGetHandleByUUID(device)
+    )

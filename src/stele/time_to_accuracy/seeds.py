@@ -1,0 +1,114 @@
+"""Train a task from several seeds, each in a fresh process. Each Run is on disk before the next training starts."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from stele.environments import Environment
+from stele.environments.description import slug
+from stele.errors import SteleError
+from stele.measuring import measure, progress, store, worker
+from stele.measuring.run import TIME_TO_ACCURACY, Run
+from stele.measuring.settings import Settings
+from stele.text import versions
+
+
+@dataclass(frozen=True)
+class Training:
+    """What is trained. ``epochs`` and ``tricks`` replace those of the Task at its scale; None for the Task's own."""
+
+    task: str
+    scale: str
+    settings: Settings
+    seeds: int
+    folder: Path
+    epochs: int | None = None
+    tricks: tuple[str, ...] | None = None
+    timeout: float = worker.TIMEOUT
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The fields of the request that replace those of the Task."""
+        changes = {"epochs": self.epochs, "tricks": None if self.tricks is None else list(self.tricks)}
+        return {name: value for name, value in changes.items() if value is not None}
+
+
+def train(environment: Environment, training: Training) -> Iterator[Run]:
+    """Yield the Run of each seed; those that an interrupted command has saved are not trained again.
+
+    Raises WorkerError if a worker fails, and SteleError if the release changed since the interruption.
+    """
+    fields, _ = measure.inputs(training.task)
+    before = recorded(environment, training, fields["data_origin"])
+    for seed in range(training.seeds):
+        run = before.get(seed)
+        if run is None:
+            run = train_seed(environment, training, fields, seed)
+            store.save(run, training.folder / store.UNFINISHED)
+            checkpoint(environment, training, seed).unlink(missing_ok=True)
+            require_same_release(run, before)
+        yield run
+
+
+def recorded(environment: Environment, training: Training, origin: dict[str, str]) -> dict[int, Run]:
+    """Return the saved Runs of these trainings by their seed."""
+    saved = store.load_each(training.folder / store.UNFINISHED)
+    return {
+        run.settings["seed"]: run for run in saved if is_of(run, environment, training) and run.data == origin
+    }
+
+
+def is_of(run: Run, environment: Environment, training: Training) -> bool:
+    """Return whether a Run is one of the trainings, of any seed."""
+    settings = asdict(replace(training.settings, seed=run.settings["seed"]))
+    changes = {name: run.plan[name] for name in ("epochs", "tricks") if name in run.plan}
+    return (environment.name, training.task, TIME_TO_ACCURACY, training.scale, settings, training.changes) == (
+        run.environment, run.task, run.phase, run.scale, run.settings, changes
+    )  # fmt: skip
+
+
+def finish(environment: Environment, training: Training) -> None:
+    """Let the next command train again."""
+    store.finish(training.folder, lambda run: is_of(run, environment, training))
+
+
+def train_seed(environment: Environment, training: Training, fields: dict[str, Any], seed: int) -> Run:
+    """Train one seed. A training that was killed continues from its last checkpoint."""
+    settings = replace(training.settings, seed=seed)
+    path = checkpoint(environment, training, seed)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    plan = measure.Plan(
+        training.task,
+        TIME_TO_ACCURACY,
+        training.scale,
+        checkpoint=str(path.absolute()),
+        asked=training.changes,
+        **fields,
+    )
+    title = f"{environment.name} {training.task}, seed {seed + 1} of {training.seeds}"
+    with (
+        worker.launch(environment, settings, timeout=training.timeout) as live,
+        progress.bar(title) as show,
+    ):
+        return measure.measure(live, plan, settings, progress=show)
+
+
+def checkpoint(environment: Environment, training: Training, seed: int) -> Path:
+    """Return the file of the state of a training that has not ended."""
+    changes = "-".join(
+        str(value) for value in (training.epochs, *(training.tricks or ())) if value is not None
+    )
+    settings = replace(training.settings, seed=seed).summary()
+    name = slug(f"{environment.name}-{training.task}-{training.scale}-{changes}-{settings}")
+    return training.folder / store.UNFINISHED / f"{name}.npz"
+
+
+def require_same_release(run: Run, before: dict[int, Run]) -> None:
+    """Raise SteleError if the saved Runs are of another release."""
+    for other in before.values():
+        if other.versions != run.versions:
+            raise SteleError(
+                f"{run.environment} is now {versions(run.versions)}, but the saved trainings are of "
+                f"{versions(other.versions)}. Install that release, or delete them from the folder {store.UNFINISHED}."
+            )

@@ -1,0 +1,110 @@
+"""What the trainings of one environment show: accuracy, times by each definition, cost and energy. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stele import convergence
+from stele.measuring.run import Run
+from stele.statistics import Estimate
+from stele.time_to_accuracy.clock import DEFINITIONS
+from stele.time_to_accuracy.prices import Price
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds by one definition of the clock."""
+
+    mean: Estimate  # of a training
+    expected: Estimate | None  # until a training reaches the target; None if none did
+    mlperf_mean: float | None  # without the fastest and the slowest; None if it is not valid
+
+
+@dataclass(frozen=True)
+class Summary:
+    """An unknown value is None."""
+
+    runs: tuple[Run, ...]
+    target: float
+    accuracy: Estimate
+    deviation: Estimate | None
+    probability: Estimate  # that a training reaches the target
+    epoch: Estimate  # seconds
+    times: dict[str, Times | None]  # by definition; None if every training was continued
+    compile_seconds: float  # mean
+    price: Price | None
+    cost: Estimate | None  # US dollars of the expected time by DAWNBench's definition
+    energy: dict[str, float | None] | None  # mean joules of a training by source
+    reference_p: float | None  # that the reference converges as fast; None without a reference
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the training converges faster than the reference, which indicates changed mathematics."""
+        return self.reference_p is not None and self.reference_p < convergence.LEVEL
+
+    @property
+    def continued(self) -> int:
+        """How many trainings were continued, so that their time does not count."""
+        return sum(run.continued for run in self.runs)
+
+
+def summarise(
+    runs: Sequence[Run],
+    target: float,
+    *,
+    price: Price | None = None,
+    reference: Sequence[float] | None = None,
+) -> Summary:
+    """Return the Summary of Runs that differ in their seeds. ``reference`` are accuracies of reference runs."""
+    accuracies = [accuracy_of(run) for run in runs]
+    reached = [accuracy >= target for accuracy in accuracies]
+    times = {name: times_of(runs, reached, name) for name in DEFINITIONS}
+    expected = None if times["DAWNBench"] is None else times["DAWNBench"].expected
+    return Summary(
+        runs=tuple(runs),
+        target=target,
+        accuracy=convergence.mean(accuracies),
+        deviation=convergence.deviation(accuracies),
+        probability=convergence.probability(sum(reached), len(reached)),
+        epoch=convergence.mean([sum(run.seconds) / len(run.seconds) for run in runs]),
+        times=times,
+        compile_seconds=convergence.mean([run.compile_seconds or 0.0 for run in runs]).middle,
+        price=price,
+        cost=None if price is None or expected is None else in_dollars(price, expected),
+        energy=energy_of(runs),
+        reference_p=None if reference is None else convergence.faster_p(accuracies, reference),
+    )
+
+
+def accuracy_of(run: Run) -> float:
+    assert run.accuracy is not None  # every Run of this phase has one
+    return run.accuracy
+
+
+def times_of(runs: Sequence[Run], reached: Sequence[bool], definition: str) -> Times | None:
+    pairs = [(DEFINITIONS[definition](run), hit) for run, hit in zip(runs, reached, strict=True)]
+    valid = [(seconds, hit) for seconds, hit in pairs if seconds is not None]
+    if not valid:
+        return None
+    seconds = [one for one, _ in valid]
+    return Times(
+        mean=convergence.mean(seconds),
+        expected=convergence.expected_time(seconds, reached),
+        mlperf_mean=convergence.mlperf_mean(seconds, [hit for _, hit in valid]),
+    )
+
+
+def in_dollars(price: Price, seconds: Estimate) -> Estimate:
+    low, middle, high = (None if value is None else price.cost(value) for value in seconds)
+    assert middle is not None
+    return Estimate(low, middle, high)
+
+
+def energy_of(runs: Sequence[Run]) -> dict[str, float | None] | None:
+    """Return the mean joules by source. A source that is unknown in one Run is unknown; None without any source."""
+    whole = [run.energy or {} for run in runs if not run.continued]
+    sources = dict.fromkeys(source for energy in whole for source in energy)
+    known = {source: [energy.get(source) for energy in whole] for source in sources}
+    return {
+        source: None if None in values else sum(filter(None, values)) / len(values)
+        for source, values in known.items()
+    } or None

@@ -1,0 +1,218 @@
+"""``stele time-to-accuracy`` on environments that return scripted trainings."""
+
+import json
+import re
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from stele import __main__ as entry_point
+from stele.measuring import measure, store
+from stele.parity import accuracy
+from stele.time_to_accuracy import prices, seeds
+
+REAL = {"data": None, "data_origin": {"origin": "official", "fingerprint": "0"}}
+SYNTHETIC = {"data": None, "data_origin": {"origin": "synthetic", "fingerprint": "1"}}
+FOLDER = Path(".stele/time-to-accuracy")
+# epochs of 2 s, preparation of 0.5 s, evaluations of 1 s: see scripted.training
+DAWNBENCH, MLPERF = 0.5 + 3 * 2, 0.5 + 3 * 2 + 3
+
+
+@pytest.fixture
+def measure_seeds(add_environment, monkeypatch):
+    """measure_seeds(*options, accuracies=[of each seed], ...) -> exit status of the command for one environment."""
+    monkeypatch.setattr(measure, "inputs", lambda task: (REAL, None))
+
+    def measure_seeds(*options, scale="quick", target="60%", count=4, **script):
+        add_environment("fake", **{"accuracies": [0.61, 0.62, 0.63, 0.64], **script})
+        named = ["--framework=fake", "--task=cnn", f"--scale={scale}", f"--seeds={count}", "--device=cpu"]
+        return entry_point.main(["time-to-accuracy", *named, f"--target={target}", "--no-wait", *options])
+
+    return measure_seeds
+
+
+def results(measure_seeds, *options, **script):
+    """Return the results of the JSON file, and the exit status."""
+    status = measure_seeds("--json=out.json", *options, **script)
+    [result] = json.loads(Path("out.json").read_text())["results"]
+    return result, status
+
+
+def printed(capsys):
+    return re.sub("  +", "  ", capsys.readouterr().out)
+
+
+def test_both_definitions_of_the_clock_are_reported(measure_seeds, capsys):
+    result, status = results(measure_seeds)
+    assert status == 0
+    assert result["times"]["DAWNBench"]["mean"]["middle"] == DAWNBENCH
+    assert result["times"]["MLPerf"]["mean"]["middle"] == MLPERF
+    assert result["compile_seconds"] == 5.0
+    out = printed(capsys)
+    assert "fake  seed 0  61.00%  reached the target  6.50 s (DAWNBench), 9.50 s (MLPerf)" in out
+    assert "P(target)" in out
+
+
+def test_compilation_beyond_mlperfs_budget_counts(measure_seeds):
+    result, _ = results(measure_seeds, compile_seconds=1900.0)
+    assert result["times"]["DAWNBench"]["mean"]["middle"] == DAWNBENCH
+    assert result["times"]["MLPerf"]["mean"]["middle"] == pytest.approx(MLPERF + 100)
+
+
+def test_a_run_that_misses_the_target_is_repeated_in_the_expected_time(measure_seeds):
+    result, status = results(measure_seeds, accuracies=[0.61, 0.62, 0.59, 0.63])
+    assert status == 0
+    assert result["probability"]["middle"] == 0.75
+    assert result["times"]["DAWNBench"]["expected"]["middle"] == pytest.approx(DAWNBENCH / 0.75)
+    assert result["times"]["DAWNBench"]["mlperf_mean"] == DAWNBENCH
+
+
+def test_a_lucky_epoch_before_the_last_does_not_count(measure_seeds, monkeypatch):
+    from_dict = measure.Run.from_dict
+    lucky = {"accuracies": [0.5, 0.7, 0.59], "accuracy": 0.59}
+    monkeypatch.setattr(measure.Run, "from_dict", lambda values: from_dict({**values, **lucky}))
+    result, status = results(measure_seeds, count=2)
+    assert status == 3
+    assert result["probability"]["middle"] == 0
+    assert result["times"]["DAWNBench"]["expected"] is None
+
+
+def test_a_target_out_of_reach_is_reported_after_three_seeds_with_the_probability(measure_seeds, capsys):
+    assert measure_seeds(accuracies=[0.501, 0.502, 0.503, 0.504], count=10) == 2
+    error = capsys.readouterr().err
+    assert "fake cannot reach 60.0% in 3 epochs: after 3 seeds, the mean accuracy is 50.20%" in error
+    assert re.search(r"with a probability of \d(\.\d+)?e-\d+", error)
+    assert "Lower --target, or raise --epochs" in error
+    assert len(list((FOLDER / store.UNFINISHED).glob("*.json"))) == 3
+
+
+def test_a_target_that_is_only_missed_so_far_is_measured_to_the_end(measure_seeds):
+    assert measure_seeds(accuracies=[0.59, 0.57, 0.598, 0.61]) == 0
+
+
+def test_an_interrupted_command_trains_only_the_seeds_that_are_missing(measure_seeds, monkeypatch):
+    trained, train_seed = [], seeds.train_seed
+
+    def interrupt_third(environment, training, fields, seed):
+        if len(trained) == 2:
+            raise KeyboardInterrupt
+        trained.append(seed)
+        return train_seed(environment, training, fields, seed)
+
+    monkeypatch.setattr(seeds, "train_seed", interrupt_third)
+    assert measure_seeds() == 130
+    monkeypatch.setattr(seeds, "train_seed", lambda *all: trained.append(all[-1]) or train_seed(*all))
+    assert measure_seeds("--epochs=5") == 0  # another training
+    assert trained == [0, 1, 0, 1, 2, 3]
+    assert measure_seeds() == 0
+    assert trained[6:] == [2, 3]
+    assert measure_seeds() == 0  # the last command ended, so this one trains again
+    assert trained[8:] == [0, 1, 2, 3]
+    assert not list((FOLDER / store.UNFINISHED).iterdir())
+
+
+def test_saved_trainings_of_another_release_are_not_mixed_with_new_ones(measure_seeds, monkeypatch, capsys):
+    assert measure_seeds(accuracies=[0.1, 0.11, 0.12], count=3) == 2
+    for path in (FOLDER / store.UNFINISHED).glob("*.json"):
+        path.write_text(path.read_text().replace('"scripted": "1.0"', '"scripted": "0.9"'))
+    assert measure_seeds(target="5%") == 2
+    assert "fake is now scripted 1.0, but the saved trainings are of scripted 0.9" in capsys.readouterr().err
+
+
+def test_a_continued_training_counts_for_the_accuracy_and_never_for_the_time(measure_seeds, capsys):
+    result, _ = results(measure_seeds, continued=[1])
+    assert len(result["accuracies"]) == 4 and result["continued"] == 1
+    assert "seed 1  62.00%  reached the target  continued, so its time does not count" in printed(capsys)
+    result, _ = results(measure_seeds, continued=[0, 1, 2, 3])
+    assert result["times"] == {"DAWNBench": None, "MLPerf": None}
+    assert result["accuracy"]["middle"] == pytest.approx(0.625)
+
+
+def test_convergence_faster_than_the_reference_is_rejected(measure_seeds, monkeypatch, capsys):
+    monkeypatch.setattr(accuracy, "reference_accuracies", lambda run: [0.58, 0.585, 0.59, 0.582, 0.588])
+    result, status = results(measure_seeds)
+    assert status == 1 and result["rejected"] and result["reference_p"] < 0.05
+    assert "rejected: converges faster than the reference (p 0.0" in printed(capsys)
+
+
+def test_slower_convergence_than_the_reference_is_no_reason_to_reject(measure_seeds, monkeypatch):
+    monkeypatch.setattr(accuracy, "reference_accuracies", lambda run: [0.68, 0.685, 0.69, 0.682, 0.688])
+    assert results(measure_seeds)[0]["rejected"] is False
+
+
+def test_other_epochs_are_not_compared_with_the_reference(measure_seeds, monkeypatch):
+    monkeypatch.setattr(accuracy, "reference_accuracies", lambda run: [0.1, 0.11, 0.12, 0.1, 0.11])
+    result, status = results(measure_seeds, "--epochs=4")
+    assert (status, result["reference_p"], result["epochs"]) == (0, None, 4)
+
+
+def test_an_unknown_price_and_unknown_energy_are_null(measure_seeds, monkeypatch):
+    monkeypatch.setattr("stele.measuring.energy.read_packages", lambda: None)
+    result, _ = results(measure_seeds)
+    assert result["cost"] is None and result["price"] is None
+    assert result["energy"] == {"processors": None}
+
+
+def test_the_cost_is_the_expected_time_at_the_price(measure_seeds):
+    result, _ = results(measure_seeds, "--price=3.6")
+    assert result["cost"]["middle"] == pytest.approx(DAWNBENCH * 0.001)
+
+
+def test_an_old_price_is_a_warning(measure_seeds, monkeypatch, capsys):
+    monkeypatch.setattr(prices, "read", lambda: {"old": prices.Price("old", 3.6, date(2020, 1, 1), "V100")})
+    assert measure_seeds("--price=old") == 0
+    assert "The price old is of 2020-01-01, more than a year ago" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--price=runpod-h100-smx"], "Did you mean 'runpod-h100-sxm'?"),
+        (["--price=-1"], "a price is a positive number of US dollars per hour"),
+        (["--task=cifer"], "Unknown task 'cifer'"),
+        (["--task=resnet50", "--scale=paper"], "has random labels, so it has no accuracy"),
+        (["--scale=cpu-ful"], "Unknown tier of cnn 'cpu-ful'"),
+        (["--framework=nothing"], "nothing"),
+    ],
+)
+def test_bad_input_is_one_message(measure_seeds, capsys, options, message):
+    assert measure_seeds(*options) == 2
+    error = capsys.readouterr().err
+    assert message in error and "Traceback" not in error
+
+
+def test_a_tier_without_its_data_is_an_error_and_smoke_runs_on_synthetic_data(
+    measure_seeds, monkeypatch, capsys
+):
+    monkeypatch.setattr(measure, "inputs", lambda task: (SYNTHETIC, "cifar10 is synthetic: no file"))
+    assert measure_seeds() == 2
+    error = capsys.readouterr().err
+    assert "The tier 'quick' of 'cnn' needs real data. Set STELE_DATA" in error
+    assert measure_seeds(scale="smoke") == 0
+    assert "synthetic data" in printed(capsys)
+
+
+@pytest.mark.parametrize("text", ["94", "0", "high", "nan", "101%"])
+def test_a_target_that_is_no_fraction_is_a_usage_error(measure_seeds, capsys, text):
+    with pytest.raises(SystemExit) as error:
+        measure_seeds(target=text)
+    assert error.value.code == 2
+    assert "is not an accuracy. Write it as 94% or 0.94" in capsys.readouterr().err
+
+
+def test_a_task_without_a_target_asks_for_one(add_environment, monkeypatch, capsys):
+    monkeypatch.setattr(measure, "inputs", lambda task: (REAL, None))
+    assert entry_point.main(["time-to-accuracy", "--task=cnn", "--scale=quick", "--no-wait"]) == 2
+    assert "Task 'cnn' has no target at scale quick. Add --target 60%." in capsys.readouterr().err
+
+
+def test_a_worker_that_fails_is_reported_and_the_earlier_seeds_are_kept(measure_seeds, capsys):
+    assert measure_seeds(**{"time-to-accuracy": "segfault"}) == 2
+    assert "crashed during 'time-to-accuracy'" in capsys.readouterr().err
+
+
+def test_the_markdown_table_names_the_target_and_the_data(measure_seeds):
+    assert measure_seeds("--markdown=out.md") == 0
+    text = Path("out.md").read_text()
+    assert "**cnn**, scale quick, target 60.0%, 3 epochs" in text and "Data: official." in text

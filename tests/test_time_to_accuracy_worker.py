@@ -1,0 +1,206 @@
+"""The phase time-to-accuracy in the worker: what is timed, and how a training that was killed continues."""
+
+from types import SimpleNamespace
+
+import numpy
+import pytest
+
+from stele_worker import checkpoints, clock, measurement, time_to_accuracy
+
+# seconds of the parts of a training
+DATA, TEST_DATA, GATHER, STEP, EVALUATION, COMPILATION = 1.0, 0.5, 0.125, 2.0, 0.25, 64.0
+EPOCHS, STEPS, TEST_BATCHES, BATCH = 3, 4, 2, 5
+WHOLE_EPOCH = STEPS * (GATHER + STEP)
+
+
+class Training:
+    """A framework, a recipe and a subject whose parts take known times; a network that learns one answer a step."""
+
+    def __init__(self, monkeypatch):
+        self.now, self.weight, self.compiled, self.pauses, self.reports = 0.0, 0, set(), [], []
+        for module in (clock, measurement, time_to_accuracy, checkpoints):
+            monkeypatch.setattr(module, "perf_counter", lambda: self.now)
+        self.host = SimpleNamespace(report=lambda **fields: self.reports.append(fields), pause=self.pause)
+        task = SimpleNamespace(name="fake", data="cifar10", batch=BATCH, epochs=EPOCHS)
+        self.recipe = SimpleNamespace(
+            network=lambda task: self,
+            load=lambda net, weights: net,
+            training_step=lambda net, task: self.make_step(),
+            inference_step=lambda net, task: self.evaluate,
+        )
+        self.framework = SimpleNamespace(
+            put=lambda array: array,
+            take=self.take,
+            wait=lambda value: None,
+            fetch=lambda value: value,
+            peak_memory=lambda: None,
+        )
+        self.subject = SimpleNamespace(
+            task=task,
+            recipe=self.recipe,
+            weights=lambda path: {},
+            samples=self.samples,
+            epochs=lambda: [numpy.zeros((STEPS, BATCH), int)] * EPOCHS,
+            rows=lambda part: numpy.zeros((TEST_BATCHES, BATCH), int),
+            correct=lambda output, target: min(output, BATCH),
+        )
+
+    def spend(self, seconds):
+        self.now += seconds
+
+    def compile(self, name):
+        if name not in self.compiled:
+            self.compiled.add(name)
+            self.spend(COMPILATION)
+
+    def samples(self, part, data):
+        self.spend(DATA if part == "train" else TEST_DATA)
+        return numpy.zeros(9), numpy.zeros(9)
+
+    def take(self, array, rows):
+        self.spend(GATHER / 2)
+        return array
+
+    def make_step(self):
+        def step(x, y):
+            self.compile("training")
+            self.spend(STEP)
+            self.weight += 1
+            return 1.0 / self.weight
+
+        step.state = lambda: {"weight": numpy.array(self.weight)}
+        step.restore = lambda state: setattr(self, "weight", int(state["weight"]))
+        return step
+
+    def evaluate(self, x):
+        self.compile("evaluation")
+        self.spend(EVALUATION)
+        return self.weight // 3
+
+    def pause(self, done):
+        self.pauses.append(done)
+        self.spend(1000)
+
+    def train(self, **fields):
+        return time_to_accuracy.train(self.framework, self.subject, self.host, None, None, **fields)
+
+
+@pytest.fixture
+def training(monkeypatch):
+    monkeypatch.setattr(measurement.process, "peak_memory", lambda: None)
+    return Training(monkeypatch)
+
+
+def test_the_epochs_are_timed_with_their_batches_and_without_evaluation_and_compilation(training):
+    outcome = training.train()
+    assert outcome["seconds"] == [WHOLE_EPOCH] * EPOCHS
+    one_evaluation = TEST_BATCHES * (GATHER / 2 + EVALUATION)
+    assert outcome["evaluation_seconds"] == [one_evaluation] * EPOCHS
+    assert outcome["compile_seconds"] == 2 * COMPILATION
+    assert outcome["data_seconds"] == DATA
+
+
+def test_the_time_from_the_first_access_to_the_data_contains_everything(training):
+    outcome = training.train()
+    parts = (*outcome["seconds"], *outcome["evaluation_seconds"], outcome["compile_seconds"])
+    assert outcome["elapsed"] == DATA + TEST_DATA + sum(parts)
+    assert not outcome["continued"]
+
+
+def test_each_epoch_has_its_mean_loss_and_its_accuracy_and_the_last_accuracy_counts(training):
+    outcome = training.train()
+    assert outcome["losses"][0] == pytest.approx(numpy.mean([1, 1 / 2, 1 / 3, 1 / 4]))
+    assert outcome["accuracies"] == [1 / 5, 2 / 5, 4 / 5]
+    assert outcome["accuracy"] == 4 / 5
+    assert outcome["evaluated"] == TEST_BATCHES * BATCH
+
+
+def test_progress_has_the_loss_the_accuracy_and_the_remaining_time(training):
+    outcome = training.train()
+    reports = [report for report in training.reports if "loss" in report]
+    assert [report["done"] for report in reports] == [1, 2, 3]
+    assert [report["accuracy"] for report in reports] == outcome["accuracies"]
+    assert [report["loss"] for report in reports] == outcome["losses"]
+    one = outcome["seconds"][0] + outcome["evaluation_seconds"][0]
+    assert [report["remaining"] for report in reports] == [2 * one, one, 0]
+
+
+def test_a_long_epoch_tells_the_host_that_the_worker_is_alive(training, monkeypatch):
+    monkeypatch.setattr(time_to_accuracy, "HEARTBEAT", 4.0)
+    training.train()
+    alive = [report for report in training.reports if "loss" not in report]
+    assert len(alive) >= EPOCHS and {report["done"] for report in alive} == {0, 1, 2}
+
+
+def test_pauses_are_in_no_time(training):
+    outcome = training.train(turn=1)
+    assert training.pauses == [0, 1, 2]
+    assert outcome["seconds"] == [WHOLE_EPOCH] * EPOCHS
+    assert outcome["elapsed"] < 1000
+
+
+def test_random_labels_have_no_accuracy(training):
+    training.subject.task.data = None
+    with pytest.raises(ValueError, match="task 'fake' has random labels"):
+        training.train()
+
+
+@pytest.fixture
+def killed(training, monkeypatch, tmp_path):
+    """A training that was killed after its second epoch, and saved its state after each."""
+    monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
+    path = str(tmp_path / "state.npz")
+
+    def kill(**fields):
+        training.reports.append(fields)
+        if fields["done"] == 2 and "loss" in fields:
+            raise KeyboardInterrupt
+
+    training.host.report = kill
+    with pytest.raises(KeyboardInterrupt):
+        training.train(checkpoint=path)
+    training.host.report = lambda **fields: None
+    return path
+
+
+def test_a_killed_training_continues_for_its_accuracy_but_not_for_its_time(training, killed):
+    training.weight = 0  # of a new process
+    outcome = training.train(checkpoint=killed)
+    assert outcome["continued"]
+    assert outcome["accuracies"] == [1 / 5, 2 / 5, 4 / 5]
+    assert len(outcome["seconds"]) == EPOCHS
+
+
+def test_a_step_without_a_state_is_trained_from_the_start(training, killed):
+    training.recipe.training_step = lambda net, task: lambda x, y: training.make_step()(x, y)
+    training.weight = 0
+    assert not training.train(checkpoint=killed)["continued"]
+
+
+def test_a_short_training_writes_no_state(training, tmp_path):
+    training.train(checkpoint=str(tmp_path / "state.npz"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_launch_repeats_trainings_that_miss_the_target(training):
+    weights = iter([0, 0, 9])  # the third starts far ahead
+
+    def make_subject(attempt):
+        training.weight = next(weights)
+        return training.subject
+
+    fields = {"data": None, "weights": None}
+    outcome = time_to_accuracy.until_target(make_subject, 0.9, 5, training.framework, training.host, **fields)
+    assert outcome["missed"] == [DATA + EPOCHS * WHOLE_EPOCH] * 2
+    assert outcome["accuracy"] == 1
+
+
+def test_a_launch_whose_trainings_all_miss_the_target_ends_after_the_last_attempt(training):
+    def make_subject(attempt):
+        training.weight = 0
+        return training.subject
+
+    fields = {"data": None, "weights": None}
+    outcome = time_to_accuracy.until_target(make_subject, 0.9, 2, training.framework, training.host, **fields)
+    assert len(outcome["missed"]) == 1
+    assert outcome["accuracy"] == 4 / 5
