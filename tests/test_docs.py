@@ -26,8 +26,10 @@ from stele.parity.ladder import Finding, LadderResult
 from stele.releases import frameworks, ledger
 from stele.releases.bisection import Answer as Candidate
 from stele.report import gate as gate_report
-from stele.report import published
+from stele.report import published, time_to_accuracy
 from stele.statistics import Estimate
+from stele.time_to_accuracy.prices import Price
+from stele.time_to_accuracy.summary import summarise
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/schemas.md").read_text(encoding="utf-8")
@@ -185,6 +187,20 @@ def test_a_run_is_described(run, tmp_path):
     content = load(store.save(run, tmp_path))
     assert_described(content, "Run")
     assert_described(content["run"], "Run", "run")
+
+
+def test_the_results_of_time_to_accuracy_are_described(run):
+    training = {"accuracies": (0.6,), "evaluation_seconds": (1.0,), "compile_seconds": 0.0, "losses": (1.0,)}
+    times = {"data_seconds": 0.5, "elapsed": 4.0, "phase": "time-to-accuracy", "seconds": (2.0,)}
+    runs = [dataclasses.replace(run, **training, **times)] * 2
+    content = json.loads(time_to_accuracy.to_json([summarise(runs, 0.3, price=Price("x", 3.6))]))
+    document = "stele time-to-accuracy --json"
+    assert_described(content, document)
+    [result] = content["results"]
+    assert_described(result, document, "results")
+    for of_clock in result["times"].values():
+        assert_described(of_clock, document, "times")
+    assert set(result["price"]) == {"name", "per_hour", "day", "gpu"}
 
 
 def test_a_baseline_is_described(run, tmp_path):

@@ -15,6 +15,8 @@ configure   framework, settings                           import_seconds, versio
 train       task, scale, seed, form, data, weights, warmup, turn    an outcome: see stele_worker.measurement
 infer       the same                                      an outcome
             both: also batch, steps, blocks, new_batch, all optional
+time-to-accuracy  task, scale, seed, form, data, weights, turn, checkpoint, epochs, tricks, target, attempts
+                                                          an outcome: see stele_worker.time_to_accuracy
 capability  name                                          numbers: see stele_worker.capabilities
 defaults    framework                                     table, versions: see stele_worker.defaults
 parity      task, phase, seed, form, cause                see stele_worker.agreement
@@ -25,6 +27,10 @@ settings    {"device": "cpu" or "cuda", "threads": 2, "precision": "fp32", "tf32
 form        a variant of the Task, such as "one-bias", or null for the Task's own form
 cause       a cause of stele_worker.causes to inject into the oracle's recipe; only sent to the oracle's worker
 data        paths of .npy files: {"train_x": ..., "train_y": ..., "test_x": ..., "test_y": ...}, or null
+checkpoint  path of the file from which a killed training continues; see stele_worker.checkpoints
+epochs      number of epochs, in place of that of the Task
+tricks      names of tricks of the Task, in place of all
+target      an accuracy, for up to ``attempts`` trainings until one reaches it
 weights     path of an .npz file of named arrays, or null for the Task's seeded weights
 turn        number of steps between two pauses, the first pause being before the first step; null for no pauses
 batch       samples of a step, in place of those of the Task
