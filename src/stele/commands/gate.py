@@ -19,13 +19,14 @@ from stele.errors import SteleError
 from stele.gate import correctness, record, thresholds, timing, trial
 from stele.gate.metrics import ALL, METRICS, MORE, Metric
 from stele.gate.record import Record
-from stele.gate.trial import Trial
+from stele.gate.trial import Cell, Trial
 from stele.gate.verdict import Verdict
 from stele.measuring import processors
 from stele.measuring.settings import DEVICES, PRECISIONS, Settings
 from stele.models import arms, changes, inspection
 from stele.models.spec import Model
 from stele.report import gate as pages
+from stele.text import unknown_message
 from stele_worker import tasks
 
 FOLDER = Path(".stele/gates")
@@ -88,9 +89,15 @@ def add(commands: Any) -> None:
     )
     command.add_argument(
         "--accuracy-scale",
-        choices=tasks.SCALES,
         default="quick",
-        help="of the trainings for accuracy; default: %(default)s",
+        metavar="TIER",
+        help="scale of the trainings for accuracy and time-to-target; default: %(default)s",
+    )
+    command.add_argument(
+        "--target",
+        type=options.parse_accuracy,
+        metavar="ACCURACY",
+        help="of the metric time-to-target, such as 94%%; default: that of the task",
     )
     options.add_trial_options(command)
     command.add_argument(
@@ -233,6 +240,7 @@ def trial_from(arguments: argparse.Namespace) -> Trial:
         raise SteleError(
             "--metric accuracy needs training, but --phase infer excludes it. Use --phase train."
         )
+    require_trainings(arguments, names, cells)
     return Trial(
         old=old,
         new=new,
@@ -247,10 +255,26 @@ def trial_from(arguments: argparse.Namespace) -> Trial:
         accuracy="accuracy" in names,
         scale=arguments.scale,
         training=arguments.accuracy_scale,
+        target=arguments.target,
         timeout=arguments.worker_timeout,
         fail_fast=arguments.fail_fast,
         at_once=arguments.at_once,
     )
+
+
+def require_trainings(arguments: argparse.Namespace, names: list[str], cells: Sequence[Cell]) -> None:
+    """Raise SteleError if a task lacks the scale of the trainings, or a target that is judged."""
+    scale, timed = arguments.accuracy_scale, "time-to-target" in names
+    if arguments.model is not None and timed:
+        raise SteleError("--metric time-to-target needs a built-in task. Leave it out, or leave out --model.")
+    for task in {cell.task for cell in cells if cell.phase == "train"}:
+        scales = tasks.load(task).SCALES if task in tasks.NAMES else tasks.SCALES
+        if scale not in scales:
+            raise SteleError(unknown_message(f"tier of {task}", scale, scales))
+        if timed and not tasks.make(task, scale).data:
+            raise SteleError(f"--metric time-to-target needs an accuracy, but '{task}' has random labels.")
+        if timed and (arguments.target or tasks.target(task, scale)) is None:
+            raise SteleError(f"Task '{task}' has no target at scale {scale}. Add --target 60%.")
 
 
 def selected_metrics(arguments: argparse.Namespace, names: list[str]) -> tuple[Metric, ...]:

@@ -195,6 +195,17 @@ def parse_seed(text: str) -> int:
     return int(text)
 
 
+def parse_accuracy(text: str) -> float:
+    """Return the fraction in ``94%`` or ``0.94``."""
+    try:
+        value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an accuracy. Write it as 94% or 0.94")
+    return value
+
+
 def parse_timeout(text: str) -> float:
     try:
         seconds = float(text)

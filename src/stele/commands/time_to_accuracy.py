@@ -1,7 +1,6 @@
 """``stele time-to-accuracy``: train a task from several seeds until a fixed epoch; how long until a target accuracy?"""
 
 import argparse
-import math
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
@@ -59,7 +58,10 @@ def add_training_options(command: argparse.ArgumentParser) -> None:
         "--scale", metavar="TIER", required=True, help="a scale of the task, such as cpu or gpu"
     )
     command.add_argument(
-        "--target", type=parse_target, metavar="ACCURACY", help="such as 94%%; default: that of the task"
+        "--target",
+        type=options.parse_accuracy,
+        metavar="ACCURACY",
+        help="such as 94%%; default: that of the task",
     )
     command.add_argument(
         "--seeds", type=options.parse_count, default=SEEDS, metavar="N", help="default: %(default)s"
@@ -90,17 +92,6 @@ def add_training_options(command: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="longest silence of a worker; default: %(default)s",
     )
-
-
-def parse_target(text: str) -> float:
-    """Return the fraction in ``94%`` or ``0.94``."""
-    try:
-        value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not an accuracy. Write it as 94% or 0.94")
-    return value
 
 
 def time_to_accuracy(arguments: argparse.Namespace) -> int:
@@ -156,8 +147,7 @@ def require_tier(task: str, scale: str) -> None:
 
 def target_of(arguments: argparse.Namespace) -> float:
     """Return the target of the command line, or that of the task at its scale."""
-    targets = getattr(tasks.load(arguments.task), "TARGETS", {})
-    target: float | None = arguments.target or targets.get(arguments.scale)
+    target: float | None = arguments.target or tasks.target(arguments.task, arguments.scale)
     if target is None:
         raise SteleError(
             f"Task '{arguments.task}' has no target at scale {arguments.scale}. Add --target 60%."

@@ -1,12 +1,13 @@
 """Launch the arms of a trial in one cell: one pass, or several at the same time on separate processors."""
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from stele.environments.description import slug
-from stele.gate.metrics import KINDS, LONG, Kind
+from stele.gate.metrics import KINDS, LONG, MOST_TRAININGS, Kind, phase_of
 from stele.gate.record import Entry
 from stele.gate.trial import ARMS, Cell, Trial, code_fingerprint
 from stele.measuring import machine, measure, processors
@@ -34,6 +35,7 @@ class Launcher(NamedTuple):
     steps: int | None = None  # of each launch; None for all of the scale
     kind: Kind = KINDS[LONG]
     timed: bool = True
+    number: int = 0  # of the pass
     attempts: int = ATTEMPTS
 
     def launch_passes(self, orders: Sequence[Sequence[str]]) -> list[Entry]:
@@ -123,13 +125,40 @@ def measure_lanes(
     One after the other on a GPU, and without a processor for each lane. Launches that are not timed may share a core.
     """
     trial, settings = launcher.trial, launcher.settings
-    plan = plan_of(launcher.cell, launcher.scale, trial.model, launcher.steps, launcher.kind)
+    plan = plan_of(
+        launcher.cell,
+        launcher.scale,
+        trial.model,
+        launcher.steps,
+        launcher.kind,
+        target=trial.target_of(launcher.cell.task),
+    )
     caches = fill_caches(launcher, plan, timeout) if launcher.kind.cached else None
     lanes = [{arm: trial.arm(arm) for arm in order} for order in orders]
     groups = processors.lanes(settings.threads, of=None if launcher.timed else processors.usable())
     if len(lanes) > 1 and settings.device == "cpu" and len(groups) >= len(lanes):
         return measure.at_once(lanes, plan, settings, timeout=timeout, groups=groups, caches=caches)
-    return [measure.side_by_side(lane, plan, settings, timeout=timeout, caches=caches) for lane in lanes]
+    return [
+        measure.side_by_side(
+            lane, plan, settings, timeout=timeout, caches=caches, changed=seeds_of(launcher, lane)
+        )
+        for lane in lanes
+    ]
+
+
+def seeds_of(launcher: Launcher, arms: Iterable[str]) -> dict[str, Settings]:
+    """Return the settings of arms that train, each with seeds of its own.
+
+    With equal seeds, two launches of a release would give equal accuracies, so they would not show how much accuracies
+    differ, and a release could be blamed for bad luck. The order of the arms is random, so the seeds are, too.
+    """
+    if not launcher.kind.trains:
+        return {}
+    first = launcher.number * len(ARMS)
+    return {
+        arm: replace(launcher.settings, seed=(first + place) * MOST_TRAININGS)
+        for place, arm in enumerate(arms)
+    }
 
 
 def fill_caches(launcher: Launcher, plan: measure.Plan, timeout: float) -> Path:
@@ -163,16 +192,23 @@ def passes_at_once(trial: Trial, earlier: Sequence[Mapping[str, Run]], *, busy: 
 
 
 def plan_of(
-    cell: Cell, scale: str, model: Model | None, steps: int | None = None, kind: Kind = KINDS[LONG]
+    cell: Cell,
+    scale: str,
+    model: Model | None,
+    steps: int | None = None,
+    kind: Kind = KINDS[LONG],
+    *,
+    target: float | None = None,
 ) -> measure.Plan:
-    """Return the plan of a cell of a task, or of a user's model."""
+    """Return the plan of a cell of a task, or of a user's model. ``target`` is that of a kind that trains."""
     if model is not None:
         return measure.model_plan(
             cell.task, cell.phase, scale, model.as_request(), steps=steps, asked=kind.asked
         )
     fields, _ = measure.inputs(cell.task)
+    asked = {**kind.asked, "target": target} if kind.trains else kind.asked
     return measure.Plan(
-        task=cell.task, phase=cell.phase, scale=scale, steps=steps, asked=kind.asked, **fields
+        task=cell.task, phase=phase_of(kind, cell.phase), scale=scale, steps=steps, asked=asked, **fields
     )
 
 

@@ -16,14 +16,17 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from stele.measuring.run import PHASES, Run
+from stele.measuring.run import PHASES, TIME_TO_ACCURACY, Run
 from stele.measuring.settings import Settings
+from stele.time_to_accuracy.clock import dawnbench_seconds
 
 Value = float | int | None
 MIN_STEPS = 8  # that are compared
 SHORT_SCALE = "smoke"  # of short launches
 SHORT_STEPS = 3  # the optimizer has its state after one
 LONG, SHORT, LATENCY, BLOCKS, WARM, NEW_BATCH = "long", "short", "latency", "blocks", "warm", "new-batch"
+TRAININGS = "trainings"
+MOST_TRAININGS = 5  # of a launch, until one reaches the target
 
 
 class Kind(NamedTuple):
@@ -33,6 +36,7 @@ class Kind(NamedTuple):
     steps: int | None = None  # None: chosen from their durations
     asked: Mapping[str, Any] = {}  # fields of the worker's request: see stele_worker.protocol
     cached: bool = False  # the framework finds the compilations of an earlier launch
+    trains: bool = False  # to a target, at the scale of the trainings, each launch from seeds of its own
 
 
 KINDS = {
@@ -42,6 +46,7 @@ KINDS = {
     BLOCKS: Kind(steps=16, asked={"blocks": 8}),
     WARM: Kind(short=True, cached=True),
     NEW_BATCH: Kind(short=True, asked={"new_batch": True}),
+    TRAININGS: Kind(asked={"attempts": MOST_TRAININGS}, trains=True),
 }
 
 
@@ -58,12 +63,18 @@ class Metric(NamedTuple):
     kinds: tuple[str, ...] = (LONG, SHORT)  # of launches that measure it
     phases: tuple[str, ...] = PHASES
     by_turn: bool = False  # whether the steps of launches that took turns are compared turn by turn
+    least: Callable[[Run], Value] | None = None  # of a Run without a number: it has at least this
 
     def values(self, runs: Mapping[str, Run]) -> dict[str, float] | None:
-        """Return the logarithm of each Run's number, comparable within these Runs; None if one is unknown."""
+        """Return the logarithm of each Run's number, comparable within these Runs; None if one is unknown.
+
+        If some Runs have a number, the others count with their ``least``, which makes the difference too small.
+        """
         if self.by_turn and all(run.plan.get("turn") for run in runs.values()):
             return compare_steps(runs)
         numbers = {side: self.value(run) for side, run in runs.items()}
+        if self.least is not None and any(numbers.values()):
+            numbers = {side: number or self.least(runs[side]) for side, number in numbers.items()}
         known = {side: math.log(number) for side, number in numbers.items() if number}
         return known if len(known) == len(numbers) else None
 
@@ -105,6 +116,20 @@ def slowest(run: Run) -> float:
     return float(numpy.percentile(run.counted_seconds, 99))
 
 
+def time_spent(run: Run) -> float:
+    """Return the seconds of all trainings of a launch, without evaluation and compilation."""
+    return sum(run.missed) + (dawnbench_seconds(run) or 0.0)
+
+
+def time_to_target(run: Run) -> float | None:
+    """Return the seconds until a training reached the target, with those that missed it; None if none did.
+
+    Its mean over launches is the expected time to the target: a training that misses is repeated with another seed.
+    """
+    reached = run.accuracy is not None and run.accuracy >= run.plan["target"]
+    return time_spent(run) if reached else None
+
+
 METRICS = (
     Metric("step", "s", "A step: the tenth percentile, because other programs can only make a step longer.",
            0.01, 0.05, 0.01, step_seconds, (LONG,), by_turn=True),
@@ -129,9 +154,16 @@ MORE = (
            0.05, 0.25, 0.1, lambda run: run.first_step, (WARM,)),
     Metric("first-step-new-batch", "s", "The first step with another number of samples: some frameworks compile again.",
            0.05, 0.25, 0.1, lambda run: run.new_batch, (NEW_BATCH,)),
+    Metric("time-to-target", "s", "Training until the target accuracy; a training that misses it is repeated.",
+           0.05, 0.25, 0.1, time_to_target, (TRAININGS,), ("train",), least=time_spent),
 )  # fmt: skip
 ALL = (*METRICS, *MORE)
 ACCURACY_MARGIN = 0.01  # one percentage point
+
+
+def phase_of(kind: Kind, phase: str) -> str:
+    """Return the phase of a Run of this kind, in a cell with this phase."""
+    return TIME_TO_ACCURACY if kind.trains else phase
 
 
 def launch_settings(kind: str, scale: str, settings: Settings) -> tuple[str, Settings]:

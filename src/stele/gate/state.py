@@ -25,11 +25,12 @@ class Probe(NamedTuple):
 
     def launcher(self, trial: Trial, results: Sequence["Result"]) -> Launcher:
         """Return what launches the next pass; ``results`` are those of the earlier passes."""
-        scale, settings = launch_settings(self.kind, trial.scale, trial.settings)
+        timed = trial.training if KINDS[self.kind].trains else trial.scale
+        scale, settings = launch_settings(self.kind, timed, trial.settings)
         count = steps.of_next_launch(
             self.kind, scale, [(result.runs, result.conditions.seconds) for result in results]
         )
-        return Launcher(trial, self.cell, settings, scale, count, KINDS[self.kind])
+        return Launcher(trial, self.cell, settings, scale, count, KINDS[self.kind], number=len(results))
 
 
 class Result(NamedTuple):

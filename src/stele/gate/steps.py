@@ -26,7 +26,7 @@ def of_next_launch(kind: str, scale: str, earlier: Sequence[tuple[Mapping[str, R
     """Return the number of steps of the next launch; None for all. ``earlier`` are Runs and their seconds."""
     if KINDS[kind].short or KINDS[kind].steps:
         return KINDS[kind].steps or SHORT_STEPS
-    if scale in ALL:
+    if scale in ALL or KINDS[kind].trains:
         return None
     counts = [best_count(runs, took) for runs, took in earlier if runs]
     return round(median(counts)) if counts else FIRST  # one disturbed pass must not make all others long

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from stele.gate import durations, judgement
 from stele.gate.launcher import passes_at_once
+from stele.gate.metrics import KINDS
 from stele.gate.record import Record
 from stele.gate.state import Probe, Result, State
 from stele.gate.trial import ARMS, Cell, Trial
@@ -68,7 +69,8 @@ def launch_passes(trial: Trial, record: Record, probe: Probe, earlier: Sequence[
     """Measure the next passes at the same time. All are in the record before this returns."""
     measured = [result.runs for result in earlier if result.runs]
     busy = bool(earlier) and earlier[-1].conditions.busy
-    count, first = passes_at_once(trial, measured, busy=busy), len(earlier)
+    alone = KINDS[probe.kind].trains  # its seeds follow from the number of the pass
+    count, first = 1 if alone else passes_at_once(trial, measured, busy=busy), len(earlier)
     numbers = range(first, first + count)
     keys = list(
         itertools.takewhile(lambda key: record.get(*key) is None, (key_of(probe, one) for one in numbers))

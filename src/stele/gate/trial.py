@@ -14,6 +14,7 @@ from stele.gate.record import Record
 from stele.measuring import machine
 from stele.measuring.settings import Settings
 from stele.models.spec import Model
+from stele_worker import tasks
 
 ARMS = ("old", "control", "new", "repeat")  # each release twice: launches of one release show the noise
 NEW_ARMS = ("new", "repeat")
@@ -43,7 +44,10 @@ class Trial:
     parity: bool = True
     accuracy: bool = True
     scale: str = "gate"  # of the timed launches
-    training: str = "quick"  # the scale of the trainings that are judged by their accuracy
+    training: str = (
+        "quick"  # the scale of the trainings that are judged by their accuracy, or their time to a target
+    )
+    target: float | None = None  # accuracy of the trainings that are timed; None for that of each task
     timeout: float = TIMEOUT
     model: Model | None = None  # a model of the user in place of the built-in tasks
     differences: tuple[Difference, ...] = ()  # other packages that differ between the arms
@@ -55,6 +59,10 @@ class Trial:
     def arm(self, name: str) -> Environment:
         """Return the environment of one of ARMS."""
         return self.new if name in NEW_ARMS else self.old
+
+    def target_of(self, task: str) -> float | None:
+        """Return the accuracy that the timed trainings of a task must reach; None if nothing defines it."""
+        return tasks.target(task, self.training) if self.target is None else self.target
 
     def budget_spent(self, record: Record, share: float = 1.0) -> bool:
         """Return whether a share of the budget has been spent."""
@@ -95,6 +103,7 @@ def header(trial: Trial) -> dict[str, Any]:
         "code": code_fingerprint(),
         "machine": machine.facts(),
         **({} if trial.model is None else {"model": trial.model.as_request()}),
+        **({} if trial.target is None else {"target": trial.target}),
     }
 
 

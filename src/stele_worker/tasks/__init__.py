@@ -5,6 +5,7 @@ A Task is an immutable value. Its module has
 Task                    a named tuple, or a function that returns one: what a Task is
 SCALES                  {scale: fields of the Task}. A smaller scale has smaller sizes, but the same structure. The
                         scale "parity" is that of the golden numbers
+TARGETS                 {scale: accuracy, a fraction} for the time to accuracy; default: none
 UNIT, units(task)       what is counted in a second, and how many of it a sample has; default: one
 PARITY_SEED             the seed of the weights and the batch of the parity check
 PARITY_STEPS            the optimizer steps of the parity check
@@ -59,6 +60,11 @@ def units(name, scale):
     """Return how many of its ``unit`` a sample of a Task has."""
     count = getattr(load(name), "units", None) if name in NAMES else None
     return 1 if count is None else count(make(name, scale))
+
+
+def target(name, scale):
+    """Return the accuracy that a training of a Task at ``scale`` should reach; None if the Task has none."""
+    return getattr(load(name), "TARGETS", {}).get(scale) if name in NAMES else None
 
 
 def pretrained(name):
