@@ -51,6 +51,7 @@ def training(request):
     script = {"compile_seconds": 5.0, "epoch_seconds": 2.0, "continued": [], **SCRIPT}
     seed, epochs = request["seed"], request.get("epochs", 3)
     accuracy = script["accuracies"][seed % len(script["accuracies"])]
+    accuracy += script.get("gain", 0.0) * len(request.get("tricks") or [])
     seconds = [script["epoch_seconds"]] * epochs
     return {
         **outcome(request),

@@ -27,6 +27,9 @@ ENDLESS = {"window": 5, "tolerance": 0.0, "most": 10**9}  # no two medians diffe
 MEASURED = {"host_memory", "device_memory", "seconds", "warmup", "steady", "batch"}
 OPTIONAL = {"in_force"}
 TRAINING = {"losses", "accuracy", "evaluated"}
+TIMES = {
+    "accuracies", "evaluation_seconds", "compile_seconds", "data_seconds", "elapsed", "missed", "continued"
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=[ORACLE.name, *NAMES])
@@ -255,6 +258,28 @@ def assert_measured(outcome, task):
     assert is_count(outcome["batch"]) and outcome["batch"] == task.batch
     for memory in (outcome["host_memory"], outcome["device_memory"]):
         assert memory is None or (is_count(memory) and memory > 2**20)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_time_to_accuracy_returns_the_times_and_the_accuracy_of_every_epoch(
+    conversation, environment, data, name
+):
+    skip_unsupported(environment, name, "train")
+    task = tasks.make(name, "smoke")
+    if task.data is None:
+        pytest.skip("the task has random labels")
+    fields = measurement(environment, name, data, WARMUP)
+    outcome = conversation.ask("time-to-accuracy", epochs=2, **fields)
+    each = ("seconds", "losses", "accuracies", "evaluation_seconds")
+    assert set(outcome) - OPTIONAL == (MEASURED | TRAINING | TIMES)
+    assert [len(outcome[key]) for key in each] == [2] * len(each)
+    assert outcome["accuracy"] == outcome["accuracies"][-1]
+    assert all(
+        is_number(value) and value > 0 for value in (*outcome["seconds"], *outcome["evaluation_seconds"])
+    )
+    parts = sum((*outcome["seconds"], *outcome["evaluation_seconds"], outcome["compile_seconds"]))
+    assert parts + outcome["data_seconds"] <= outcome["elapsed"]
+    assert outcome["continued"] is False and outcome["missed"] == []
 
 
 @pytest.mark.parametrize("phase", ["train", "infer"])

@@ -130,7 +130,7 @@ def test_the_caches_are_filled_once_for_each_release(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     launched = []
 
-    def side_by_side(sides, plan, settings, *, timeout, caches, changed):
+    def side_by_side(sides, plan, settings, *, timeout, caches, changed=None):
         launched.append(list(sides))
         for environment in sides.values():
             (caches / environment.slug).mkdir(parents=True, exist_ok=True)

@@ -30,6 +30,7 @@ from stele.commands import (
     releases,
     table,
     time_to_accuracy,
+    tricks,
 )
 from stele.errors import SteleError
 from stele.measuring import lock
@@ -146,6 +147,7 @@ def parser() -> argparse.ArgumentParser:
         baseline,
         table,
         time_to_accuracy,
+        tricks,
         env,
         parity,
         band,

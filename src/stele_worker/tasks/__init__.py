@@ -6,6 +6,9 @@ Task                    a named tuple, or a function that returns one: what a Ta
 SCALES                  {scale: fields of the Task}. A smaller scale has smaller sizes, but the same structure. The
                         scale "parity" is that of the golden numbers
 TARGETS                 {scale: accuracy, a fraction} for the time to accuracy; default: none
+TRICKS                  {scale: {trick: epochs}} in the order in which the ablation adds them to ``task.tricks``, with
+                        the epochs that the Task then needs; the first one, BASELINE, is the Task without tricks
+WITHOUT                 {framework: {trick: reason}} for tricks that a framework does not have
 UNIT, units(task)       what is counted in a second, and how many of it a sample has; default: one
 PARITY_SEED             the seed of the weights and the batch of the parity check
 PARITY_STEPS            the optimizer steps of the parity check
@@ -31,6 +34,7 @@ NAMES = (
     "cnn", "resnet50", "gru", "mobilenetv2", "transformer", "encoder", "decoder", "generation", "chain",
 )  # fmt: skip
 SCALES = ("smoke", "quick", "paper")
+BASELINE = "baseline"
 MISSING = {"one-bias": ("gru.hidden_bias",)}  # form -> parameters that a Task in this form does not have
 
 
@@ -60,6 +64,16 @@ def units(name, scale):
     """Return how many of its ``unit`` a sample of a Task has."""
     count = getattr(load(name), "units", None) if name in NAMES else None
     return 1 if count is None else count(make(name, scale))
+
+
+def tricks(name, scale):
+    """Return the tricks of a Task in their order, with the epochs after each: {trick: epochs}; {} if it has none."""
+    return getattr(load(name), "TRICKS", {}).get(scale, {}) if name in NAMES else {}
+
+
+def why_without(name, framework, trick):
+    """Return why a framework does not have a trick of a Task, or None if it has it."""
+    return getattr(load(name), "WITHOUT", {}).get(framework, {}).get(trick)
 
 
 def target(name, scale):

@@ -1,0 +1,85 @@
+"""Add the tricks of a Task one after the other: what does each change in speed and in accuracy?
+
+A trick makes training faster, or lets it reach the target in fewer epochs. So each is measured twice: with the epochs
+of the step before, which shows its effect on the accuracy, and with its own, which shows its effect on the time.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from stele.environments import Environment
+from stele.measuring.run import Run
+from stele.time_to_accuracy.seeds import Training
+from stele.time_to_accuracy.summary import Summary
+from stele_worker import tasks
+
+# seconds on one V100 for the baseline and after each trick, as published: "How to train your ResNet", David Page, 2019,
+# with the accuracy that its author gives
+PUBLISHED_SECONDS = (75.0, 70.0, 64.0, 59.0, 52.0, 46.0, 43.0, 36.0, 34.0, 26.0)
+PUBLISHED_ACCURACY = 0.941
+
+Measure = Callable[[Environment, Training], Summary]
+
+
+class Step(NamedTuple):
+    """A trick that is added to those before it. ``before`` is the number of epochs before it, None for the baseline."""
+
+    trick: str
+    tricks: tuple[str, ...]  # all that are on
+    before: int | None
+    epochs: int
+    absent: str | None  # why the framework does not have it; then it is left out of all following steps
+
+
+class Effect(NamedTuple):
+    """What was measured of a step; None if the framework does not have the trick, or for the baseline's ``old``."""
+
+    step: Step
+    old: Summary | None  # with the epochs of the step before
+    new: Summary | None  # with its own epochs
+
+
+def steps(task: str, scale: str, framework: str) -> Iterator[Step]:
+    """Yield the steps of a Task at a scale in their order."""
+    on: tuple[str, ...] = ()
+    before = None
+    for trick, epochs in tasks.tricks(task, scale).items():
+        absent = tasks.why_without(task, framework, trick)
+        if trick != tasks.BASELINE and absent is None:
+            on = (*on, trick)
+        yield Step(trick, on, before, epochs, absent)
+        before = epochs
+
+
+def trainings(step: Step, training: Training) -> dict[str, Training]:
+    """Return what a step trains: "old" with the epochs before it, "new" with its own. The two may be the same."""
+    if step.absent is not None:
+        return {}
+    epochs = {"old": step.before, "new": step.epochs}
+    return {
+        name: replace(training, tricks=step.tricks, epochs=count)
+        for name, count in epochs.items()
+        if count is not None
+    }
+
+
+def measure_steps(environment: Environment, training: Training, measure: Measure) -> Iterator[Effect]:
+    """Yield the Effect of each step. A training that two steps share is measured once."""
+    for step in steps(training.task, training.scale, environment.framework):
+        results: dict[Training, Summary] = {}
+        wanted = trainings(step, training)
+        for one in wanted.values():
+            if one not in results:
+                results[one] = measure(environment, one)
+        of_name = {name: results[one] for name, one in wanted.items()}
+        yield Effect(step, of_name.get("old"), of_name.get("new"))
+
+
+def published(number: int) -> float | None:
+    """Return the published seconds of a step, counted from the baseline."""
+    return PUBLISHED_SECONDS[number] if number < len(PUBLISHED_SECONDS) else None
+
+
+def runs_of(effects: Sequence[Effect]) -> list[Run]:
+    return [run for effect in effects if effect.new is not None for run in effect.new.runs]

@@ -1,0 +1,140 @@
+"""``stele tricks`` on an environment that returns scripted trainings."""
+
+import re
+
+import pytest
+
+from stele import __main__ as entry_point
+from stele.measuring import measure
+from stele.report import page
+from stele.time_to_accuracy import ablation, seeds
+from stele_worker import tasks
+
+REAL = {"data": None, "data_origin": {"origin": "official", "fingerprint": "0"}}
+TRICKS = {"baseline": 24, "device": 24, "smoothing": 23, "celu": 20}
+
+
+@pytest.fixture
+def tricks(add_environment, monkeypatch):
+    """tricks(*options, ...) -> exit status of the command for an environment whose accuracy grows with each trick."""
+    monkeypatch.setattr(measure, "inputs", lambda task: (REAL, None))
+    monkeypatch.setattr(tasks.load("cnn"), "TRICKS", {"quick": TRICKS}, raising=False)
+    monkeypatch.setattr(tasks.load("cnn"), "WITHOUT", {"scripted": {"celu": "it has no CELU"}}, raising=False)
+
+    def tricks(*options, scale="quick"):
+        add_environment("fake", accuracies=[0.59, 0.60, 0.61], gain=0.01)
+        named = ["--framework=fake", "--task=cnn", f"--scale={scale}", "--seeds=3", "--device=cpu"]
+        return entry_point.main(["tricks", *named, "--target=60%", "--no-wait", *options])
+
+    return tricks
+
+
+def table(capsys):
+    """Return the cells of the table by trick."""
+    text = capsys.readouterr().out.split("\nfake\n")[1]
+    rows = [re.split("  +", line) for line in text.splitlines() if line]
+    return {row[0]: row for row in rows[1:]}
+
+
+def test_each_trick_is_added_to_those_before_it():
+    assert [step.tricks for step in steps_of({"baseline": 24, "a": 24, "b": 23})] == [(), ("a",), ("a", "b")]
+
+
+def steps_of(tricks, **without):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tasks.load("cnn"), "TRICKS", {"quick": tricks}, raising=False)
+        patch.setattr(tasks.load("cnn"), "WITHOUT", {"torch": without}, raising=False)
+        return list(ablation.steps("cnn", "quick", "torch"))
+
+
+def test_a_trick_is_measured_with_the_epochs_before_it_and_with_its_own():
+    steps = steps_of({"baseline": 24, "a": 24, "b": 23})
+    assert [(step.before, step.epochs) for step in steps] == [(None, 24), (24, 24), (24, 23)]
+
+
+def test_a_trick_that_the_framework_lacks_is_left_out_of_the_later_steps():
+    steps = steps_of({"baseline": 24, "a": 24, "b": 23}, a="it has no a")
+    assert [step.tricks for step in steps] == [(), (), ("b",)]
+    assert [step.absent for step in steps] == [None, "it has no a", None]
+
+
+def test_the_table_has_the_accuracy_at_the_old_and_the_new_epochs_and_the_published_time(tricks, capsys):
+    assert tricks() == 0
+    rows = table(capsys)
+    assert rows["baseline"][-1] == "75.0" and rows["device"][-1] == "70.0"
+    smoothing = rows["smoothing"]
+    assert smoothing[1] == "[2.00 2.00 2.00]"
+    assert smoothing[2] == "24" and smoothing[4] == "23"
+    assert " 62.00 " in smoothing[3] and " 62.00 " in smoothing[5]
+    assert smoothing[-1] == "64.0"
+
+
+def test_a_trick_that_a_framework_does_not_have_is_absent_with_the_reason(tricks, capsys):
+    assert tricks() == 0
+    assert "celu: absent, it has no CELU" in table(capsys)
+
+
+def test_a_training_that_two_steps_need_is_trained_once(tricks, monkeypatch):
+    trained, train_seed = [], seeds.train_seed
+
+    def remember(environment, training, fields, seed):
+        trained.append((training.tricks, training.epochs, seed))
+        return train_seed(environment, training, fields, seed)
+
+    monkeypatch.setattr(seeds, "train_seed", remember)
+    assert tricks() == 0
+    assert (
+        len(trained) == len(set(trained)) == 3 * 4
+    )  # baseline, device, and smoothing with 24 and with 23 epochs
+
+
+def test_an_interrupted_ablation_continues(tricks, monkeypatch):
+    trained, train_seed = [], seeds.train_seed
+
+    def interrupt(environment, training, fields, seed):
+        if len(trained) == 5:
+            raise KeyboardInterrupt
+        trained.append(seed)
+        return train_seed(environment, training, fields, seed)
+
+    monkeypatch.setattr(seeds, "train_seed", interrupt)
+    assert tricks() == 130
+    monkeypatch.setattr(seeds, "train_seed", lambda *all: trained.append(all[-1]) or train_seed(*all))
+    assert tricks() == 0
+    assert len(trained) == 12
+
+
+def test_the_tables_are_written_between_the_markers_of_a_page(tricks, tmp_path):
+    path = tmp_path / "page.md"
+    path.write_text(f"# Tricks\n{page.BEGIN}\nNot measured yet.\n{page.END}\n")
+    assert tricks(f"--write={path}") == 0
+    text = path.read_text()
+    assert "| smoothing |" in text and "**fake**: cnn, scale quick" in text and "Not measured" not in text
+
+
+def test_the_plot_has_a_line_for_the_framework_and_the_published_times(tricks, tmp_path):
+    pytest.importorskip("matplotlib", reason="needs matplotlib: pip install matplotlib")
+    path = tmp_path / "plot.svg"
+    assert tricks(f"--plot={path}") == 0
+    first = path.read_bytes()
+    for text in ("fake", "published, V100", "smoothing", "75", "26"):
+        assert f"<!-- {text} -->".encode() in first
+    assert tricks(f"--plot={path}") == 0
+    assert path.read_bytes() == first  # equal results give an equal file
+
+
+def test_a_plot_without_matplotlib_is_an_error_before_anything_is_measured(tricks, monkeypatch, capsys):
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    assert tricks("--plot=plot.svg") == 2
+    output = capsys.readouterr()
+    assert "pip install matplotlib" in output.err and "seed" not in output.out
+
+
+def test_a_task_without_tricks_is_an_error(tricks, capsys):
+    assert tricks("--scale=gate") == 2
+    assert "Task 'cnn' has no tricks at scale gate." in capsys.readouterr().err
+
+
+def test_the_published_times_are_those_of_the_article():
+    assert ablation.PUBLISHED_SECONDS == (75, 70, 64, 59, 52, 46, 43, 36, 34, 26)
+    assert ablation.published(9) == 26 and ablation.published(10) is None
