@@ -60,3 +60,31 @@ def test_steps_that_never_stop_trending_have_no_steady_step():
 
 def test_too_few_steps_have_no_steady_step():
     assert clock.find_steady_step([1.0] * 10, window=5, tolerance=0.05) is None
+
+
+def test_several_steps_are_timed_with_their_batches_and_two_waits(monkeypatch):
+    now, waits = [0.0], []
+    monkeypatch.setattr(clock, "perf_counter", lambda: now[0])
+
+    def spend(seconds, result):
+        now[0] += seconds
+        return result
+
+    def batches():
+        for number in range(4):
+            now[0] += 0.5
+            yield 8.0 if number == 0 else 1.0, number
+
+    def wait(result):
+        waits.append(result)
+        now[0] += 0.25
+
+    timing = clock.time_all(spend, batches(), wait)
+    assert timing == (0.5 + 8 + 0.25 + 3 * 1.5 + 0.25, 8.75, [0, 1, 2, 3])
+    assert waits == [0, 3]
+
+
+def test_compilation_is_what_the_first_call_took_longer_than_the_mean_of_the_others():
+    assert clock.Timing(11.0, 8.0, [0, 1, 2, 3]).compile_seconds() == 7.0
+    assert clock.Timing(3.0, 0.5, [0, 1]).compile_seconds() == 0.0
+    assert clock.Timing(8.0, 8.0, [0]).compile_seconds() == 0.0

@@ -1,5 +1,6 @@
 """The phase time-to-accuracy in the worker: what is timed, and how a training that was killed continues."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy
@@ -17,7 +18,14 @@ class Training:
     """A framework, a recipe and a subject whose parts take known times; a network that learns one answer a step."""
 
     def __init__(self, monkeypatch):
-        self.now, self.weight, self.compiled, self.pauses, self.reports = 0.0, 0, set(), [], []
+        self.release, self.now, self.weight, self.compiled, self.pauses, self.reports = (
+            "1.0",
+            0.0,
+            0,
+            set(),
+            [],
+            [],
+        )
         for module in (clock, measurement, time_to_accuracy, checkpoints):
             monkeypatch.setattr(module, "perf_counter", lambda: self.now)
         self.host = SimpleNamespace(report=lambda **fields: self.reports.append(fields), pause=self.pause)
@@ -34,6 +42,7 @@ class Training:
             wait=lambda value: None,
             fetch=lambda value: value,
             peak_memory=lambda: None,
+            versions=lambda: {"fake": self.release},
         )
         self.subject = SimpleNamespace(
             task=task,
@@ -169,6 +178,17 @@ def test_a_killed_training_continues_for_its_accuracy_but_not_for_its_time(train
     assert outcome["continued"]
     assert outcome["accuracies"] == [1 / 5, 2 / 5, 4 / 5]
     assert len(outcome["seconds"]) == EPOCHS
+
+
+@pytest.mark.parametrize("damage", [b"", b"PK no zip", None])
+def test_a_damaged_state_or_that_of_another_release_is_not_used(training, killed, damage):
+    training.weight = 0
+    if damage is None:
+        training.release = "2.0"
+    else:
+        Path(killed).write_bytes(damage)
+    outcome = training.train(checkpoint=killed)
+    assert not outcome["continued"] and outcome["accuracies"] == [1 / 5, 2 / 5, 4 / 5]
 
 
 def test_a_step_without_a_state_is_trained_from_the_start(training, killed):

@@ -37,7 +37,7 @@ def train(framework, subject, host, data, weights, turn=None, checkpoint=None):
         raise ValueError("task {!r} has random labels, so it has no accuracy".format(task.name))
     net = recipe.load(recipe.network(task), subject.weights(weights))
     step, epochs, paused = recipe.training_step(net, task), subject.epochs(), 0.0
-    saved = checkpoints.Checkpoints(checkpoint, step)
+    saved = checkpoints.Checkpoints(checkpoint, step, framework.versions())
     results = saved.restore()
     done = len(results)
     gc.collect()
