@@ -56,3 +56,42 @@ def test_a_missing_field_is_named(run):
     del values["batch"]
     with pytest.raises(SteleError, match="batch"):
         Run.from_dict(values)
+
+
+TRAINING = {
+    "phase": "time-to-accuracy",
+    "seconds": [2.0, 2.0],
+    "warmup": 0,
+    "losses": [2.0, 1.0],
+    "accuracies": [0.5, 0.6],
+    "accuracy": 0.6,
+    "evaluation_seconds": [1.0, 1.0],
+    "compile_seconds": 0.0,
+    "data_seconds": 0.5,
+    "elapsed": 7.0,
+}
+
+
+def test_a_training_is_a_run_with_its_epochs(run):
+    values = {**run.to_dict(), "settings": {}, **TRAINING}
+    assert Run.from_dict(values).accuracies == (0.5, 0.6)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"accuracies": [0.5]}, "not as many accuracies"),
+        ({"evaluation_seconds": [1.0] * 3}, "not as many accuracies"),
+        ({"losses": []}, "not as many accuracies"),
+        ({"elapsed": None}, "no accuracy, compile_seconds, data_seconds or elapsed"),
+        ({"accuracy": None}, "no accuracy"),
+        ({"accuracies": [0.5, 60.0]}, "a fraction from 0 to 1"),
+        ({"evaluation_seconds": [1.0, -1.0]}, "a duration of -1.0 s"),
+        ({"data_seconds": 0.0}, "a duration of 0.0 s"),
+        ({"continued": "no"}, "continued is 'no'"),
+        ({"phase": "accuracy"}, "phase is 'accuracy', expected train, infer or time-to-accuracy"),
+    ],
+)
+def test_a_training_with_impossible_values_is_refused(run, change, message):
+    with pytest.raises(SteleError, match=message):
+        Run.from_dict({**run.to_dict(), "settings": {}, **TRAINING, **change})

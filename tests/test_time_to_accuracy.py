@@ -212,6 +212,12 @@ def test_a_worker_that_fails_is_reported_and_the_earlier_seeds_are_kept(measure_
     assert "crashed during 'time-to-accuracy'" in capsys.readouterr().err
 
 
+def test_the_table_of_steps_has_no_epochs(measure_seeds, capsys):
+    assert measure_seeds() == 0
+    assert entry_point.main(["table", "--steps", f"--runs={FOLDER}"]) == 2
+    assert "There are no Runs to show" in capsys.readouterr().err
+
+
 def test_the_markdown_table_names_the_target_and_the_data(measure_seeds):
     assert measure_seeds("--markdown=out.md") == 0
     text = Path("out.md").read_text()

@@ -109,6 +109,24 @@ def test_the_epochs_are_timed_with_their_batches_and_without_evaluation_and_comp
     assert outcome["data_seconds"] == DATA
 
 
+def test_augmentation_is_a_part_of_each_epoch_and_its_compilation_is_not(training):
+    numbers = []
+
+    def augment(task, arrays, epoch):
+        numbers.append(epoch)
+        training.compile("augmentation")
+        training.spend(16.0)
+        return arrays
+
+    training.recipe.augment = augment
+    outcome = training.train()
+    assert outcome["seconds"] == [WHOLE_EPOCH + 16] * EPOCHS
+    assert outcome["compile_seconds"] == 3 * COMPILATION + 16
+    assert numbers == [0, 0, 1, 2]
+    parts = sum((*outcome["seconds"], *outcome["evaluation_seconds"], outcome["compile_seconds"]))
+    assert outcome["elapsed"] == DATA + TEST_DATA + parts
+
+
 def test_the_time_from_the_first_access_to_the_data_contains_everything(training):
     outcome = training.train()
     parts = (*outcome["seconds"], *outcome["evaluation_seconds"], outcome["compile_seconds"])

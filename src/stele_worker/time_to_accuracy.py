@@ -9,7 +9,8 @@ An outcome has the names of ``stele_worker.measurement``, where a step is an epo
 and also
     accuracies          after each epoch
     evaluation_seconds  of the evaluation after each epoch, without compilation
-    compile_seconds     by how much the first step and the first evaluated batch exceeded the mean of the others
+    compile_seconds     by how much the first step and the first evaluated batch exceeded the mean of the others, and
+                        the first augmentation, which is repeated
     data_seconds        from the first access to the data until the training data is on the device
     elapsed             from the first access to the data to the end of the last evaluation, with compilation
     missed              seconds of each earlier training of this launch, which missed the target
@@ -47,20 +48,10 @@ def train(framework, subject, host, data, weights, turn=None, checkpoint=None):
     framework.wait(arrays)
     data_seconds = perf_counter() - began
     evaluate = make_evaluation(framework, subject, net, data)
-    for number in range(done, len(epochs)):
-        paused += pause(host, number, turn)
-        rows = beat(host, epochs[number], number, len(epochs))
-        batches = measurement.make_batches(framework, arrays, rows)
-        training = clock.time_all(step, batches, framework.wait)
-        losses = [float(framework.fetch(loss)) for loss in training.results]
-        evaluation = evaluate()
-        results.append(
-            {
-                "accuracies": sum(evaluation.results) / subject.rows("test").size,
-                "losses": sum(losses) / len(losses),
-                **seconds_of(training, evaluation, first=number == done),
-            }
-        )
+    for epoch in range(done, len(epochs)):
+        paused += pause(host, epoch, turn)
+        rows, first = beat(host, epochs[epoch], epoch, len(epochs)), epoch == done
+        results.append(dict(train_epoch(framework, subject, step, arrays, rows, epoch, first), **evaluate()))
         host.report(**progress(results, len(epochs)))
         if len(results) < len(epochs):
             saved.save(results)
@@ -86,38 +77,64 @@ def until_target(make_subject, target, attempts, framework, host, **fields):
     return dict(outcome, missed=missed)
 
 
+def train_epoch(framework, subject, step, arrays, rows, epoch, first):
+    """Return what is kept of the training of an epoch. The ``first`` one of a process also compiles."""
+    arrays, seconds, compile_seconds = augment(framework, subject, arrays, epoch, first)
+    timing = clock.time_all(step, measurement.make_batches(framework, arrays, rows), framework.wait)
+    excess = timing.compile_seconds() if first else 0.0
+    losses = [float(framework.fetch(loss)) for loss in timing.results]
+    return {
+        "losses": sum(losses) / len(losses),
+        "seconds": seconds + timing.seconds - excess,
+        "training_compile_seconds": compile_seconds + excess,
+    }
+
+
+def augment(framework, subject, arrays, epoch, first):
+    """Return the arrays of an epoch, the seconds of their augmentation, and those of a ``first`` call, which compiles.
+
+    The augmentation is a pure function, so the first call is repeated.
+    """
+    if not hasattr(subject.recipe, "augment"):
+        return arrays, 0.0, 0.0
+    calls = []
+    for _ in range(2 if first else 1):
+        began = perf_counter()
+        augmented = subject.recipe.augment(subject.task, arrays, epoch)
+        framework.wait(augmented)
+        calls.append(perf_counter() - began)
+    return augmented, calls[-1], sum(calls[:-1])
+
+
 def make_evaluation(framework, subject, net, data):
-    """Return evaluate() -> clock.Timing, whose results are the numbers of right answers in each batch."""
+    """Return evaluate(), which returns what is kept of the evaluation after an epoch. Its first call also compiles."""
     arrays = subject.samples("test", data)
     inputs = [framework.put(array) for array in measurement.inputs_of(subject.task, arrays)]
     framework.wait(inputs)
-    recipe, rows = subject.recipe, subject.rows("test")
+    recipe, rows, calls = subject.recipe, subject.rows("test"), []
     step = getattr(recipe, "evaluation_step", recipe.inference_step)(net, subject.task)
 
     def evaluate():
-        timing = clock.time_all(step, measurement.make_batches(framework, inputs, rows), framework.wait)
         began = perf_counter()
+        timing = clock.time_all(step, measurement.make_batches(framework, inputs, rows), framework.wait)
         pairs = zip(timing.results, rows)
-        right = [subject.correct(framework.fetch(output), arrays[-1][of]) for output, of in pairs]
-        return timing._replace(seconds=timing.seconds + perf_counter() - began, results=right)
+        right = sum(subject.correct(framework.fetch(output), arrays[-1][of]) for output, of in pairs)
+        seconds, excess = perf_counter() - began, 0.0 if calls else timing.compile_seconds()
+        calls.append(seconds)
+        return {
+            "accuracies": right / rows.size,
+            "evaluation_seconds": seconds - excess,
+            "evaluation_compile_seconds": excess,
+        }
 
     return evaluate
-
-
-def seconds_of(training, evaluation, first):
-    """Return the seconds of an epoch. The ``first`` one of a process also compiles, which counts separately."""
-    excess = [timing.compile_seconds() if first else 0.0 for timing in (training, evaluation)]
-    return {
-        "seconds": training.seconds - excess[0],
-        "evaluation_seconds": evaluation.seconds - excess[1],
-        "compile_seconds": sum(excess),
-    }
 
 
 def columns(results):
     """Return the fields of an outcome that have a number for each epoch, and those that follow from them."""
     each = {name: [one[name] for one in results] for name in results[0]}
-    return dict(each, compile_seconds=sum(each["compile_seconds"]), accuracy=each["accuracies"][-1])
+    compiled = sum(each.pop("training_compile_seconds") + each.pop("evaluation_compile_seconds"))
+    return dict(each, compile_seconds=compiled, accuracy=each["accuracies"][-1])
 
 
 def progress(results, of):

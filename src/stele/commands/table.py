@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from stele.measuring import store
+from stele.measuring.run import PHASES
 from stele.report import page, published, results
 
 
@@ -22,7 +23,7 @@ def add(commands: Any) -> None:
 
 def table(arguments: argparse.Namespace) -> int:
     """Print the tables, or write them to a page. Returns 0."""
-    runs = store.load_each(arguments.runs)
+    runs = (run for run in store.load_each(arguments.runs) if run.phase in PHASES)
     text = results.markdown(runs) if arguments.steps else published.tables(runs)
     if arguments.write is None:
         print(text)

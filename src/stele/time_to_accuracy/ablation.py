@@ -65,15 +65,10 @@ def trainings(step: Step, training: Training) -> dict[str, Training]:
 
 
 def measure_steps(environment: Environment, training: Training, measure: Measure) -> Iterator[Effect]:
-    """Yield the Effect of each step. A training that two steps share is measured once."""
+    """Yield the Effect of each step. A training that two steps share is saved, so it is not repeated."""
     for step in steps(training.task, training.scale, environment.framework):
-        results: dict[Training, Summary] = {}
-        wanted = trainings(step, training)
-        for one in wanted.values():
-            if one not in results:
-                results[one] = measure(environment, one)
-        of_name = {name: results[one] for name, one in wanted.items()}
-        yield Effect(step, of_name.get("old"), of_name.get("new"))
+        results = {name: measure(environment, one) for name, one in trainings(step, training).items()}
+        yield Effect(step, results.get("old"), results.get("new"))
 
 
 def published(number: int) -> float | None:
