@@ -28,6 +28,10 @@ def test_the_interval_of_the_standard_deviation_contains_it_in_95_of_100_cases()
     assert 0.92 < coverage(map(convergence.deviation, simulated(10)), TRUE_DEVIATION) < 0.98
 
 
+def test_no_bound_of_a_mean_time_is_negative():
+    assert convergence.mean([47.0, 48.0, 130.0]).low == 0.0
+
+
 def test_one_seed_has_a_mean_without_an_interval_and_no_deviation():
     assert convergence.mean([0.94]) == (None, 0.94, None)
     assert convergence.deviation([0.94]) is None

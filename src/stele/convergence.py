@@ -18,7 +18,7 @@ LEVEL = 0.05  # of the test against the reference, as in MLPerf's reference conv
 
 
 def mean(values: Sequence[float]) -> Estimate:
-    """Return the mean and Student's interval; without bounds for fewer than two values."""
+    """Return the mean of numbers that are never negative, and Student's interval; no bounds for fewer than two."""
     from scipy.stats import t
 
     middle = float(numpy.mean(values))
@@ -26,7 +26,7 @@ def mean(values: Sequence[float]) -> Estimate:
         return Estimate(None, middle, None)
     error = float(numpy.std(values, ddof=1)) / len(values) ** 0.5
     reach = float(t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)) * error
-    return Estimate(middle - reach, middle, middle + reach)
+    return Estimate(max(middle - reach, 0.0), middle, middle + reach)
 
 
 def deviation(values: Sequence[float]) -> Estimate | None:
