@@ -8,6 +8,7 @@ from stele import files
 from stele.commands import options, releases
 from stele.commands.options import say
 from stele.releases import campaign, frameworks, history, ledger, trend
+from stele.report import history as history_pages
 from stele.report import releases as pages
 from stele_worker import tasks
 
@@ -31,9 +32,7 @@ def add(commands: Any) -> None:
         metavar="N",
         help="number of releases of each framework; default: %(default)s",
     )
-    command.add_argument(
-        "--site", type=Path, default=".stele/asv/html", metavar="FOLDER", help="default: %(default)s"
-    )
+    releases.add_site_option(command)
     command.add_argument(
         "--report", type=Path, default=".stele/nightly.md", metavar="FILE", help="default: %(default)s"
     )
@@ -51,8 +50,9 @@ def nightly(arguments: argparse.Namespace) -> int:
         before = {tag: history.numbers(tag, place) for tag in tags}
         complete &= campaign.measure_releases(tags, request)
         new += [tag for tag in tags if history.numbers(tag, place) != before[tag]]
-    history.publish(arguments.site)
-    rises = trend.rises(arguments.site)
+    published = history.publish()
+    history_pages.write(arguments.site, published)
+    rises = trend.rises(published)
     files.write_text(arguments.report, pages.markdown(rises, new))
     new_rises = [rise for rise in rises if rise.release in new]
     for rise in new_rises:

@@ -20,6 +20,7 @@ from stele.models.arms import Extras
 from stele.releases import campaign, frameworks, history, index, ledger, measuring
 from stele.releases.campaign import Request
 from stele.releases.index import IndexUnavailable, Release
+from stele.report import history as history_pages
 from stele.report import page
 from stele.report import releases as pages
 from stele_worker import tasks
@@ -51,10 +52,9 @@ def add(commands: Any) -> None:
     add_measuring_options(verb)
     options.add_model_options(verb)
     verb.set_defaults(command=run)
-    verb = verbs.add_parser("report", help="publish the site, and show its lines and steps")
-    verb.add_argument(
-        "--site", type=Path, default=".stele/asv/html", metavar="FOLDER", help="default: %(default)s"
-    )
+    about = "publish the site, and show its lines and steps"
+    verb = verbs.add_parser("report", aliases=["publish"], help=about)
+    add_site_option(verb)
     verb.add_argument(
         "--write", type=Path, metavar="PAGE", help="write the table between the markers of PAGE"
     )
@@ -72,6 +72,12 @@ def add(commands: Any) -> None:
     )
     add_measuring_options(verb)
     verb.set_defaults(command=measure_installed)
+
+
+def add_site_option(verb: argparse.ArgumentParser) -> None:
+    """Add the option that says where the site is written."""
+    about = "write the site, which needs no network, to this folder; default: %(default)s"
+    verb.add_argument("--site", type=Path, default=".stele/site", metavar="FOLDER", help=about)
 
 
 def add_measuring_options(verb: argparse.ArgumentParser) -> None:
@@ -192,13 +198,15 @@ def group_by_framework(ranges: Sequence[str], last: int) -> list[list[str]]:
 
 def report(arguments: argparse.Namespace) -> int:
     """Publish the site, and print the table or write it to a page. Returns 0."""
-    history.publish(arguments.site)
-    facts, overview = machine.facts(), pages.overview(arguments.site)
+    published = history.publish()
+    history_pages.write(arguments.site, published)
+    facts, overview = machine.facts(), pages.overview(published)
     where = f"On {facts['processor']}, {facts['processors']} processors, {facts['system']}; {date.today()}."
     if arguments.write:
         page.fill(arguments.write, f"{where} One thread, the steady allocator.\n\n{overview}")
     else:
         print(overview)
+    say(f"site: {arguments.site / 'index.html'}")
     return 0
 
 

@@ -183,7 +183,13 @@ def save_outcome(tag: str, place: Place, cell: Cell, mode: str, outcome: Outcome
     if outcome.failure is not None:
         request.say(f"{tag}, {cell}: {outcome.failure}")
         values = {"step": None, "error": None}  # a failed cell is not trained for its error either
-    history.save(tag, place, {metric: {f"{cell} {mode}": value} for metric, value in values.items()})
+    key = f"{cell} {mode}"
+    history.save(
+        tag,
+        place,
+        {metric: {key: value} for metric, value in values.items()},
+        ranges={metric: {key: pair} for metric, pair in outcome.intervals.items()},
+    )
 
 
 def measure_errors(releases: Sequence[Environment], request: Request, place: Place) -> bool:

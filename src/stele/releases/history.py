@@ -21,12 +21,14 @@ from stele import files, schema
 from stele.environments import probe
 from stele.errors import SteleError
 from stele.measuring import machine
-from stele.releases import ledger
+from stele.releases import intervals, ledger
+from stele.releases.intervals import Intervals, Pair
 
 BENCHMARKS = Path(__file__).parent / "asv_benchmarks"
 CONFIGURATION = "asv.conf.json"
 MODELS = Path(".stele/models")  # the models of the user, a name on each line, for asv_benchmarks
 RESULTS = Path(".stele/asv/results")
+HTML = Path(".stele/asv/html")  # the folder of `asv publish`, as in asv.conf.json
 HOST = Path(".stele/host")  # contains the path of the interpreter that has stele, for asv_benchmarks
 INSTALL = "asv is not installed. Install it with: pip install 'pytest-stele[asv]'"
 LIST = """
@@ -105,8 +107,10 @@ def register_machine(name: str) -> None:
         files.write_text(path, json.dumps({**facts, "version": 1}, indent=1) + "\n")
 
 
-def save(tag: str, place: Place, values: Values, *, failure: str | None = None) -> Path:
-    """Add numbers of a release to its result file, and return the path.
+def save(
+    tag: str, place: Place, values: Values, *, ranges: Intervals | None = None, failure: str | None = None
+) -> Path:
+    """Add numbers of a release to its result file, and return the path. ``ranges`` are intervals of these numbers.
 
     ``failure`` is the reason why the release cannot be measured: the file then contains no numbers.
     """
@@ -140,6 +144,7 @@ def save(tag: str, place: Place, values: Values, *, failure: str | None = None) 
         )
         results.add_result(benchmark, result, record_samples=False)
     results.save(str(RESULTS))
+    intervals.write(path, intervals.merge(intervals.of_content(old), values, ranges or {}))
     write_benchmarks()
     return path
 
@@ -193,6 +198,11 @@ def numbers(tag: str, place: Place) -> dict[str, dict[str, float]] | None:
     }
 
 
+def read_intervals(tag: str, place: Place) -> dict[str, dict[str, Pair]]:
+    """Return the saved intervals of a release, by metric and cell."""
+    return intervals.of_content(load(file(tag, place)))
+
+
 def recorded_cells(tag: str, place: Place, name: str) -> set[str]:
     """Return the cells in which a release has a number, or a failure, for this metric."""
     return set((read_values(tag, place) or {}).get(name, ()))
@@ -229,8 +239,8 @@ def rename_damaged_files() -> None:
         load(path)
 
 
-def publish(folder: Path) -> None:
-    """Run ``asv publish`` to write the site to ``folder``."""
+def publish(folder: Path = HTML) -> Path:
+    """Run ``asv publish`` to write its lines and steps to ``folder``, and return the folder."""
     require_asv()
     rename_damaged_files()
     write_benchmarks()
@@ -239,6 +249,7 @@ def publish(folder: Path) -> None:
         done = probe.run([*command, "--config", str(path.absolute())])
     if done.returncode:
         raise SteleError(f"asv publish failed:\n{(done.stdout + done.stderr).strip()}")
+    return folder
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from stele import statistics
 from stele.environments import Environment
 from stele.gate import steps
 from stele.gate.launcher import plan_of
@@ -25,6 +26,7 @@ from stele.measuring.measure import SideFailed
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
 from stele.models.spec import Model
+from stele.releases.intervals import Pair
 
 RUNS = Path(".stele/releases")  # the Runs of every launch
 MAX_RELEASES = 8  # side by side, one process each
@@ -34,12 +36,14 @@ LAUNCHES = {"long": 1, "short": 3}  # of each kind, for each launch that the req
 Say = Callable[[str], object]
 Numbers = dict[str, float]  # by metric, as asv_benchmarks calls them
 Runs = dict[str, list[Run]]  # by release, launch by launch
+MIN_RATIOS = 3  # for an interval
 
 
 class Outcome(NamedTuple):
-    """The numbers of a release in one cell, or the reason why there are none."""
+    """The numbers of a release in one cell and their intervals, or the reason why there are none."""
 
     numbers: Numbers
+    intervals: dict[str, Pair]
     failure: str | None = None
 
 
@@ -78,8 +82,8 @@ def compare(
     names = [release.name for release in releases if release.name in with_runs]
     reference = anchor[0].name if anchor and anchor[0].name in with_runs else next(iter(names), "")
     saved = anchor[1] if anchor and reference == anchor[0].name else {}
-    outcomes = {name: Outcome(numbers(runs, name, reference, saved)) for name in names}
-    return {**{name: Outcome({}, reason) for name, reason in failed.items()}, **outcomes}
+    outcomes = {name: outcome(runs, name, reference, saved) for name in names}
+    return {**{name: Outcome({}, {}, reason) for name, reason in failed.items()}, **outcomes}
 
 
 def rotations(
@@ -122,12 +126,14 @@ def rotations(
     return {name: runs for name, runs in result.items() if name not in excluded}, excluded
 
 
-def numbers(runs: dict[str, Runs], name: str, reference: str, saved: Numbers) -> Numbers:
-    """Return the numbers of one release, by metric: those of the reference times the ratio to it.
+def outcome(runs: dict[str, Runs], name: str, reference: str, saved: Numbers) -> Outcome:
+    """Return the numbers of one release, by metric, and their intervals.
 
-    ``runs`` are by kind of launch. ``saved`` are the reference's saved numbers; measured ones replace missing ones.
+    A number is that of the reference times the ratio to it. The interval is that of the ratio, so the reference has
+    none. ``runs`` are by kind of launch. ``saved`` are the reference's saved numbers; measured ones replace missing
+    ones.
     """
-    values = {}
+    values, intervals = {}, {}
     for metric in METRICS:
         of_kind, key = runs[metric.kinds[-1]], metric.name.replace("-", "_")
         base = median_value(metric, of_kind[reference])
@@ -136,9 +142,18 @@ def numbers(runs: dict[str, Runs], name: str, reference: str, saved: Numbers) ->
         changes = [change for pair in pairs if (change := metric.difference(*pair)) is not None]
         if changes and base is not None:
             values[key] = math.exp(median(changes)) * saved.get(key, base)
+            if name != reference and len(changes) >= MIN_RATIOS:
+                intervals[key] = interval(changes, values[key])
         elif value is not None:
             values[key] = value
-    return values
+    return Outcome(values, intervals)
+
+
+def interval(changes: Sequence[float], value: float) -> Pair:
+    """Return the 98 % interval of a number, from the logarithms of the ratios, whose median the number has."""
+    shift, middle = statistics.shift(changes), median(changes)
+    low, high = min(shift.low or 0.0, middle), max(shift.high or 0.0, middle)
+    return value * math.exp(low - middle), value * math.exp(high - middle)
 
 
 def median_value(metric: Metric, runs: Sequence[Run]) -> float | None:

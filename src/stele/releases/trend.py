@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from stele.environments.installer import try_uv
+from stele.releases.history import Place, metric
 
 OTAVA = """
 import json, sys
@@ -77,8 +78,13 @@ def read(path: Path) -> Any:
 
 def branch(graph: str) -> str:
     """Return the framework of a graph, ``graphs/.../branch-jax/.../recipes.track_step.json``."""
-    parts = [part for part in Path(graph).parts if part.startswith("branch-")]
-    return parts[0].removeprefix("branch-") if parts else "?"
+    return parameter(Path(graph), "branch")
+
+
+def parameter(graph: Path, name: str) -> str:
+    """Return a parameter in the path of a graph, such as "jax" for ``branch`` in ``branch-jax``; "?" if it has none."""
+    parts = [part for part in graph.parts if part.startswith(f"{name}-")]
+    return parts[0].removeprefix(f"{name}-") if parts else "?"
 
 
 def title(benchmark: Mapping[str, Any], parameters: int | None) -> str:
@@ -101,18 +107,55 @@ def read_line(path: Path, parameters: int | None, tags: Mapping[int, str]) -> Li
     return Line([tag for tag, _ in present], [value for _, value in present])
 
 
-def lines(site: Path) -> Iterator[tuple[str, Line]]:
-    """Yield the title and the line of every line of the site that has points."""
+class Series(NamedTuple):
+    """A line of the site, and what its values are."""
+
+    framework: str
+    metric: str  # "step"
+    cell: str  # "gru train tuned"
+    unit: str  # "seconds", "bytes" or "fraction"
+    place: Place
+    line: Line
+
+    @property
+    def title(self) -> str:
+        return f"track_{self.metric} {self.cell}, {self.framework}"
+
+
+def all_series(site: Path) -> Iterator[Series]:
+    """Yield every line of the site that has points."""
     index = read(site / "index.json")
     tags = {number: tag for tag, number in index["tags"].items()}
     for path in sorted(site.glob("graphs/**/branch-*/**/*.json")):
         benchmark = index["benchmarks"].get(path.stem)
         if benchmark is None or "summary" in path.parts:
             continue
-        for parameters in range(len(list(itertools.product(*benchmark["params"])))):
-            line = read_line(path, parameters, tags)
+        for number, parameters in enumerate(itertools.product(*benchmark["params"])):
+            line = read_line(path, number, tags)
             if line.values:
-                yield f"{title(benchmark, parameters)}, {branch(str(path))}", line
+                cell = " ".join(str(value).strip("'") for value in parameters)
+                place = Place(parameter(path, "machine"), parameter(path, "python"))
+                yield Series(branch(str(path)), metric(benchmark), cell, benchmark["unit"], place, line)
+
+
+def releases(site: Path) -> list[str]:
+    """Return all releases of the site, the oldest first; those of each framework are together."""
+    numbers = read(site / "index.json")["tags"]
+    return sorted(numbers, key=numbers.__getitem__)
+
+
+def lines(site: Path) -> Iterator[tuple[str, Line]]:
+    """Yield the title and the line of every line of the site that has points."""
+    for series in all_series(site):
+        yield series.title, series.line
+
+
+class Level(NamedTuple):
+    """The releases of a line from position ``start`` to before ``end``, and their value."""
+
+    start: int
+    end: int
+    value: float
 
 
 class Step(NamedTuple):
@@ -128,13 +171,17 @@ class Step(NamedTuple):
         return abs(self.after / self.before - 1) if self.before else math.inf
 
 
-def steps(line: Line) -> list[Step]:
-    """Return the steps that asv's detection finds in a line and that are higher than MIN_STEP."""
+def levels(line: Line) -> list[Level]:
+    """Return the levels that asv's detection finds in a line."""
     from asv.step_detect import detect_steps
 
-    levels = detect_steps(line.values)
-    pairs = [(after[0], before[2], after[2]) for before, after in itertools.pairwise(levels)]
-    all_steps = [Step(line.releases[position], before, after) for position, before, after in pairs]
+    return [Level(start, end, value) for start, end, value, *_ in detect_steps(line.values)]
+
+
+def steps(line: Line) -> list[Step]:
+    """Return the changes between levels of a line that are higher than MIN_STEP."""
+    pairs = itertools.pairwise(levels(line))
+    all_steps = [Step(line.releases[after.start], before.value, after.value) for before, after in pairs]
     return [step for step in all_steps if step.height > MIN_STEP]
 
 
