@@ -23,10 +23,11 @@ from stele.models.inputs import Input
 from stele.parity import accuracy, defaults, golden_numbers
 from stele.parity.capabilities import Answer
 from stele.parity.ladder import Finding, LadderResult
-from stele.releases import frameworks, ledger
+from stele.releases import frameworks, ledger, trend
 from stele.releases.bisection import Answer as Candidate
 from stele.report import gate as gate_report
 from stele.report import published, time_to_accuracy
+from stele.report import releases as release_pages
 from stele.statistics import Estimate
 from stele.time_to_accuracy.prices import Price
 from stele.time_to_accuracy.summary import summarise
@@ -215,6 +216,13 @@ def test_the_report_of_a_bisection_is_described(written):
     content = load(written)
     assert_described(content, "stele bisect --json")
     assert_described(content["steps"][0], "stele bisect --json", "steps")
+
+
+def test_the_report_of_a_night_is_described():
+    rise = trend.Rise("track_step gru train tuned, jax", "jax-0.10.1", 1.0, 1.2, "abacus")
+    content = json.loads(release_pages.to_json([rise], ["jax-0.10.1"]))
+    assert_described(content, "stele nightly --json")
+    assert_described(content["rises"][0], "stele nightly --json", "rises")
 
 
 def test_the_report_of_a_calibration_is_described(written, tmp_path):

@@ -1,5 +1,6 @@
-"""The workflow of the nightly run keeps the earlier results, whatever fails."""
+"""The workflow of the nightly run keeps the earlier results, whatever fails. Inputs never become part of a script."""
 
+import configparser
 import os
 import subprocess
 from pathlib import Path
@@ -7,7 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-FILE = Path(__file__).parents[1] / ".github/workflows/nightly.yml"
+ROOT = Path(__file__).parents[1]
+FILE = ROOT / ".github/workflows/nightly.yml"
+ACTION = ROOT / "action.yml"
+INPUTS = ("framework", "model", "old", "new", "changed", "options", "inconclusive", "reports")  # of gate.py
 IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.org")
 
 
@@ -81,3 +85,62 @@ def test_results_are_stored_only_if_the_earlier_ones_were_fetched():
     assert "steps.fetch.outcome == 'success'" in steps()["Store the results"]["if"]
     assert steps()["Fetch the results"]["id"] == "fetch"
     assert yaml.safe_load(FILE.read_text())["defaults"]["run"]["shell"] == "bash"  # pipefail
+
+
+def test_issues_are_updated_only_after_a_night_that_wrote_its_report():
+    names = list(steps())
+    assert (
+        names.index("Measure")
+        < names.index("Open and close issues")
+        < names.index("Fail if a metric changed")
+    )
+    assert "hashFiles('nightly.json') != ''" in steps()["Open and close issues"]["if"]
+    assert (
+        "rm -f nightly.json" in steps()["Measure"]["run"]
+    )  # of an earlier night: the runner keeps its files
+
+
+# scripts
+
+
+def scripts():
+    """Yield the name and the script of every step of the workflows and of the action."""
+    for path in (ACTION, *ROOT.glob(".github/workflows/*.yml")):
+        content = yaml.safe_load(path.read_text())
+        jobs = content.get("jobs", {"": content.get("runs")})
+        for job in jobs.values():
+            for step in job["steps"]:
+                if "run" in step:
+                    yield f"{path.name}: {step['name']}", step["run"]
+
+
+@pytest.mark.parametrize("script", [pytest.param(text, id=name) for name, text in scripts()])
+def test_no_script_has_an_expression(script):
+    """GitHub writes the value of an expression into the script, so that a value can be a command."""
+    assert "${{" not in script
+
+
+def test_every_input_of_the_action_is_described_and_used():
+    text, page = ACTION.read_text(), (ROOT / "docs/ci.md").read_text()
+    inputs = yaml.safe_load(text)["inputs"]
+    assert [name for name in inputs if f"inputs.{name} " not in text] == []
+    assert [name for name in inputs if f"`{name}`" not in page.split("| input |")[1].split("\n\n")[0]] == []
+
+
+def test_the_gate_of_the_action_gets_every_input_that_it_reads():
+    [step] = [step for step in yaml.safe_load(ACTION.read_text())["runs"]["steps"] if step["name"] == "Gate"]
+    read = (ROOT / ".github/scripts/gate.py").read_text()
+    assert {name.removeprefix("INPUT_").lower() for name in step["env"]} == {
+        name for name in INPUTS if f'"{name}"' in read
+    }
+
+
+def test_lint_checks_every_shell_script():
+    tox = configparser.ConfigParser()
+    tox.read(ROOT / "tox.ini")
+    [line] = [line for line in tox["testenv:lint"]["commands"].splitlines() if line.startswith("shellcheck")]
+    scripts = {
+        path for path in (ROOT / ".ci").iterdir() if path.read_text().startswith("#!/usr/bin/env bash")
+    }
+    scripts |= set((ROOT / "src").rglob("*.sh"))
+    assert {ROOT / name for name in line.split()[1:]} == scripts

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Start a worker in a language that cannot move file descriptors: sh stele_worker/claim.sh PROGRAM ARGUMENT...
 #
 # The host's standard input and output become descriptors 3 and 4 of the program, before the program can print.

@@ -36,6 +36,7 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--report", type=Path, default=".stele/nightly.md", metavar="FILE", help="default: %(default)s"
     )
+    command.add_argument("--json", type=Path, metavar="FILE", help="write all rises, for programs")
     releases.add_measuring_options(command)
     command.set_defaults(command=nightly, task=",".join(tasks.NAMES))
 
@@ -54,6 +55,8 @@ def nightly(arguments: argparse.Namespace) -> int:
     history_pages.write(arguments.site, published)
     rises = trend.rises(published)
     files.write_text(arguments.report, pages.markdown(rises, new))
+    if arguments.json:
+        files.write_text(arguments.json, pages.to_json(rises, new))
     new_rises = [rise for rise in rises if rise.release in new]
     for rise in new_rises:
         print(rise.message)

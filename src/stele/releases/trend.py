@@ -35,6 +35,7 @@ class Rise(NamedTuple):
     release: str
     before: float
     after: float
+    machine: str
     otava_agrees: bool | None = None
 
     @property
@@ -61,7 +62,9 @@ def rises(site: Path) -> list[Rise]:
         line = read_line(site / graph, parameters, tags)
         name = f"{title(benchmark, parameters)}, {branch(graph)}"
         candidates += [
-            (Rise(name, tags[after], old, new), line) for _, after, old, new in jumps if after in tags
+            (Rise(name, tags[after], old, new, parameter(Path(graph), "machine")), line)
+            for _, after, old, new in jumps
+            if after in tags
         ]
     changes = otava_changes([line for _, line in candidates])
     return [

@@ -1,8 +1,10 @@
-"""Format lines over releases, and their steps, as Markdown. Returns text, prints nothing."""
+"""Format lines over releases, and their steps, as Markdown and JSON. Returns text, prints nothing."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from stele import schema
 from stele.releases.trend import Rise, lines, percent, steps
 from stele.report import page
 
@@ -40,3 +42,9 @@ def markdown(rises: Sequence[Rise], measured: Sequence[str]) -> str:
         if listed:
             parts.append(f"## {head}\n" + "".join(f"- {rise.message}\n" for rise in listed))
     return "\n".join(parts)
+
+
+def to_json(rises: Sequence[Rise], measured: Sequence[str]) -> str:
+    """Return all rises, earlier ones included, and the releases measured now."""
+    entries = [{**rise._asdict(), "message": rise.message} for rise in rises]
+    return json.dumps(schema.wrap({"measured": list(measured), "rises": entries}), indent=1) + "\n"
