@@ -1,6 +1,8 @@
 import io
 import sys
 
+import pytest
+
 from stele.measuring import progress
 
 REPORT = {"phase": "train", "done": 3, "of": 150}
@@ -11,10 +13,22 @@ class Screen(io.StringIO):
         return True
 
 
-def test_a_terminal_shows_a_bar(monkeypatch):
-    screen = Screen()
-    monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setenv("TERM", "xterm")
+@pytest.fixture
+def watch(monkeypatch):
+    """watch() -> a terminal that receives standard error from now on; pytest replaces it before each test."""
+
+    def watch(columns=100):
+        screen = Screen()
+        monkeypatch.setattr(sys, "stderr", screen)
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.setenv("COLUMNS", str(columns))
+        return screen
+
+    return watch
+
+
+def test_a_terminal_shows_a_bar(watch):
+    screen = watch()
     with progress.bar("torch cnn, seed 0") as show:
         show(REPORT)
     assert "torch cnn, seed 0: train" in screen.getvalue()
@@ -31,6 +45,58 @@ def test_the_bar_of_a_training_shows_its_last_loss_accuracy_and_remaining_time()
 def test_without_a_terminal_nothing_is_written(monkeypatch):
     screen = io.StringIO()
     monkeypatch.setattr(sys, "stderr", screen)
-    with progress.bar("torch cnn, seed 0") as show:
+    with progress.bar("torch cnn, seed 0") as show, progress.waiting("building"):
         show(REPORT)
+    with progress.counted("budget", 10) as show:
+        show(3)
     assert screen.getvalue() == ""
+
+
+def test_what_has_no_known_end_shows_how_long_it_takes(watch):
+    screen = watch()
+    with progress.waiting("building torch [1/2]"):
+        pass
+    assert "building torch [1/2]" in screen.getvalue()
+    assert "0:00:00" in screen.getvalue()
+
+
+def test_a_count_shows_the_share_and_the_time_left(watch):
+    screen = watch()
+    with progress.counted("budget", 10) as show:
+        show(5)
+        show(20)  # the last launch may exceed the budget
+    assert "50%" in screen.getvalue() and "100%" in screen.getvalue()
+    assert "left:" in screen.getvalue()
+
+
+def test_nothing_is_drawn_while_something_is_timed(watch, monkeypatch):
+    watch()
+    import rich.progress
+
+    made = []
+    original = rich.progress.Progress
+    monkeypatch.setattr(
+        rich.progress,
+        "Progress",
+        lambda *columns, **options: made.append(options) or original(*columns, **options),
+    )
+    with progress.counted("budget", 10), progress.waiting("building"):  # the inner one must not draw, either
+        pass
+    assert [options["auto_refresh"] for options in made] == [False]
+
+
+def test_a_display_can_follow_one_that_failed(watch):
+    screen = watch()
+    with pytest.raises(ValueError), progress.waiting("first"):
+        raise ValueError
+    with progress.waiting("second"):
+        pass
+    assert "second" in screen.getvalue()
+
+
+@pytest.mark.parametrize("columns", [20, 40])
+def test_a_narrow_terminal_is_enough(watch, columns):
+    screen = watch(columns)
+    with progress.counted("a title that is longer than the line of a narrow terminal", 10) as show:
+        show(5)
+    assert screen.getvalue()

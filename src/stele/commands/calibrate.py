@@ -20,7 +20,7 @@ from stele.gate.metrics import LONG, METRICS
 from stele.gate.record import Record
 from stele.gate.state import Probe, Result, to_pass
 from stele.gate.trial import Cell, Trial
-from stele.measuring import machine
+from stele.measuring import machine, progress
 from stele.measuring.settings import DEVICES, PRECISIONS, Settings
 
 FOLDER = Path(".stele/calibrations")
@@ -49,7 +49,8 @@ def calibrate(arguments: argparse.Namespace) -> int:
     say(f"record: {log.path}")
     options.announce_inputs(cell.task for cell in subject.cells)
     launches = measure_passes(subject, log)
-    estimates = {str(cell): estimate_cell(entries) for cell, entries in launches.items()}
+    with progress.waiting("simulating gates"):
+        estimates = {str(cell): estimate_cell(entries) for cell, entries in launches.items()}
     for cell, sensitivity in estimates.items():
         print(*calibration.messages(cell, sensitivity, minutes=MINUTES), sep="\n  ")
     conditions = [result.conditions for results in launches.values() for result in results]
@@ -84,13 +85,15 @@ def trial_from(arguments: argparse.Namespace) -> Trial:
 def measure_passes(subject: Trial, log: Record) -> dict[Cell, list[Result]]:
     """Measure one pass of each cell in turn, MIN_PASSES times at least, until the budget is spent."""
     launches: dict[Cell, list[Result]] = {cell: [] for cell in subject.common_cells()}
-    while min(map(len, launches.values())) < MIN_PASSES or not subject.budget_spent(log):
-        for cell, results in launches.items():
-            results += timing.measure_next(subject, log, Probe(cell, LONG), results)
-            if not results[-1].runs:
-                raise SteleError(f"{cell}: {failures.last_message(results[-1].rounds)}")
-        number = min(map(len, launches.values()))
-        say(f"pass {number} of each cell; {log.spent / 60:.1f} of {subject.budget / 60:.0f} minutes")
+    with progress.counted("budget", subject.budget) as show:
+        while min(map(len, launches.values())) < MIN_PASSES or not subject.budget_spent(log):
+            for cell, results in launches.items():
+                results += timing.measure_next(subject, log, Probe(cell, LONG), results)
+                if not results[-1].runs:
+                    raise SteleError(f"{cell}: {failures.last_message(results[-1].rounds)}")
+                show(log.spent)
+            number = min(map(len, launches.values()))
+            say(f"pass {number} of each cell; {log.spent / 60:.1f} of {subject.budget / 60:.0f} minutes")
     return launches
 
 

@@ -33,7 +33,7 @@ def check(arguments: argparse.Namespace) -> int:
     answers = {}
     for environment in environments.load_ready(arguments.framework):
         if environment.base is None:  # the capabilities do not depend on the mode
-            answers[environment] = capabilities.answers(environment, settings, progress=say)
+            answers[environment] = capabilities.answers(environment, settings, say=say)
             print("\n".join(parity_page.answer_lines(environment.name, answers[environment])), flush=True)
     if arguments.json:
         facts = {

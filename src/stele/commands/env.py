@@ -11,7 +11,7 @@ from typing import Any
 from stele import environments, files, schema
 from stele.environments import Environment, builds, installer, libraries
 from stele.errors import SteleError
-from stele.measuring import devices
+from stele.measuring import devices, progress
 from stele.text import align
 
 
@@ -102,7 +102,8 @@ def make(arguments: argparse.Namespace) -> int:
             print(f"{environment.name}: skipped, {reason}", flush=True)
             continue
         try:
-            was_built = builds.make(environment, arguments.python, offline=arguments.offline)
+            with progress.waiting(f"building {environment.name}"):
+                was_built = builds.make(environment, arguments.python, offline=arguments.offline)
         except SteleError as error:
             failures += 1
             print(f"stele: {error}", file=sys.stderr)
@@ -135,7 +136,8 @@ def remove(arguments: argparse.Namespace) -> int:
 def lock(arguments: argparse.Namespace) -> int:
     """Write lock files."""
     for environment in select(arguments):
-        builds.lock(environment, arguments.python or builds.require_interpreter(environment))
+        with progress.waiting(f"resolving {environment.name}"):
+            builds.lock(environment, arguments.python or builds.require_interpreter(environment))
         print(environment.lock)
     return 0
 

@@ -21,7 +21,7 @@ from stele.gate.metrics import ALL, METRICS, MORE, Metric
 from stele.gate.record import Record
 from stele.gate.trial import Cell, Trial
 from stele.gate.verdict import Verdict
-from stele.measuring import processors
+from stele.measuring import processors, progress
 from stele.measuring.settings import DEVICES, PRECISIONS, Settings
 from stele.models import arms, changes, inspection
 from stele.models.spec import Model
@@ -153,7 +153,8 @@ def gate_pair(arguments: argparse.Namespace) -> int:
     subject = trial_from(arguments)
     check_writable(arguments)
     make(subject.old)
-    subject = replace(subject, new=builds.resolved_like(subject.new, subject.old))
+    with progress.waiting(f"resolving {subject.new.name}"):
+        subject = replace(subject, new=builds.resolved_like(subject.new, subject.old))
     import_failure = make_new(subject.new)
     if subject.model is not None:
         subject = inspected(subject, subject.model)
@@ -181,7 +182,8 @@ def with_packages(subject: Trial, replaced: set[str]) -> Trial:
 
 def inspected(subject: Trial, model: Model) -> Trial:
     """Return the trial with what OLD says about the model. Raises ModelError if it cannot be measured."""
-    result = inspection.inspect(subject.old, model, timeout=subject.timeout)
+    with progress.waiting(f"building the model in {subject.old.name}"):
+        result = inspection.inspect(subject.old, model, timeout=subject.timeout)
     say(result.summary)
     inspection.check(result, model, training=any(cell.phase == "train" for cell in subject.cells))
     known, old = inspection.resolved(model, subject.old, result)
@@ -301,7 +303,8 @@ def make(environment: Environment) -> None:
     state = environments.state(environment)
     if state.status != "ready" and environment.lock is not None:
         say(f"building {environment.name} ...")
-        builds.make(environment)
+        with progress.waiting(f"building {environment.name}"):
+            builds.make(environment)
     elif state.status != "ready":
         raise SteleError(f"'{environment.name}' is {state.status}: {state.reason}")
 

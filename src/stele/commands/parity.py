@@ -15,7 +15,7 @@ from stele.environments import Environment, builds
 from stele.errors import SteleError
 from stele.gate import correctness, judgement, record, trial
 from stele.gate.trial import Trial
-from stele.measuring import measure, store, worker
+from stele.measuring import measure, progress, store, worker
 from stele.measuring.settings import DEVICES, PRECISIONS, Settings
 from stele.models import arms
 from stele.models.spec import Model
@@ -226,7 +226,8 @@ def rebase(arguments: argparse.Namespace) -> int:
     settings = Settings(device="cpu")
     for task in arguments.task or tasks.NAMES:
         for form in (None, *tasks.forms(task)):
-            with worker.launch(environments.ORACLE, settings) as live:
+            title = f"the oracle computes {task}"
+            with progress.waiting(title), worker.launch(environments.ORACLE, settings) as live:
                 measure.configure(live, settings)
                 phases = examination.phases(environments.ORACLE, task, settings)
                 numbers = examination.parity_answers(live, task, form, phases)

@@ -14,7 +14,7 @@ from stele.commands import options
 from stele.commands.options import say
 from stele.environments import Environment
 from stele.errors import SteleError
-from stele.measuring import machine
+from stele.measuring import machine, progress
 from stele.measuring.settings import Settings
 from stele.models.arms import Extras
 from stele.releases import campaign, frameworks, history, index, ledger, measuring
@@ -52,13 +52,13 @@ def add(commands: Any) -> None:
     add_measuring_options(verb)
     options.add_model_options(verb)
     verb.set_defaults(command=run)
-    about = "publish the site, and show its lines and steps"
-    verb = verbs.add_parser("report", aliases=["publish"], help=about)
-    add_site_option(verb)
-    verb.add_argument(
-        "--write", type=Path, metavar="PAGE", help="write the table between the markers of PAGE"
-    )
-    verb.set_defaults(command=report)
+    for name in ("publish", "report"):
+        verb = verbs.add_parser(name, help="publish the site, and show its lines and steps")
+        add_site_option(verb)
+        verb.add_argument(
+            "--write", type=Path, metavar="PAGE", help="write the table between the markers of PAGE"
+        )
+        verb.set_defaults(command=report)
     verb = verbs.add_parser(
         "measure", help="measure a release that is already installed; used by asv_benchmarks"
     )
@@ -132,8 +132,11 @@ def sync(arguments: argparse.Namespace) -> int:
 
     If the index is not available, the releases that are already in the ledger are used.
     """
-    for framework in arguments.frameworks or frameworks.environment_names():
-        sync_framework(framework, prereleases=arguments.pre)
+    names = list(arguments.frameworks or frameworks.environment_names())
+    with progress.counted("package index", len(names)) as show:
+        for number, framework in enumerate(names, 1):
+            sync_framework(framework, prereleases=arguments.pre)
+            show(number)
     ledger.create(frameworks.ENVIRONMENTS)
     history.record_interpreter()
     return 0

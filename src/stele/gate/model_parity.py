@@ -10,7 +10,7 @@ from stele.gate import durations
 from stele.gate.record import Entry, Record
 from stele.gate.trial import Trial
 from stele.gate.verdict import Verdict
-from stele.measuring import measure, processors, worker
+from stele.measuring import measure, processors, progress, worker
 from stele.measuring.conditions import Monitor
 from stele.measuring.settings import Settings
 from stele.measuring.worker import Worker, WorkerError
@@ -104,7 +104,8 @@ def launch_and_ask(
 ) -> tuple[dict[str, Any] | None, str | None]:
     settings = replace(settings, deterministic=True)
     try:
-        with worker.launch(environment, settings, name="parity", timeout=timeout) as live:
+        launched = worker.launch(environment, settings, name="parity", timeout=timeout)
+        with progress.waiting(f"parity of {environment.name}"), launched as live:
             measure.configure(live, settings)
             return ask(live), None
     except WorkerError as error:

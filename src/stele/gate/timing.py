@@ -18,6 +18,7 @@ from stele.gate.state import Probe, Result, State
 from stele.gate.trial import ARMS, Cell, Trial
 from stele.gate.verdict import Verdict, message_of
 from stele.gate.verdicts import make_verdicts
+from stele.measuring import progress
 from stele.measuring.conditions import Conditions
 from stele.measuring.run import Run
 
@@ -28,7 +29,15 @@ def measure_passes(
     trial: Trial, record: Record, cells: list[Cell], say: Say, *, share: float = 1.0
 ) -> list[Verdict]:
     """Measure until all is decided or a share of the budget is spent. Launches in the record are not repeated."""
-    state, announced = State(trial, cells), set[tuple[Cell, str]]()
+    with progress.counted("budget", trial.budget) as show:
+        return measure_until_decided(State(trial, cells), trial, record, say, share, show)
+
+
+def measure_until_decided(
+    state: State, trial: Trial, record: Record, say: Say, share: float, show: Callable[[float], None]
+) -> list[Verdict]:
+    """Measure as ``measure_passes`` does. ``show`` draws how many seconds are spent, between launches."""
+    announced = set[tuple[Cell, str]]()
     estimated = durations.announce_timing(trial, record, list(state.results), say)
     while active := state.open_probes():
         launches_before = record.launches
@@ -37,6 +46,7 @@ def measure_passes(
             if trial.budget_spent(record, share) and record.get(*key_of(probe, len(results))) is None:
                 return make_verdicts(state, stopped=True)
             results += measure_next(trial, record, probe, results)
+            show(record.spent)
             ended = announce(state, announced, say)
             if ended and trial.fail_fast:
                 return make_verdicts(state, stopped=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from stele.environments import Environment
-from stele.measuring import measure, worker
+from stele.measuring import measure, progress, worker
 from stele.measuring.answers import Capability
 from stele.measuring.settings import Settings
 from stele.measuring.worker import WorkerError
@@ -34,14 +34,14 @@ class Answer(NamedTuple):
     reason: str = ""
 
 
-def answers(
-    environment: Environment, settings: Settings, *, progress: Callable[[str], None]
-) -> dict[str, Answer]:
+def answers(environment: Environment, settings: Settings, *, say: Callable[[str], None]) -> dict[str, Answer]:
     """Return an Answer for each capability. Each has a separate Worker, so that a crash costs one answer."""
     result = {}
-    for name in EXPECTED:
-        progress(f"{environment.name}: {name} …")
-        result[name] = answer(environment, name, settings)
+    with progress.counted(environment.name, len(EXPECTED)) as show:
+        for number, name in enumerate(EXPECTED, 1):
+            say(f"{environment.name}: {name} …")
+            result[name] = answer(environment, name, settings)
+            show(number)
     return result
 
 

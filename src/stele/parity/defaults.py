@@ -12,7 +12,7 @@ from stele import environments, files, schema
 from stele.environments import Environment
 from stele.environments.description import slug
 from stele.errors import SteleError
-from stele.measuring import answers
+from stele.measuring import answers, progress
 from stele.measuring.worker import Worker, WorkerError
 
 RELEASE = "release of "  # the start of the facts that name a release
@@ -36,7 +36,8 @@ def ask(environment: Environment) -> Table:
     """
     log = Path(".stele/logs") / f"{environment.slug}-defaults.log"
     try:
-        with Worker(environment, log=log, variables={}) as live:
+        title = f"the defaults of {environment.name}"
+        with progress.waiting(title), Worker(environment, log=log, variables={}) as live:
             answer = live.ask("defaults", framework=environment.framework, expected=answers.Defaults)
     except WorkerError as error:
         if error.kind != "NotImplementedError":

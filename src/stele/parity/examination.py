@@ -31,7 +31,8 @@ def run_ladder(
     available = phases(environment, task, settings)
     day, versions = date.today().isoformat(), {}
     try:
-        with worker.launch(environment, settings, timeout=timeout) as live:
+        title = f"{environment.name} {task}: the ladder"
+        with progress.waiting(title), worker.launch(environment, settings, timeout=timeout) as live:
             versions = measure.configure(live, settings)["versions"]
             findings = examine(live, task, settings, available)
         if "train" in available:

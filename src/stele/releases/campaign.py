@@ -14,6 +14,7 @@ from stele.environments import Environment, builds
 from stele.environments.installer import Unsolvable
 from stele.errors import SteleError
 from stele.gate.trial import Cell
+from stele.measuring import progress
 from stele.measuring.measure import SideFailed
 from stele.measuring.settings import Settings
 from stele.measuring.worker import TIMEOUT
@@ -97,7 +98,8 @@ def build(tag: str, place: Place, request: Request) -> Environment | None:
     try:
         if environments.state(environment).status != "ready":
             request.say(f"building {tag} …")
-            builds.make(environment)
+            with progress.waiting(f"building {tag}"):
+                builds.make(environment)
     except (builds.ImportFailed, Unsolvable) as error:
         request.say(f"{tag} cannot be measured: {error}")
         history.save(tag, place, {}, failure=str(error))

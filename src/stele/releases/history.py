@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypedDict
 from stele import files, schema
 from stele.environments import probe
 from stele.errors import SteleError
-from stele.measuring import machine
+from stele.measuring import machine, progress
 from stele.releases import intervals, ledger
 from stele.releases.intervals import Intervals, Pair
 
@@ -245,7 +245,7 @@ def publish(folder: Path = HTML) -> Path:
     rename_damaged_files()
     write_benchmarks()
     command = [sys.executable, "-m", "asv", "publish", "--no-pull", "--html-dir", str(folder.absolute())]
-    with configuration() as path:
+    with configuration() as path, progress.waiting("asv publish"):
         done = probe.run([*command, "--config", str(path.absolute())])
     if done.returncode:
         raise SteleError(f"asv publish failed:\n{(done.stdout + done.stderr).strip()}")

@@ -21,7 +21,7 @@ from stele.gate import steps
 from stele.gate.launcher import plan_of
 from stele.gate.metrics import METRICS, Metric, launch_settings
 from stele.gate.trial import Cell
-from stele.measuring import measure, store
+from stele.measuring import measure, progress, store
 from stele.measuring.measure import SideFailed
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
@@ -74,9 +74,18 @@ def compare(
     failed: dict[str, str] = {}
     for kind, share in LAUNCHES.items():
         working = [environment for environment in environments if environment.name not in failed]
-        runs[kind], failures = rotations(
-            working, cell, kind, settings, scale=scale, launches=share * launches, say=say, model=model
-        )
+        with progress.counted(f"{cell}: {kind} launches", share * launches) as show:
+            runs[kind], failures = rotations(
+                working,
+                cell,
+                kind,
+                settings,
+                scale=scale,
+                launches=share * launches,
+                say=say,
+                show=show,
+                model=model,
+            )
         failed.update(failures)
     with_runs = [environment.name for environment in environments if environment.name not in failed]
     names = [release.name for release in releases if release.name in with_runs]
@@ -95,9 +104,10 @@ def rotations(
     scale: str,
     launches: int,
     say: Say,
+    show: Callable[[float], None],
     model: Model | None = None,
 ) -> tuple[Runs, dict[str, str]]:
-    """Return the Runs of each release, and the reasons why some have none.
+    """Return the Runs of each release, and the reasons why some have none. ``show`` draws the count of launches.
 
     A release that fails ATTEMPTS times is excluded.
     """
@@ -121,6 +131,7 @@ def rotations(
             store.save(run, RUNS)
             result[name].append(run)
         number += 1
+        show(number)
         say(f"{cell}: {kind} launch {number} of {launches}, {len(runs)} releases side by side")
     excluded = {name: reasons[-1] for name, reasons in failures.items() if len(reasons) >= ATTEMPTS}
     return {name: runs for name, runs in result.items() if name not in excluded}, excluded

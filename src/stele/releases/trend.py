@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from stele.environments.installer import try_uv
+from stele.measuring import progress
 from stele.releases.history import Place, metric
 
 OTAVA = """
@@ -195,7 +196,8 @@ def percent(before: float, after: float) -> str:
 
 def otava_changes(lines: Sequence[Line]) -> list[list[int]] | None:
     """Return the positions of Otava's changes in each line; None if Otava is not available."""
-    changes = otava([line.values for line in lines]) if lines else []
+    with progress.waiting("Otava"):
+        changes = otava([line.values for line in lines]) if lines else []
     return None if changes is None else [[index for index, _, _ in points] for points in changes]
 
 
