@@ -21,8 +21,11 @@ from stele.commands import (
     bisect,
     calibrate,
     capabilities,
+    completion,
     defaults,
+    doctor,
     env,
+    examples,
     gate,
     nightly,
     options,
@@ -135,7 +138,9 @@ def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all subcommands."""
-    about = "The same model in every deep-learning framework: tables, environments, golden numbers."
+    about = (
+        "Is it safe to upgrade a deep-learning framework? Measures, compares and judges, on your own model."
+    )
     top = argparse.ArgumentParser(prog="stele", description=about, epilog=EXIT_CODES)
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     for module in (
@@ -144,6 +149,7 @@ def parser() -> argparse.ArgumentParser:
         releases,
         nightly,
         calibrate,
+        doctor,
         baseline,
         table,
         time_to_accuracy,
@@ -153,8 +159,10 @@ def parser() -> argparse.ArgumentParser:
         band,
         defaults,
         capabilities,
+        completion,
     ):
         module.add(commands)
+    examples.add(top)
     return top
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from stele import environments, files, schema
-from stele.commands import options
+from stele.commands import options, screen
 from stele.commands.gate import make
 from stele.commands.options import say
 from stele.environments import Environment, builds
@@ -68,7 +68,7 @@ def bisect(arguments: argparse.Namespace) -> int:
 
     bad_end = judge_candidate(arguments, environments_by_name, last, margin=None, budget=left() / steps)
     answers = [bad_end]
-    print(format_answer(bad_end))
+    screen.print_lines([format_answer(bad_end)])
     if bad_end.status != BAD or bad_end.ratio is None:
         print(f"Nothing to bisect: {last} was not shown to be worse than {first}.")
         return report(arguments, answers, [])
@@ -78,7 +78,7 @@ def bisect(arguments: argparse.Namespace) -> int:
         answer = judge_candidate(arguments, environments_by_name, name, margin=margin, budget=left() / steps)
         search.set_status(name, answer.status)
         answers.append(answer)
-        print(format_answer(answer), flush=True)
+        screen.print_lines([format_answer(answer)])
     return report(arguments, answers, search.suspects if search.next_candidate() is None else [])
 
 

@@ -56,8 +56,9 @@ def calibrate(arguments: argparse.Namespace) -> int:
     conditions = [result.conditions for results in launches.values() for result in results]
     advice = list(advise(machine.facts(), conditions, subject.settings))
     print(*(advice or ["No advice: nothing about this machine needs to change."]), sep="\n")
-    if arguments.json:
-        write(arguments.json, log, estimates, advice)
+    for path in (log.path.with_suffix(".json"), arguments.json):  # stele doctor reads the first
+        if path is not None:
+            write(path, log, estimates, advice)
     return 0
 
 

@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Any
 
 from stele import environments, files, schema
+from stele.commands import screen
 from stele.environments import Environment, builds, installer, libraries
 from stele.errors import SteleError
 from stele.measuring import devices, progress
@@ -77,11 +78,10 @@ def show(arguments: argparse.Namespace) -> int:
     for environment in environments.described().values():
         state = environments.state(environment)
         facts.append({"name": environment.name, "framework": environment.framework, **state._asdict()})
-    print(
-        json.dumps(schema.wrap({"environments": facts}), indent=1)
-        if arguments.json
-        else "\n".join(lines(facts))
-    )
+    if arguments.json:
+        print(json.dumps(schema.wrap({"environments": facts}), indent=1))
+    else:
+        screen.print_lines(lines(facts))
     return 0
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from stele import environments, files
-from stele.commands import options
+from stele.commands import options, screen
 from stele.commands.options import parse_names, say
 from stele.environments import Environment, builds, packages
 from stele.environments.description import slug
@@ -164,7 +164,7 @@ def gate_pair(arguments: argparse.Namespace) -> int:
     log = open_record(arguments, subject)
     say(f"record: {log.path}")
     verdicts = import_failure or run_trial(subject, log)
-    print("\n".join(pages.terminal_lines(subject, verdicts)))
+    screen.print_lines(pages.terminal_lines(subject, verdicts))
     write(arguments, subject, log, verdicts)
     return EXIT_STATUS[pages.overall_status(verdicts)]
 

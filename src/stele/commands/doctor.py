@@ -1,0 +1,153 @@
+"""``stele doctor``: what this machine has, what it lacks, and which differences it can detect, on one screen."""
+
+import argparse
+import importlib.util
+import os
+import platform
+import shutil
+import textwrap
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from stele import data, environments, schema
+from stele.commands import screen
+from stele.commands.calibrate import FOLDER, MINUTES
+from stele.environments import Environment
+from stele.environments.state import State
+from stele.gate.advice import advise
+from stele.measuring import devices, machine, progress
+from stele.measuring.settings import Settings
+from stele.text import printable
+
+WIDTH, INDENT = 80, 10
+LEAST_FREE = 10 * 2**30  # bytes; an environment has up to 5 GiB
+TOOLS = {"git": "--changed", "Rscript": "r-keras", "julia": "knet", "nvidia-smi": "GPUs"}
+CALIBRATE = "unknown. Measure it on the idle machine with: stele calibrate"
+
+
+def add(commands: Any) -> None:
+    about = "show what this machine has, what it lacks, and which differences it can detect"
+    command = commands.add_parser("doctor", help=about, description=about)
+    command.set_defaults(command=doctor)
+
+
+def doctor(arguments: argparse.Namespace) -> int:
+    """Print one screen. Returns 0: nothing that is lacking is an error until it is used."""
+    with progress.waiting("looking at this machine"):
+        sections = list(examine(machine.facts()))
+    screen.print_lines(line for title, text, most in sections for line in lines(title, text, most))
+    return 0
+
+
+def lines(title: str, text: str, most: int) -> list[str]:
+    """Return a section as at most ``most`` lines of a terminal with 80 columns; a narrower one has more."""
+    width = min(shutil.get_terminal_size().columns, WIDTH)
+    start = f"{title:{INDENT}}"
+    allowed = most if width == WIDTH else None
+    wrapped = textwrap.wrap(
+        printable(text, keep=""),
+        width,
+        initial_indent=start,
+        subsequent_indent=" " * INDENT,
+        max_lines=allowed,
+        placeholder=" …",
+    )
+    return wrapped or [start.rstrip()]
+
+
+def examine(facts: dict[str, Any]) -> Iterator[tuple[str, str, int]]:
+    """Yield the title and the text of each section, and how many lines it may have."""
+    states = {
+        environment: environments.state(environment) for environment in environments.described().values()
+    }
+    first = {environment: state for environment, state in states.items() if environment.base is None}
+    yield "machine", describe_machine(facts), 2
+    yield "python", f"{platform.python_version()} on {platform.system()}", 1
+    ready = [
+        f"{one.name} {state.version or ''}".strip() for one, state in first.items() if state.status == "ready"
+    ]
+    yield "ready", ", ".join(ready) or "no environment", 2
+    for title, text in lacking(first):
+        yield title, text, 2
+    yield "tools", describe_tools(), 2
+    yield "data", describe_data(), 1
+    yield "cache", describe_cache(data.cache_folder()), 1
+    for cell in detectable(facts):
+        yield "detects", cell, 1
+    for message in list(advise(facts, [], Settings(device="cpu", threads=1, malloc="steady")))[:1]:
+        yield "advice", message, 2
+
+
+def describe_machine(facts: dict[str, Any]) -> str:
+    memory = "unknown memory" if facts["memory"] is None else f"{facts['memory'] / 2**30:.0f} GiB"
+    gpus = ", ".join(gpu.get("name", "GPU") for gpu in facts["gpus"]) or "no GPU"
+    processor = f"{facts['processor'] or 'unknown processor'}, {facts['processors']} processors"
+    load = "" if facts["load"] is None else f", load {facts['load']:.1f}"
+    return f"{processor}, {memory}, {gpus}, {facts['system']}{load}"
+
+
+def lacking(states: dict[Environment, State]) -> Iterator[tuple[str, str]]:
+    """Yield what can be built or installed, what needs something else first, and what is broken."""
+    no_gpu = devices.first() is None
+    missing = {
+        one.name: state.reason
+        for one, state in states.items()
+        if state.status == "missing" and not (one.needs_gpu and no_gpu)
+    }
+    built = [name for name, reason in missing.items() if reason.startswith("not built")]
+    installed = [name for name, reason in missing.items() if "pip install" in reason]
+    others = [name for name in missing if name not in built and name not in installed]
+    if installed:
+        yield "missing", f"pip install 'pytest-stele[NAME]': {', '.join(installed)}"
+    if built:
+        yield "missing", f"stele env make NAME: {', '.join(built)}"
+    if others:
+        yield "missing", f"see stele env list: {', '.join(others)}"
+    broken = [one.name for one, state in states.items() if state.status == "broken"]
+    if broken:
+        yield "broken", f"see stele env list: {', '.join(broken)}"
+
+
+def describe_tools() -> str:
+    present = [name for name in TOOLS if shutil.which(name)]
+    present += ["asv"] if importlib.util.find_spec("asv") else []
+    absent = [f"{name} ({use})" for name, use in TOOLS.items() if name not in present]
+    absent += [] if "asv" in present else ["asv (releases)"]
+    return f"{', '.join(present) or 'none'}" + (f"; not found: {', '.join(absent)}" if absent else "")
+
+
+def describe_data() -> str:
+    folder = data.data_folder()
+    if folder is not None:
+        return f"from STELE_DATA, {folder}"
+    return "STELE_DATA is not set: data is downloaded, or synthetic without a network"
+
+
+def describe_cache(folder: Path) -> str:
+    """Return the free space for environments."""
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    few = ", too few for several environments" if free < LEAST_FREE else ""
+    writable = "" if os.access(existing, os.W_OK) else ", cannot be written: set STELE_CACHE"
+    return f"{free / 2**30:.0f} GiB free{few}{writable}, {folder}"
+
+
+def detectable(facts: dict[str, Any]) -> list[str]:
+    """Return what the last ``stele calibrate`` on this machine found, for at most three cells."""
+    for path in sorted(FOLDER.glob("*.json"), reverse=True):
+        try:
+            content = schema.unwrap(schema.read(path))
+            if machine.fingerprint(content["machine"]) == machine.fingerprint(facts):
+                day = f"{datetime.fromtimestamp(path.stat().st_mtime):%Y-%m-%d}"
+                return [describe_cell(cell, found, day) for cell, found in content["cells"].items()][:3]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue  # damaged, or of another program: an older one may do
+    return [CALIBRATE]
+
+
+def describe_cell(cell: str, found: dict[str, Any], day: str) -> str:
+    smallest = found["smallest"]
+    what = "no slow-down" if smallest is None else f"a slow-down of {smallest:.1%}"
+    return f"{what} of {cell} in {MINUTES:g} minutes (calibrated {day})"

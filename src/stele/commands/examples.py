@@ -1,0 +1,76 @@
+"""The examples at the end of ``--help``, for every command. tests/test_command_line.py parses each of them."""
+
+import argparse
+import shutil
+import textwrap
+from collections.abc import Iterator
+
+EXAMPLES = {
+    "": (
+        "stele gate jax==0.10.1 jax==0.10.2",
+        "stele doctor",
+    ),
+    "gate": (
+        "stele gate jax==0.10.1 jax==0.10.2 --task gru",
+        "stele gate torch==2.12.0 torch==2.13.0 --model net.py:build --input 8x3x64x64",
+        "stele gate --changed main --model net.py:build --budget 40m --markdown gate.md",
+        "stele gate torch torch-compile --metric step --phase train",
+        "stele gate jax==0.10.1 jax==0.10.2 --resume --budget 60m",
+    ),
+    "bisect": (
+        "stele bisect jax 0.9.2 0.10.2 --task gru",
+        'stele bisect keras "keras==3.14.1 tensorflow-cpu==2.20.0" "keras==3.15.1 tensorflow-cpu==2.21.0" --pins',
+    ),
+    "releases": ("stele releases sync jax", "stele releases run jax", "stele releases publish"),
+    "releases sync": ("stele releases sync", "stele releases sync jax torch --pre"),
+    "releases list": ("stele releases list jax-0.9.2..jax-0.10.2",),
+    "releases run": (
+        "stele releases run jax --last 4",
+        "stele releases run jax-0.9.2..jax-0.10.2 --task gru --budget 2h",
+    ),
+    "releases publish": ("stele releases publish --site public",),
+    "releases report": ("stele releases report --write docs/history.md",),
+    "releases measure": ("stele releases measure jax-0.10.2 --python .venv/bin/python --task gru",),
+    "nightly": ("stele nightly --budget 4h --site site", "stele nightly jax torch --json nightly.json"),
+    "calibrate": ("stele calibrate", "stele calibrate --framework jax --task gru --budget 5m"),
+    "doctor": ("stele doctor",),
+    "completion": (
+        "stele completion bash > ~/.local/share/bash-completion/completions/stele",
+        "stele completion zsh > ~/.zsh/completions/_stele",
+    ),
+    "baseline": ("stele baseline promote",),
+    "baseline promote": ("stele baseline promote", "stele baseline promote torch-cnn-train-cpu-fp32"),
+    "table": ("stele table", "stele table --steps --write README.md"),
+    "env": ("stele env list", "stele env make mxnet-gluon"),
+    "env list": ("stele env list", "stele env list --json"),
+    "env make": ("stele env make jax==0.9.2", "stele env make --all --offline"),
+    "env remove": ("stele env remove jax==0.9.2",),
+    "env lock": ("stele env lock mxnet-gluon --python python3.8",),
+    "parity": (
+        "stele parity --framework torch --task gru",
+        "stele parity --framework jax==0.10.1,jax==0.10.2 --model net.py:build",
+    ),
+    "band": ("stele band --task gru --scale quick --seeds 5",),
+    "defaults": ("stele defaults torch", "stele defaults keras==3.14.1 keras==3.15.1"),
+    "capabilities": ("stele capabilities --framework torch,jax",),
+}
+
+
+def add(top: argparse.ArgumentParser) -> None:
+    """Add the examples to the help of every command. Other text at the end is wrapped here and stays above them."""
+    width = shutil.get_terminal_size().columns - 2
+    for name, parser in parsers(top):
+        texts = [textwrap.fill(text, width) for text in (parser.epilog,) if text]
+        lines = "\n".join(f"  {example}" for example in EXAMPLES[name])
+        parser.description = textwrap.fill(parser.description, width) if parser.description else None
+        parser.epilog = "\n\n".join([*texts, f"Examples:\n{lines}"])
+        parser.formatter_class = argparse.RawDescriptionHelpFormatter
+
+
+def parsers(parser: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """Yield the parser of each command and of its subcommands, with the words that select it."""
+    yield name, parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for word, subparser in action.choices.items():
+                yield from parsers(subparser, f"{name} {word}".strip())
