@@ -1,0 +1,25 @@
+"""The files beside the code agree with it."""
+
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # before Python 3.11
+    import tomli as tomllib
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def test_the_citation_has_the_version_and_the_license_of_the_package():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert (citation["version"], citation["license"]) == (PROJECT["version"], PROJECT["license"])
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)
+
+
+def test_the_changelog_begins_with_the_version_of_the_package():
+    heading = (ROOT / "CHANGELOG.md").read_text().split("\n## ")[1].splitlines()[0]
+    assert heading.startswith(PROJECT["version"])
