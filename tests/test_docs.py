@@ -1,16 +1,22 @@
 """docs/schemas.md describes the JSON documents as they are written; links and paths in the documentation exist."""
 
 import argparse
+import configparser
 import dataclasses
+import importlib.util
 import json
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from pytest_stele.options import OPTIONS
 from stele import __main__ as entry_point
 from stele import environments
-from stele.commands import bisect, calibrate, capabilities, parity, releases
+from stele.commands import bisect, calibrate, capabilities, examples, parity, releases
 from stele.environments.packages import Difference
 from stele.gate import baseline, calibration, correctness, model_parity, record, trial
 from stele.gate.metrics import METRICS
@@ -356,3 +362,98 @@ def test_every_relative_link_in_the_documentation_leads_to_a_file(page):
 )
 def test_a_path_that_does_not_exist_is_found(text, missing):
     assert [path for path in paths(text) if not exists(path)] == missing
+
+
+# commands
+
+
+SHOWN = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+SHOWN += sorted((ROOT / "examples").glob("*/README.md"))
+STANDS_FOR_OTHERS = re.compile(
+    r"\.\.\.|…|\||\[|--option|COMMAND"
+)  # no command, but a description of commands
+
+
+def code(page):
+    """Yield the joined lines of blocks of code, and the code within sentences; and whether it is a block."""
+    text = page.read_text(encoding="utf-8")
+    for block in re.findall(r"^```\w*\n(.*?)^```", text, flags=re.M | re.S):
+        yield from ((line, True) for line in block.replace("\\\n", " ").splitlines())
+    yield from ((text, False) for text in re.findall(r"`([^`]+)`", re.sub(r"\s*\n\s*", " ", prose(page))))
+
+
+def commands(program):
+    """Return the arguments of each command of a program that a page shows, and whether it is in a block of code."""
+    found = []
+    for page in SHOWN:
+        for line, block in code(page):
+            for part in re.split(r"&&|\|\||;|\$ ", line.partition("  #")[0]):
+                words = rf"^(?:\s*- (?:run: )?|\s*run: |[A-Z_]+=\S+ |\S*/|\s*)*{program} (.*)"
+                match = re.match(words, part.strip().removesuffix(" || status=$?"))
+                if match and not STANDS_FOR_OTHERS.search(match[1]):
+                    found.append(
+                        pytest.param(match[1].partition(" > ")[0], block, id=f"{page.name}: {match[1]}"[:90])
+                    )
+    return found
+
+
+@pytest.mark.parametrize("arguments, block", commands("stele"))
+def test_every_command_that_is_shown_is_accepted(arguments, block, capsys):
+    """A sentence may name an option without its value, such as `stele nightly --json`; a block may not."""
+    words = shlex.split(arguments)
+    if not block and " ".join(words) in dict(examples.parsers(entry_point.parser())):
+        return
+    try:
+        entry_point.parser().parse_args(words)
+    except SystemExit as error:
+        missing = r"arguments are required|expected (one|at least one) argument"
+        assert error.code == 0 or (not block and re.search(missing, capsys.readouterr().err))
+
+
+@pytest.fixture(scope="module")
+def options_of_pytest():
+    """The options that pytest has in this repository."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--help"], cwd=ROOT, capture_output=True, text=True
+    )
+    return set(re.findall(r"--[a-z][\w-]*", done.stdout))
+
+
+@pytest.mark.parametrize("arguments, block", commands("pytest"))
+def test_every_option_of_pytest_that_is_shown_exists(arguments, block, options_of_pytest):
+    typed = {word.partition("=")[0] for word in shlex.split(arguments) if word.startswith("--")}
+    assert typed <= options_of_pytest
+
+
+@pytest.mark.parametrize("arguments, block", commands("tox"))
+def test_every_environment_of_tox_that_is_shown_exists(arguments, block):
+    tox = configparser.ConfigParser()
+    tox.read(ROOT / "tox.ini")
+    words = shlex.split(arguments)
+    assert f"testenv:{words[words.index('-e') + 1]}" in tox
+
+
+def test_the_pages_show_commands_of_each_kind():
+    assert len(commands("stele")) > 100 and len(commands("pytest")) > 10 and len(commands("tox")) > 5
+
+
+def test_the_generated_reference_has_every_option_and_every_exit_code():
+    path = ROOT / "docs/reference.py"
+    specification = importlib.util.spec_from_file_location("reference", path)
+    reference = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(reference)
+    assert all(f"`{option.flag}" in reference.options() for option in OPTIONS)
+    codes = reference.exit_codes()
+    general = codes.split("\n## ")[0]
+    assert [int(code) for code in re.findall(r"^\| (\d+) \|", general, re.M)] == [0, 1, 2, 3, 4, 130]
+    assert "## stele gate\n" in codes and "| 3 | the budget ran out |" in codes.split("## stele nightly")[1]
+
+
+def test_every_page_is_in_the_site():
+    listed = set(re.findall(r"^([\w-]+)$", (ROOT / "docs/index.md").read_text(), re.M))
+    assert {page.stem for page in (ROOT / "docs").glob("*.md")} - {"index"} <= listed
