@@ -12,7 +12,7 @@ import pytest
 
 from stele import __main__ as entry_point
 from stele import environments, schema
-from stele.commands import completion, doctor, examples, screen
+from stele.commands import doctor, examples, screen
 from stele.environments.state import State
 from stele.measuring import machine
 
@@ -92,11 +92,6 @@ def test_an_unknown_shell_is_a_usage_error(capsys):
     with pytest.raises(SystemExit) as error:
         entry_point.main(["completion", "abacus"])
     assert error.value.code == 2
-
-
-def test_marking_paths_does_not_change_the_parser_of_the_command():
-    completion.mark_paths(entry_point.parser())
-    assert not any(hasattr(action, "complete") for action in PARSERS["gate"]._actions)
 
 
 # colours

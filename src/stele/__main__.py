@@ -159,9 +159,9 @@ def parser() -> argparse.ArgumentParser:
         band,
         defaults,
         capabilities,
-        completion,
     ):
         module.add(commands)
+    completion.add(commands, top)
     examples.add(top)
     return top
 
