@@ -16,7 +16,7 @@ from stele.environments import Environment, builds, packages
 from stele.environments.description import slug
 from stele.environments.packages import Difference
 from stele.errors import SteleError
-from stele.gate import correctness, record, thresholds, timing, trial
+from stele.gate import correctness, outcome, record, thresholds, timing, trial
 from stele.gate.metrics import ALL, METRICS, MORE, Metric
 from stele.gate.record import Record
 from stele.gate.trial import Cell, Trial
@@ -25,7 +25,9 @@ from stele.measuring import processors, progress
 from stele.measuring.settings import DEVICES, PRECISIONS, Settings
 from stele.models import arms, changes, inspection
 from stele.models.spec import Model
+from stele.report import build, exports, markdown
 from stele.report import gate as pages
+from stele.report.sources import Sources
 from stele.text import unknown_message
 from stele_worker import tasks
 
@@ -164,6 +166,7 @@ def gate_pair(arguments: argparse.Namespace) -> int:
     log = open_record(arguments, subject)
     say(f"record: {log.path}")
     verdicts = import_failure or run_trial(subject, log)
+    log.add({outcome.KEY: outcome.entry(subject, verdicts)})
     screen.print_lines(pages.terminal_lines(subject, verdicts))
     write(arguments, subject, log, verdicts)
     return EXIT_STATUS[pages.overall_status(verdicts)]
@@ -347,9 +350,10 @@ def open_record(arguments: argparse.Namespace, subject: Trial) -> Record:
 
 
 def write(arguments: argparse.Namespace, subject: Trial, log: Record, verdicts: list[Verdict]) -> None:
+    said = outcome.of_record(log, verdicts, outcome.entry(subject, verdicts))
     if arguments.json:
         files.write_text(arguments.json, pages.to_json(subject, log, verdicts))
     if arguments.markdown:
-        files.write_text(arguments.markdown, pages.to_markdown(subject, log, verdicts))
+        files.write_text(arguments.markdown, markdown.render(build.report(Sources(gates=[said]))))
     if arguments.junit:
-        files.write_text(arguments.junit, pages.to_junit(subject, verdicts))
+        files.write_text(arguments.junit, exports.to_junit([said]))

@@ -42,12 +42,19 @@ class Launch(Line, total=False):
     findings: list[dict[str, Any]]
 
 
-class Record:
-    """An open file of launches."""
+class NotRecorded(SteleError):
+    """A launch is not in a record that is only read."""
 
-    def __init__(self, path: Path, header: dict[str, Any], entries: list[Entry]) -> None:
-        self.path, self.header = path, header
+
+class Record:
+    """A file of launches. If it is ``closed``, nothing is launched that it does not have."""
+
+    def __init__(
+        self, path: Path, header: dict[str, Any], entries: list[Entry], *, closed: bool = False
+    ) -> None:
+        self.path, self.header, self.closed = path, header, closed
         self._entries = {tuple(entry["key"]): entry for entry in entries}
+        self.last_key = tuple(entries[-1]["key"]) if entries else None  # of the last line
 
     @property
     def spent(self) -> float:
@@ -61,6 +68,10 @@ class Record:
 
     def get(self, *key: str | int) -> Entry | None:
         return self._entries.get(key)
+
+    def entries(self) -> list[Entry]:
+        """Return all entries, in the order in which they were written."""
+        return list(self._entries.values())
 
     def versions(self, arm: str) -> dict[str, str | None]:
         """Return the versions of an arm, from its first successful launch."""
@@ -78,6 +89,8 @@ class Record:
     def get_or_launch(self, *key: str | int, launch: Callable[[], Entry]) -> Entry:
         """Return the recorded entry; or call ``launch``, append what it returns, and return that."""
         if key not in self._entries:
+            if self.closed:
+                raise NotRecorded(f"{self.path} has no {key!r}.")
             self.add({key: launch()})
         return self._entries[key]
 
@@ -105,20 +118,15 @@ def resume(path: Path) -> Record:
     Raises SteleError, which names the line, if the file is not a record.
     """
     try:
-        lines = path.read_bytes().decode("utf-8", errors="replace").splitlines(keepends=True)
+        lines = read_lines(path)
     except OSError as error:
         raise SteleError(f"Cannot resume: {error}. Run without --resume.") from None
     if lines and not lines[-1].endswith("\n"):
         lines.pop()
         files.write_text(path, "".join(lines))
-    entries = [parse_line(path, number, line) for number, line in enumerate(lines, 1)]
-    try:
-        header = schema.unwrap(entries[0] if entries else {}, formats=FORMATS)
-    except ValueError as error:
-        raise SteleError(f"{path} is not a gate's record: {error}. Run without --resume.") from None
-    if not isinstance(header.get("machine"), dict):
-        raise SteleError(f"{path} is not a gate's record: it has no machine. Run without --resume.")
-    launches = [to_launch(path, number, entry) for number, entry in enumerate(entries[1:], 2)]
+    header, launches = parse(path, lines, advice=ADVICE)
+    for number, launch in enumerate(launches, 2):
+        check_runs(path, number, launch, ADVICE)
     # a launch that failed is repeated: it may have run out of memory or time
     succeeded = [
         launch for launch in launches if launch.get("runs", ...) is not None and not launch.get("failure")
@@ -126,26 +134,60 @@ def resume(path: Path) -> Record:
     return Record(path, header, succeeded)
 
 
-def parse_line(path: Path, number: int, line: str) -> Entry:
+def read(path: Path) -> Record:
+    """Return the closed record in a file, which does not change. An incomplete last line is left out.
+
+    Its Runs are not checked. Raises OSError if it cannot be read, and SteleError, which names the line, if it is not a
+    record.
+    """
+    lines = [line for line in read_lines(path) if line.endswith("\n")]
+    header, launches = parse(path, lines, advice="Leave it out, or measure again with: stele gate")
+    return Record(path, header, launches, closed=True)
+
+
+def read_lines(path: Path) -> list[str]:
+    return path.read_bytes().decode("utf-8", errors="replace").splitlines(keepends=True)
+
+
+def parse(path: Path, lines: list[str], *, advice: str) -> tuple[dict[str, Any], list[Entry]]:
+    """Return the header and the launches. Raises SteleError, which names the line and ends with the advice."""
+    entries = [parse_line(path, number, line, advice) for number, line in enumerate(lines, 1)]
+    try:
+        header = schema.unwrap(entries[0] if entries else {}, formats=FORMATS)
+    except ValueError as error:
+        raise SteleError(f"{path} is not a gate's record: {error}. {advice}") from None
+    if not isinstance(header.get("machine"), dict):
+        raise SteleError(f"{path} is not a gate's record: it has no machine. {advice}")
+    return header, [to_launch(path, number, entry, advice) for number, entry in enumerate(entries[1:], 2)]
+
+
+def parse_line(path: Path, number: int, line: str, advice: str) -> Entry:
     try:
         entry = schema.parse(line)
     except ValueError as error:
-        raise SteleError(f"{path}, line {number}, is not JSON: {error}. {ADVICE}") from None
+        raise SteleError(f"{path}, line {number}, is not JSON: {error}. {advice}") from None
     if not isinstance(entry, dict):
-        raise SteleError(f"{path}, line {number}, is not a launch. {ADVICE}")
+        raise SteleError(f"{path}, line {number}, is not a launch. {advice}")
     return entry
 
 
-def to_launch(path: Path, number: int, entry: Entry) -> Entry:
+def to_launch(path: Path, number: int, entry: Entry, advice: str) -> Entry:
     """Return the entry of a line in the current format. Raises SteleError, which names the line, if it is not one."""
     try:
         launch = schema.convert_gate_entry(entry)
         schema.check_fields(launch, Launch)
         hash(tuple(launch["key"]))
-        for run in (launch.get("runs") or {}).values():
-            Run.from_dict(run)
         if "conditions" in launch:
             Conditions(**launch["conditions"])
     except (SteleError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise SteleError(f"{path}, line {number}, is not a launch: {error!r}. {ADVICE}") from None
+        raise SteleError(f"{path}, line {number}, is not a launch: {error!r}. {advice}") from None
     return launch
+
+
+def check_runs(path: Path, number: int, launch: Entry, advice: str) -> None:
+    """Raise SteleError, which names the line, if one of its Runs is not one."""
+    try:
+        for run in (launch.get("runs") or {}).values():
+            Run.from_dict(run)
+    except (SteleError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise SteleError(f"{path}, line {number}, is not a launch: {error!r}. {advice}") from None

@@ -63,8 +63,12 @@ def load(environment: Environment, folder: Path | None = None) -> Table | None:
     Raises SteleError if the file is damaged.
     """
     release = environments.state(environment).version
-    path = None if release is None else record_path(environment, release, folder)
-    if path is None or not path.exists():
+    return None if release is None else read(record_path(environment, release, folder), environment.name)
+
+
+def read(path: Path, environment: str) -> Table | None:
+    """Return the defaults in a record; None if there is no such file. Raises SteleError if it is damaged."""
+    if not path.exists():
         return None
     try:
         content = schema.unwrap(schema.read(path))
@@ -72,7 +76,7 @@ def load(environment: Environment, folder: Path | None = None) -> Table | None:
         schema.check(table, Table, "defaults")
     except ValueError as error:
         raise SteleError(
-            f"{path} is damaged: {error}. Delete it, then record it again: stele defaults {environment.name}"
+            f"{path} is damaged: {error}. Delete it, then record it again: stele defaults {environment}"
         ) from None
     return table
 

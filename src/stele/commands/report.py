@@ -1,0 +1,158 @@
+"""``stele report``: one page about a gate, or about Runs, for people who did not measure them."""
+
+import argparse
+import os
+import shutil
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from stele import files
+from stele.commands.options import say
+from stele.errors import SteleError
+from stele.measuring import progress
+from stele.report import build, exports, html, markdown, sources
+from stele.report.content import Report, shown
+from stele.report.sources import Sources
+from stele.text import align, printable
+
+ABOUT = (
+    "Shows gates, Runs, parity ladders, modes and histories as one page. "
+    "Without PATH: the newest gate in .stele/gates, or else the Runs in .stele/runs."
+)
+EXAMPLES = (
+    "examples: stele report --html report.html; stele report .stele --html all.html --csv tables; "
+    "stele report gate.json --step-summary"
+)
+SUMMARY = "GITHUB_STEP_SUMMARY"
+NARROWEST = 20  # columns of a terminal
+
+
+def add(commands: Any) -> None:
+    summary = "show a gate or Runs as a page, or for other programs"
+    command = commands.add_parser("report", help=summary, description=ABOUT, epilog=EXAMPLES)
+    command.add_argument(
+        "paths",
+        metavar="RECORD|RUNS|FOLDER",
+        nargs="*",
+        type=files.absolute,
+        help="files and folders to show",
+    )
+    written = {
+        "html": "one page that needs no network; needs pytest-stele[report]",
+        "markdown": "Markdown for a pull request",
+        "junit": "JUnit XML: a test case for each check of a gate",
+        "openmetrics": "gauges in the text format of OpenMetrics",
+    }
+    for name, meaning in written.items():
+        command.add_argument(f"--{name}", type=Path, metavar="FILE", help=f"write {meaning}")
+    command.add_argument("--csv", type=Path, metavar="FOLDER", help="write a CSV file for each table")
+    command.add_argument(
+        "--step-summary", action="store_true", help=f"append Markdown to the file that {SUMMARY} names"
+    )
+    command.set_defaults(command=report)
+
+
+def report(arguments: argparse.Namespace) -> int:
+    """Write the files that the options name; without any, print the summary. Returns 0, whatever the verdict."""
+    if arguments.html:
+        html.check_installed()
+    step_summary = step_summary_file() if arguments.step_summary else None
+    read = sources.read(arguments.paths or sources.default_paths(), counted)
+    for note in read.notes:
+        say(f"stele: {note}")
+    shown_report = build.report(read)
+    written = list(write(arguments, read, shown_report, step_summary))
+    for path in written:
+        say(f"written: {path}")
+    if not written:
+        print("\n".join(terminal_lines(shown_report)))
+    return 0
+
+
+def counted(paths: Sequence[Path]) -> Iterator[Path]:
+    """Yield the paths, and show how many are done."""
+    with progress.bar("reading") as draw:
+        for done, path in enumerate(paths):
+            draw({"phase": "files", "done": done, "of": len(paths)})
+            yield path
+
+
+def step_summary_file() -> Path:
+    """Return the file of GitHub's step summary. Raises SteleError outside of a GitHub workflow."""
+    path = os.environ.get(SUMMARY)
+    if not path:
+        raise SteleError(
+            f"--step-summary needs the variable {SUMMARY}, which a GitHub workflow sets. Use --markdown FILE."
+        )
+    return Path(path)
+
+
+def write(
+    arguments: argparse.Namespace, read: Sources, whole: Report, step_summary: Path | None
+) -> Iterator[Path]:
+    """Write each file that the options name, and yield its path."""
+    if arguments.junit and not read.gates:
+        raise SteleError(
+            "--junit needs a gate: Runs alone have no verdict. Name a record, or a file of stele gate --json."
+        )
+    if arguments.html:
+        yield write_file(arguments.html, html.render(whole))
+    if arguments.markdown:
+        yield write_file(arguments.markdown, markdown.render(whole))
+    if arguments.junit:
+        yield write_file(arguments.junit, exports.to_junit(read.gates))
+    if arguments.openmetrics:
+        yield write_file(arguments.openmetrics, exports.to_openmetrics(read.gates, read.runs))
+    if arguments.csv:
+        for name, text in exports.to_csv(whole).items():
+            yield write_file(arguments.csv / f"{name}.csv", text)
+    if step_summary:
+        files.append_text(step_summary, markdown.render(whole))
+        yield step_summary
+
+
+def write_file(path: Path, text: str) -> Path:
+    files.write_text(path, text)
+    return path
+
+
+def terminal_lines(whole: Report) -> Iterator[str]:
+    """Yield the summary and the checks, folded to the width of the terminal."""
+    top, width = whole.summary, max(shutil.get_terminal_size().columns, NARROWEST)
+    first = f"{top.status}: {top.sentence}" if top.status else top.sentence
+    yield from folded(first, width)
+    for cause in top.causes:
+        yield from folded(cause, width, "- ")
+    for remedy in top.remedies:
+        yield from folded(" ".join(filter(None, remedy)), width, "> ")
+    for section in whole.sections:
+        if section.anchor in ("verdicts", "suite"):
+            for figure in section.figures:
+                yield ""
+                yield from short_table(figure.table.head, figure.table.rows, width)
+    for fact in whole.facts:
+        yield ""
+        yield from folded(fact, width)
+
+
+def short_table(head: Sequence[str], rows: Sequence[Sequence[Any]], width: int) -> Iterator[str]:
+    """Yield aligned rows if they fit the terminal, and else each row folded."""
+    texts = [[shown(cell) for cell in row] for row in rows]
+    lines = align([list(head), *texts]) if texts else []
+    if lines and max(map(len, lines)) <= width:
+        yield from lines
+        return
+    for row in texts:
+        yield from folded("  ".join(filter(None, row)), width)
+
+
+def folded(text: str, width: int, start: str = "") -> list[str]:
+    return textwrap.wrap(
+        printable(text, keep=""),
+        width,
+        initial_indent=start,
+        subsequent_indent=" " * len(start),
+        break_on_hyphens=False,
+    )

@@ -1,0 +1,68 @@
+"""Put a report together from its sources: the summary, and the sections for which something was measured."""
+
+from collections.abc import Sequence
+
+from stele.gate.outcome import Outcome
+from stele.measuring.run import Run
+from stele.measuring.settings import Settings
+from stele.report import summary
+from stele.report.content import Report, Summary
+from stele.report.sections import history, in_force, ladder, launches, memory, modes, suite, verdicts, warm_up
+from stele.report.sources import Sources
+
+
+def report(sources: Sources) -> Report:
+    """Return the report. A new section, such as time to accuracy, is one more module and one more line here."""
+    gates, runs = sources.gates, sources.runs
+    sections = (
+        verdicts.section(gates),
+        suite.section(runs),
+        launches.section(gates),
+        suite.history(runs),
+        warm_up.section(gates, runs),
+        ladder.section(gates, sources.ladders),
+        memory.section(gates, runs),
+        modes.section(sources.modes),
+        history.section(sources.lines),
+        in_force.section(gates, runs),
+    )
+    top = summary.of_gates(gates) if gates else of_measurements(sources)
+    facts = [*map(gate_facts, gates), *run_facts(runs)]
+    return Report(top, facts, sources.notes, [one for one in sections if one is not None])
+
+
+def of_measurements(sources: Sources) -> Summary:
+    """Return the summary of a report without a gate."""
+    shown = {(run.task, run.phase, run.environment) for run in sources.runs}
+    tasks, environments = ({key[part] for key in shown} for part in (0, 2))
+    sentence = "These are measurements of one version each, so there is no verdict on an upgrade."
+    if shown:
+        sentence = (
+            f"{len(sources.runs)} launches of {len(tasks)} networks in {len(environments)} environments. "
+            "Each is one version, so there is no verdict on an upgrade."
+        )
+    return Summary("", "Measurements", sentence, [], [])
+
+
+def gate_facts(gate: Outcome) -> str:
+    """Return how much was measured, and where."""
+    machine, settings = gate.header["machine"], gate.header["settings"]
+    processor = machine.get("processor") or "an unknown processor"
+    where = f"{processor}, {machine.get('processors')} processors, {machine.get('system')}"
+    try:
+        how = Settings(**settings).summary()
+    except TypeError:  # a newer version has more settings
+        how = ", ".join(f"{name} {value}" for name, value in settings.items())
+    day = min((run.when[:10] for one in gate.passes for run in one.runs.values()), default=None)
+    measured = f"{gate.launches} launches in {gate.seconds / 60:.0f} minutes"
+    return f"{measured} on {where}; {how}." + (f" Measured on {day}." if day else "")
+
+
+def run_facts(runs: Sequence[Run]) -> list[str]:
+    if not runs:
+        return []
+    days, machine = sorted({run.when[:10] for run in runs}), runs[-1].machine
+    return [
+        f"Runs of {' to '.join(dict.fromkeys((days[0], days[-1])))}; the newest on {machine.get('processor')}, "
+        f"{machine.get('processors')} processors."
+    ]

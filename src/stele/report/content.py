@@ -1,0 +1,92 @@
+"""What a report contains, whatever its format: sentences, and tables of which some have a chart.
+
+A chart is a Vega-Lite description without data. Its data are the rows of its table: the field ``c0`` is the first
+column, ``c1`` the second one, and so on. So names in rows are never a part of a chart's description.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from stele.text import printable
+
+Cell = str | float | int | None
+
+
+class Table(NamedTuple):
+    """A table. ``name`` is that of its CSV file, and its anchor on a page."""
+
+    name: str
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+
+
+class Chart(NamedTuple):
+    """A chart of a table. ``summary`` says what it shows, to those who cannot see it."""
+
+    title: str
+    spec: dict[str, Any]
+    summary: str
+
+
+class Figure(NamedTuple):
+    """A table and its charts."""
+
+    table: Table
+    charts: Sequence[Chart] = ()
+
+
+class Section(NamedTuple):
+    anchor: str
+    title: str
+    text: str  # how to read it
+    figures: Sequence[Figure]
+
+
+class Remedy(NamedTuple):
+    """What to do next, and the command for it."""
+
+    text: str
+    command: str | None = None
+
+
+class Summary(NamedTuple):
+    """What is at the top: the verdict and its reason in a sentence, the causes, and what to do."""
+
+    status: str
+    title: str
+    sentence: str
+    causes: Sequence[str]
+    remedies: Sequence[Remedy]
+
+
+class Report(NamedTuple):
+    summary: Summary
+    facts: Sequence[str]  # when and where it was measured
+    notes: Sequence[str]  # what could not be read
+    sections: Sequence[Section]
+
+
+def shown(cell: Cell) -> str:
+    """Return a cell as text: numbers have five significant digits, and an unknown value is empty."""
+    if cell is None:
+        return ""
+    if isinstance(cell, str):
+        return printable(cell, keep="")
+    if isinstance(cell, int):
+        return str(cell)
+    if not math.isfinite(cell):
+        return ""
+    return f"{cell:.0f}" if abs(cell) >= 10000 else f"{cell:.5g}"
+
+
+def is_number(cell: Cell) -> bool:
+    return isinstance(cell, int | float)
+
+
+def number_columns(table: Table) -> list[bool]:
+    """Return, for each column, whether it has numbers and nothing else."""
+    columns = zip(*table.rows, strict=True) if table.rows else ([] for _ in table.head)
+    kinds = [[is_number(cell) for cell in column if cell is not None] for column in columns]
+    return [bool(kind) and all(kind) for kind in kinds]

@@ -1,0 +1,58 @@
+"""Peak memory by arm, or by environment."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
+
+from stele.gate.metrics import SHORT
+from stele.gate.outcome import Outcome
+from stele.measuring.run import Run
+from stele.report import charts
+from stele.report.content import Cell, Chart, Figure, Section, Table
+from stele.report.sections.launches import anchor
+from stele.text import MIB
+
+HEAD = ("of", "least, MiB", "median, MiB", "most, MiB", "launches")
+KINDS = {"host_memory": "main memory", "device_memory": "memory of the device"}
+TEXT = "The most memory that a process used: the median of its launches, and the range."
+
+Groups = dict[str, list[Run]]
+
+
+def section(gates: Sequence[Outcome], runs: Sequence[Run]) -> Section | None:
+    groups = [*map(of_gate, gates), of_runs(runs)]
+    figures = [one for number, group in enumerate(groups, 1) for one in figures_of(group, number)]
+    return Section("memory", "Memory", TEXT, figures) if figures else None
+
+
+def of_gate(gate: Outcome) -> Groups:
+    """Return the short launches, by cell and arm: those that measure memory."""
+    groups: Groups = {}
+    for one in gate.passes:
+        if one.kind == SHORT:
+            for arm in (arm for arm in charts.ARMS if arm in one.runs):
+                groups.setdefault(f"{one.cell}, {charts.ARMS[arm]}", []).append(one.runs[arm])
+    return groups
+
+
+def of_runs(runs: Iterable[Run]) -> Groups:
+    groups: Groups = {}
+    for run in sorted(runs, key=lambda run: (run.task, run.phase, run.environment)):
+        groups.setdefault(f"{run.task} {run.phase}, {run.environment}", []).append(run)
+    return groups
+
+
+def figures_of(groups: Groups, number: int) -> Iterator[Figure]:
+    for field, title in KINDS.items():
+        rows = [row for name, runs in groups.items() for row in row_of(name, runs, field)]
+        if rows:
+            table = Table(anchor(f"{field} {number}"), f"Peak {title}", HEAD, rows)
+            spec = charts.ranges(HEAD, name=0, low=1, middle=2, high=3)
+            yield Figure(
+                table, [Chart(f"Peak {title}", spec, f"Peak {title} of {len(rows)} groups of launches.")]
+            )
+
+
+def row_of(name: str, runs: Sequence[Run], field: str) -> Iterator[list[Cell]]:
+    sizes = [getattr(run, field) / MIB for run in runs if getattr(run, field) is not None]
+    if sizes:
+        yield [name, min(sizes), median(sizes), max(sizes), len(sizes)]

@@ -1,0 +1,165 @@
+"""Find and read what a report shows: records of gates, Runs, ladders, modes and histories, in files and folders."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from stele import files, schema
+from stele.errors import SteleError
+from stele.gate import outcome, replay
+from stele.gate.outcome import Outcome
+from stele.measuring.run import Run
+from stele.releases import trend
+from stele.releases.trend import Line
+from stele.report.sections.modes import ModePass
+from stele.text import printable_values
+
+GATES, RUNS = Path(".stele/gates"), Path(".stele/runs")
+SUFFIXES = (".json", ".jsonl")
+NOTHING = (
+    "Nothing to report: there is no gate in .stele/gates and no Run in .stele/runs. "
+    "Measure with: stele gate OLD NEW, or pytest --stele-suite --benchmark-only"
+)
+
+Read = Callable[[Path], object]
+
+
+class Foreign(SteleError):
+    """A file that is none of those that a report shows."""
+
+
+@dataclass
+class Sources:
+    """Everything that was read. ``notes`` say what could not be read, and why."""
+
+    gates: list[Outcome] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+    ladders: list[dict[str, Any]] = field(default_factory=list)
+    modes: dict[str, list[ModePass]] = field(default_factory=dict)
+    lines: list[tuple[str, Line]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.gates or self.runs or self.ladders or self.modes or self.lines)
+
+
+def default_paths() -> list[Path]:
+    """Return the record of the newest gate, or else the folder of the Runs. Raises SteleError if there are neither."""
+    newest = max(GATES.glob("*.jsonl"), default=None)
+    if newest is not None:
+        return [newest]
+    if any(RUNS.glob("*.json")):
+        return [RUNS]
+    raise SteleError(NOTHING)
+
+
+def read(paths: Sequence[Path], progress: Callable[[Sequence[Path]], Iterator[Path]] = iter) -> Sources:
+    """Return what is in the files and folders. ``progress`` iterates over the files and may show how many are done.
+
+    Raises SteleError for a file that was named and cannot be read, or if there is nothing to report. A file that is
+    found in a folder and cannot be read is a note.
+    """
+    sources, found = Sources(), dict[Path, bool]()
+    for path in paths:
+        found.update(dict.fromkeys(files_in(path, sources), False) if files.is_folder(path) else {path: True})
+    for path in progress(list(found)):
+        add(sources, path, named=found[path])
+    sources.runs.sort(key=lambda run: run.when)
+    if sources.is_empty:
+        listed = ", ".join(map(str, paths))
+        raise SteleError(
+            "\n".join([f"Nothing to report: no gate, Run or ladder in {listed}.", *sources.notes])
+        )
+    return sources
+
+
+def files_in(folder: Path, sources: Sources) -> Iterator[Path]:
+    """Yield the files of a folder that may be read, those of its folders too. A site of asv is read as a whole."""
+    sites = [
+        index.parent for index in sorted(folder.rglob("index.json")) if (index.parent / "graphs").is_dir()
+    ]
+    for site in sites:
+        add_site(sources, site)
+    for path in sorted(folder.rglob("*")):
+        inside = any(path.is_relative_to(site) for site in sites) or "asv" in path.parts
+        if path.suffix in SUFFIXES and not inside and path.is_file():
+            yield path
+
+
+def add_site(sources: Sources, site: Path) -> None:
+    try:
+        sources.lines += printable_values(list(trend.lines(site)))
+    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        sources.notes.append(f"{site} is left out: it is not a complete site of releases ({error!r}).")
+
+
+def add(sources: Sources, path: Path, *, named: bool) -> None:
+    """Read a file into the sources. Raises SteleError if it was named and cannot be read."""
+    try:
+        add_file(sources, path)
+    except Foreign as error:
+        if named:
+            raise SteleError(
+                f"{error} A report shows gates, Runs, ladders (stele parity --json) and modes."
+            ) from None
+    except SteleError as error:
+        if named:
+            raise
+        sources.notes.append(f"Left out: {error}")
+
+
+def add_file(sources: Sources, path: Path) -> None:
+    try:
+        if path.suffix == ".jsonl":
+            add_lines(sources, path)
+        else:
+            add_document(sources, path, schema.read(path))
+    except OSError as error:
+        raise SteleError(files.describe(error)) from None
+    except (ValueError, TypeError, KeyError, AttributeError, LookupError) as error:
+        raise SteleError(f"{path} cannot be read: {error}.") from None
+
+
+def add_lines(sources: Sources, path: Path) -> None:
+    """Read a gate's record, or passes of modes. The first line says which."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        first = schema.parse(file.readline() or "null")
+    if isinstance(first, dict) and set(first) == {"runs", "failed"}:
+        sources.modes[path.stem] = [
+            to_mode_pass(line) for line in path.read_text(encoding="utf-8").splitlines()
+        ]
+    elif isinstance(first, dict) and "cells" in first:
+        sources.gates.append(replay.load(path))
+    else:
+        raise Foreign(f"{path} is not a record of a gate.")
+
+
+def to_mode_pass(line: str) -> ModePass:
+    values = json.loads(line)
+    return ModePass(
+        {name: Run.from_dict(run) for name, run in values["runs"].items()}, dict(values["failed"])
+    )
+
+
+def add_document(sources: Sources, path: Path, content: Any) -> None:
+    """Read a JSON document. Its keys say which one it is."""
+    keys = set(content) if isinstance(content, dict) else set()
+    if "run" in keys:
+        sources.runs.append(Run.from_dict(unwrapped(path, content, formats=(1,))["run"]))
+    elif "verdicts" in keys:
+        sources.gates.append(outcome.of_json(content, str(path)))
+    elif "recipes" in keys:
+        unwrapped(path, content)
+        sources.ladders.append(schema.convert_ladder_file(content))
+    else:
+        raise Foreign(f"{path} is not a document that Stele reports.")
+
+
+def unwrapped(path: Path, content: Any, *, formats: tuple[int, ...] = ()) -> dict[str, Any]:
+    try:
+        return schema.unwrap(content, formats=formats)
+    except ValueError as error:
+        raise SteleError(f"{path}: {error}. Update pytest-stele.") from None

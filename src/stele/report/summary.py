@@ -1,0 +1,166 @@
+"""The top of a report, in words that a person understands who has never seen Stele."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+from stele.environments import packages
+from stele.gate import judgement
+from stele.gate.outcome import Outcome
+from stele.gate.verdict import Verdict
+from stele.report.content import Remedy, Summary
+
+PHASES = {"train": "training", "infer": "inference", "all": "all phases"}
+GROWN = {  # metric: what grew, and the verb
+    "step": ("a step of {} takes", "longer"),
+    "first-step": ("the first step of {} takes", "longer"),
+    "import": ("the import of the framework takes", "longer"),
+    "host-memory": ("{} uses", "more memory"),
+    "device-memory": ("{} uses", "more memory on the device"),
+    "latency": ("one sample in {} takes", "longer"),
+    "latency-p99": ("the slowest samples in {} take", "longer"),
+    "throughput": ("a step of {} in a row of steps takes", "longer"),
+    "dispatch": ("the call of a step of {} takes", "longer"),
+    "first-step-cached": ("the first step of {} with filled caches takes", "longer"),
+    "first-step-new-batch": ("the first step of {} with another batch takes", "longer"),
+}
+MOST = 4  # causes that are shown at the top
+AGAINST = ("BROKEN", "MISSING", "REGRESSED")
+
+
+def of_gates(gates: Sequence[Outcome]) -> Summary:
+    """Return the summary of the gate with the worst status; the others are in the table of verdicts."""
+    worst = min(gates, key=lambda one: judgement.STATUSES.index(status_of(one)))
+    summary = of_gate(worst)
+    if len(gates) == 1:
+        return summary
+    counts = [status_of(one) for one in gates]
+    listed = ", ".join(
+        f"{counts.count(status)} {status}" for status in judgement.STATUSES if status in counts
+    )
+    return summary._replace(
+        title=f"{len(gates)} gates: {listed}", sentence=f"The worst of {len(gates)} gates: {summary.sentence}"
+    )
+
+
+def of_gate(gate: Outcome) -> Summary:
+    status = status_of(gate)
+    return Summary(
+        status, f"{gate.header['old']} to {gate.header['new']}", sentence(gate, status),
+        list(causes(gate, status)), list(remedies(gate, status)),
+    )  # fmt: skip
+
+
+def status_of(gate: Outcome) -> str:
+    return judgement.overall([verdict.status for verdict in gate.verdicts])
+
+
+def sentence(gate: Outcome, status: str) -> str:
+    """Return the verdict and its reason in one sentence."""
+    old, new = gate.header["old"], gate.header["new"]
+    worst = [verdict for verdict in gate.verdicts if verdict.status == status]
+    if status == "REGRESSED":
+        return f"Do not upgrade yet: with {new}, {growth(worst[0])} than with {old}."
+    if status == "BROKEN":
+        return f"Do not upgrade: {new} fails, or computes something different from {old}."
+    if status == "MISSING":
+        cells = ", ".join(dict.fromkeys(map(cell, worst)))
+        return f"Do not upgrade yet: {new} cannot run {cells}, which {old} can."
+    if status == "INCONCLUSIVE":
+        return (
+            f"It is not known yet whether the upgrade from {old} to {new} is safe: "
+            f"{len(worst)} of {len(gate.verdicts)} checks have no result. Do not treat this as a pass."
+        )
+    equal = any(one.metric == "parity" for one in gate.verdicts)
+    same = ", and both compute the same" if equal else ""
+    return (
+        f"The upgrade from {old} to {new} is safe: "
+        f"nothing that was measured became worse by more than is allowed{same}."
+    )
+
+
+def growth(verdict: Verdict) -> str:
+    """Return ``a step of cnn training takes 27.4 % longer (98 % interval 22.1 to 32.7 %)``."""
+    if verdict.ratio is None or verdict.metric not in GROWN:
+        return f"{verdict.metric} of {cell(verdict)} is worse"
+    what, how = GROWN[verdict.metric]
+    low, middle, high = (None if value is None else 100 * (value - 1) for value in verdict.ratio)
+    interval = "" if low is None or high is None else f" (98 % interval {low:.1f} to {high:.1f} %)"
+    return f"{what.format(cell(verdict))} {middle:.1f} % {how}{interval}"
+
+
+def cell(verdict: Verdict) -> str:
+    return f"{verdict.task} {PHASES.get(verdict.phase, verdict.phase)}"
+
+
+def causes(gate: Outcome, status: str) -> Iterator[str]:
+    """Yield why: the checks that decided, then what differs between OLD and NEW."""
+    worst = [verdict for verdict in gate.verdicts if verdict.status == status and status != "PASS"]
+    for verdict in worst[:MOST]:
+        yield f"{cell(verdict)}, {verdict.metric}: {first_line(verdict.message)}"
+    if len(worst) > MOST:
+        yield f"{len(worst) - MOST} more checks are {status}; the table lists them."
+    if status == "PASS":
+        yield f"All {len(gate.verdicts)} checks passed, in {gate.launches} launches of fresh processes."
+    changed = packages.lines([*gate.named, *gate.differences]) or version_changes(gate)
+    yield (
+        f"OLD and NEW differ in {', '.join(changed)}."
+        if changed
+        else "No package differs, as far as recorded."
+    )
+    if not gate.ended:
+        yield "The gate did not end, or an older version wrote its record. The verdicts are on its launches so far."
+
+
+def first_line(text: str) -> str:
+    return text.partition("\n")[0]
+
+
+def version_changes(gate: Outcome) -> list[str]:
+    """Return the versions that the frameworks report differently."""
+    old, new = (gate.versions.get(arm, {}) for arm in ("old", "new"))
+    return [f"{name} {old[name]} → {new[name]}" for name in old if name in new and old[name] != new[name]]
+
+
+def remedies(gate: Outcome, status: str) -> Iterator[Remedy]:
+    """Yield what to do next."""
+    if status in AGAINST:
+        yield Remedy(f"Stay with {gate.header['old']} for now.")
+    if status == "REGRESSED":
+        yield from accept(gate)
+        yield Remedy(
+            "To name the release that is slower, when there are releases between the two, use stele bisect."
+        )
+    elif status == "BROKEN":
+        yield Remedy("The messages above and the parity ladder below name the first quantity that differs.")
+        yield Remedy("List the defaults that changed:", shlex.join(["stele", "defaults", *arms(gate)]))
+    elif status == "MISSING":
+        yield Remedy("Gate only what both have with --task and --phase, or wait for a release that has it.")
+    elif status == "INCONCLUSIVE":
+        if any(one.metric == "control" and one.status == status for one in gate.verdicts):
+            yield Remedy(
+                "Use a quieter machine. To see what disturbs this one:", "stele calibrate " + arms(gate)[0]
+            )
+        yield Remedy("Continue the measurement, with the options of the first run:", resume(gate))
+    else:
+        yield Remedy(f"Upgrade to {gate.header['new']}.")
+
+
+def accept(gate: Outcome) -> Iterator[Remedy]:
+    """Yield the option that accepts the growth of the first metric that regressed."""
+    verdict = next(one for one in gate.verdicts if one.status == "REGRESSED")
+    if verdict.ratio is not None and verdict.ratio.high is not None:
+        option = f"--tolerance {verdict.metric}={100 * (verdict.ratio.high - 1):.0f}%"
+        yield Remedy(f"If this is acceptable, gate again with {option} and a margin of at least as much.")
+
+
+def arms(gate: Outcome) -> list[str]:
+    return [gate.header["old"], gate.header["new"]]
+
+
+def resume(gate: Outcome) -> str:
+    """Return the command that continues the gate with twice the time."""
+    model = gate.header.get("model")
+    named = ["--model", str(model["spec"])] if isinstance(model, dict) and "spec" in model else []
+    record = ["--resume", gate.source] if gate.source.endswith(".jsonl") else ["--resume"]
+    budget = f"{max(round(2 * gate.seconds / 60), 10)}m"
+    return shlex.join(["stele", "gate", *arms(gate), *named, *record, "--budget", budget])
