@@ -3,7 +3,6 @@
 import argparse
 import os
 import shutil
-import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,9 @@ from stele import files
 from stele.commands.options import say
 from stele.errors import SteleError
 from stele.measuring import progress
-from stele.report import build, exports, html, markdown, sources
-from stele.report.content import Report, shown
+from stele.report import build, exports, html, markdown, sources, terminal
+from stele.report.content import Report
 from stele.report.sources import Sources
-from stele.text import align, printable
 
 ABOUT = (
     "Shows gates, Runs, parity ladders, modes and histories as one page. "
@@ -26,7 +24,6 @@ EXAMPLES = (
     "stele report gate.json --step-summary"
 )
 SUMMARY = "GITHUB_STEP_SUMMARY"
-NARROWEST = 20  # columns of a terminal
 
 
 def add(commands: Any) -> None:
@@ -62,12 +59,12 @@ def report(arguments: argparse.Namespace) -> int:
     read = sources.read(arguments.paths or sources.default_paths(), counted)
     for note in read.notes:
         say(f"stele: {note}")
-    shown_report = build.report(read)
-    written = list(write(arguments, read, shown_report, step_summary))
+    whole = build.report(read)
+    written = list(write(arguments, read, whole, step_summary))
     for path in written:
         say(f"written: {path}")
     if not written:
-        print("\n".join(terminal_lines(shown_report)))
+        print("\n".join(terminal.lines(whole, shutil.get_terminal_size().columns)))
     return 0
 
 
@@ -116,43 +113,3 @@ def write(
 def write_file(path: Path, text: str) -> Path:
     files.write_text(path, text)
     return path
-
-
-def terminal_lines(whole: Report) -> Iterator[str]:
-    """Yield the summary and the checks, folded to the width of the terminal."""
-    top, width = whole.summary, max(shutil.get_terminal_size().columns, NARROWEST)
-    first = f"{top.status}: {top.sentence}" if top.status else top.sentence
-    yield from folded(first, width)
-    for cause in top.causes:
-        yield from folded(cause, width, "- ")
-    for remedy in top.remedies:
-        yield from folded(" ".join(filter(None, remedy)), width, "> ")
-    for section in whole.sections:
-        if section.anchor in ("verdicts", "suite"):
-            for figure in section.figures:
-                yield ""
-                yield from short_table(figure.table.head, figure.table.rows, width)
-    for fact in whole.facts:
-        yield ""
-        yield from folded(fact, width)
-
-
-def short_table(head: Sequence[str], rows: Sequence[Sequence[Any]], width: int) -> Iterator[str]:
-    """Yield aligned rows if they fit the terminal, and else each row folded."""
-    texts = [[shown(cell) for cell in row] for row in rows]
-    lines = align([list(head), *texts]) if texts else []
-    if lines and max(map(len, lines)) <= width:
-        yield from lines
-        return
-    for row in texts:
-        yield from folded("  ".join(filter(None, row)), width)
-
-
-def folded(text: str, width: int, start: str = "") -> list[str]:
-    return textwrap.wrap(
-        printable(text, keep=""),
-        width,
-        initial_indent=start,
-        subsequent_indent=" " * len(start),
-        break_on_hyphens=False,
-    )

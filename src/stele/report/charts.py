@@ -60,8 +60,11 @@ def forest(
     high: int,
     allowed: Sequence[int],
 ) -> Spec:
-    """Return points with intervals around the line at 1. ``allowed`` are the columns of tolerance and margin."""
-    rows = column(name, "nominal", None, sort=None)
+    """Return points with intervals around the line at 1. A line of it is a verdict, a cell and a metric.
+
+    ``allowed`` are the columns of tolerance and margin.
+    """
+    rows = {"field": "check", "type": "nominal", "title": None, "sort": None}
     ratio = column(middle, "quantitative", "NEW / OLD")
     ratio["scale"] = {"type": "log", "nice": False, "padding": 12}
     listed = [status for status in STATUSES if status in statuses]
@@ -75,6 +78,7 @@ def forest(
     ]
     return {
         "height": {"step": ROW},
+        "transform": [{"calculate": "datum.c1 + ' ' + datum.c2", "as": "check"}],
         "layer": [
             {"mark": {"type": "rule", "color": "var(--soft)"}, "encoding": {"x": {"datum": 1}}},
             *ticks,

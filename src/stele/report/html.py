@@ -76,7 +76,7 @@ def cells(report: Report) -> list[str]:
     """Return the cells of the verdicts, to choose from."""
     return sorted(
         {
-            str(row[2])
+            str(row[1])
             for section in report.sections
             if section.anchor == "verdicts"
             for figure in section.figures

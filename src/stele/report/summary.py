@@ -1,13 +1,17 @@
 """The top of a report, in words that a person understands who has never seen Stele."""
 
+import math
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from stele.environments import packages
 from stele.gate import judgement
+from stele.gate.metrics import METRICS
 from stele.gate.outcome import Outcome
 from stele.gate.verdict import Verdict
+from stele.releases import frameworks
 from stele.report.content import Remedy, Summary
+from stele_worker import tasks
 
 PHASES = {"train": "training", "infer": "inference", "all": "all phases"}
 GROWN = {  # metric: what grew, and the verb
@@ -59,7 +63,7 @@ def sentence(gate: Outcome, status: str) -> str:
     old, new = gate.header["old"], gate.header["new"]
     worst = [verdict for verdict in gate.verdicts if verdict.status == status]
     if status == "REGRESSED":
-        return f"Do not upgrade yet: with {new}, {growth(worst[0])} than with {old}."
+        return f"Do not upgrade yet: with {new}, {growth(most_grown(worst))} than with {old}."
     if status == "BROKEN":
         return f"Do not upgrade: {new} fails, or computes something different from {old}."
     if status == "MISSING":
@@ -127,9 +131,7 @@ def remedies(gate: Outcome, status: str) -> Iterator[Remedy]:
         yield Remedy(f"Stay with {gate.header['old']} for now.")
     if status == "REGRESSED":
         yield from accept(gate)
-        yield Remedy(
-            "To name the release that is slower, when there are releases between the two, use stele bisect."
-        )
+        yield from bisection(gate)
     elif status == "BROKEN":
         yield Remedy("The messages above and the parity ladder below name the first quantity that differs.")
         yield Remedy("List the defaults that changed:", shlex.join(["stele", "defaults", *arms(gate)]))
@@ -137,20 +139,40 @@ def remedies(gate: Outcome, status: str) -> Iterator[Remedy]:
         yield Remedy("Gate only what both have with --task and --phase, or wait for a release that has it.")
     elif status == "INCONCLUSIVE":
         if any(one.metric == "control" and one.status == status for one in gate.verdicts):
-            yield Remedy(
-                "Use a quieter machine. To see what disturbs this one:", "stele calibrate " + arms(gate)[0]
-            )
+            yield Remedy("Use a quieter machine. To see what disturbs this one:", "stele calibrate")
         yield Remedy("Continue the measurement, with the options of the first run:", resume(gate))
     else:
         yield Remedy(f"Upgrade to {gate.header['new']}.")
 
 
 def accept(gate: Outcome) -> Iterator[Remedy]:
-    """Yield the option that accepts the growth of the first metric that regressed."""
-    verdict = next(one for one in gate.verdicts if one.status == "REGRESSED")
+    """Yield the options that accept the largest growth."""
+    verdict = most_grown(gate.verdicts)
     if verdict.ratio is not None and verdict.ratio.high is not None:
-        option = f"--tolerance {verdict.metric}={100 * (verdict.ratio.high - 1):.0f}%"
-        yield Remedy(f"If this is acceptable, gate again with {option} and a margin of at least as much.")
+        growth = math.ceil(100 * (verdict.ratio.high - 1))
+        options = [f"--tolerance {verdict.metric}={growth}%"]
+        if growth > 100 * gate.header["metrics"].get(verdict.metric, math.inf):
+            options.append(f"--margin {verdict.metric}={growth}%")
+        yield Remedy("If this growth is acceptable, gate again with these options:", " ".join(options))
+
+
+def bisection(gate: Outcome) -> Iterator[Remedy]:
+    """Yield the command that names the release which is worse, if one followed package has another release."""
+    verdict = most_grown(gate.verdicts)
+    changed = [one for one in gate.named if one.name in frameworks.ENVIRONMENTS and one.old and one.new]
+    if len(changed) == 1 and verdict.task in tasks.NAMES and verdict.metric in [one.name for one in METRICS]:
+        [package] = changed
+        cell = ["--task", verdict.task, "--phase", verdict.phase, "--metric", verdict.metric]
+        command = ["stele", "bisect", package.name, str(package.old), str(package.new), *cell]
+        yield Remedy(
+            "If there are releases between the two, name the one that is worse:", shlex.join(command)
+        )
+
+
+def most_grown(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return the verdict REGRESSED with the largest ratio."""
+    regressed = [one for one in verdicts if one.status == "REGRESSED"]
+    return max(regressed, key=lambda one: one.ratio.middle if one.ratio else 0.0)
 
 
 def arms(gate: Outcome) -> list[str]:

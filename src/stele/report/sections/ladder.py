@@ -13,7 +13,7 @@ NEAR = 0.3  # of the tolerance
 HEAD = ("recipe", "rung", "result", "error", "tolerance", "where", "in words")
 TEXT = (
     "Each column is a quantity that a network computes, and each colour says how it compares with the reference: a "
-    "plain implementation in 64 bits. Errors are relative. The first rung that differs is the cause of those to its right."
+    "plain implementation in 64 bits. Errors are relative. The first rung that differs causes those to its right."
 )
 
 Findings = dict[str, Sequence[Finding]]  # by recipe

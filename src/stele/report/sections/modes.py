@@ -41,7 +41,7 @@ def figure(name: str, passes: Sequence[ModePass]) -> Figure:
         anchor(f"modes {cell}"),
         f"Modes of {cell}",
         HEAD,
-        [row for one in names for row in rows(one, base, passes)],
+        [row(one, base, passes) for one in names],
     )
     summary = f"Time of a step of {cell} in {len(names)} modes, relative to the first mode."
     return Figure(table, [Chart(cell, charts.ranges(HEAD, name=0, low=1, middle=2, high=3), summary)])

@@ -8,12 +8,13 @@ from stele.report import charts
 from stele.report.content import Cell, Chart, Figure, Section, Table
 
 HEAD = (
-    "verdict", "check", "cell", "metric", "low", "NEW / OLD", "high", "tolerance", "margin", "passes", "in words",
+    "verdict", "cell", "metric", "low", "NEW / OLD", "high", "tolerance", "margin", "passes", "in words",
 )  # fmt: skip
 TEXT = (
     "Each line is one metric. The point is the ratio NEW / OLD, and the bar its 98 % interval: more than 1 is slower, "
-    "or larger. The dashed tick is the tolerance: growth up to it is accepted. The solid tick is the margin: growth up to it has to be ruled out for a PASS. "
-    "control is OLD beside OLD, measured at the same time: its bar shows the noise of the machine."
+    "or larger. The dashed tick is the tolerance: growth up to it is accepted. The solid tick is the margin: growth up "
+    "to it has to be ruled out for a PASS. The control is OLD beside OLD, measured at the same time: its bar shows the "
+    "noise of the machine."
 )
 
 
@@ -26,12 +27,10 @@ def figure(gate: Outcome, number: int, *, alone: bool) -> Figure:
     name = "verdicts" if alone else f"verdicts-{number}"
     title = f"Verdicts: {gate.header['old']} to {gate.header['new']}"
     table = Table(name, title, HEAD, list(rows(gate)))
-    drawn = [row for row in table.rows if row[5] is not None]
+    drawn = [row for row in table.rows if row[4] is not None]
     if not drawn:
         return Figure(table)
-    spec = charts.forest(
-        HEAD, [str(row[0]) for row in drawn], name=1, low=4, middle=5, high=6, allowed=(7, 8)
-    )
+    spec = charts.forest(HEAD, [str(row[0]) for row in drawn], low=3, middle=4, high=5, allowed=(6, 7))
     summary = (
         f"Forest plot of {len(drawn)} ratios of NEW to OLD with their intervals. The table has the numbers."
     )
@@ -48,6 +47,6 @@ def rows(gate: Outcome) -> Iterator[list[Cell]]:
             for values in (tolerances, margins)
         ]
         yield [
-            verdict.status, f"{cell} {verdict.metric}", cell, verdict.metric, *ratio, *limits, verdict.passes,
+            verdict.status, cell, verdict.metric, *ratio, *limits, verdict.passes,
             " ".join(verdict.message.split()),
         ]  # fmt: skip
