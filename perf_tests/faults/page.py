@@ -4,7 +4,7 @@ import platform
 from pathlib import Path
 
 from stele.report import page
-from stele.report.gate import escape
+from stele.report.markdown import escape
 
 PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
 HEAD = (

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypedDict
 from stele import schema
 from stele.environments.packages import Difference
 from stele.errors import SteleError
+from stele.gate import judgement
 from stele.gate.metrics import KINDS
 from stele.gate.record import Record
 from stele.gate.trial import Trial
@@ -148,6 +149,8 @@ def to_verdict(values: Mapping[str, Any]) -> Verdict:
         schema.check(getattr(verdict, name), str, name)
     for value in (verdict.p, verdict.passes, *(verdict.ratio or ())):
         schema.check(value, float | None, "a number")
+    if verdict.status not in judgement.STATUSES:
+        raise ValueError(f"its status is {verdict.status!r}")
     return verdict
 
 

@@ -1,12 +1,13 @@
 """Put a report together from its sources: the summary, and the sections for which something was measured."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from stele.gate.outcome import Outcome
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
 from stele.report import summary
-from stele.report.content import Report, Summary
+from stele.report.content import Figure, Report, Section, Summary
 from stele.report.sections import history, in_force, ladder, launches, memory, modes, suite, verdicts, warm_up
 from stele.report.sources import Sources
 
@@ -28,7 +29,20 @@ def report(sources: Sources) -> Report:
     )
     top = summary.of_gates(gates) if gates else of_measurements(sources)
     facts = [*map(gate_facts, gates), *run_facts(runs)]
-    return Report(top, facts, sources.notes, [one for one in sections if one is not None])
+    return Report(top, facts, sources.notes, with_unique_names([one for one in sections if one is not None]))
+
+
+def with_unique_names(sections: Sequence[Section]) -> list[Section]:
+    """Return the sections in which no two tables have the same name, such as those of two gates of one cell."""
+    counts: Counter[str] = Counter()
+
+    def renamed(figure: Figure) -> Figure:
+        name = figure.table.name
+        counts[name] += 1
+        number = f"-{counts[name]}" if counts[name] > 1 else ""
+        return figure._replace(table=figure.table._replace(name=f"{name}{number}"))
+
+    return [section._replace(figures=[renamed(figure) for figure in section.figures]) for section in sections]
 
 
 def of_measurements(sources: Sources) -> Summary:

@@ -54,7 +54,6 @@ def forest(
     head: Sequence[str],
     statuses: Sequence[str],
     *,
-    name: int,
     low: int,
     middle: int,
     high: int,

@@ -106,9 +106,10 @@ def add(sources: Sources, path: Path, *, named: bool) -> None:
                 f"{error} A report shows gates, Runs, ladders (stele parity --json) and modes."
             ) from None
     except SteleError as error:
+        message = str(error) if str(path) in str(error) else f"{path}: {error}"
         if named:
-            raise
-        sources.notes.append(f"Left out: {error}")
+            raise SteleError(message) from None
+        sources.notes.append(f"Left out: {message}")
 
 
 def add_file(sources: Sources, path: Path) -> None:

@@ -149,7 +149,7 @@ def accept(gate: Outcome) -> Iterator[Remedy]:
     """Yield the options that accept the largest growth."""
     verdict = most_grown(gate.verdicts)
     if verdict.ratio is not None and verdict.ratio.high is not None:
-        growth = math.ceil(100 * (verdict.ratio.high - 1))
+        growth = math.ceil(round(100 * (verdict.ratio.high - 1), 6))
         options = [f"--tolerance {verdict.metric}={growth}%"]
         if growth > 100 * gate.header["metrics"].get(verdict.metric, math.inf):
             options.append(f"--margin {verdict.metric}={growth}%")

@@ -9,7 +9,8 @@ from stele.text import align, printable
 NARROWEST = 20  # columns; a narrower terminal folds the lines itself
 SECTIONS = ("verdicts", "suite")
 COLUMNS = {  # the others are in the files
-    "verdict", "cell", "metric", "NEW / OLD", "in words", "environment", "ms/step", "samples/s", "first step, s", "memory, MiB",
+    "verdict", "cell", "metric", "NEW / OLD", "in words",
+    "environment", "ms/step", "samples/s", "first step, s", "memory, MiB",
 }  # fmt: skip
 
 

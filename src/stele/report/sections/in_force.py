@@ -35,19 +35,17 @@ class Fact(NamedTuple):
 
 
 def section(gates: Sequence[Outcome], runs: Sequence[Run]) -> Section | None:
-    figures = [one for number, gate in enumerate(gates, 1) for one in figures_of(gate, number)]
+    figures = [one for gate in gates for one in figures_of(gate)]
     figures += [Figure(conditions(runs))] if runs else []
     return Section("in-force", "In force, and different", TEXT, figures) if figures else None
 
 
-def figures_of(gate: Outcome, number: int) -> Iterator[Figure]:
+def figures_of(gate: Outcome) -> Iterator[Figure]:
     facts = list(facts_of(gate))
     compared = f"{gate.header['old']} and {gate.header['new']}"
     changed = [row(fact) for fact in facts if fact.differs]
-    yield Figure(Table(f"differences-{number}", f"What differs between {compared}", HEAD, changed))
-    yield Figure(
-        Table(f"in-force-{number}", f"Everything in force in {compared}", HEAD, [row(fact) for fact in facts])
-    )
+    yield Figure(Table("differences", f"What differs between {compared}", HEAD, changed))
+    yield Figure(Table("in-force", f"Everything in force in {compared}", HEAD, [row(fact) for fact in facts]))
 
 
 def facts_of(gate: Outcome) -> Iterator[Fact]:

@@ -20,7 +20,7 @@ Groups = dict[str, list[Run]]
 
 def section(gates: Sequence[Outcome], runs: Sequence[Run]) -> Section | None:
     groups = [*map(of_gate, gates), of_runs(runs)]
-    figures = [one for number, group in enumerate(groups, 1) for one in figures_of(group, number)]
+    figures = [one for group in groups for one in figures_of(group)]
     return Section("memory", "Memory", TEXT, figures) if figures else None
 
 
@@ -41,11 +41,11 @@ def of_runs(runs: Iterable[Run]) -> Groups:
     return groups
 
 
-def figures_of(groups: Groups, number: int) -> Iterator[Figure]:
+def figures_of(groups: Groups) -> Iterator[Figure]:
     for field, title in KINDS.items():
         rows = [row for name, runs in groups.items() for row in row_of(name, runs, field)]
         if rows:
-            table = Table(anchor(f"{field} {number}"), f"Peak {title}", HEAD, rows)
+            table = Table(anchor(field), f"Peak {title}", HEAD, rows)
             spec = charts.ranges(HEAD, name=0, low=1, middle=2, high=3)
             yield Figure(
                 table, [Chart(f"Peak {title}", spec, f"Peak {title} of {len(rows)} groups of launches.")]

@@ -19,14 +19,13 @@ TEXT = (
 
 
 def section(gates: Sequence[Outcome]) -> Section | None:
-    figures = [figure(gate, number, alone=len(gates) == 1) for number, gate in enumerate(gates, 1)]
+    figures = [figure(gate) for gate in gates]
     return Section("verdicts", "Verdicts", TEXT, figures) if figures else None
 
 
-def figure(gate: Outcome, number: int, *, alone: bool) -> Figure:
-    name = "verdicts" if alone else f"verdicts-{number}"
+def figure(gate: Outcome) -> Figure:
     title = f"Verdicts: {gate.header['old']} to {gate.header['new']}"
-    table = Table(name, title, HEAD, list(rows(gate)))
+    table = Table("verdicts", title, HEAD, list(rows(gate)))
     drawn = [row for row in table.rows if row[4] is not None]
     if not drawn:
         return Figure(table)
