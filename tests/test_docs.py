@@ -18,7 +18,7 @@ from stele import __main__ as entry_point
 from stele import environments
 from stele.commands import bisect, calibrate, capabilities, examples, parity, releases
 from stele.environments.packages import Difference
-from stele.gate import baseline, calibration, correctness, model_parity, record, trial
+from stele.gate import baseline, calibration, correctness, model_parity, outcome, record, trial
 from stele.gate.metrics import METRICS
 from stele.gate.trial import Cell, Trial
 from stele.gate.verdict import Verdict
@@ -152,6 +152,16 @@ def test_the_header_of_a_record_is_described(written, tmp_path, only):
     subject = make_trial(make_model(tmp_path) if only else None)
     record.create(written, trial.header(subject))
     assert_described(load(written), "Gate record", only=only)
+
+
+def test_the_last_line_of_a_record_is_described():
+    verdict = Verdict("gru", "infer", "step", "PASS", "the same", Estimate(0.99, 1.0, 1.01), 6, 0.5)
+    subject = make_trial(differences=(Difference("numpy", "1", None),), named=(Difference("jax", "1", "2"),))
+    content = {"key": list(outcome.KEY), **json.loads(json.dumps(outcome.entry(subject, [verdict])))}
+    assert_described(content, "Gate record", "last")
+    assert_described(content["verdicts"][0], "stele gate --json", "verdicts")
+    for part in ("named", "differences"):
+        assert_described(content[part][0], "stele gate --json", "differences")
 
 
 def entry_of(path):

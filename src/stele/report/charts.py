@@ -79,7 +79,7 @@ def forest(
         "height": {"step": ROW},
         "transform": [{"calculate": "datum.c1 + ' ' + datum.c2", "as": "check"}],
         "layer": [
-            {"mark": {"type": "rule", "color": "var(--soft)"}, "encoding": {"x": {"datum": 1}}},
+            {"mark": {"type": "rule", "color": "var(--soft)", "aria": False}, "encoding": {"x": {"datum": 1}}},
             *ticks,
             {
                 "mark": {"type": "rule", "strokeWidth": 3},
