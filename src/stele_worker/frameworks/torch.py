@@ -54,7 +54,9 @@ def flags():
         "cudnn_autotune": torch.backends.cudnn.benchmark,
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "onednn": torch.backends.mkldnn.is_available(),
-        "cpu_capability": torch.backends.cpu.get_cpu_capability() if hasattr(torch.backends, "cpu") else None,  # 2.0
+        "cpu_capability": torch.backends.cpu.get_cpu_capability()
+        if hasattr(torch.backends, "cpu")
+        else None,  # 2.0
     }
 
 
