@@ -56,6 +56,12 @@ def test_the_sentence_of_a_regression_needs_no_knowledge_of_stele(folder):
     assert "stele bisect torch 2.12.0 2.13.0 --task cnn --phase train --metric step" in commands
 
 
+def test_the_release_that_is_worse_is_bisected_between_pinned_releases(folder):
+    top = report(ROOT / "docs/gates/tensorflow-cpu-2.20.0-2.21.0.json").summary
+    command = "stele bisect tensorflow-cpu 2.20.0 2.21.0 --task gru --phase train --metric first-step"
+    assert command in [remedy.command for remedy in top.remedies]
+
+
 def test_the_sentence_names_the_metric_that_grew_most(folder):
     worse = gate_records.verdict("gru", "infer", "host-memory", "REGRESSED", "twice", (1.9, 2.0, 2.1))
     top = report(gate_records.gate(folder / "a.jsonl", verdicts=[REGRESSED, worse])).summary

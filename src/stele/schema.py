@@ -49,14 +49,19 @@ def check(value: Any, kind: Any, place: str) -> None:
     if is_typeddict(kind):
         check_fields(value, kind, place)
         return
-    of_items = [item for item in get_args(kind) if item is not ...]
-    if not is_a(value, get_origin(kind) or kind):
-        raise ValueError(
-            f"{place} is {reprlib.repr(value)}, expected {NAMES.get(get_origin(kind) or kind, kind)}"
-        )
-    if of_items and not is_list_of_floats(value, of_items[-1]):
+    container, of_items = parts(kind)
+    if not is_a(value, container):
+        raise ValueError(f"{place} is {reprlib.repr(value)}, expected {NAMES.get(container, kind)}")
+    if of_items is not Any and not is_list_of_floats(value, of_items):
         for name, item in items(value):
-            check(item, of_items[-1], f"{place}[{name!r}]")
+            check(item, of_items, f"{place}[{name!r}]")
+
+
+@functools.cache
+def parts(kind: Any) -> tuple[Any, Any]:
+    """Return the type itself or its container, and the type of the items; Any if every item is right."""
+    of_items = [item for item in get_args(kind) if item is not ...]
+    return get_origin(kind) or kind, of_items[-1] if of_items else Any
 
 
 def check_fields(value: Any, kind: type, place: str = "it") -> None:

@@ -70,6 +70,7 @@ def forest(
     status = colours(0, None, listed, [STATUSES[one] for one in listed])
     ticks = [
         {
+            "transform": [{"filter": f"isValid(datum.c{number})"}],
             "mark": {"type": "tick", "thickness": 2, "size": 16, "color": "var(--soft)", "strokeDash": dash},
             "encoding": {"y": rows, "x": {"field": f"c{number}", "type": "quantitative"}},
         }
@@ -77,7 +78,10 @@ def forest(
     ]
     return {
         "height": {"step": ROW},
-        "transform": [{"calculate": "datum.c1 + ' ' + datum.c2", "as": "check"}],
+        "transform": [
+            {"filter": f"isValid(datum.c{middle})"},
+            {"calculate": "datum.c1 + ' ' + datum.c2", "as": "check"},
+        ],
         "layer": [
             {"mark": {"type": "rule", "color": "var(--soft)", "aria": False}, "encoding": {"x": {"datum": 1}}},
             *ticks,

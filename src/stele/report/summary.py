@@ -1,10 +1,12 @@
 """The top of a report, in words that a person understands who has never seen Stele."""
 
 import math
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
 from stele.environments import packages
+from stele.environments.packages import Difference
 from stele.gate import judgement
 from stele.gate.metrics import METRICS
 from stele.gate.outcome import Outcome
@@ -159,7 +161,8 @@ def accept(gate: Outcome) -> Iterator[Remedy]:
 def bisection(gate: Outcome) -> Iterator[Remedy]:
     """Yield the command that names the release which is worse, if one followed package has another release."""
     verdict = most_grown(gate.verdicts)
-    changed = [one for one in gate.named if one.name in frameworks.ENVIRONMENTS and one.old and one.new]
+    named = gate.named or list(filter(None, [pinned(gate)]))
+    changed = [one for one in named if one.name in frameworks.ENVIRONMENTS and one.old and one.new]
     if len(changed) == 1 and verdict.task in tasks.NAMES and verdict.metric in [one.name for one in METRICS]:
         [package] = changed
         cell = ["--task", verdict.task, "--phase", verdict.phase, "--metric", verdict.metric]
@@ -167,6 +170,14 @@ def bisection(gate: Outcome) -> Iterator[Remedy]:
         yield Remedy(
             "If there are releases between the two, name the one that is worse:", shlex.join(command)
         )
+
+
+def pinned(gate: Outcome) -> Difference | None:
+    """Return the package that OLD and NEW pin, if each is one requirement such as ``jax==0.10.2``."""
+    old, new = (re.fullmatch(r"([\w.-]+)==([\w.+-]+)", gate.header[arm]) for arm in ("old", "new"))
+    if old is None or new is None or old[1] != new[1]:
+        return None
+    return Difference(old[1], old[2], new[2])
 
 
 def most_grown(verdicts: Iterable[Verdict]) -> Verdict:

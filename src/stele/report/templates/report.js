@@ -31,7 +31,7 @@
       const value = {};
       [...row.cells].forEach((cell, column) => {
         const content = cell.textContent.trim();
-        value[`c${column}`] = !isNumber(table, column) ? content : content === "" ? null : Number(content);
+        value[`c${column}`] = content === "" ? null : isNumber(table, column) ? Number(content) : content;
         if (column === 0 && /^\d{4}-\d\d-\d\dT/.test(content)) value.t0 = Date.parse(content);
       });
       return value;
