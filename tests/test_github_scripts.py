@@ -86,7 +86,9 @@ def gate(script, programs, tmp_path):
         arguments = tmp_path / "arguments"
         arguments.unlink(missing_ok=True)
         lines = [
+            f'if [ "$1" = report ]; then echo "$@" > "{tmp_path / "report"}"; exit 4; fi',
             f'for each in "$@"; do printf "%s\\n" "$each"; done > "{arguments}"',
+            "mkdir -p .stele/gates && touch .stele/gates/new.jsonl",
             'for each in "$@"; do case "$each" in --markdown=*) echo "# Verdict" > "${each#*=}";; esac; done',
             f"echo '::error::from the gate'; exit {code}",
         ]
@@ -165,6 +167,16 @@ def test_what_the_gate_prints_is_no_workflow_command(gate):
 def test_the_report_is_in_the_summary_of_the_run(gate, tmp_path):
     gate(old="a", new="b")
     assert (tmp_path / "summary").read_text() == "# Verdict\n"
+
+
+def test_a_page_shows_the_record_of_this_gate_and_its_failure_is_no_verdict(gate, tmp_path):
+    (tmp_path / "checkout/.stele/gates").mkdir(parents=True)
+    (tmp_path / "checkout/.stele/gates/earlier.jsonl").touch()
+    _, outputs, _ = gate(old="a", new="b")
+    assert (
+        tmp_path / "report"
+    ).read_text() == f"report .stele/gates/new.jsonl --html={tmp_path / 'reports/gate.html'}\n"
+    assert outputs == {"code": "0", "exit": "0"}
 
 
 def git(folder, *arguments):

@@ -11,6 +11,7 @@ from workflow import annotate, append, shortened
 
 INCONCLUSIVE = 3
 CHOICES = ("fail", "neutral")
+REPORTS = {"json": "gate.json", "markdown": "gate.md", "junit": "gate.xml"}
 
 
 def main() -> int:
@@ -40,13 +41,19 @@ def gate(inputs: Mapping[str, str]) -> int:
     files = [f"--{kind}={reports / name}" for kind, name in REPORTS.items()]
     stele = str(Path(sys.executable).with_name("stele"))  # -m would import a folder stele of the user
     command = [stele, "gate", *arms(inputs), *options(inputs), *files]
+    earlier = records()
     code = without_workflow_commands(command)
+    new = [str(path) for path in sorted(records() - earlier)]
+    if new:  # a page that cannot be written is no verdict: the other reports remain
+        without_workflow_commands([stele, "report", *new, f"--html={reports / 'gate.html'}"])
     pages = "\n".join(path.read_text(encoding="utf-8") for path in sorted(reports.glob("gate*.md")))
     append("GITHUB_STEP_SUMMARY", shortened(pages, "The uploaded report has the rest."))
     return code
 
 
-REPORTS = {"json": "gate.json", "markdown": "gate.md", "junit": "gate.xml"}
+def records() -> set[Path]:
+    """Return the records of gates in the checkout."""
+    return set(Path(".stele/gates").glob("*.jsonl"))
 
 
 def arms(inputs: Mapping[str, str]) -> list[str]:

@@ -38,6 +38,16 @@ EXAMPLES = {
         "stele completion bash > ~/.local/share/bash-completion/completions/stele",
         "stele completion zsh > ~/.zsh/completions/_stele",
     ),
+    "report": (
+        "stele report",
+        "stele report --html report.html",
+        "stele report .stele --html all.html --csv tables",
+        "stele report gate.json --step-summary",
+    ),
+    "time-to-accuracy": (
+        "stele time-to-accuracy --task cifar-fast --framework torch,jax --scale cpu --target 60% --seeds 10",
+    ),
+    "tricks": ("stele tricks --framework torch,jax --task cifar-fast --scale cpu --plot tricks.svg",),
     "baseline": ("stele baseline promote",),
     "baseline promote": ("stele baseline promote", "stele baseline promote torch-cnn-train-cpu-fp32"),
     "table": ("stele table", "stele table --steps --write README.md"),
@@ -61,7 +71,7 @@ def add(top: argparse.ArgumentParser) -> None:
     width = shutil.get_terminal_size().columns - 2
     for name, parser in parsers(top):
         texts = [textwrap.fill(text, width) for text in (parser.epilog,) if text]
-        lines = "\n".join(f"  {example}" for example in EXAMPLES[name])
+        lines = "\n".join(f"  {example}" for example in EXAMPLES.get(name, ()))
         parser.description = textwrap.fill(parser.description, width) if parser.description else None
         parser.epilog = "\n\n".join([*texts, f"Examples:\n{lines}"])
         parser.formatter_class = argparse.RawDescriptionHelpFormatter

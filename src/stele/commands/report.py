@@ -19,16 +19,12 @@ ABOUT = (
     "Shows gates, Runs, parity ladders, modes and histories as one page. "
     "Without PATH: the newest gate in .stele/gates, or else the Runs in .stele/runs."
 )
-EXAMPLES = (
-    "examples: stele report --html report.html; stele report .stele --html all.html --csv tables; "
-    "stele report gate.json --step-summary"
-)
 SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
 def add(commands: Any) -> None:
     summary = "show a gate or Runs as a page, or for other programs"
-    command = commands.add_parser("report", help=summary, description=ABOUT, epilog=EXAMPLES)
+    command = commands.add_parser("report", help=summary, description=ABOUT)
     command.add_argument(
         "paths",
         metavar="RECORD|RUNS|FOLDER",
