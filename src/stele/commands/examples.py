@@ -45,7 +45,7 @@ EXAMPLES = {
         "stele report gate.json --step-summary",
     ),
     "time-to-accuracy": (
-        "stele time-to-accuracy --task cifar-fast --framework torch,jax --scale cpu --target 60% --seeds 10",
+        "stele time-to-accuracy --task cnn --framework torch,jax --scale quick --target 50% --seeds 10",
     ),
     "tricks": ("stele tricks --framework torch,jax --task cifar-fast --scale cpu --plot tricks.svg",),
     "baseline": ("stele baseline promote",),

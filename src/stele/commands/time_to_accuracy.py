@@ -53,7 +53,7 @@ def add(commands: Any) -> None:
 
 def add_training_options(command: argparse.ArgumentParser) -> None:
     """Add the options that ``stele tricks`` has, too."""
-    command.add_argument("--task", metavar="ID", default="cifar-fast", help="default: %(default)s")
+    command.add_argument("--task", metavar="ID", default="cnn", help="default: %(default)s")
     command.add_argument(
         "--scale", metavar="TIER", required=True, help="a scale of the task, such as cpu or gpu"
     )
