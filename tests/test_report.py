@@ -230,7 +230,7 @@ def test_the_lines_over_releases_are_shown(folder):
     graph = site / "graphs/branch-jax/recipes.track_step.json"
     graph.parent.mkdir(parents=True)
     graph.write_text(json.dumps([[1, [2.0]], [2, [3.0]]]))
-    benchmark = {"name": "recipes.track_step", "params": [["'gru'"]]}
+    benchmark = {"name": "recipes.track_step", "params": [["'gru'"]], "unit": "seconds"}
     index = {"tags": {"jax-0.1": 1, "jax-0.2": 2}, "benchmarks": {"recipes.track_step": benchmark}}
     (site / "index.json").write_text(json.dumps(index))
     table = section(report(folder), "history").figures[0].table
