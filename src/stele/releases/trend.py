@@ -139,7 +139,9 @@ def all_series(site: Path) -> Iterator[Series]:
             if line.values:
                 cell = " ".join(str(value).strip("'") for value in parameters)
                 place = Place(parameter(path, "machine"), parameter(path, "python"))
-                yield Series(branch(str(path)), metric(benchmark), cell, benchmark["unit"], place, line)
+                yield Series(
+                    branch(str(path)), metric(benchmark), cell, benchmark.get("unit", ""), place, line
+                )
 
 
 def releases(site: Path) -> list[str]:

@@ -7,9 +7,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jinja2
-from markupsafe import Markup
-
 from stele import files
 from stele.environments.description import slug
 from stele.releases import history, trend
@@ -133,6 +130,8 @@ def ends(pair: Pair | None) -> str:
 
 
 def save(path: Path, template: str, **values: Any) -> None:
+    import jinja2  # imported here because only this function needs it, and every command imports this module
+
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -146,4 +145,5 @@ def save(path: Path, template: str, **values: Any) -> None:
 
 def visible(value: Any) -> Any:
     """Return text without characters that hide or reorder what follows, such as right-to-left marks."""
-    return printable(value, keep="") if isinstance(value, str) and not isinstance(value, Markup) else value
+    is_markup = hasattr(value, "__html__")
+    return printable(value, keep="") if isinstance(value, str) and not is_markup else value
