@@ -19,7 +19,7 @@ from stele import __main__ as entry_point
 from stele.commands import gate as command
 from stele.commands import options
 from stele.environments import builds
-from stele.gate import thresholds, trial
+from stele.gate import record, replay, thresholds, trial
 from stele.gate.correctness import SEEDS
 from stele.gate.launcher import measure_arms as measure_with_workers
 from stele.gate.verdict import accuracy_verdict, bound, change_range
@@ -112,6 +112,15 @@ def test_equal_releases_pass_after_three_passes(gate, capsys):
     _, launches = entries()
     assert [launch["key"] for launch in launches] == [["long", "gru infer", n] for n in range(3)]
     assert all(set(launch["runs"]) == {"old", "control", "new", "repeat"} for launch in launches)
+
+
+def test_the_record_has_its_verdicts_in_its_last_line(gate):
+    assert gate(new={"seconds": slower(1.05)}) == 1
+    said = replay.load(entries()[0])
+    assert said.ended and [(one.metric, one.status) for one in said.verdicts] == [
+        ("step", "REGRESSED"), ("control", "PASS"),
+    ]  # fmt: skip
+    assert replay.judge(record.read(entries()[0])) == said.verdicts
 
 
 @pytest.fixture

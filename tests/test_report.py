@@ -301,6 +301,13 @@ def test_a_foreign_file_in_a_folder_is_ignored_and_a_damaged_one_is_a_note(folde
     assert "Left out: " in err and "broken.json" in err and "package.json" not in err
 
 
+def test_a_damaged_file_that_is_named_is_an_error_beside_others_that_are_not(folder, run, capsys):
+    store.save(run, folder / "runs")
+    (folder / "broken.json").write_text('{"schema": 1, "run": {}}')
+    assert stele(folder / "runs", folder / "broken.json") == 2
+    assert "broken.json: Not a Run" in capsys.readouterr().err
+
+
 def test_an_incomplete_last_line_is_left_out_and_stays_in_the_file(folder, capsys):
     path = gate_records.gate(folder / "a.jsonl")
     whole = path.read_text()

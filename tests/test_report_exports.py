@@ -32,7 +32,7 @@ def read(tmp_path):
 @pytest.fixture
 def hostile(read):
     """The record of a gate in which every name has markup, quotes, a newline and a right-to-left mark."""
-    verdict = {**REGRESSED, "task": HOSTILE, "metric": HOSTILE, "message": HOSTILE}
+    verdict = {**REGRESSED, "task": HOSTILE, "metric": HOSTILE, "message": f"={HOSTILE}"}
     return read(verdict, old=HOSTILE, new=f"={HOSTILE}", cells=((HOSTILE, "train"),))
 
 
