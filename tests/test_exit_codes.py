@@ -177,3 +177,27 @@ def test_the_help_page_lists_the_exit_codes(capsys):
         entry_point.main(["--help"])
     shown = " ".join(capsys.readouterr().out.split())
     assert [int(code) for code in re.findall(r"(?:Exit: |; )(\d+) ", shown)] == [0, 1, 2, 3, 4, 130]
+
+
+ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+@pytest.mark.parametrize("option", [[], ["-O"]])
+@pytest.mark.parametrize(
+    "values", ['command = ["python", "/nowhere/größer"]', 'variables = {FOO = "größer"}']
+)
+def test_a_path_that_the_locale_cannot_express_is_an_error_of_the_environment(option, values, tmp_path):
+    description = f'label = "Other"\nframework = "numpy"\n{values}\n'
+    (tmp_path / "other.toml").write_text(description, encoding="utf-8")
+    command = [sys.executable, *option, "-m", "stele", "parity", "--framework=other", "--task=gru"]
+    variables = {**os.environ, **ASCII, "STELE_ENVIRONMENTS": str(tmp_path)}
+    process = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True)
+    assert process.returncode == 2
+    assert "cannot express '" in process.stderr
+    assert "Set a locale with UTF-8, such as LC_ALL=C.UTF-8" in process.stderr
+    assert "Traceback" not in process.stderr
+
+
+def test_a_name_that_cannot_be_encoded_has_exit_code_two(fail, capsys):
+    assert fail(UnicodeEncodeError("ascii", "/tmp/größer", 7, 9, "ordinal not in range(128)")) == 2
+    assert "ascii, cannot express '/tmp/größer'" in capsys.readouterr().err

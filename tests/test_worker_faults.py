@@ -1,5 +1,6 @@
 """A worker with invalid answers, hostile text, a huge log, or a child process that it leaves behind."""
 
+import dataclasses
 import os
 import sys
 import tracemalloc
@@ -54,7 +55,7 @@ def test_durations_that_a_clock_cannot_measure_are_an_invalid_answer(scripted, s
 
 
 def test_a_worker_that_prints_forever_is_stopped_before_the_disk_is_full(start, monkeypatch):
-    monkeypatch.setattr("stele.measuring.worker.LARGEST_LOG", 2**20)
+    monkeypatch.setattr("stele.measuring.logs.LARGEST", 2**20)
     monkeypatch.setattr("stele.measuring.worker.CHECK", 0.05)
     worker = start(python_environment('while True: sys.stderr.write("noise " * 1000 + "\\n")'))
     with pytest.raises(
@@ -131,3 +132,60 @@ def test_an_error_shows_the_end_of_a_huge_log_without_reading_all_of_it(scripted
     finally:
         tracemalloc.stop()
     assert peak < 20 * 2**20
+
+
+FOREVER = """threading.Thread(target=report).start()
+    time.sleep(600)"""
+THREAD = """
+import itertools, threading
+def report():
+    for number in itertools.count():
+        send("progress", {"phase": "train", "done": DONE, "of": 10**9})
+        time.sleep(0.005)
+"""
+
+
+def heartbeat(done):
+    """Return an environment whose worker hangs, while a thread of it reports progress."""
+    environment = python_environment(FOREVER)
+    source = THREAD.replace("DONE", done) + environment.command[2]
+    return dataclasses.replace(environment, command=(sys.executable, "-c", source))
+
+
+def test_a_worker_that_hangs_while_a_thread_repeats_its_progress_is_stopped(start):
+    with pytest.raises(
+        WorkerError, match=r"reported no new step for 0\.5 s, although it sent messages"
+    ) as failure:
+        start(heartbeat("7"), timeout=0.5).ask("train")
+    assert "'train' and was stopped. If the machine is slow, increase --worker-timeout" in str(failure.value)
+
+
+def test_a_worker_that_reports_new_steps_forever_is_stopped(start, monkeypatch):
+    monkeypatch.setattr("stele.measuring.deadline.LONGEST", 2)
+    with pytest.raises(
+        WorkerError, match=r"did not finish within 1 s \(2 times the timeout\) during 'train'"
+    ):
+        start(heartbeat("number"), timeout=0.5).ask("train")
+
+
+def test_a_worker_that_prints_forever_is_stopped_also_if_it_reports_progress(start, monkeypatch):
+    monkeypatch.setattr("stele.measuring.logs.LARGEST", 2**20)
+    body = 'while True:\n        send("progress", {"phase": "train", "done": 0, "of": 1})\n'
+    worker = start(python_environment(body + '        sys.stderr.write("noise " * 10**5)'), timeout=20)
+    with pytest.raises(WorkerError, match="printed more than"):
+        worker.ask("train")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        'send("error", {"type": "OSError", "message": "[Errno 28] No space left on device", "traceback": ""})',
+        'sys.exit("LLVM ERROR: IO failure on output stream: No space left on device")',
+    ],
+)
+def test_a_framework_that_finds_a_disk_full_is_not_broken(start, body):
+    with pytest.raises(
+        SteleError, match=r"a disk that it uses \(.*No space.*\) is full.*Free some"
+    ) as failure:
+        start(python_environment(body), timeout=20).ask("train")
+    assert not isinstance(failure.value, WorkerError)

@@ -6,6 +6,7 @@ this file, nothing fails. FOLDER/facts is JSON that replaces prepared answers: {
 """
 
 import ctypes
+import errno
 import json
 import os
 import resource
@@ -200,6 +201,22 @@ def answer_forever(host):
     wait(host)
 
 
+def report_forever(host):
+    """Report the same step in a thread, and never answer."""
+
+    def report():
+        while True:
+            host.progress({"phase": "infer", "done": 3, "of": 48})
+            time.sleep(0.01)
+
+    threading.Thread(target=report, daemon=True).start()
+    wait(host)
+
+
+def full_disk(host):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "kernels")
+
+
 FAULTS = {
     fault.__name__: fault
     for fault in (
@@ -225,6 +242,8 @@ FAULTS = {
         hostile_error,
         print_forever,
         answer_forever,
+        report_forever,
+        full_disk,
     )
 }
 

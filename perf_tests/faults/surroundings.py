@@ -51,6 +51,15 @@ def ascii_output(project):
     in_locale(project, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", PYTHONIOENCODING="ascii")
 
 
+def ascii_paths(project):
+    """The locale is C, Python runs with -O, and a description has a path that is not ASCII."""
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    project.describe("other", label="Other", worker="größer")
+    project.observe(project.run(*GATE[:2], "other", *GATE[3:], interpreter=["-O"], **locale), 2)
+    project.require("cannot express" in project.first.output, "the message does not name the path")
+    project.resume()
+
+
 def turkish_locale(project):
     """The locale is Turkish, in which the lower case of I is not i."""
     in_locale(project, LC_ALL="tr_TR.UTF-8", LANG="tr_TR.UTF-8")
@@ -158,6 +167,7 @@ FAULTS = (
     wall_clock,
     time_zones,
     ascii_output,
+    ascii_paths,
     turkish_locale,
     paths,
     relative_folders,

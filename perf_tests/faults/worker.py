@@ -71,4 +71,15 @@ FAULTS = (
         "A thread writes lines to the host forever, and the worker never answers.",
         contains="sent an invalid answer",
     ),
+    make_fault(
+        "report_forever",
+        "A thread reports the same step forever, and the worker never answers.",
+        contains="reported no new step for 2 s",
+    ),
+    make_fault(
+        "full_disk",
+        "The worker finds the disk full.",
+        codes=(2,),
+        contains="a disk that it uses .* is full",
+    ),
 )

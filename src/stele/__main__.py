@@ -64,6 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:  # a full disk, or a reader that closed the output
         discard_output()
         return fail(2, files.describe(error))
+    except UnicodeEncodeError as error:  # a path, because output replaces what it cannot encode
+        return fail(2, files.describe_encoding(error))
     except Exception as error:  # everything else is an error in Stele
         return fail(4, internal_error(error, typed))
     finally:

@@ -71,6 +71,14 @@ def describe(error: OSError) -> str:
     return what
 
 
+def describe_encoding(error: UnicodeEncodeError) -> str:
+    """Return which name the locale cannot express, and what to do, as text."""
+    return (
+        f"the encoding of this locale, {error.encoding}, cannot express {error.object!r}. "
+        "Set a locale with UTF-8, such as LC_ALL=C.UTF-8, or set PYTHONUTF8=1."
+    )
+
+
 @contextlib.contextmanager
 def explained(path: Path) -> Iterator[None]:
     """Raise an error of the operating system as a WriteError, because most of them do not name the file."""

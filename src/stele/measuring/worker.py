@@ -11,20 +11,20 @@ import shutil
 import signal
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import stele_worker
-from stele import schema, temporary
+from stele import files, schema, temporary
 from stele.data import cache
 from stele.environments import Environment, builds, libraries, permissions
 from stele.environments.description import slug
 from stele.errors import SteleError
-from stele.measuring import answers, strays
+from stele.measuring import answers, logs, strays
+from stele.measuring.deadline import Deadline
 from stele.measuring.settings import Settings
-from stele.text import printable, printable_values
+from stele.text import printable_values
 from stele_worker import protocol
 
 Answer = TypeVar("Answer")
@@ -34,10 +34,11 @@ MAX_TIMEOUT = threading.TIMEOUT_MAX  # about 292 years
 EXIT_TIMEOUT = 5.0  # seconds that a worker has to exit after its input is closed
 LONGEST_LINE = 64 * 2**20  # bytes; the longest valid answer is the durations of a long training
 CHECK = 1.0  # seconds between two looks at the log of a worker that computes
-LARGEST_LOG = 2**30  # bytes; a thread that prints forever must not fill the disk
 LEAST_SPACE = 2**20  # bytes on the disk; with less, a failure says nothing about the framework
-TAIL = 20  # lines of the log that an error shows
-TAIL_BYTES = 64 * 2**10  # the most that is read of a log, which may be huge
+FULL = (
+    "No space left on device",
+    "Disk quota exceeded",
+)  # in the language of C, as most libraries print them
 # compilation caches of frameworks: each launch gets empty ones, so that its first step includes the compilation
 CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH", "NUMBA_CACHE_DIR")
 NO_CACHE = {"JAX_ENABLE_COMPILATION_CACHE": "false"}
@@ -171,12 +172,15 @@ class Worker:
         """
         self._requests += 1
         self._send(protocol.encode({"id": self._requests, "verb": verb, **fields}), verb)
+        deadline = Deadline(self.timeout)
         while True:
-            answer = self._answer(verb)
+            answer = self._answer(verb, deadline)
             if "progress" in answer:
+                deadline.heard(answer["progress"]["phase"], answer["progress"]["done"])
                 if progress is not None:
                     progress(answer["progress"])
             elif "pause" in answer:
+                deadline.heard("pause", answer["pause"]["done"])
                 yield answer["pause"]["done"]
                 self._send(protocol.encode({"id": self._requests, "go": True}), verb)
             elif "error" in answer:
@@ -227,19 +231,23 @@ class Worker:
         for program in (*command, "stele_worker/__init__.py"):
             permissions.check(program, self._folder)
         self.log.parent.mkdir(parents=True, exist_ok=True)
-        with self.log.open("wb") as log:
+        with self.log.open("wb") as output:
             try:
                 return subprocess.Popen(
                     command,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
-                    stderr=log,
+                    stderr=output,
                     cwd=self._folder,
                     env=libraries.clean_variables(
                         {**builds.variables(self.environment), **self._folder_variables(), **variables}
                     ),
                     start_new_session=True,  # only the host receives Ctrl-C; it then ends the process group
                 )
+            except UnicodeEncodeError as error:  # the locale's, so it says nothing about the framework
+                raise SteleError(
+                    f"Worker '{self.environment.name}' did not start: {files.describe_encoding(error)}"
+                ) from None
             except (OSError, ValueError) as error:  # ValueError: a variable contains a null character
                 raise WorkerError(f"Worker '{self.environment.name}' did not start: {error}.") from None
 
@@ -263,39 +271,30 @@ class Worker:
         except OSError:
             raise self._failure(f"crashed before '{verb}': {self._ending()}") from None
 
-    def _answer(self, verb: str) -> dict[str, Any]:
+    def _answer(self, verb: str, deadline: Deadline) -> dict[str, Any]:
         """Return the next message. Raises WorkerError, with a distinct text for each cause, if there is none."""
-        line = self._next_line(verb)
+        line = self._next_line(verb, deadline)
         if not line:
             raise self._failure(f"crashed during '{verb}': {self._ending()}")
         with self.checking(verb):
             return self._message(line)
 
-    def _next_line(self, verb: str) -> bytes:
-        """Return the next line of the process; empty if it has ended. Ends one that is silent, or prints too much."""
-        deadline = time.monotonic() + self.timeout
-        while True:
-            with contextlib.suppress(queue.Empty):
-                return self._lines.get(timeout=max(min(CHECK, deadline - time.monotonic()), 0))
-            if self._printed() > LARGEST_LOG:
+    def _next_line(self, verb: str, deadline: Deadline) -> bytes:
+        """Return the next line of the process; empty if it has ended. Ends one that hangs, or prints too much."""
+        while deadline.left():
+            if logs.size(self.log) > logs.LARGEST:
                 self.close(graceful=False)
-                self._shorten_log()
+                logs.shorten(self.log)
                 raise self._failure(
-                    f"printed more than {LARGEST_LOG / 2**30:g} GiB during '{verb}' and was stopped"
+                    f"printed more than {logs.LARGEST / 2**30:g} GiB during '{verb}' and was stopped"
                 )
-            if time.monotonic() >= deadline:
-                self.close(graceful=False)
-                raise self._failure(
-                    f"sent no message for {self.timeout:g} s during '{verb}' and was stopped. "
-                    "If the machine is slow, increase --worker-timeout"
-                )
-
-    def _printed(self) -> int:
-        """Return the size of the log, in bytes."""
-        try:
-            return self.log.stat().st_size
-        except OSError:
-            return 0
+            with contextlib.suppress(queue.Empty), deadline.waiting():
+                return self._lines.get(timeout=min(CHECK, deadline.left()))
+        self.close(graceful=False)
+        raise self._failure(
+            f"{deadline.reason()} during '{verb}' and was stopped. "
+            "If the machine is slow, increase --worker-timeout"
+        )
 
     def _message(self, line: bytes) -> dict[str, Any]:
         """Return the message in a line. Raises ValueError, with the line, if it does not answer the last request."""
@@ -322,34 +321,28 @@ class Worker:
             ", perhaps by the kernel because memory ran out" if name == "SIGKILL" else ""
         )
 
-    def _last_lines(self) -> list[str]:
-        """Return the end of the log, without the characters that control a terminal."""
-        if not self.log.exists():
-            return []
-        with self.log.open("rb") as log:
-            log.seek(max(log.seek(0, os.SEEK_END) - TAIL_BYTES, 0))
-            return printable(log.read().decode(errors="replace")).splitlines()[-TAIL:]
-
-    def _shorten_log(self) -> None:
-        """Keep the end of the log, and give the rest of the disk back."""
-        with contextlib.suppress(OSError), self.log.open("r+b") as log:
-            log.seek(max(log.seek(0, os.SEEK_END) - TAIL_BYTES, 0))
-            end = log.read()
-            log.seek(0)
-            log.write(end)
-            log.truncate()
-
     def _failure(self, what: str, *, kind: str | None = None, message: str | None = None) -> SteleError:
         """Return the WorkerError of a failure; another error if the disk is full: that is not the framework's."""
-        full = next((path for path in (self._folder, self.log.parent) if is_full(path)), None)
+        lines = logs.last_lines(self.log)
+        full = self._full_disk(lines if message is None else [message])
         if full is not None:
             return SteleError(
-                f"Worker '{self.environment.name}' {what}, and the disk of {full} is full. What was measured until now "
+                f"Worker '{self.environment.name}' {what}, and {full} is full. What was measured until now "
                 "is kept. Free some space, then run the command again; stele gate continues with --resume."
             )
-        tail = "".join(f"\n    {line}" for line in self._last_lines())
+        tail = "".join(f"\n    {line}" for line in lines)
         text = f"Worker '{self.environment.name}' {what}.\n  Log {self.log}:{tail or ' empty'}"
         return WorkerError(text, worker=self, kind=kind, message=message)
+
+    def _full_disk(self, lines: Sequence[str]) -> str | None:
+        """Return which disk is full, or None. The ``lines`` of an error may say it of a disk that is not ours."""
+        full = next((path for path in (self._folder, self.log.parent) if is_full(path)), None)
+        if full is not None:
+            return f"the disk of {full}"
+        return next(
+            (f"a disk that it uses ({line.strip()})" for line in lines if any(text in line for text in FULL)),
+            None,
+        )
 
 
 def is_full(path: Path) -> bool:
