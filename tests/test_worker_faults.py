@@ -67,7 +67,7 @@ def test_a_worker_that_prints_forever_is_stopped_before_the_disk_is_full(start, 
 
 
 def test_a_failure_on_a_full_disk_is_not_the_framework_s(start, monkeypatch):
-    monkeypatch.setattr("stele.measuring.worker.LEAST_SPACE", 2**80)
+    monkeypatch.setattr("stele.measuring.space.LEAST", 2**80)
     worker = start(python_environment("sys.exit(1)"))
     with pytest.raises(
         SteleError, match=r"crashed during 'hello'.*the disk of .* is full.*Free some space"

@@ -7,11 +7,10 @@ import contextlib
 import hashlib
 import os
 import queue
-import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +20,7 @@ from stele.data import cache
 from stele.environments import Environment, builds, libraries, permissions
 from stele.environments.description import slug
 from stele.errors import SteleError
-from stele.measuring import answers, logs, strays
+from stele.measuring import answers, logs, space, strays
 from stele.measuring.deadline import Deadline
 from stele.measuring.settings import Settings
 from stele.text import printable_values
@@ -34,11 +33,6 @@ MAX_TIMEOUT = threading.TIMEOUT_MAX  # about 292 years
 EXIT_TIMEOUT = 5.0  # seconds that a worker has to exit after its input is closed
 LONGEST_LINE = 64 * 2**20  # bytes; the longest valid answer is the durations of a long training
 CHECK = 1.0  # seconds between two looks at the log of a worker that computes
-LEAST_SPACE = 2**20  # bytes on the disk; with less, a failure says nothing about the framework
-FULL = (
-    "No space left on device",
-    "Disk quota exceeded",
-)  # in the language of C, as most libraries print them
 # compilation caches of frameworks: each launch gets empty ones, so that its first step includes the compilation
 CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH", "NUMBA_CACHE_DIR")
 NO_CACHE = {"JAX_ENABLE_COMPILATION_CACHE": "false"}
@@ -324,7 +318,9 @@ class Worker:
     def _failure(self, what: str, *, kind: str | None = None, message: str | None = None) -> SteleError:
         """Return the WorkerError of a failure; another error if the disk is full: that is not the framework's."""
         lines = logs.last_lines(self.log)
-        full = self._full_disk(lines if message is None else [message])
+        full = space.full_disk(
+            (self._folder, self.log.parent), lines if message is None else message.splitlines()
+        )
         if full is not None:
             return SteleError(
                 f"Worker '{self.environment.name}' {what}, and {full} is full. What was measured until now "
@@ -333,21 +329,3 @@ class Worker:
         tail = "".join(f"\n    {line}" for line in lines)
         text = f"Worker '{self.environment.name}' {what}.\n  Log {self.log}:{tail or ' empty'}"
         return WorkerError(text, worker=self, kind=kind, message=message)
-
-    def _full_disk(self, lines: Sequence[str]) -> str | None:
-        """Return which disk is full, or None. The ``lines`` of an error may say it of a disk that is not ours."""
-        full = next((path for path in (self._folder, self.log.parent) if is_full(path)), None)
-        if full is not None:
-            return f"the disk of {full}"
-        return next(
-            (f"a disk that it uses ({line.strip()})" for line in lines if any(text in line for text in FULL)),
-            None,
-        )
-
-
-def is_full(path: Path) -> bool:
-    """Return whether the disk of a path has so little space that a framework cannot work."""
-    try:
-        return shutil.disk_usage(path).free < LEAST_SPACE
-    except OSError:  # the folder of a worker that has ended
-        return False
