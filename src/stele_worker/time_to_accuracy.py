@@ -50,7 +50,7 @@ def train(framework, subject, host, data, weights, turn=None, checkpoint=None):
     evaluate = make_evaluation(framework, subject, net, data)
     for epoch in range(done, len(epochs)):
         paused += pause(host, epoch, turn)
-        rows, first = beat(host, epochs[epoch], epoch, len(epochs)), epoch == done
+        rows, first = beat(host, epochs[epoch], epoch + 1), epoch == done
         results.append(dict(train_epoch(framework, subject, step, arrays, rows, epoch, first), **evaluate()))
         host.report(**progress(results, len(epochs)))
         if len(results) < len(epochs):
@@ -158,11 +158,11 @@ def pause(host, number, turn):
     return perf_counter() - began
 
 
-def beat(host, rows, done, of):
-    """Yield the rows of each step of an epoch; tell the host every HEARTBEAT seconds that the worker is alive."""
+def beat(host, rows, epoch):
+    """Yield the rows of each step of an epoch; tell the host every HEARTBEAT seconds how many steps are done."""
     last = perf_counter()
-    for each in rows:
+    for number, each in enumerate(rows):
         if perf_counter() - last >= HEARTBEAT:
-            host.report(phase=PHASE, done=done, of=of)
+            host.report(phase="epoch {}".format(epoch), done=number, of=len(rows))
             last = perf_counter()
         yield each
