@@ -358,3 +358,18 @@ def test_this_interpreter_is_found():
     versions = f"=={sys.version_info.major}.{sys.version_info.minor}.*"
     path = installer.find_interpreter(versions)
     assert path is not None and Path(path).exists()
+
+
+def test_environments_that_share_a_lock_file_have_the_same_requirements():
+    described = environments.described()
+    shared = [each for each in described.values() if each.locked_with]
+    assert shared
+    for each in shared:
+        other = described[each.locked_with]
+        assert (each.lock, each.python, each.requirements) == (other.lock, other.python, other.requirements)
+
+
+def test_a_lock_file_of_another_folder_is_not_shared(tmp_path):
+    (tmp_path / "fake.toml").write_text('label = "Fake"\nframework = "fake"\nlocked_with = "../other"\n')
+    with pytest.raises(SteleError, match="locked_with is the name of an environment"):
+        description.read(tmp_path / "fake.toml")

@@ -20,7 +20,8 @@
                     label (in tables), reason (what the mode changes, and why), devices, phases, variables, programs,
                     eager (the phases, of train and infer, in which operations are executed one by one)
 
-``<name>.lock`` in the same folder pins every package with its hash; ``stele env lock`` writes it.
+``<name>.lock`` in the same folder pins every package with its hash; ``stele env lock`` writes it. ``locked_with`` names
+another environment with the same requirements, whose lock file is used instead.
 """
 
 import dataclasses
@@ -87,6 +88,7 @@ class Environment:
     mode: str | None = None  # one of ``modes``; None if there are none
     base: str | None = None  # the name of this environment in its first mode; None if this is it
     eager: tuple[str, ...] = ()  # phases in which operations are executed one by one
+    locked_with: str | None = None  # the name of another environment, whose lock file it shares
     lock: Path | None = None  # the file that pins its packages; it may not exist yet
     prefer: Path | None = None  # another lock file: its versions are taken where the requirements allow it
 
@@ -188,6 +190,8 @@ def check(facts: dict[str, Any]) -> None:
             raise ValueError(f"libraries has no package for {library!r}")
     for name, mode in facts.get("modes", {}).items():
         check_mode(name, mode)
+    if "/" in facts.get("locked_with", ""):
+        raise ValueError("locked_with is the name of an environment, not a path")
     if facts.get("command") == []:
         raise ValueError("command is empty")
 
@@ -216,7 +220,8 @@ def from_facts(path: Path, facts: dict[str, Any]) -> Environment:
     facts = convert_as_shipped(facts)
     check(facts)
     lists = {name: tuple(value) for name, value in facts.items() if isinstance(value, list)}
-    lock = path.with_suffix(".lock") if "python" in facts and facts.get("requirements") else None
+    has_lock = "python" in facts and facts.get("requirements")
+    lock = path.with_name(f"{facts.get('locked_with', path.stem)}.lock") if has_lock else None
     mode = next(iter(facts.get("modes", {})), None)
     eager = tuple(facts["modes"][mode].get("eager", ())) if mode else ()
     return Environment(name=path.stem, **{**facts, **lists, "lock": lock, "mode": mode, "eager": eager})

@@ -70,7 +70,8 @@ def check(numbers: dict[str, Any]) -> None:
 def save(task: str, form: str | None, numbers: dict[str, Any], folder: Path | None = None) -> Path:
     """Write the oracle's numbers, one line for each kind, and return the path.
 
-    Numbers are rounded to nine significant digits, which are enough to distinguish two float32 values.
+    Numbers are rounded to seven significant digits: 5e-8 of a number, where the smallest tolerance is 1e-5. More
+    would only make the wheel larger.
     """
     path = file(task, form, folder)
     content = {kind: numbers[kind] for kind in KINDS if kind in numbers}
@@ -96,9 +97,9 @@ def norms(task: str, form: str | None) -> dict[str, float]:
 
 
 def round_floats(value: Any) -> Any:
-    """Return ``value`` with every float in it rounded to nine significant digits."""
+    """Return ``value`` with every float in it rounded to seven significant digits."""
     if isinstance(value, dict):
         return {key: round_floats(item) for key, item in value.items()}
     if isinstance(value, list):
         return [round_floats(item) for item in value]
-    return float(f"{value:.9g}") if isinstance(value, float) else value
+    return float(f"{value:.7g}") if isinstance(value, float) else value
