@@ -54,5 +54,5 @@ def test_the_reason_tells_silence_repetition_and_a_request_without_end():
     wait(endless, 1000)
     assert [limit.left() for limit in (silent, repeating, endless)] == [0, 0, 0]
     assert silent.reason() == "sent no message for 10 s"
-    assert repeating.reason() == "reported no new step for 10 s, although it sent messages"
+    assert repeating.reason() == "sent messages but reported no new step for 10 s"
     assert endless.reason() == "did not finish within 1000 s (100 times the timeout)"

@@ -206,7 +206,7 @@ def report_forever(host):
 
     def report():
         while True:
-            host.progress({"phase": "infer", "done": 3, "of": 48})
+            host.report(phase="infer", done=3, of=48)
             time.sleep(0.01)
 
     threading.Thread(target=report, daemon=True).start()

@@ -55,9 +55,10 @@ def ascii_paths(project):
     """The locale is C, Python runs with -O, and a description has a path that is not ASCII."""
     locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     project.describe("other", label="Other", worker="größer")
-    project.observe(project.run(*GATE[:2], "other", *GATE[3:], interpreter=["-O"], **locale), 2)
+    arguments = [*GATE[:2], "other", *GATE[3:]]
+    project.observe(project.run(*arguments, interpreter=["-O"], **locale), 2)
     project.require("cannot express" in project.first.output, "the message does not name the path")
-    project.resume()
+    project.proceed(project.run(*arguments, "--resume", interpreter=["-O"]), 0)
 
 
 def turkish_locale(project):

@@ -55,4 +55,4 @@ class Deadline:
             return f"did not finish within {LONGEST * self.timeout:g} s ({LONGEST} times the timeout)"
         if self.since_message >= self.timeout:
             return f"sent no message for {self.timeout:g} s"
-        return f"reported no new step for {self.timeout:g} s, although it sent messages"
+        return f"sent messages but reported no new step for {self.timeout:g} s"
