@@ -154,6 +154,14 @@ def test_differences_name_packages_libraries_flags_and_versions(folder):
     assert ["library (flag)", "onednn", "true", "true", "no"] in everything.rows
 
 
+def test_packages_that_are_equal_do_not_differ(folder):
+    equal = gate_records.last([REGRESSED], [{"name": "torch", "old": "2.13.0", "new": "2.13.0"}])
+    path = gate_records.write(folder / "a.jsonl", gate_records.header(old="torch", new="torch"), [equal])
+    top = report(path).summary
+    assert "No package differs, as far as recorded." in top.causes
+    assert not [one for one in top.remedies if one.command and "bisect" in one.command]
+
+
 def test_recorded_defaults_that_differ_are_shown(folder, monkeypatch):
     tables = {"2.12.0": {"epsilon": 1e-7, "same": 1}, "2.13.0": {"epsilon": 1e-8, "same": 1}}
     monkeypatch.setattr("stele.parity.defaults.record_path", lambda environment, release: release)

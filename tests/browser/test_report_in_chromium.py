@@ -57,6 +57,12 @@ def test_every_chart_is_drawn_from_all_rows_of_its_table(page):
     assert page.locator("#scripts").count() == 0
 
 
+def test_the_heat_map_shows_the_errors_and_no_missing_number(page):
+    marks = page.locator(".chart[data-table=table-parity-cnn] .role-mark.mark-text text")
+    texts = " ".join(marks.all_text_contents())
+    assert "e-0" in texts and "null" not in texts
+
+
 def test_the_pointer_shows_the_numbers_of_a_point(page):
     chart = page.locator(".chart[data-table=table-launches-cnn-train-long]").first
     chart.scroll_into_view_if_needed()

@@ -17,6 +17,7 @@ RUNGS = ("exact", "agrees", "near the tolerance", "differs", "not compared")
 RUNG_COLOURS = [f"var(--rung-{name})" for name in ("exact", "agrees", "near", "differs", "absent")]
 ROW = 22  # pixels
 TIMES = {
+    "milliseconds": "%H:%M:%S",
     "seconds": "%H:%M:%S",
     "minutes": "%H:%M",
     "hours": "%H:%M",
@@ -153,6 +154,7 @@ def ladder(head: Sequence[str], titles: Sequence[str]) -> Spec:
                              "tooltip": tooltip(head)},
             },
             {
+                "transform": [{"filter": "isValid(datum.c3)"}],
                 "mark": {"type": "text", "fontSize": 10, "color": "var(--text)"},
                 "encoding": {"x": x, "y": y, "text": {"field": "c3"}},
             },

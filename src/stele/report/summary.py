@@ -107,7 +107,8 @@ def causes(gate: Outcome, status: str) -> Iterator[str]:
         yield f"{len(worst) - MOST} more checks are {status}; the table lists them."
     if status == "PASS":
         yield f"All {len(gate.verdicts)} checks passed, in {gate.launches} launches of fresh processes."
-    changed = packages.lines([*gate.named, *gate.differences]) or version_changes(gate)
+    pairs = [one for one in (*gate.named, *gate.differences) if one.old != one.new]
+    changed = packages.lines(pairs) or version_changes(gate)
     yield (
         f"OLD and NEW differ in {', '.join(changed)}."
         if changed
@@ -162,7 +163,7 @@ def bisection(gate: Outcome) -> Iterator[Remedy]:
     """Yield the command that names the release which is worse, if one followed package has another release."""
     verdict = most_grown(gate.verdicts)
     named = gate.named or list(filter(None, [pinned(gate)]))
-    changed = [one for one in named if one.name in frameworks.ENVIRONMENTS and one.old and one.new]
+    changed = [one for one in named if is_upgrade(one)]
     if len(changed) == 1 and verdict.task in tasks.NAMES and verdict.metric in [one.name for one in METRICS]:
         [package] = changed
         cell = ["--task", verdict.task, "--phase", verdict.phase, "--metric", verdict.metric]
@@ -170,6 +171,11 @@ def bisection(gate: Outcome) -> Iterator[Remedy]:
         yield Remedy(
             "If there are releases between the two, name the one that is worse:", shlex.join(command)
         )
+
+
+def is_upgrade(package: Difference) -> bool:
+    """Return whether a package, of which ``stele bisect`` knows the releases, has another one in each arm."""
+    return package.name in frameworks.ENVIRONMENTS and None not in package[1:] and package.old != package.new
 
 
 def pinned(gate: Outcome) -> Difference | None:
