@@ -28,8 +28,9 @@ def check_reports(project, result):
     project.require(
         not re.search(r"(?<!\\)<script|(?<!\\)<!--", markdown), "the Markdown page contains markup"
     )
-    rows = {len(re.findall(r"(?<!\\)\|", line)) for line in markdown.splitlines() if line.startswith("|")}
-    project.require(len(rows) < 2, "a name adds columns to the Markdown table")
+    for table in re.findall(r"(?:^\|.*\n?)+", markdown, re.MULTILINE):
+        columns = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
+        project.require(len(columns) == 1, "a name adds columns to a Markdown table")
     if "report.xml" in content:
         ElementTree.fromstring(content["report.xml"])
     project.require(not list(project.folder.rglob("executed")), "a name was executed as a command")
