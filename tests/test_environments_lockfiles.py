@@ -547,3 +547,67 @@ def test_many_ways_to_need_a_package_take_little_time():
     begin = time.monotonic()
     assert len(read("uv.lock", content).requirements) == 1 + (layers - 1) * width
     assert time.monotonic() - begin < 20
+
+
+LOCKS_WITH_EXTRAS = {
+    "uv.lock": (
+        '[[package]]\nname = "app"\nversion = "1"\nsource = { virtual = "." }\n'
+        '[package.optional-dependencies]\ncpu = [{ name = "torch" }]\nold-gpu = [{ name = "jax" }]\n'
+        '[[package]]\nname = "torch"\nversion = "2.4.0"\ndependencies = [{ name = "sympy" }]\n'
+        '[[package]]\nname = "sympy"\nversion = "1.13"\n[[package]]\nname = "jax"\nversion = "0.4.35"\n'
+    ),
+    "poetry.lock": (
+        '[[package]]\nname = "torch"\nversion = "2.4.0"\noptional = true\ngroups = ["main"]\n'
+        'markers = "extra == \\"cpu\\""\n[package.dependencies]\nsympy = "*"\n'
+        '[[package]]\nname = "sympy"\nversion = "1.13"\noptional = true\ngroups = ["main"]\n'
+        'markers = "extra == \\"cpu\\""\n'
+        '[[package]]\nname = "jax"\nversion = "0.4.35"\noptional = true\ngroups = ["main"]\n'
+        'markers = "extra == \\"old-gpu\\""\n[extras]\ncpu = ["torch (>=2,<3)"]\nold-gpu = ["jax"]\n'
+    ),
+    "old/poetry.lock": (
+        '[[package]]\nname = "torch"\nversion = "2.4.0"\noptional = true\n'
+        '[package.dependencies]\nsympy = "*"\n'
+        '[[package]]\nname = "sympy"\nversion = "1.13"\noptional = true\n'
+        '[[package]]\nname = "jax"\nversion = "0.4.35"\noptional = true\n'
+        '[extras]\ncpu = ["torch"]\nold-gpu = ["jax"]\n'
+    ),
+    "pdm.lock": (
+        '[metadata]\ngroups = ["default", "cpu", "old-gpu"]\n'
+        '[[package]]\nname = "torch"\nversion = "2.4.0"\ngroups = ["cpu"]\n'
+        '[[package]]\nname = "sympy"\nversion = "1.13"\ngroups = ["cpu"]\n'
+        '[[package]]\nname = "jax"\nversion = "0.4.35"\ngroups = ["old-gpu"]\n'
+    ),
+    "pylock.toml": (
+        'lock-version = "1.0"\nextras = ["cpu", "old-gpu"]\n'
+        '[[packages]]\nname = "torch"\nversion = "2.4.0"\nmarker = "\'cpu\' in extras"\n'
+        '[[packages]]\nname = "sympy"\nversion = "1.13"\nmarker = "\'cpu\' in extras"\n'
+        '[[packages]]\nname = "jax"\nversion = "0.4.35"\nmarker = "\'old-gpu\' in extras"\n'
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOCKS_WITH_EXTRAS)
+def test_only_the_packages_of_the_selected_extras_are_installed(name):
+    content = LOCKS_WITH_EXTRAS[name]
+    assert sorted(read(name, content, extras=["cpu"]).requirements) == ["sympy==1.13", "torch==2.4.0"]
+    assert read(name, content, extras=["Old_GPU"]).requirements == ("jax==0.4.35",)
+    with pytest.raises(SteleError, match=r"has no extra 'gpu'. It has: cpu, old-gpu."):
+        read(name, content, extras=["gpu"])
+    with pytest.raises(SteleError, match="names no package"):
+        read(name, content)
+
+
+def test_the_extras_of_a_project_are_selected_in_both_tables():
+    project = "[project]\ndependencies = ['numpy']\n[project.optional-dependencies]\ncpu = ['torch==2.4.0']\n"
+    poetry = (
+        '[tool.poetry.dependencies]\nnumpy = "*"\ntorch = { version = "2.4.0", optional = true }\n'
+        'jax = { version = "0.4.35", optional = true }\n[tool.poetry.extras]\ncpu = ["torch"]\n'
+    )
+    for content in (project, poetry):
+        assert read("pyproject.toml", content).requirements == ("numpy",)
+        assert read("pyproject.toml", content, extras=["cpu"]).requirements == ("numpy", "torch==2.4.0")
+
+
+def test_requirements_have_no_extras():
+    with pytest.raises(SteleError, match=r"has no extra 'cpu'. It has none. Leave --extra out."):
+        read("requirements.txt", "torch==2.4.0", extras=["cpu"])

@@ -231,3 +231,20 @@ def test_a_changed_file_that_cannot_be_parsed_is_refused(project):
     Path("uv.lock").write_text("version = 1")
     with pytest.raises(SteleError, match=r"^At revision 'HEAD': uv.lock: cannot be parsed"):
         changed_pins("HEAD", project, {"torch"})
+
+
+def test_a_pin_of_an_extra_is_compared_only_with_the_extra_and_refused_without_it(project):
+    lock = (
+        '[[package]]\nname = "app"\nversion = "1"\nsource = {{ virtual = "." }}\n'
+        '[package.optional-dependencies]\ncpu = [{{ name = "torch" }}]\n'
+        '[[package]]\nname = "torch"\nversion = "{}"\n'
+    )
+    commit(project, {"uv.lock": lock.format("2.4.1")})
+    Path("uv.lock").write_text(lock.format("2.5.1"))
+    assert changed_pins("HEAD", project, {"torch"}, ["cpu"]) == [Change("torch", "2.4.1", "2.5.1", "uv.lock")]
+    assert changed_pins("HEAD", project, {"jax"}) == []
+    message = (
+        "torch changed from 2.4.1 to 2.5.1 in uv.lock, but only extras install it. Select one: --extra cpu"
+    )
+    with pytest.raises(SteleError, match=message):
+        changed_pins("HEAD", project, {"torch"})

@@ -232,3 +232,8 @@ def test_parity_compares_a_model_in_two_environments(gate, capsys):
     assert "PASS  old to new: equal to OLD" in capsys.readouterr().out
     assert entry_point.main(["parity", "--model=net.py:build", "--framework=old"]) == 2
     assert "Name at least two: --framework" in capsys.readouterr().err
+
+
+def test_an_extra_without_a_lock_file_is_refused(capsys):
+    assert entry_point.main(["gate", "jax==0.10.1", "jax==0.10.2", "--extra", "cpu", "--no-wait"]) == 2
+    assert "--extra selects packages of a lock file or of --with-project." in capsys.readouterr().err

@@ -129,7 +129,8 @@ def gate_changed(arguments: argparse.Namespace) -> int:
     """Gate each change of a framework's pin. Return the exit code of the worst verdict; 0 if no pin changed."""
     if arguments.old is not None:
         raise SteleError("--changed finds OLD and NEW itself. Leave them out.")
-    pairs = changes.pairs(arguments.changed, Path.cwd(), whole_files=arguments.model is not None)
+    whole_files = arguments.model is not None
+    pairs = changes.pairs(arguments.changed, Path.cwd(), whole_files=whole_files, extras=arguments.extras)
     if not pairs:
         print(f"No pin of a framework differs between {arguments.changed} and the working tree.")
         return 0

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from stele import environments
-from stele.environments import revisions
+from stele.environments import lockfiles, revisions
 from stele.errors import SteleError
 from stele.gate.trial import AT_ONCE, TIMEOUT, Cell
 from stele.measuring import measure
@@ -105,7 +105,7 @@ def add_model_options(command: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--with",
-        dest="extra",
+        dest="requirements",
         metavar="REQUIREMENT",
         action="append",
         default=[],
@@ -113,6 +113,14 @@ def add_model_options(command: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--with-project", metavar="FOLDER", type=Path, help="the dependencies of a project, for both arms"
+    )
+    group.add_argument(
+        "--extra",
+        dest="extras",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="an extra of the lock files and of --with-project; may be repeated",
     )
     group.add_argument("--python", metavar="VERSION", help="the Python of both arms, such as 3.11")
     group.add_argument("--allow-vcs", action="store_true", help="accept requirements such as NAME @ git+URL")
@@ -134,12 +142,19 @@ def parse_model(arguments: argparse.Namespace) -> Model | None:
 
 
 def parse_extras(arguments: argparse.Namespace) -> Extras:
-    """Return what both arms get."""
-    requirements = list(arguments.extra)
+    """Return what both arms get. Raises SteleError if nothing has the extras of ``--extra``."""
+    arms = [getattr(arguments, name, None) or "" for name in ("old", "new")]
+    has_lock = any(lockfiles.is_lockfile(str(revisions.split(text)[0])) for text in arms)
+    if arguments.extras and arguments.with_project is None and not has_lock:
+        raise SteleError(
+            "--extra selects packages of a lock file or of --with-project. Name one, or leave --extra out."
+        )
+    requirements = list(arguments.requirements)
     if arguments.with_project is not None:
         project = arguments.with_project / "pyproject.toml"
-        requirements += revisions.read(str(project), allow_vcs=arguments.allow_vcs).requirements
-    return Extras(tuple(requirements), arguments.python, arguments.allow_vcs)
+        locked = revisions.read(str(project), allow_vcs=arguments.allow_vcs, extras=arguments.extras)
+        requirements += locked.requirements
+    return Extras(tuple(requirements), arguments.python, arguments.allow_vcs, tuple(arguments.extras))
 
 
 def add_cell_options(command: argparse.ArgumentParser) -> None:

@@ -54,12 +54,13 @@ def in_revision(file: Path, revision: str) -> bool:
     return True
 
 
-def read(text: str, *, allow_vcs: bool = False) -> Locked:
+def read(text: str, *, allow_vcs: bool = False, extras: Iterable[str] = ()) -> Locked:
     """Return the packages in FILE or FILE@REVISION. Files that it includes are read at the same revision."""
     file, revision = split(text)
     try:
         content = show(file, revision) if revision else read_text(file)
-        return lockfiles.read(str(file), content, sibling_reader(file, revision), allow_vcs=allow_vcs)
+        sibling = sibling_reader(file, revision)
+        return lockfiles.read(str(file), content, sibling, allow_vcs=allow_vcs, extras=extras)
     except SteleError as error:
         raise SteleError(f"At revision {revision!r}: {error}" if revision else str(error)) from None
 
@@ -166,17 +167,17 @@ def run_git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]
         raise SteleError(f"git did not answer within {TIMEOUT:g} s in {folder}. Try again.") from None
 
 
-def changed_pins(revision: str, folder: Path, frameworks: Iterable[str]) -> list[Change]:
+def changed_pins(
+    revision: str, folder: Path, frameworks: Iterable[str], extras: Iterable[str] = ()
+) -> list[Change]:
     """Return the packages of ``frameworks`` whose exact pin in the working tree differs from the one in a revision.
 
-    All tracked lock files of the repository are compared. Raises SteleError if two of them changed a package in
-    different ways.
+    All tracked lock files of the repository are compared, with these extras. Raises SteleError if two of them changed
+    a package in different ways, or if a package changed that only another extra needs.
     """
-    names = {canonicalize_name(name) for name in frameworks}
+    names: set[str] = {canonicalize_name(name) for name in frameworks}
     changes: dict[str, Change] = {}
-    for change in all_changes(folder.absolute(), revision):
-        if change.package not in names:
-            continue
+    for change in all_changes(folder.absolute(), revision, names, tuple(extras)):
         earlier = changes.setdefault(change.package, change)
         if not (same(earlier.old, change.old) and same(earlier.new, change.new)):
             both = " and ".join(f"{item.file} ({item.old} to {item.new})" for item in (earlier, change))
@@ -186,15 +187,15 @@ def changed_pins(revision: str, folder: Path, frameworks: Iterable[str]) -> list
     return sorted(changes.values())
 
 
-def all_changes(folder: Path, revision: str) -> Iterator[Change]:
-    """Yield every changed pin of every lock file that both the revision and the working tree have."""
+def all_changes(folder: Path, revision: str, names: set[str], extras: tuple[str, ...]) -> Iterator[Change]:
+    """Yield the changed pins of these packages in every lock file that both the revision and the working tree have."""
     commit = commit_of(folder, revision)
     root = Path(os.fsdecode(run_git(folder, "rev-parse", "--show-toplevel").stdout.removesuffix(b"\n")))
     tracked = listed(run_git(root, "ls-files", "-z"))
     for name in sorted(tracked & listed(run_git(root, "ls-tree", "-r", "-z", "--name-only", commit))):
         file = root / name
         if name.count("/") <= DEEPEST and lockfiles.is_conventional(name) and file.is_file():
-            yield from changes_of(file, name, revision, commit)
+            yield from changes_of(file, name, revision, commit, names, extras)
 
 
 def listed(process: subprocess.CompletedProcess[bytes]) -> set[str]:
@@ -202,19 +203,35 @@ def listed(process: subprocess.CompletedProcess[bytes]) -> set[str]:
     return set(os.fsdecode(process.stdout).split("\0")) - {""}
 
 
-def changes_of(file: Path, name: str, revision: str, commit: str) -> Iterator[Change]:
-    """Yield every changed pin of one file."""
+def changes_of(
+    file: Path, name: str, revision: str, commit: str, names: set[str], extras: tuple[str, ...]
+) -> Iterator[Change]:
+    """Yield the changed pins of these packages in one file.
+
+    Raises SteleError if a package changed that only an extra installs, and that extra is not selected.
+    """
     texts = show(file, commit), read_text(file)
     if texts[0] == texts[1]:
         return
-    try:
-        old = lockfiles.exact_pins(name, texts[0], sibling_reader(file, commit))
-    except SteleError as error:
-        raise SteleError(f"At revision {revision!r}: {error}") from None
-    new = lockfiles.exact_pins(name, texts[1], sibling_reader(file, None))
-    for package in old.keys() & new.keys():
-        if not same(old[package], new[package]):
-            yield Change(package, old[package], new[package], name)
+
+    def changes(*selected: str) -> dict[str, Change]:
+        try:
+            old = lockfiles.exact_pins(name, texts[0], sibling_reader(file, commit), extras=selected)
+        except SteleError as error:
+            raise SteleError(f"At revision {revision!r}: {error}") from None
+        new = lockfiles.exact_pins(name, texts[1], sibling_reader(file, None), extras=selected)
+        present = sorted(old.keys() & new.keys() & names)
+        return {package: Change(package, old[package], new[package], name) for package in present}
+
+    pins = changes(*extras)
+    for extra in lockfiles.extras_of(name, texts[1]):
+        for change in changes(extra).values():
+            if change.package not in pins and not same(change.old, change.new):
+                raise SteleError(
+                    f"{change.package} changed from {change.old} to {change.new} in {name}, but only extras install "
+                    f"it. Select one: --extra {extra}"
+                )
+    yield from (change for change in pins.values() if not same(change.old, change.new))
 
 
 def same(old: str, new: str) -> bool:

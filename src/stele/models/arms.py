@@ -45,6 +45,7 @@ class Extras(NamedTuple):
     requirements: tuple[str, ...] = ()  # --with
     python: str | None = None  # --python: a path or a version
     allow_vcs: bool = False
+    names: tuple[str, ...] = ()  # --extra: of the lock files
 
 
 def load(text: str, model: Model | None, extras: Extras, *, replaced: Sequence[Change] = ()) -> Environment:
@@ -135,7 +136,9 @@ def refuse_extras(text: str, extras: Extras) -> None:
 def locked_of(text: str, extras: Extras) -> Locked | None:
     """Return the content of a lock file; None if the text does not name one."""
     file, _ = revisions.split(text)
-    return revisions.read(text, allow_vcs=extras.allow_vcs) if lockfiles.is_lockfile(str(file)) else None
+    if not lockfiles.is_lockfile(str(file)):
+        return None
+    return revisions.read(text, allow_vcs=extras.allow_vcs, extras=extras.names)
 
 
 def packages_in(*texts: str) -> set[str]:

@@ -1,6 +1,6 @@
 """``--changed REVISION``: the pins of frameworks that differ between a git revision and the working tree."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,14 +33,14 @@ class Pair(NamedTuple):
     replaced: tuple[Change, ...] = ()
 
 
-def pairs(revision: str, folder: Path, *, whole_files: bool) -> list[Pair]:
+def pairs(revision: str, folder: Path, *, whole_files: bool, extras: Sequence[str] = ()) -> list[Pair]:
     """Return the gates for the pins that changed; none if no pin did.
 
     Without ``whole_files``, packages that belong together make one gate of requirements. With it, there is one gate
     for each changed file, because a model needs all packages of the file; only the pins of frameworks are changed.
     Raises SteleError for an unknown revision.
     """
-    changed = revisions.changed_pins(revision, folder, FRAMEWORKS)
+    changed = revisions.changed_pins(revision, folder, FRAMEWORKS, extras)
     if whole_files:
         names = sorted({change.file for change in changed})
         return [of_file(name, revision, [one for one in changed if one.file == name]) for name in names]

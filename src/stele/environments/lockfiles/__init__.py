@@ -2,11 +2,12 @@
 
     requirements                *.txt, and *.lock files of pip-compile and uv pip compile; -r and -c are followed
     pylock                      pylock.toml and pylock.<name>.toml (PEP 751)
-    uv, poetry, pdm, pipfile    the lock files of these programs, without optional groups and extras
+    uv, poetry, pdm, pipfile    the lock files of these programs, without optional groups
     conda                       environment.yml; packages that only conda has are left out
     pyproject                   the dependencies of a project
 
-The project itself and packages in local folders are left out. Markers are kept for uv, which evaluates them.
+The packages of an extra are left out unless the extra is selected. The project itself and packages in local folders are
+left out. Markers are kept for uv, which evaluates them.
 """
 
 import re
@@ -18,6 +19,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name, canonicalize_version
 
 from stele.environments.lockfiles.conda import read_conda
+from stele.environments.lockfiles.extras import check_extras, declared_extras
 from stele.environments.lockfiles.formats import SUFFIXES, is_conventional, is_lockfile, kind_of, load
 from stele.environments.lockfiles.locks import read_pdm, read_pipfile, read_pylock, read_uv
 from stele.environments.lockfiles.poetry import read_poetry, read_pyproject
@@ -56,15 +58,21 @@ class Locked(NamedTuple):
 
 
 def read(
-    name: str, content: str, sibling: Callable[[str], str] | None = None, *, allow_vcs: bool = False
+    name: str,
+    content: str,
+    sibling: Callable[[str], str] | None = None,
+    *,
+    allow_vcs: bool = False,
+    extras: Iterable[str] = (),
 ) -> Locked:
     """Return the packages in the file called ``name``.
 
     ``sibling`` returns the text of a file by its path relative to the folder of ``name``; -r and -c need it. Raises
     SteleError, with the name and the line, if the content is not understood or names no package, if it has installer
-    options, if it pins one package twice, or if it has a URL and ``allow_vcs`` is not set.
+    options, if it pins one package twice, if it has a URL and ``allow_vcs`` is not set, or if it lacks one of the
+    ``extras``.
     """
-    locked = parse(Source(name, sibling, allow_vcs), content)
+    locked = parse(Source(name, sibling, allow_vcs, extras=normalized(extras)), content)
     if not locked.requirements:
         raise SteleError(
             f"{name} names no package. Name a file that lists the framework, such as torch==2.13.0."
@@ -73,13 +81,28 @@ def read(
     return locked
 
 
-def exact_pins(name: str, content: str, sibling: Callable[[str], str] | None = None) -> dict[str, str]:
+def exact_pins(
+    name: str, content: str, sibling: Callable[[str], str] | None = None, *, extras: Iterable[str] = ()
+) -> dict[str, str]:
     """Return the exact pins that apply on this machine by canonical name. Installer options and URLs are skipped."""
-    locked = parse(Source(name, sibling, lenient=True), content)
+    locked = parse(Source(name, sibling, lenient=True, extras=normalized(extras)), content)
     lines = [*locked.requirements, *locked.constraints]
     applicable = [line for line in lines if pinned_version(line) and applies(Requirement(line))]
     check_pins(name, [line.partition(";")[0] for line in applicable])
     return {canonicalize_name(Requirement(line).name): pinned_version(line) or "" for line in applicable}
+
+
+def extras_of(name: str, content: str) -> list[str]:
+    """Return the extras that a lock file or a project declares."""
+    kind = kind_of(name, content)
+    if kind == "requirements":
+        return []
+    source = Source(name, lenient=True)
+    return declared_extras(source, kind, load(source, kind, content))
+
+
+def normalized(extras: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(canonicalize_name, extras))
 
 
 def pinned_version(requirement: str) -> str | None:
@@ -115,10 +138,13 @@ def parse(source: Source, content: str) -> Locked:
     """Return the packages in a file, which may be none."""
     kind = kind_of(source.file, content)
     if kind == "requirements":
+        check_extras(source, kind, {})
         requirements, constraints = read_requirements(source, content)
         return Locked(unique(requirements), stated_python(content), kind, unique(constraints))
     try:
-        requirements, python = READERS[kind](source, load(source, kind, content))
+        data = load(source, kind, content)
+        check_extras(source, kind, data)
+        requirements, python = READERS[kind](source, data)
         # any patch release of a Python serves: the packages are built for the minor release
         python = re.sub(r"==\s*(\d+\.\d+)(\.\d+)?\s*(?=,|$)", r"==\1.*", python)
         return Locked(unique(requirements), str(SpecifierSet(python)) or None, kind)

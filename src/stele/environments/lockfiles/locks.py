@@ -1,5 +1,6 @@
-"""The lock files of uv, pylock (PEP 751), PDM and Pipenv, without optional groups and extras."""
+"""The lock files of uv, pylock (PEP 751), PDM and Pipenv, without optional groups, and with the selected extras."""
 
+import dataclasses
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -30,14 +31,20 @@ def read_uv(source: Source, data: Table) -> tuple[Lines, str]:
             if all(edge[key] == packages[index].get(key) for key in ("version", "source") if key in edge):
                 yield from ((index, extra) for extra in ("", *source.items(edge, "extra", str)))
 
+    names = {source.get(package, "name", str) for package in packages}
+    # in the markers of extras that are in conflict, uv writes an extra with the length of its package's name
+    written = {f"extra-{len(name)}-{name}-{extra}" for name in names for extra in source.extras}
+    source = dataclasses.replace(source, extras=source.extras | written)
+
     def edges(node: tuple[int, str]) -> Iterator[tuple[tuple[int, str], str]]:
         index, extra = node
         table = source.get(packages[index], "optional-dependencies", dict) if extra else packages[index]
         for edge in source.items(table, extra or "dependencies", dict):
-            marker = main_marker(source.get(edge, "marker", str))
+            marker = main_marker(source.get(edge, "marker", str), extras=source.extras)
             yield from ((target, marker) for target in targets(edge) if marker is not None)
 
     roots = [(index, "") for index, origin in enumerate(origins) if origin.keys() & {"editable", "virtual"}]
+    roots += [(index, extra) for index, _ in roots for extra in source.extras]
     manifest = source.get(data, "manifest", dict)  # of a script with a lock file
     script = source.items(manifest, "requirements", dict)
     roots = roots or [target for entry in script for target in targets({"name": entry.get("name")})]
@@ -79,7 +86,7 @@ def read_pdm(source: Source, data: Table) -> tuple[Lines, str]:
     packages = [
         package
         for package in source.items(data, "package", dict)
-        if "default" in (source.items(package, "groups", str) or ["default"])
+        if {"default", *source.extras} & {*(source.items(package, "groups", str) or ["default"])}
     ]
     edges: dict[str, Edges] = defaultdict(list)
     for package in packages:

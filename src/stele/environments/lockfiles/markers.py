@@ -5,6 +5,8 @@ import re
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
+from packaging.utils import canonicalize_name
+
 MOST_CONDITIONS = 16  # ways to need a package; a package with more is required unconditionally
 
 Node = TypeVar("Node", bound=Hashable)
@@ -12,15 +14,15 @@ Edges = list[tuple[str, str]]  # (package, marker)
 Conditions = frozenset[frozenset[str]]  # alternatives; each is a set of markers that must all hold
 
 
-def main_marker(marker: str, groups: Iterable[str] = ()) -> str | None:
-    """Return the marker for an installation with these groups and without extras.
+def main_marker(marker: str, groups: Iterable[str] = (), extras: Iterable[str] = ()) -> str | None:
+    """Return the marker for an installation with these groups and these extras, whose names are normalized.
 
     It is empty if it always holds, and None if it never does.
     """
     if not re.search(r"\b(extras?|dependency_groups)\b", marker):
         return marker
     try:
-        value = decide(ast.parse(marker.strip(), mode="eval").body, set(groups))
+        value = decide(ast.parse(marker.strip(), mode="eval").body, set(groups), set(extras))
     except (SyntaxError, MemoryError):
         return marker  # the requirement with it is refused, with a message
     if isinstance(value, bool):
@@ -28,11 +30,11 @@ def main_marker(marker: str, groups: Iterable[str] = ()) -> str | None:
     return ast.unparse(value)
 
 
-def decide(node: ast.expr, groups: set[str]) -> ast.expr | bool:
+def decide(node: ast.expr, groups: set[str], extras: set[str]) -> ast.expr | bool:
     """Return a marker with every condition on extras and groups decided. A marker is a Python expression."""
     if isinstance(node, ast.BoolOp):
         decisive = isinstance(node.op, ast.Or)
-        values = [decide(value, groups) for value in node.values]
+        values = [decide(value, groups, extras) for value in node.values]
         rest = [value for value in values if not isinstance(value, bool)]
         if decisive in values:
             return decisive
@@ -40,7 +42,8 @@ def decide(node: ast.expr, groups: set[str]) -> ast.expr | bool:
     words = set(re.findall(r"\w[\w.-]*", ast.unparse(node)))
     if not words & {"extra", "extras", "dependency_groups"} or not isinstance(node, ast.Compare):
         return node
-    holds = "dependency_groups" in words and bool(words & groups)
+    installed = groups if "dependency_groups" in words else extras
+    holds = bool({*words, *map(canonicalize_name, words)} & installed)
     return holds is not isinstance(node.ops[0], (ast.NotEq, ast.NotIn))
 
 

@@ -1,6 +1,7 @@
 """Poetry and pyproject: poetry.lock, and the dependencies in [project] and [tool.poetry] of a pyproject.toml."""
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from packaging.utils import canonicalize_name
@@ -11,12 +12,11 @@ from stele.environments.lockfiles.source import Lines, Source, Table
 
 def read_poetry(source: Source, data: Table) -> tuple[Lines, str]:
     """Return the packages of the group main in a poetry.lock. Only its versions from 2.1 on state markers."""
-    packages = [package for package in source.items(data, "package", dict) if is_main(source, package)]
-    edges: dict[str, Edges] = {
-        canonicalize_name(source.get(package, "name", str)): poetry_edges(source, package)
-        for package in packages
-    }
-    inherited = inherited_markers(edges)
+    every = source.items(data, "package", dict)
+    chosen = of_extras(source, source.get(data, "extras", dict))
+    needed = needed_by(map(name_of, chosen), edges_of(source, every))
+    packages = [package for package in every if is_main(source, package, needed)]
+    inherited = inherited_markers(edges_of(source, packages))
     states_markers = any("groups" in package for package in packages)
     lines: Lines = []
     for package in packages:
@@ -31,10 +31,36 @@ def read_poetry(source: Source, data: Table) -> tuple[Lines, str]:
     return lines, poetry_specifier(python)
 
 
-def is_main(source: Source, package: Table) -> bool:
-    """Return whether a package of a poetry.lock belongs to the group main and to no extra."""
+def needed_by(names: Iterable[str], edges: dict[str, Edges]) -> set[str]:
+    """Return these packages, and all that they need."""
+    needed: set[str] = set()
+    queue = list(names)
+    while queue:
+        name = queue.pop()
+        queue += [target for target, _ in edges.get(name, []) if name not in needed]
+        needed.add(name)
+    return needed
+
+
+def name_of(line: str) -> str:
+    """Return the package of an entry of an extra, such as ``torch (>=2.5,<3)``."""
+    return canonicalize_name(re.split(r"[\s(\[<>=!~;]", line)[0])
+
+
+def is_main(source: Source, package: Table, needed: set[str]) -> bool:
+    """Return whether a package belongs to the group main. An optional one belongs to it if an extra needs it."""
     groups = source.items(package, "groups", str) or [source.get(package, "category", str) or "main"]
-    return "main" in groups and package.get("optional") is not True
+    name = canonicalize_name(source.get(package, "name", str))
+    return "main" in groups and (package.get("optional") is not True or name in needed)
+
+
+def edges_of(source: Source, packages: list[Table]) -> dict[str, Edges]:
+    """Return the dependencies of each package. A package may be locked in several versions."""
+    edges: dict[str, Edges] = {}
+    for package in packages:
+        name = canonicalize_name(source.get(package, "name", str))
+        edges[name] = edges.get(name, []) + poetry_edges(source, package)
+    return edges
 
 
 def poetry_edges(source: Source, package: Table) -> Edges:
@@ -77,21 +103,36 @@ def poetry_clause(part: str) -> str:
 def read_pyproject(source: Source, data: Table) -> tuple[Lines, str]:
     """Return the dependencies of a project, in [project] or in [tool.poetry]."""
     project = source.get(data, "project", dict)
+    optional = source.get(project, "optional-dependencies", dict)
     lines: Lines = []
-    for line in source.items(project, "dependencies", str):
+    for line in [*source.items(project, "dependencies", str), *of_extras(source, optional)]:
         lines += source.requirement(line)
-    poetry = source.get(source.get(source.get(data, "tool", dict), "poetry", dict), "dependencies", dict)
+    tool = source.get(source.get(data, "tool", dict), "poetry", dict)
+    poetry, chosen = (
+        source.get(tool, "dependencies", dict),
+        of_extras(source, source.get(tool, "extras", dict)),
+    )
     for name, value in poetry.items():
         for item in value if isinstance(value, list) else [value]:
-            lines += poetry_dependency(source, name, item) if name != "python" else []
+            lines += poetry_dependency(source, name, item, chosen) if name != "python" else []
     python = source.get(project, "requires-python", str)
     return lines, python or poetry_specifier(source.get(poetry, "python", str) if "python" in poetry else "")
 
 
-def poetry_dependency(source: Source, name: str, value: Any) -> Lines:
-    """Return the requirement of an entry in [tool.poetry.dependencies]."""
+def of_extras(source: Source, table: Table) -> list[str]:
+    """Return the entries of the selected extras."""
+    return [
+        item
+        for key in table
+        if canonicalize_name(key) in source.extras
+        for item in source.items(table, key, str)
+    ]
+
+
+def poetry_dependency(source: Source, name: str, value: Any, chosen: Iterable[str]) -> Lines:
+    """Return the requirement of an entry in [tool.poetry.dependencies]; an optional one only if it is ``chosen``."""
     table = source.get({name: {"version": value} if isinstance(value, str) else value}, name, dict)
-    if table.get("optional") is True or "path" in table:
+    if (table.get("optional") is True and name not in chosen) or "path" in table:
         return []
     extras, git = source.items(table, "extras", str), source.get(table, "git", str)
     reference = next((source.get(table, key, str) for key in ("rev", "tag", "branch") if key in table), "")

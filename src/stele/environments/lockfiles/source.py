@@ -28,7 +28,8 @@ class Source:
     file: str
     sibling: Callable[[str], str] | None = None
     allow_vcs: bool = False
-    lenient: bool = False  # skip installer options and URLs instead of refusing them
+    lenient: bool = False  # skip installer options, URLs and unknown extras instead of refusing them
+    extras: frozenset[str] = frozenset()  # the normalized names of the extras to install
     folder: str = ""  # of an included file, relative to the folder of the first file
     depth: int = 0  # of the -r and -c that lead to this file
 
@@ -70,8 +71,8 @@ class Source:
     def pin(
         self, name: str, version: str, marker: str = "", *, url: str = "", groups: Iterable[str] = ()
     ) -> Lines:
-        """Return the requirement of one locked package as a list, which is empty if only an extra needs it."""
-        needed = main_marker(marker, groups)
+        """Return the requirement of one locked package as a list, which is empty if only other extras need it."""
+        needed = main_marker(marker, groups, self.extras)
         text = f"{name} @ {url}" if url else f"{name}=={version}" if version else name
         return [] if needed is None else self.requirement(f"{text} ; {needed}" if needed else text)
 
