@@ -47,7 +47,8 @@ class Training:
         self.subject = SimpleNamespace(
             task=task,
             recipe=self.recipe,
-            weights=lambda path: {},
+            weights=lambda path, samples: {},
+            on_host=lambda: False,
             samples=self.samples,
             epochs=lambda: [numpy.zeros((STEPS, BATCH), int)] * EPOCHS,
             rows=lambda part: numpy.zeros((TEST_BATCHES, BATCH), int),

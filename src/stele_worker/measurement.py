@@ -37,9 +37,10 @@ def train(framework, subject, host, data, weights, warmup, turn=None, steps=None
     With ``steps``, stop after so many, do not evaluate, and measure what is ``asked`` of ``more``.
     """
     task, recipe = subject.task, subject.recipe
-    arrays = [framework.put(array) for array in subject.samples("train", data)]
+    samples = subject.samples("train", data)
+    arrays = [framework.put(array) for array in samples]
     process.reset_peak_memory()
-    net = recipe.load(recipe.network(task), subject.weights(weights))
+    net = recipe.load(recipe.network(task), subject.weights(weights, samples))
     step = recipe.training_step(net, task)
     batch_rows = subject.rows("train")[:steps]
     seconds, losses, least = [], [], warmup.get("seconds", 0.0)

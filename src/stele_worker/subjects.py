@@ -8,8 +8,11 @@ task, recipe            see ``stele_worker.tasks`` and ``stele_worker.recipes``
 samples(part, data)     arrays of "train" or "test": the inputs in order, then the target
 rows(part)              for each step the rows of these arrays: int64 of shape (steps, batch). "infer" has those of
                         "test", perhaps several times, to time them
-weights(path)           named arrays to start from; None if the network initialises itself
+weights(path, samples)  named arrays to start from; None if the network initialises itself. ``samples`` are those of
+                        training, from which a Task may compute some of its weights
 epochs()                the rows of each training step, a list of int64 (steps, batch); only of a TaskSubject
+on_host()               whether NumPy augments the samples; only of a TaskSubject
+augmented(samples, epoch)  samples of training, augmented in NumPy for an epoch; only of a TaskSubject
 correct(output, target) the number of right answers in a batch; None if labels mean nothing
 loaded(weights)         the arrays that the network's parameters must equal; ``weights`` are those loaded or read back
 parity_batch()          the arrays of the small fixed batch that parity compares, in the Task's layout
@@ -64,15 +67,26 @@ class TaskSubject:
     def rows(self, part):
         if part == "train":
             return [rows for epoch in self.epochs() for rows in epoch]
-        count = self.task.test // self.task.batch
-        return numpy.arange(count * self.task.batch).reshape(count, self.task.batch)
+        batch = getattr(self.task, "test_batch", self.task.batch) if part == "test" else self.task.batch
+        count = self.task.test // batch
+        return numpy.arange(count * batch).reshape(count, batch)
 
     def epochs(self):
         return [tasks.batch_order(self.task, epoch) for epoch in range(self.task.epochs)]
 
-    def weights(self, path=None):
+    def on_host(self):
+        return hasattr(self.module, "on_host") and self.module.on_host(self.task)
+
+    def augmented(self, samples, epoch):
+        arrays = tuple(channels_last(array, self.recipe) for array in samples)
+        return self.arrange(self.module.augment(self.task, arrays, epoch))
+
+    def weights(self, path=None, samples=None):
         if path is None:
-            return tasks.weights(self.task)
+            arrays = tasks.weights(self.task)
+            if samples is None or not hasattr(self.module, "fitted"):
+                return arrays
+            return self.module.fitted(self.task, arrays, channels_last(samples[0], self.recipe))
         with numpy.load(path, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
 
@@ -111,7 +125,7 @@ class ModelSubject:
 
         return task.rows(self.task, "test" if part == "infer" else part)
 
-    def weights(self, path=None):
+    def weights(self, path=None, samples=None):
         return None
 
     def loaded(self, weights):
@@ -155,7 +169,7 @@ class FileSubject:
     def rows(self, part):
         return self.file.rows(self.task, part, self.scale)
 
-    def weights(self, path=None):
+    def weights(self, path=None, samples=None):
         return self.file.weights(self.task.seed)
 
     def loaded(self, weights):
@@ -179,6 +193,12 @@ class FileSubject:
         rates = self.task.dropout if isinstance(self.task.dropout, (tuple, list)) else (self.task.dropout,)
         quiet = self.task._replace(dropout=(0.0,) * max(len(rates), 1))  # () stands for what the network has
         return FileSubject(quiet, self.recipe, self.file, self.scale)
+
+
+def channels_last(array, recipe):
+    """Return images in the layout of the recipe as (n, height, width, channel), other arrays as they are."""
+    images = array.ndim == 4 and recipe.LAYOUT == "NCHW"
+    return array.transpose(0, 2, 3, 1) if images else array
 
 
 def channels_first(array, recipe):

@@ -36,26 +36,27 @@ def train(framework, subject, host, data, weights, turn=None, checkpoint=None):
     task, recipe = subject.task, subject.recipe
     if task.data is None:
         raise ValueError("task {!r} has random labels, so it has no accuracy".format(task.name))
-    net = recipe.load(recipe.network(task), subject.weights(weights))
+    gc.collect()
+    process.reset_peak_memory()
+    began = perf_counter()
+    samples = subject.samples("train", data)
+    initial, augment = subject.weights(weights, samples), make_augmentation(framework, subject, samples)
+    data_seconds = perf_counter() - began
+    net = recipe.load(recipe.network(task), initial)
     step, epochs, paused = recipe.training_step(net, task), subject.epochs(), 0.0
     saved = checkpoints.Checkpoints(checkpoint, step, framework.versions())
     results = saved.restore()
     done = len(results)
-    gc.collect()
-    process.reset_peak_memory()
     began = perf_counter()
-    arrays = [framework.put(array) for array in subject.samples("train", data)]
-    framework.wait(arrays)
-    data_seconds = perf_counter() - began
     evaluate = make_evaluation(framework, subject, net, data)
     for epoch in range(done, len(epochs)):
         paused += pause(host, epoch, turn)
         rows, first = beat(host, epochs[epoch], epoch + 1), epoch == done
-        results.append(dict(train_epoch(framework, subject, step, arrays, rows, epoch, first), **evaluate()))
+        results.append(dict(train_epoch(framework, step, augment, rows, epoch, first), **evaluate()))
         host.report(**progress(results, len(epochs)))
         if len(results) < len(epochs):
             saved.save(results)
-    elapsed = perf_counter() - began - paused
+    elapsed = data_seconds + perf_counter() - began - paused
     outcome = measurement.summarise(framework, task, [one["seconds"] for one in results], 0, True)
     timing = {"data_seconds": data_seconds, "elapsed": elapsed, "continued": done > 0, "missed": []}
     return dict(outcome, **columns(results), **timing, evaluated=subject.rows("test").size)
@@ -77,9 +78,9 @@ def until_target(make_subject, target, attempts, framework, host, **fields):
     return dict(outcome, missed=missed)
 
 
-def train_epoch(framework, subject, step, arrays, rows, epoch, first):
+def train_epoch(framework, step, augment, rows, epoch, first):
     """Return what is kept of the training of an epoch. The ``first`` one of a process also compiles."""
-    arrays, seconds, compile_seconds = augment(framework, subject, arrays, epoch, first)
+    arrays, seconds, compile_seconds = time_augmentation(framework, augment, epoch, first)
     timing = clock.time_all(step, measurement.make_batches(framework, arrays, rows), framework.wait)
     excess = timing.compile_seconds() if first else 0.0
     losses = [float(framework.fetch(loss)) for loss in timing.results]
@@ -90,20 +91,29 @@ def train_epoch(framework, subject, step, arrays, rows, epoch, first):
     }
 
 
-def augment(framework, subject, arrays, epoch, first):
+def make_augmentation(framework, subject, samples):
+    """Return augment(epoch) -> the arrays of an epoch on the device. Without augmentation all epochs have the same."""
+    if subject.on_host():
+        return lambda epoch: [framework.put(array) for array in subject.augmented(samples, epoch)]
+    arrays, recipe = [framework.put(array) for array in samples], subject.recipe
+    framework.wait(arrays)
+    if hasattr(recipe, "augment"):
+        return lambda epoch: recipe.augment(subject.task, arrays, epoch)
+    return lambda epoch: arrays
+
+
+def time_augmentation(framework, augment, epoch, first):
     """Return the arrays of an epoch, the seconds of their augmentation, and those of a ``first`` call, which compiles.
 
     The augmentation is a pure function, so the first call is repeated.
     """
-    if not hasattr(subject.recipe, "augment"):
-        return arrays, 0.0, 0.0
     calls = []
     for _ in range(2 if first else 1):
         began = perf_counter()
-        augmented = subject.recipe.augment(subject.task, arrays, epoch)
-        framework.wait(augmented)
+        arrays = augment(epoch)
+        framework.wait(arrays)
         calls.append(perf_counter() - began)
-    return augmented, calls[-1], sum(calls[:-1])
+    return arrays, calls[-1], sum(calls[:-1])
 
 
 def make_evaluation(framework, subject, net, data):

@@ -53,9 +53,9 @@ def add(commands: Any) -> None:
 
 def add_training_options(command: argparse.ArgumentParser) -> None:
     """Add the options that ``stele tricks`` has, too."""
-    command.add_argument("--task", metavar="ID", default="cnn", help="default: %(default)s")
+    command.add_argument("--task", metavar="ID", default="cifar-fast", help="default: %(default)s")
     command.add_argument(
-        "--scale", metavar="TIER", required=True, help="a scale of the task, such as cpu or gpu"
+        "--scale", metavar="TIER", help="a scale of the task; default: gpu on a GPU, cpu elsewhere"
     )
     command.add_argument(
         "--target",
@@ -111,6 +111,8 @@ def time_to_accuracy(arguments: argparse.Namespace) -> int:
 
 def training_from(arguments: argparse.Namespace, **changes: Any) -> Training:
     """Return the Training of the command line. Raises SteleError for a task or a tier that cannot be trained."""
+    if arguments.scale is None:
+        arguments.scale = "gpu" if arguments.device == "cuda" else "cpu"
     require_tier(arguments.task, arguments.scale)
     settings = Settings(
         device=arguments.device, precision=arguments.precision, threads=arguments.threads, malloc="steady"

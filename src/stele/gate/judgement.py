@@ -22,7 +22,7 @@ LEVEL = 0.01  # probability that a gate calls any metric REGRESSED, or any IMPRO
 ERROR = 0.01  # probability that a metric passes that grew by its margin
 CREDIBLE = 0.2  # probability that a metric that grew by its tolerance counts as having grown by more
 SUSPICION = 1 / 3  # p-value; growth above it is not suspected
-MAX_PASSES = 40  # more than these are not measured
+MAX_PASSES = 120  # more than these are not measured; an e-value is valid however many there are
 
 Key = TypeVar("Key")
 

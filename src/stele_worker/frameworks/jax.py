@@ -163,10 +163,11 @@ def adam(task):
     return Optimiser(start, update)
 
 
-def make_training_step(loss, parts, optimiser, keep):
+def make_training_step(loss, parts, optimiser, keep, finish=lambda weights, state: state):
     """Return step(*inputs, y) -> value. loss(weights, state, *inputs, y) returns (value, new state).
 
-    ``parts`` are the first weights and state; ``keep(weights, state)`` receives them after each step.
+    ``parts`` are the first weights and state; ``keep(weights, state)`` receives them after each step. finish(weights,
+    state) returns the state of the next step, from the updated weights.
     """
     weights, state = parts
     slots = optimiser.start(weights)
@@ -175,7 +176,7 @@ def make_training_step(loss, parts, optimiser, keep):
     def update(weights, slots, state, *arrays):
         (value, state), grads = jax.value_and_grad(loss, has_aux=True)(weights, state, *arrays)
         weights, slots = optimiser.update(slots, weights, grads)
-        return weights, slots, state, value
+        return weights, slots, finish(weights, state), value
 
     def step(*arrays):
         nonlocal weights, slots, state

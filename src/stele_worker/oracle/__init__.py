@@ -6,20 +6,29 @@ to the gradients with respect to the operation's arrays, in the order of the arg
 (batch, length, hidden).
 """
 
-from stele_worker.oracle.activations import dropout, gelu, gelu_tanh, relu, relu6, tanh
+from stele_worker.oracle.activations import celu, dropout, gelu, gelu_tanh, relu, relu6, tanh
 from stele_worker.oracle.images import (
     average_pool,
     batch_norm,
     channels_first,
     convolution,
     depthwise_convolution,
+    ghost_batch_norm,
     max_pool,
     normalise,
     pad,
 )
 from stele_worker.oracle.networks import Gradients, load_weights, zero_parameters
 from stele_worker.oracle.sequences import attention, dense, embedding, layer_norm
-from stele_worker.oracle.training import adam, sgd, softmax_cross_entropy
+from stele_worker.oracle.training import (
+    adam,
+    muon,
+    nesterov,
+    newton_schulz,
+    outer_nesterov,
+    sgd,
+    softmax_cross_entropy,
+)
 
 __all__ = [
     "Gradients",
@@ -27,6 +36,7 @@ __all__ = [
     "attention",
     "average_pool",
     "batch_norm",
+    "celu",
     "channels_first",
     "convolution",
     "dense",
@@ -35,10 +45,15 @@ __all__ = [
     "embedding",
     "gelu",
     "gelu_tanh",
+    "ghost_batch_norm",
     "layer_norm",
     "load_weights",
     "max_pool",
+    "muon",
+    "nesterov",
+    "newton_schulz",
     "normalise",
+    "outer_nesterov",
     "pad",
     "relu",
     "relu6",

@@ -13,6 +13,12 @@ def relu6(x):
     return numpy.clip(x, 0, 6), lambda g: g * ((x > 0) & (x < 6))
 
 
+def celu(x, alpha):
+    """Continue a ReLU below 0 by an exponential that reaches -alpha. Source: Barron, 2017."""
+    below = numpy.exp(numpy.minimum(x, 0) / alpha)
+    return numpy.where(x > 0, x, alpha * (below - 1)), lambda g: g * numpy.where(x > 0, 1, below)
+
+
 def tanh(x):
     value = numpy.tanh(x)
     return value, lambda g: g * (1 - value * value)

@@ -18,10 +18,10 @@ def offsets(size, stride, height, width):
             yield row, column, (slice(None), rows, columns)
 
 
-def convolution(x, weight, bias=0.0, *, stride=1):
-    """Convolve with square windows of odd size, padded by half a window on every side."""
+def convolution(x, weight, bias=0.0, *, stride=1, padding=None):
+    """Convolve with square windows, padded by ``padding`` on every side; default: by half a window."""
     size = weight.shape[2]
-    padding = size // 2
+    padding = size // 2 if padding is None else padding
     x = pad(x, padding)
     batch, height, width, channels = x.shape
     height, width = (height - size) // stride + 1, (width - size) // stride + 1
@@ -97,6 +97,34 @@ def channels_first(x):
 def normalise(x, scale, shift, mean, variance, epsilon):
     """Normalise by the given statistics. For inference only, so there is no backward."""
     return (x - mean) / numpy.sqrt(variance + epsilon) * scale + shift
+
+
+def ghost_batch_norm(x, scale, shift, epsilon, size):
+    """Normalise groups of ``size`` images by themselves: image i belongs to group i modulo the number of groups.
+
+    The statistics are means over the groups. Source: Hoffer, Hubara and Soudry, 2017.
+    """
+    groups, (batch, height, width, channels) = len(x) // size, x.shape
+
+    def fold(x):
+        x = x.reshape(size, groups, height, width, channels).transpose(0, 2, 3, 1, 4)
+        return x.reshape(size, height, width, groups * channels)
+
+    def unfold(x):
+        x = x.reshape(size, height, width, groups, channels).transpose(0, 3, 1, 2, 4)
+        return x.reshape(batch, height, width, channels)
+
+    def by_group(values):
+        return values.reshape(groups, channels)
+
+    scales, shifts = numpy.tile(scale, groups), numpy.tile(shift, groups)
+    value, folded_backward, statistics = batch_norm(fold(x), scales, shifts, epsilon)
+
+    def backward(g):
+        d_x, d_scale, d_shift = folded_backward(fold(g))
+        return unfold(d_x), by_group(d_scale).sum(0), by_group(d_shift).sum(0)
+
+    return unfold(value), backward, tuple(by_group(one).mean(0) for one in statistics)
 
 
 def batch_norm(x, scale, shift, epsilon):

@@ -35,6 +35,67 @@ def sgd(net, *, learning_rate, momentum):
     return update
 
 
+def nesterov(net, *, rates, momentum, rate_and_decay):
+    """Return update(gradients), which changes the network in place, with the learning rate inside the velocity.
+
+    ``rates`` has the learning rate of each step. rate_and_decay(parameter) returns a factor on it, and the decay.
+    """
+    velocity, steps = {}, 0
+
+    def update(gradients):
+        nonlocal steps
+        rate = rates[min(steps, len(rates) - 1)]
+        steps += 1
+        for name, g in gradients.items():
+            factor, decay = rate_and_decay(name)
+            change = -factor * rate * (g + decay * net[name])
+            velocity[name] = momentum * velocity.get(name, 0.0) + change
+            net[name] += momentum * velocity[name] + change
+
+    return update
+
+
+def newton_schulz(matrix, coefficients, iterations, smallest_norm):
+    """Return a matrix with the same singular vectors as ``matrix``, and singular values near 1.
+
+    Source: Jordan, "Muon: an optimizer for hidden layers in neural networks", 2024.
+    """
+    wide = matrix.shape[0] <= matrix.shape[1]
+    x = matrix if wide else matrix.T
+    x, (a, b, c) = x / (numpy.linalg.norm(x) + smallest_norm), coefficients
+    for _ in range(iterations):
+        square = x.dot(x.T)
+        x = a * x + (b * square + c * square.dot(square)).dot(x)
+    return x if wide else x.T
+
+
+def muon(net, *, momentum, orthogonal):
+    """Return update(gradients, rate): scale filters to norm sqrt(outputs); move along the orthogonal momentum."""
+    velocity = {}
+
+    def update(gradients, rate):
+        for name, g in gradients.items():
+            velocity[name] = momentum * velocity.get(name, 0.0) + g
+            direction = orthogonal((g + momentum * velocity[name]).reshape(len(g), -1)).reshape(g.shape)
+            net[name] = net[name] * (len(g) ** 0.5 / numpy.linalg.norm(net[name])) - rate * direction
+
+    return update
+
+
+def outer_nesterov(net, *, momentum, rate_and_decay):
+    """Return update(gradients, factor), with the learning rates outside the velocity: factor(parameter) times rate."""
+    velocity = {}
+
+    def update(gradients, factor):
+        for name, g in gradients.items():
+            rate, decay = rate_and_decay(name)
+            g = g + decay * net[name]
+            velocity[name] = momentum * velocity.get(name, 0.0) + g
+            net[name] -= factor(name) * rate * (g + momentum * velocity[name])
+
+    return update
+
+
 def adam(net, *, learning_rate, beta1, beta2, epsilon):
     """Return update(gradients): changes the network in place; moments bias-corrected, epsilon outside the root."""
     means, squares = zero_parameters(shapes_of(net)), zero_parameters(shapes_of(net))

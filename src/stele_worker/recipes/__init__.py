@@ -39,7 +39,7 @@ from stele_worker import frameworks
 
 def load(task, framework):
     """Return the recipe of a Task, with what its framework's module makes of it."""
-    recipe = importlib.import_module("{}.{}.{}".format(__name__, task, framework))
+    recipe = importlib.import_module("{}.{}.{}".format(__name__, task.replace("-", "_"), framework))
     support = frameworks.load(framework)
     for name in ("gradients", "inference_step", "evaluation_step"):
         if not hasattr(recipe, name) and hasattr(support, name):

@@ -18,6 +18,8 @@ PHASES                  "train" and "infer"; default: both
 PRETRAINED              whether its weights can be read from a file
 weights(task)           named float32 arrays, from the seed
 inputs(raw)             the input of the network, from the samples of the Task's data; only if it has data
+fitted(task, arrays, x) the weights with those that are computed from the inputs of the training set; default: none are
+augment(task, arrays, epoch)  the samples of an epoch, if the Task augments on the host: on_host(task)
 example(task, samples)  noise of the form of its samples: the inputs in order, then the target
 correct(output, target) how many answers of a batch are right; default: how often the largest logit is the target's
 
@@ -32,6 +34,7 @@ import numpy
 
 NAMES = (
     "cnn", "resnet50", "gru", "mobilenetv2", "transformer", "encoder", "decoder", "generation", "chain",
+    "cifar-fast", "cifar-airbench",
 )  # fmt: skip
 SCALES = ("smoke", "quick", "paper")
 BASELINE = "baseline"
@@ -39,7 +42,8 @@ MISSING = {"one-bias": ("gru.hidden_bias",)}  # form -> parameters that a Task i
 
 
 def load(name):
-    return importlib.import_module(__name__ + "." + name)
+    """Return the module of a Task; a hyphen in the Task's name is an underscore in that of the module."""
+    return importlib.import_module(__name__ + "." + name.replace("-", "_"))
 
 
 def make(name, scale, **changes):

@@ -1,0 +1,72 @@
+"""Lock files with the hashes of those files only that the Python of an environment can install on Linux or macOS.
+
+An index has up to a hundred files of one release, for other Pythons and platforms. Without their hashes the lock files
+of the built-in environments have a quarter of the size.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from packaging.specifiers import SpecifierSet
+from packaging.tags import Tag
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+PLATFORM = re.compile(r"any|linux_.*|manylinux.*_(x86_64|aarch64)|macosx_.*_(x86_64|arm64|universal2)")
+MINORS = range(5, 20)  # of Python 3
+
+
+def keep_installable(requirements: str, pylock: dict[str, Any], python: str) -> str:
+    """Return the text of a lock file without the hashes of files that a Python in the range ``python`` cannot install.
+
+    ``pylock`` has the name and the hash of each file (PEP 751). A package of which nothing can be installed keeps all.
+    """
+    minors = {minor for minor in MINORS if SpecifierSet(python).contains(f"3.{minor}.99", prereleases=True)}
+    kept = {one for package in pylock["packages"] for one in hashes_of(package, minors)}
+    return "".join(line + "\n" for entry in entries(requirements) for line in trimmed(entry, kept))
+
+
+def hashes_of(package: dict[str, Any], minors: set[int]) -> Iterator[str]:
+    """Yield the hashes of the files of a package that can be installed."""
+    for file in package.get("wheels", ()):
+        name = file.get("name") or file["url"].rpartition("/")[2]
+        if is_installable(name, minors):
+            yield file["hashes"]["sha256"]
+    if "sdist" in package:
+        yield package["sdist"]["hashes"]["sha256"]
+
+
+def is_installable(name: str, minors: set[int]) -> bool:
+    """Return whether a wheel is for one of the minor releases of Python 3, on Linux or macOS."""
+    try:
+        tags = parse_wheel_filename(name)[3]
+    except InvalidWheelFilename:
+        return True
+    return any(PLATFORM.fullmatch(tag.platform) and suits(tag, minors) for tag in tags)
+
+
+def suits(tag: Tag, minors: set[int]) -> bool:
+    match = re.fullmatch(r"(py|cp)3(\d*)", tag.interpreter)
+    if match is None:
+        return False
+    if not match[2]:
+        return True
+    later_too = match[1] == "py" or tag.abi in ("abi3", "none")
+    return int(match[2]) in minors or (later_too and int(match[2]) < max(minors))
+
+
+def entries(requirements: str) -> Iterator[list[str]]:
+    """Yield the lines of each requirement, without the signs of continuation."""
+    entry: list[str] = []
+    for line in requirements.splitlines():
+        entry.append(line.rstrip(" \\"))
+        if not line.endswith("\\"):
+            yield entry
+            entry = []
+
+
+def trimmed(entry: list[str], kept: Iterable[str]) -> list[str]:
+    """Return the lines of a requirement with the hashes that are kept."""
+    first, *hashes = entry
+    chosen = [line for line in hashes if line.rpartition(":")[2] in kept] or hashes
+    return [" \\\n".join([first, *chosen])]

@@ -1,0 +1,191 @@
+"""The network of airbench in PyTorch: channels last, Muon beside a fused SGD."""
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy, gelu, max_pool2d, pad
+
+from stele_worker.frameworks.torch import (
+    autocast,
+    compiled,
+    image_format,
+    make_training_step,
+    on_device,
+    outputs,
+)
+from stele_worker.tasks.cifar_airbench import (
+    COEFFICIENTS,
+    GROUPS,
+    ITERATIONS,
+    SMALLEST_NORM,
+    augmentation_table,
+    convolutions,
+    is_filter,
+    is_trained,
+    learning_rates,
+    norm_of,
+    rate_and_decay,
+)
+
+LAYOUT = "NHWC"
+
+
+class Airbench(nn.Module):
+    def __init__(self, task):
+        super().__init__()
+        self.format = image_format(task)
+        self.whiten = nn.Conv2d(3, 24, 2)
+        self.whiten.weight.requires_grad_(False)
+        for group in GROUPS:
+            self.add_module(group, nn.Module())
+        for name, inputs, channels in convolutions(task):
+            group, part = name.split(".")
+            convolution = nn.Conv2d(inputs, channels, 3, padding=1, bias=False)
+            norm = nn.BatchNorm2d(channels, eps=task.epsilon, momentum=task.statistics)
+            norm.weight.requires_grad_(False)
+            self.get_submodule(group).add_module(part, convolution)
+            self.get_submodule(group).add_module(norm_of(part), norm)
+        self.linear = nn.Linear(4 * task.width, 10, bias=False)
+
+    def forward(self, x):
+        x = x.permute(0, 3, 1, 2).contiguous(memory_format=self.format)  # no copy if channels last
+        x = gelu(self.whiten(x))  # (batch, 24, 31, 31)
+        for name in GROUPS:  # (batch, 64, 15, 15) to (batch, 256, 3, 3)
+            group = self.get_submodule(name)
+            x = gelu(group.norm1(max_pool2d(group.conv1(x), 2)))
+            x = gelu(group.norm2(group.conv2(x)))
+        x = max_pool2d(x, 3).flatten(1)
+        return self.linear(x) / x.shape[1]  # (batch, 10)
+
+
+def network(task):
+    return Airbench(task).to(memory_format=image_format(task))
+
+
+def parameters(net):
+    """Return what the Task has: neither scales of the normalisation nor counters."""
+    values = net.state_dict(keep_vars=True).items()
+    return {name: value for name, value in values if "num_batches" not in name and not is_scale(name)}
+
+
+def is_scale(name):
+    return ".norm" in name and name.endswith("weight")
+
+
+def load(net, weights):
+    arrays = {name: torch.from_numpy(array) for name, array in weights.items()}
+    net.load_state_dict({**net.state_dict(), **arrays})
+    return on_device(net)
+
+
+def logits(net, task, x):
+    with autocast(task):
+        return net(x).float()
+
+
+def predict(net, task, x):
+    """Return the mean over six views: the image, moved by a pixel to both sides, and their mirror images."""
+    padded = pad(x.permute(0, 3, 1, 2), (1, 1, 1, 1), "reflect").permute(0, 2, 3, 1)
+    views = ((x, 1 / 4), (padded[:, :32, :32], 1 / 8), (padded[:, 2:, 2:], 1 / 8))
+    return sum(share * logits(net, task, one) for view, share in views for one in (view, view.flip(2)))
+
+
+def loss(net, task):
+    return lambda x, y: cross_entropy(logits(net, task, x), y, label_smoothing=task.smoothing)
+
+
+def orthogonal(matrix, dtype):
+    """Return a matrix with the singular vectors of ``matrix``, and singular values near 1."""
+    x, (a, b, c) = matrix.to(getattr(torch, dtype)), COEFFICIENTS
+    x = x / (x.norm() + SMALLEST_NORM)
+    wide = x.shape[0] <= x.shape[1]
+    x = x if wide else x.T
+    for _ in range(ITERATIONS):
+        square = x @ x.T
+        x = a * x + (b * square + c * square @ square) @ x
+    return x if wide else x.T
+
+
+class Muon(torch.optim.Optimizer):
+    def __init__(self, values, task):
+        super().__init__(values, {"lr": task.muon_rate})
+        self.task, self.move = task, compiled(self.move_filter)
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for value in group["params"]:
+                if "velocity" not in self.state[value]:
+                    self.state[value]["velocity"] = torch.zeros_like(value)
+                rate = torch.tensor(group["lr"], device=value.device)  # a number would be compiled again
+                self.move(value, value.grad, self.state[value]["velocity"], rate)
+
+    def move_filter(self, value, gradient, velocity, rate):
+        velocity.mul_(self.task.muon_momentum).add_(gradient)
+        gradient = gradient.add(velocity, alpha=self.task.muon_momentum)
+        direction = orthogonal(gradient.reshape(len(value), -1), self.task.dtype)
+        value.mul_(len(value) ** 0.5 / value.norm()).sub_(rate * direction.view(value.shape))
+
+
+class Both(torch.optim.Optimizer):
+    """Muon for the filters and SGD for the rest, with the learning rates of each step."""
+
+    def __init__(self, net, task):
+        trained = {
+            name: value for name, value in net.named_parameters() if is_trained(name) and not is_scale(name)
+        }
+        groups = []
+        for name, value in trained.items():
+            if not is_filter(name):
+                rate, decay = rate_and_decay(task, name)
+                group = {
+                    "params": [value],
+                    "weight_decay": decay,
+                    "first": rate,
+                    "whiten": name == "whiten.bias",
+                }
+                groups.append(group)
+        self.parts = (
+            torch.optim.SGD(groups, lr=1.0, momentum=task.momentum, nesterov=True, fused=True),
+            Muon([value for name, value in trained.items() if is_filter(name)], task),
+        )
+        self.muon_rate, self.rates, self.count = task.muon_rate, learning_rates(task).tolist(), 0
+
+    def zero_grad(self):
+        for part in self.parts:
+            part.zero_grad()
+
+    def step(self):
+        now = min(self.count, len(self.rates[0]) - 1)
+        self.count += 1
+        others, filters = self.parts
+        for group in others.param_groups:
+            group["lr"] = group["first"] * self.rates[1 if group["whiten"] else 0][now]
+        for group in filters.param_groups:
+            group["lr"] = self.muon_rate * self.rates[0][now]
+        for part in self.parts:
+            part.step()
+
+
+def training_step(net, task):
+    return make_training_step(net, Both(net, task), loss(net, task))
+
+
+def augment(task, arrays, epoch):
+    images, labels = arrays
+    table = augmentation_table(task, epoch)
+    rows, columns = (torch.from_numpy(one).to(images.device).long() for one in (table.rows, table.columns))
+    samples = torch.arange(len(images), device=images.device)[:, None, None]
+    return images[samples, rows[:, :, None], columns[:, None, :]], labels
+
+
+def stored(net):
+    return parameters(net)
+
+
+def neutral(name, array):
+    return array  # PyTorch has the Task's layouts
+
+
+def activations(net, task):
+    layers = [name for name, *_ in convolutions(task)]
+    return outputs(net, [norm_of(name) for name in layers], lambda x: logits(net, task, x))

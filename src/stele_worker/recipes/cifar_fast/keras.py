@@ -1,0 +1,211 @@
+"""ResNet-9 in Keras 3: functional; Keras' documented loop, compiled where that is faster."""
+
+import weakref
+
+import keras
+from keras import layers, ops
+
+from stele_worker.frameworks.keras import (
+    compile_function,
+    make_inference_step,
+    make_training_step,
+    outputs,
+    parameters,
+    set_policy,
+)
+from stele_worker.tasks import cifar_fast
+from stele_worker.tasks.cifar_fast import AVERAGE_EVERY, AVERAGE_KEEPS, POOLED, augmentation_table, choices
+
+LAYOUT = "NHWC"
+averages = (
+    weakref.WeakKeyDictionary()
+)  # network -> the same with a moving average of its weights and statistics
+
+
+class Norm(layers.Layer):
+    """Batch normalisation in float32, of the whole batch or of its ghost batches; the scale may be frozen at 1."""
+
+    def __init__(self, task, **options):
+        super().__init__(**options)
+        self.epsilon, self.rate, self.chosen = task.epsilon, task.statistics, choices(task)
+
+    def build(self, shape):
+        channels = {"shape": (shape[-1],), "dtype": "float32"}
+        trained = self.chosen.trains_scale
+        self.scale = self.add_weight(name="weight", initializer="ones", **channels) if trained else None
+        self.shift = self.add_weight(name="bias", initializer="zeros", **channels)
+        fixed = dict(channels, trainable=False)
+        self.mean = self.add_weight(name="running_mean", initializer="zeros", **fixed)
+        self.variance = self.add_weight(name="running_var", initializer="ones", **fixed)
+
+    def call(self, x, training=False):
+        dtype, shape, mean, variance = x.dtype, ops.shape(x), self.mean, self.variance
+        x = ops.cast(x, "float32")
+        if training:
+            ghost = self.chosen.ghost or shape[0]
+            x = ops.reshape(x, (ghost, shape[0] // ghost, *shape[1:]))  # image i is in group i modulo groups
+            mean, variance = ops.moments(x, (0, 2, 3), keepdims=True)
+            count = ghost * shape[1] * shape[2]
+            for value, of_groups in ((self.mean, mean), (self.variance, variance * count / (count - 1))):
+                of_batch = ops.reshape(ops.mean(of_groups, 1), (-1,))
+                value.assign(value + self.rate * (of_batch - value))
+        scale = ops.rsqrt(variance + self.epsilon)
+        x = (x - mean) * (scale if self.scale is None else scale * self.scale) + self.shift
+        return ops.cast(ops.reshape(x, shape), dtype)
+
+
+def plain(name):
+    return name.replace(".", "_")  # PyTorch does not allow a dot in a name
+
+
+def convolve(x, channels, size, name, trainable=True):
+    convolution = layers.Conv2D(
+        channels, size, padding="same", use_bias=False, name=name, trainable=trainable
+    )
+    return convolution(x)
+
+
+def layer(x, task, name):
+    """Apply a convolution, its normalisation, the activation, and the pool of some layers."""
+    chosen = choices(task)
+    inputs, channels = next(sizes for one, *sizes, _ in cifar_fast.layers(task) if one == name)
+    x = convolve(x, channels, 1 if inputs == 27 else 3, plain(name) + "_conv")
+    if name in POOLED and chosen.pool_first:
+        x = layers.MaxPooling2D(2)(x)
+    x = Norm(task, name=plain(name) + "_norm")(x)
+    x = ops.celu(x, chosen.alpha) if chosen.alpha else ops.relu(x)
+    if name in POOLED and not chosen.pool_first:
+        x = layers.MaxPooling2D(2)(x)
+    return layers.Identity(name=plain(name))(x)
+
+
+def network(task):
+    set_policy(task)
+    images = x = keras.Input((32, 32, 3))
+    if choices(task).whitens:
+        x = convolve(x, 27, 3, "whiten", trainable=False)  # (batch, 32, 32, 27)
+    for name in ("prep", "layer1", "layer2", "layer3"):  # (batch, 32, 32, 64) to (batch, 4, 4, 512)
+        x = layer(x, task, name)
+        if name in cifar_fast.RESIDUAL:
+            x = layers.Add()([x, layer(layer(x, task, name + ".residual1"), task, name + ".residual2")])
+    x = layers.Flatten()(layers.MaxPooling2D(4)(x))
+    x = layers.Dense(10, use_bias=False, name="linear")(x)
+    return keras.Model(images, ops.cast(x, "float32") * choices(task).factor)  # (batch, 10)
+
+
+def task_names(variables):
+    """Return the Task's name of each variable."""
+    paths = [variable.path.split("/")[-2:] for variable in variables]
+    kinds = {"kernel": "weight"}
+    return [layer.replace("_", ".") + "." + kinds.get(kind, kind) for layer, kind in paths]
+
+
+def named(variables, values):
+    return dict(zip(task_names(variables), values))
+
+
+def load(net, weights):
+    for variable, name in zip(net.weights, task_names(net.weights)):
+        array = weights[name]
+        if array.ndim == 4:
+            array = array.transpose(2, 3, 1, 0)  # (height, width, in, out)
+        variable.assign(array.T if array.ndim == 2 else array)
+    return net
+
+
+def inference_step(net, task):
+    """Return step(x) -> logits: those of the moving average, and the mean with those of the mirror image."""
+    evaluated = averages.get(net, net)
+    logits = evaluated.outputs[0]
+    if choices(task).flips:
+        logits = (logits + evaluated(ops.flip(evaluated.inputs[0], 2))) / 2
+    return make_inference_step(evaluated, logits)
+
+
+def loss(task):
+    """Return the mean cross-entropy, with smoothed labels."""
+    smoothing = choices(task).smoothing
+
+    def compute(labels, logits):
+        logarithms = ops.log_softmax(logits)
+        right = ops.mean(ops.take_along_axis(logarithms, labels[..., None], axis=-1))
+        return -(1 - smoothing) * right - smoothing * ops.mean(logarithms)
+
+    return compute
+
+
+class Rates(keras.optimizers.schedules.LearningRateSchedule):
+    """The learning rate of each step, from a table."""
+
+    def __init__(self, task):
+        self.rates = cifar_fast.learning_rates(task)
+
+    def __call__(self, step):
+        rates = ops.convert_to_tensor(self.rates)
+        return ops.take(rates, ops.minimum(ops.cast(step, "int32"), len(self.rates) - 1))
+
+
+def nesterov(net, task):
+    """Return Keras' Nesterov momentum, which has the learning rate inside the velocity, with the Task's decay."""
+    # TensorFlow's optimisers receive the value of a variable
+    own = {
+        id(key): cifar_fast.rate_and_decay(task, name)
+        for variable, name in zip(net.weights, task_names(net.weights))
+        for key in (variable, variable.value)
+    }
+
+    class Nesterov(keras.optimizers.SGD):
+        def update_step(self, gradient, variable, learning_rate):
+            factor, decay = own[id(variable)]
+            gradient = gradient + decay * ops.cast(variable, gradient.dtype)
+            super().update_step(gradient, variable, factor * learning_rate)
+
+    return Nesterov(Rates(task), momentum=task.momentum, nesterov=True)
+
+
+def training_step(net, task):
+    update, steps = make_training_step(net, nesterov(net, task), loss(task)), 0
+    if not choices(task).average:
+        return update
+    average = averages[net] = network(task)
+    average.set_weights(net.get_weights())
+    move = compile_function(net, moved)
+
+    def step(*arrays):
+        nonlocal steps
+        value = update(*arrays)
+        steps += 1
+        if steps % AVERAGE_EVERY == 0:
+            new = move([variable.value for variable in average.weights], parameters(net))
+            for variable, value_of_average in zip(average.weights, new):
+                variable.assign(value_of_average)
+        return value
+
+    return step
+
+
+def moved(averages, values):
+    return [AVERAGE_KEEPS * old + (1 - AVERAGE_KEEPS) * new for old, new in zip(averages, values)]
+
+
+def augment(task, arrays, epoch):
+    images, labels = arrays
+    rows, columns, cut_rows, cut_columns = augmentation_table(task, epoch)
+    images = ops.take_along_axis(images, ops.convert_to_tensor(rows)[:, :, None, None], axis=1)
+    images = ops.take_along_axis(images, ops.convert_to_tensor(columns)[:, None, :, None], axis=2)
+    if cut_rows is not None:
+        cut = ops.convert_to_tensor((cut_rows[:, :, None] & cut_columns[:, None, :])[..., None])
+        images = ops.where(cut, 0.0, images)
+    return images, labels
+
+
+def stored(net):
+    return named(net.weights, parameters(net))
+
+
+def neutral(name, array):
+    return array.transpose(3, 2, 0, 1) if array.ndim == 4 else array.T
+
+
+def activations(net, task):
+    return outputs(net, {plain(name): name for name, *_ in cifar_fast.layers(task)})

@@ -1,0 +1,196 @@
+"""ResNet-9 in NumPy: the oracle, with hand-written gradients, in float64 for every dtype of the Task."""
+
+import numpy
+
+from stele_worker import tasks
+from stele_worker.oracle import (
+    batch_norm,
+    celu,
+    convolution,
+    dense,
+    ghost_batch_norm,
+    load_weights,
+    max_pool,
+    nesterov,
+    normalise,
+    relu,
+    softmax_cross_entropy,
+)
+from stele_worker.tasks import augmentation
+from stele_worker.tasks.cifar_fast import (
+    AVERAGE_EVERY,
+    AVERAGE_KEEPS,
+    POOLED,
+    RESIDUAL,
+    augmentation_table,
+    choices,
+    is_trained,
+    learning_rates,
+    rate_and_decay,
+)
+
+LAYOUT = "NHWC"
+
+
+class Network(dict):
+    """{parameter: float64 array}, and in ``average`` another such network, if the Task evaluates a moving average."""
+
+    average = None
+
+
+def network(task):
+    return Network((name, numpy.zeros(array.shape)) for name, array in tasks.weights(task).items())
+
+
+def load(net, weights):
+    return load_weights(net, weights)
+
+
+def normalised(net, task, name, x, *, training):
+    """Apply the normalisation of a layer; training replaces the running statistics in ``net``."""
+    chosen, mean, variance = choices(task), name + ".norm.running_mean", name + ".norm.running_var"
+    scale, shift = net.get(name + ".norm.weight", numpy.ones(x.shape[3])), net[name + ".norm.bias"]
+    if not training:
+        return normalise(x, scale, shift, net[mean], net[variance], task.epsilon), None
+    if chosen.ghost:
+        x, norm_backward, statistics = ghost_batch_norm(x, scale, shift, task.epsilon, chosen.ghost)
+    else:
+        x, norm_backward, statistics = batch_norm(x, scale, shift, task.epsilon)
+    for running, new in zip((mean, variance), statistics):
+        net[running] = (1 - task.statistics) * net[running] + task.statistics * new
+
+    def backward(g, d):
+        g, d[name + ".norm.weight"], d[name + ".norm.bias"] = norm_backward(g)
+        return g
+
+    return x, backward
+
+
+def layer(net, task, name, x, layer_outputs, *, training):
+    """Apply a convolution, its normalisation, the activation and the pool of a layer.
+
+    Return (value, backward), as all functions up to forward: backward(g, d) returns the gradient of x and adds the
+    gradients of the parameters to d. Inference has no backward.
+    """
+    chosen = choices(task)
+    x, convolution_backward = convolution(x, net[name + ".conv.weight"])
+    tape = []
+
+    def pool(x):
+        x, pool_backward = max_pool(x, size=2, stride=2)
+        tape.append(lambda g, d: pool_backward(g))
+        return x
+
+    if name in POOLED and chosen.pool_first:
+        x = pool(x)
+    x, norm_backward = normalised(net, task, name, x, training=training)
+    x, activation_backward = celu(x, chosen.alpha) if chosen.alpha else relu(x)
+    tape += [norm_backward, lambda g, d: activation_backward(g)]
+    if name in POOLED and not chosen.pool_first:
+        x = pool(x)
+    layer_outputs[name] = x
+
+    def backward(g, d):
+        for one in reversed(tape):
+            g = one(g, d)
+        g, d[name + ".conv.weight"], *_ = convolution_backward(g)
+        return g
+
+    return x, backward
+
+
+def residual(net, task, name, x, layer_outputs, *, training):
+    y, first = layer(net, task, name + ".residual1", x, layer_outputs, training=training)
+    y, second = layer(net, task, name + ".residual2", y, layer_outputs, training=training)
+    return x + y, lambda g, d: g + first(second(g, d), d)
+
+
+def forward(net, task, x, *, training, layer_outputs=None):
+    layer_outputs, tape = {} if layer_outputs is None else layer_outputs, []
+    x = x.astype(numpy.float64)  # (batch, 32, 32, 3)
+    if choices(task).whitens:
+        x, _ = convolution(x, net["whiten.weight"])  # (batch, 32, 32, 27)
+    for name in ("prep", "layer1", "layer2", "layer3"):
+        x, layer_backward = layer(net, task, name, x, layer_outputs, training=training)
+        tape.append(layer_backward)
+        if name in RESIDUAL:
+            x, residual_backward = residual(net, task, name, x, layer_outputs, training=training)
+            tape.append(residual_backward)
+    x, pool = max_pool(x, size=4, stride=4)  # (batch, 1, 1, 512)
+    x, classify = dense(x[:, 0, 0], net["linear.weight"], 0.0)
+
+    def backward(g, d):
+        g, d["linear.weight"], _ = classify(choices(task).factor * g)
+        g = pool(g[:, None, None])
+        for one in reversed(tape):
+            g = one(g, d)
+
+    return choices(task).factor * x, backward
+
+
+def loss_and_gradients(net, task, x, y):
+    logits, backward = forward(net, task, x, training=True)
+    loss, cross_entropy = softmax_cross_entropy(logits, y, choices(task).smoothing)
+    d = {}
+    backward(cross_entropy(), d)
+    return loss, {name: d[name] for name in net if is_trained(name)}
+
+
+def gradients(net, task):
+    return lambda x, y: loss_and_gradients(dict(net), task, x, y)  # a copy: keep the running statistics
+
+
+def training_step(net, task):
+    update = nesterov(
+        net,
+        rates=learning_rates(task),
+        momentum=task.momentum,
+        rate_and_decay=lambda name: rate_and_decay(task, name),
+    )
+    net.average = {name: array.copy() for name, array in net.items()} if choices(task).average else None
+    steps = 0
+
+    def step(x, y):
+        nonlocal steps
+        loss, d = loss_and_gradients(net, task, x, y)
+        update(d)
+        steps += 1
+        if net.average and steps % AVERAGE_EVERY == 0:
+            for name, old in net.average.items():
+                net.average[name] = AVERAGE_KEEPS * old + (1 - AVERAGE_KEEPS) * net[name]
+        return loss
+
+    return step
+
+
+def inference_step(net, task):
+    def step(x):
+        evaluated = net.average or net
+        logits, _ = forward(evaluated, task, x, training=False)
+        if not choices(task).flips:
+            return logits
+        return (logits + forward(evaluated, task, x[:, :, ::-1], training=False)[0]) / 2
+
+    return step
+
+
+def augment(task, arrays, epoch):
+    images, labels = arrays
+    return augmentation.apply(augmentation_table(task, epoch), images), labels
+
+
+def stored(net):
+    return net
+
+
+def neutral(name, array):
+    return array
+
+
+def activations(net, task):
+    def run(x):
+        layer_outputs = {}
+        forward(net, task, x, training=False, layer_outputs=layer_outputs)
+        return layer_outputs
+
+    return run

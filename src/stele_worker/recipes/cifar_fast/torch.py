@@ -1,0 +1,197 @@
+"""ResNet-9 in PyTorch: eager, fused optimiser; a view of the batch makes the ghost batches of one fast operation."""
+
+import numpy
+import torch
+from torch import nn
+from torch.nn.functional import batch_norm, celu, cross_entropy, max_pool2d, relu
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from stele_worker.frameworks.torch import autocast, make_training_step, on_device, outputs
+from stele_worker.tasks.cifar_fast import (
+    AVERAGE_EVERY,
+    AVERAGE_KEEPS,
+    POOLED,
+    RESIDUAL,
+    augmentation_table,
+    choices,
+    is_trained,
+    layers,
+    learning_rates,
+    rate_and_decay,
+)
+
+LAYOUT = "NCHW"
+
+
+class Norm(nn.Module):
+    """Batch normalisation of the whole batch, or of its ghost batches."""
+
+    def __init__(self, task, channels):
+        super().__init__()
+        self.task, self.ghost = task, choices(task).ghost
+        scale = nn.Parameter(torch.ones(channels)) if choices(task).trains_scale else None
+        self.register_parameter("weight", scale)
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+
+    def forward(self, x):
+        running, epsilon, rate = (
+            (self.running_mean, self.running_var),
+            self.task.epsilon,
+            self.task.statistics,
+        )
+        if not self.training or not self.ghost:
+            return batch_norm(x, *running, self.weight, self.bias, self.training, rate, epsilon)
+        groups, channels = len(x) // self.ghost, x.shape[1]
+        scale = None if self.weight is None else self.weight.repeat(groups)
+        new = [torch.zeros(groups * channels, device=x.device) for _ in running]
+        folded = x.reshape(self.ghost, groups * channels, *x.shape[2:])  # image i is in group i modulo groups
+        folded = batch_norm(folded, *new, scale, self.bias.repeat(groups), True, 1.0, epsilon)
+        for statistic, of_groups in zip(running, new):
+            statistic.lerp_(of_groups.view(groups, channels).mean(0), rate)
+        return folded.view(x.shape)
+
+
+class Layer(nn.Module):
+    """A convolution, its normalisation, the activation, and the pool of some layers."""
+
+    def __init__(self, task, name, inputs, outputs):
+        super().__init__()
+        self.chosen, self.pooled = choices(task), name in POOLED
+        size = 1 if inputs == 27 else 3
+        self.conv = nn.Conv2d(inputs, outputs, size, padding=size // 2, bias=False)
+        self.norm = Norm(task, outputs)
+
+    def forward(self, x):
+        x, alpha = self.conv(x), self.chosen.alpha
+        if self.pooled and self.chosen.pool_first:
+            x = max_pool2d(x, 2)
+        x = celu(self.norm(x), alpha) if alpha else relu(self.norm(x))
+        return max_pool2d(x, 2) if self.pooled and not self.chosen.pool_first else x
+
+
+class ResNet9(nn.Module):
+    def __init__(self, task):
+        super().__init__()
+        self.factor, self.averages = choices(task).factor, []
+        self.whiten = nn.Conv2d(3, 27, 3, padding=1, bias=False) if choices(task).whitens else nn.Identity()
+        self.whiten.requires_grad_(False)
+        for name, inputs, channels, _ in layers(task):
+            parent, _, child = name.rpartition(".")
+            self.get_submodule(parent).add_module(child, Layer(task, name, inputs, channels))
+        self.linear = nn.Linear(8 * task.width, 10, bias=False)
+
+    def forward(self, x):
+        x = self.prep(self.whiten(x))  # (batch, 64, 32, 32)
+        for name in ("layer1", "layer2", "layer3"):  # (batch, 128, 16, 16) to (batch, 512, 4, 4)
+            layer = self.get_submodule(name)
+            x = layer(x)
+            if name in RESIDUAL:
+                x = x + layer.residual2(layer.residual1(x))
+        return self.linear(max_pool2d(x, 4).flatten(1)) * self.factor  # (batch, 10)
+
+
+def network(task):
+    return ResNet9(task)
+
+
+def load(net, weights):
+    net.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
+    return on_device(net)
+
+
+def predict(net, task, x):
+    """Return logits: in inference those of the moving average, and the mean with those of the mirror image."""
+    run = net.averages[0] if net.averages and not net.training else net
+    with autocast(task):
+        logits = run(x).float()
+        if choices(task).flips and not net.training:
+            logits = (logits + run(x.flip(3)).float()) / 2
+    return logits
+
+
+def loss(net, task):
+    return lambda x, y: cross_entropy(predict(net, task, x), y, label_smoothing=choices(task).smoothing)
+
+
+class Nesterov(torch.optim.SGD):
+    """The learning rate of a step is inside the velocity: so it scales the gradients and the decay."""
+
+    def __init__(self, net, task):
+        groups = {}
+        for name, value in net.named_parameters():
+            if is_trained(name):
+                groups.setdefault(rate_and_decay(task, name), []).append(value)
+        groups = [
+            {"params": values, "lr": factor, "decay": decay} for (factor, decay), values in groups.items()
+        ]
+        super().__init__(groups, lr=1.0, momentum=task.momentum, nesterov=True, fused=True)
+        self.rates, self.count = learning_rates(task).tolist(), 0
+
+    @torch.no_grad()
+    def step(self):
+        rate = self.rates[min(self.count, len(self.rates) - 1)]
+        self.count += 1
+        for group in self.param_groups:
+            group["weight_decay"] = group["decay"] * rate
+            for value in group["params"]:
+                value.grad.mul_(rate)
+        super().step()
+
+
+def training_step(net, task):
+    optimiser = Nesterov(net, task)
+    update = make_training_step(net, optimiser, loss(net, task))
+    net.averages = [make_average(net)] if choices(task).average else []
+
+    def step(*arrays):
+        value = update(*arrays)
+        if optimiser.count % AVERAGE_EVERY == 0:
+            for average in net.averages:
+                average.update_parameters(net)
+        return value
+
+    def state():
+        tensors = {name: value for average in net.averages for name, value in average.state_dict().items()}
+        averages = {"average." + name: value.cpu().numpy() for name, value in tensors.items()}
+        return dict(update.state(), count=numpy.array(optimiser.count), **averages)
+
+    def restore(saved):
+        update.restore(saved)
+        optimiser.count = int(saved["count"])
+        tensors = {name: torch.from_numpy(array) for name, array in saved.items()}
+        for average in net.averages:
+            average.load_state_dict({name: tensors["average." + name] for name in average.state_dict()})
+
+    step.state, step.restore = state, restore
+    return step
+
+
+def make_average(net):
+    average = AveragedModel(net, multi_avg_fn=get_ema_multi_avg_fn(AVERAGE_KEEPS), use_buffers=True).eval()
+    average.update_parameters(net)  # the first call copies
+    return average
+
+
+def augment(task, arrays, epoch):
+    images, labels = arrays
+    table = augmentation_table(task, epoch)
+    rows, columns, *cut = [None if one is None else torch.from_numpy(one).to(images.device) for one in table]
+    samples = torch.arange(len(images), device=images.device)[:, None, None]
+    images = images.permute(0, 2, 3, 1)[samples, rows.long()[:, :, None], columns.long()[:, None, :]]
+    if cut[0] is not None:
+        images[cut[0][:, :, None] & cut[1][:, None, :]] = 0
+    return images.permute(0, 3, 1, 2).contiguous(), labels
+
+
+def stored(net):
+    return net.state_dict(keep_vars=True)
+
+
+def neutral(name, array):
+    return array  # PyTorch has the Task's layouts
+
+
+def activations(net, task):
+    return outputs(net, [name for name, *_ in layers(task)], net)
