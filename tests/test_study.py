@@ -8,6 +8,7 @@ import pytest
 import scipy.stats
 
 from stele.environments import Environment
+from stele.gate.judgement import MAX_PASSES
 from stele.measuring import measure
 from stele.measuring.settings import Settings
 from stele_worker import tasks
@@ -74,7 +75,9 @@ def test_a_window_shuffles_the_launches_of_each_pass_and_slows_new(study):
     window = study("replay").window(values, numpy.random.default_rng(0), 0.1)
     steps = window["step"] - [0.0, 0.0, *2 * [numpy.log1p(0.1)]]
     first = numpy.round(steps.min(1)) / 4
-    assert list(numpy.diff(first) % 5) == [1.0] * 39  # it continues at the beginning of the pool
+    assert list(numpy.diff(first) % 5) == [1.0] * (
+        MAX_PASSES - 1
+    )  # it continues at the beginning of the pool
     assert numpy.sort(steps, axis=1) == pytest.approx(4 * first[:, None] + numpy.arange(4))
     assert len(numpy.unique(steps.argsort(1), axis=0)) > 1
     assert not window["import"].any()

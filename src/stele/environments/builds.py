@@ -20,7 +20,7 @@ from pathlib import Path
 
 from stele import files, temporary
 from stele.data import cache
-from stele.environments import installer, libraries, probe, revisions
+from stele.environments import hashes, installer, libraries, probe, revisions
 from stele.environments.description import MODULE, Environment
 from stele.errors import SteleError
 
@@ -216,7 +216,19 @@ def lock(environment: Environment, base: Path, *, offline: bool = False) -> None
             text="\n".join(environment.requirements),
             offline=offline,
         )
-        files.write_text(environment.lock, output.read_text(encoding="utf-8"))
+        text = output.read_text(encoding="utf-8")
+        if environment.lock.parent != locks_folder() and environment.python is not None:
+            text = installable(text, output, base, environment.python, offline=offline)
+        files.write_text(environment.lock, text)
+
+
+def installable(text: str, path: Path, base: Path, python: str, *, offline: bool = False) -> str:
+    """Return the text of the lock file ``path`` with the hashes of files that a Python in the range can install."""
+    names = path.with_name("pylock.toml")
+    options = ("--no-deps", "--format", "pylock.toml", "--python", base, "--quiet", "--output-file", names)
+    purpose = "Listing the files of the packages"
+    installer.run_uv("pip", "compile", path, *options, purpose=purpose, offline=offline)
+    return hashes.keep_installable(text, names.read_text(encoding="utf-8"), python)
 
 
 def resolved_like(environment: Environment, other: Environment) -> Environment:

@@ -5,31 +5,39 @@ of the built-in environments have a quarter of the size.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from packaging.specifiers import SpecifierSet
 from packaging.tags import Tag
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 PLATFORM = re.compile(r"any|linux_.*|manylinux.*_(x86_64|aarch64)|macosx_.*_(x86_64|arm64|universal2)")
 MINORS = range(5, 20)  # of Python 3
 
 
-def keep_installable(requirements: str, pylock: dict[str, Any], python: str) -> str:
+def keep_installable(requirements: str, pylock: str, python: str) -> str:
     """Return the text of a lock file without the hashes of files that a Python in the range ``python`` cannot install.
 
-    ``pylock`` has the name and the hash of each file (PEP 751). A package of which nothing can be installed keeps all.
+    ``pylock`` is the text of a pylock.toml, which has the name and the hash of each file (PEP 751). A package of which
+    nothing can be installed keeps all.
     """
     minors = {minor for minor in MINORS if SpecifierSet(python).contains(f"3.{minor}.99", prereleases=True)}
-    kept = {one for package in pylock["packages"] for one in hashes_of(package, minors)}
+    packages = tomllib.loads(pylock)["packages"]
+    kept = {one for package in packages for one in hashes_of(package, minors)}
     return "".join(line + "\n" for entry in entries(requirements) for line in trimmed(entry, kept))
 
 
 def hashes_of(package: dict[str, Any], minors: set[int]) -> Iterator[str]:
     """Yield the hashes of the files of a package that can be installed."""
     for file in package.get("wheels", ()):
-        name = file.get("name") or file["url"].rpartition("/")[2]
+        name = file.get("name") or (file.get("url") or file["path"]).rpartition("/")[2]
         if is_installable(name, minors):
             yield file["hashes"]["sha256"]
     if "sdist" in package:
@@ -65,7 +73,7 @@ def entries(requirements: str) -> Iterator[list[str]]:
             entry = []
 
 
-def trimmed(entry: list[str], kept: Iterable[str]) -> list[str]:
+def trimmed(entry: list[str], kept: Collection[str]) -> list[str]:
     """Return the lines of a requirement with the hashes that are kept."""
     first, *hashes = entry
     chosen = [line for line in hashes if line.rpartition(":")[2] in kept] or hashes
