@@ -99,7 +99,7 @@ class Choices(NamedTuple):
     peak: float  # the largest learning rate
 
 
-AVERAGE_EVERY = 5  # steps between two updates of the moving average
+AVERAGE_EVERY = 5  # steps between two updates of the moving average; the first is after the first step
 AVERAGE_KEEPS = 0.99**AVERAGE_EVERY  # its share that an update keeps
 WHITENED, WHITENING_EPSILON = 10000, 1e-2  # images from which the filters are made; added to the eigenvalues
 

@@ -154,7 +154,7 @@ def update_average(weights, state):
         )
 
     count = count + 1
-    return others, lax.cond(count % AVERAGE_EVERY == 0, move, lambda average: average, average), count
+    return others, lax.cond(count % AVERAGE_EVERY == 1, move, lambda average: average, average), count
 
 
 def training_step(net, task):

@@ -175,7 +175,7 @@ def training_step(net, task):
         nonlocal steps
         value = update(*arrays)
         steps += 1
-        if steps % AVERAGE_EVERY == 0:
+        if steps % AVERAGE_EVERY == 1:
             new = move([variable.value for variable in average.weights], parameters(net))
             for variable, value_of_average in zip(average.weights, new):
                 variable.assign(value_of_average)

@@ -155,7 +155,7 @@ def training_step(net, task):
         loss, d = loss_and_gradients(net, task, x, y)
         update(d)
         steps += 1
-        if net.average and steps % AVERAGE_EVERY == 0:
+        if net.average and steps % AVERAGE_EVERY == 1:
             for name, old in net.average.items():
                 net.average[name] = AVERAGE_KEEPS * old + (1 - AVERAGE_KEEPS) * net[name]
         return loss

@@ -156,7 +156,7 @@ def training_step(net, task):
         nesterov(values, velocity, rates[min(steps, len(rates) - 1)], task)
         net.clear_gradients(set_to_zero=False)
         steps += 1
-        if steps % AVERAGE_EVERY == 0:
+        if steps % AVERAGE_EVERY == 1:
             for average in net.averages:
                 update_average(average, net)
         return value.detach()

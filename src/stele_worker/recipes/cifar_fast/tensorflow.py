@@ -145,7 +145,7 @@ def training_step(net, task):
         move(grads)
         count.assign_add(1)
         if "average" in net:
-            tf.cond(count % AVERAGE_EVERY == 0, lambda: update_average(net), lambda: False)
+            tf.cond(count % AVERAGE_EVERY == 1, lambda: update_average(net), lambda: False)
 
     return make_training_step(loss(net, task), net["weights"], update)
 

@@ -147,7 +147,7 @@ def training_step(net, task):
 
     def step(*arrays):
         value = update(*arrays)
-        if optimiser.count % AVERAGE_EVERY == 0:
+        if optimiser.count % AVERAGE_EVERY == 1:
             for average in net.averages:
                 average.update_parameters(net)
         return value
