@@ -233,6 +233,9 @@ def test_a_launch_repeats_trainings_that_miss_the_target(training):
     outcome = time_to_accuracy.until_target(make_subject, 0.9, 5, training.framework, training.host, **fields)
     assert outcome["missed"] == [DATA + EPOCHS * WHOLE_EPOCH] * 2
     assert outcome["accuracy"] == 1
+    steps = [(report["phase"], report["done"]) for report in training.reports]
+    assert len(set(steps)) == len(steps) == 3 * EPOCHS  # each report is of a new step
+    assert {phase for phase, _ in steps} == {"time-to-accuracy", *(f"time-to-accuracy, attempt {n}" for n in (2, 3))}
 
 
 def test_a_launch_whose_trainings_all_miss_the_target_ends_after_the_last_attempt(training):

@@ -5,14 +5,15 @@
 
 Records passes of one release in eleven cells, on a quiet machine and beside foreign processes. Replays the rule of the
 gate, the rule before it, and other tools on the same launches, with a slow-down multiplied onto those called NEW.
-Simulates more rules. Writes docs/verdict-study.md. With --live, runs whole gates whose result is known. What was
-measured stays in .stele/study; an interrupted study continues from there.
+Simulates more rules. Writes docs/verdict-study.md. With --live, runs whole gates whose result is known, and writes
+only their section. What was measured stays in .stele/study; an interrupted study continues from there.
 """
 
 import argparse
 from pathlib import Path
 
 import live
+import live_table
 import others
 import pool
 import replay
@@ -20,9 +21,11 @@ import simulate
 import table
 from targets import TARGETS
 
+from stele import files
 from stele.report import page
 
 PAGE = Path(__file__).parents[2] / "docs" / "verdict-study.md"
+HEADING = "## Live"
 CELLS = {str(subject): subject for subject in pool.SUBJECTS}
 
 
@@ -41,7 +44,7 @@ def parse():
     parser.add_argument(
         "--replay", action="store_true", help="measure nothing; write the page from what is recorded"
     )
-    parser.add_argument("--live", action="store_true", help="run the live gates, and write no page")
+    parser.add_argument("--live", action="store_true", help="run the live gates, and write only their section")
     parser.add_argument("--target", action="append", choices=TARGETS, metavar="ID",
                         help=f"run only this live gate: {', '.join(TARGETS)}")  # fmt: skip
     parser.add_argument(
@@ -54,7 +57,7 @@ def main():
     arguments = parse()
     if arguments.live:
         live.run(arguments.target or list(TARGETS), arguments.times)
-        print("Write the page with: tox -e study -- --replay")
+        write_live_section()
         return
     if not arguments.replay:
         record(arguments)
@@ -67,6 +70,13 @@ def record(arguments):
     subjects = [CELLS[name] for name in arguments.cell or CELLS]
     for condition in arguments.condition or pool.CONDITIONS:
         pool.measure(condition, subjects, counts)
+
+
+def write_live_section():
+    """Replace the section of the live gates. The other sections need the recorded passes."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(f"{HEADING}\n")
+    _, heading, after = rest.partition("\n## ")
+    files.write_text(PAGE, f"{before}{HEADING}\n{live_table.markdown(live.load())}\n{heading}{after}")
 
 
 def write_page():

@@ -19,13 +19,13 @@ and also
 
 import gc
 from time import perf_counter
+from typing import Any, NamedTuple
 
 from stele_worker import checkpoints, clock, measurement, process
 
 PHASE = "time-to-accuracy"
-HEARTBEAT = (
-    10.0  # seconds between two messages within an epoch: so seldom that they do not change its duration
-)
+# seconds between two messages within an epoch: so seldom that they do not change its duration
+HEARTBEAT = 10.0
 
 
 def train(framework, subject, host, data, weights, turn=None, checkpoint=None):
@@ -70,12 +70,33 @@ def until_target(make_subject, target, attempts, framework, host, **fields):
     """
     missed = []
     for attempt in range(attempts):
-        outcome = train(framework, make_subject(attempt), host, **fields)
+        outcome = train(framework, make_subject(attempt), in_attempt(host, attempt), **fields)
         if outcome["accuracy"] >= target:
             break
         if attempt < attempts - 1:
             missed.append(outcome["data_seconds"] + sum(outcome["seconds"]))
     return dict(outcome, missed=missed)
+
+
+class Host(NamedTuple):
+    """What a training needs of the host."""
+
+    report: Any
+    pause: Any
+
+
+def in_attempt(host, attempt):
+    """Return the host with the attempt in the names of phases: another one begins at the first step again.
+
+    A phase that reports no new step would look as if the training hung.
+    """
+    if attempt == 0:
+        return host
+
+    def report(phase, **fields):
+        host.report(phase="{}, attempt {}".format(phase, attempt + 1), **fields)
+
+    return Host(report, host.pause)
 
 
 def train_epoch(framework, step, augment, rows, epoch, first):
