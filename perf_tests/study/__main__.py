@@ -44,7 +44,9 @@ def parse():
     parser.add_argument(
         "--replay", action="store_true", help="measure nothing; write the page from what is recorded"
     )
-    parser.add_argument("--live", action="store_true", help="run the live gates, and write only their section")
+    parser.add_argument(
+        "--live", action="store_true", help="run the live gates, and write only their section"
+    )
     parser.add_argument("--target", action="append", choices=TARGETS, metavar="ID",
                         help=f"run only this live gate: {', '.join(TARGETS)}")  # fmt: skip
     parser.add_argument(
