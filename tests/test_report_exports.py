@@ -6,6 +6,7 @@ import re
 from xml.etree import ElementTree
 
 import pytest
+from prometheus_client.openmetrics import parser
 
 import gate_records
 from stele import __main__ as entry_point
@@ -168,8 +169,5 @@ def test_openmetrics_quotes_names(hostile):
 
 
 def test_openmetrics_is_what_the_parser_of_prometheus_reads(hostile):
-    parser = pytest.importorskip(
-        "prometheus_client.openmetrics.parser", reason="pip install prometheus-client"
-    )
     families = list(parser.text_string_to_metric_families(exports.to_openmetrics(hostile.gates, [])))
     assert [family.name for family in families] == ["stele_ratio", "stele_status"]

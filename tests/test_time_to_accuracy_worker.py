@@ -234,11 +234,9 @@ def test_a_launch_repeats_trainings_that_miss_the_target(training):
     assert outcome["missed"] == [DATA + EPOCHS * WHOLE_EPOCH] * 2
     assert outcome["accuracy"] == 1
     steps = [(report["phase"], report["done"]) for report in training.reports]
-    assert len(set(steps)) == len(steps) == 3 * EPOCHS  # each report is of a new step
-    assert {phase for phase, _ in steps} == {
-        "time-to-accuracy",
-        *(f"time-to-accuracy, attempt {n}" for n in (2, 3)),
-    }
+    assert len(set(steps)) == len(steps)  # each report is of a new step
+    phases = {"time-to-accuracy", *(f"time-to-accuracy, attempt {number}" for number in (2, 3))}
+    assert phases <= {phase for phase, _ in steps}
 
 
 def test_a_launch_whose_trainings_all_miss_the_target_ends_after_the_last_attempt(training):
