@@ -50,7 +50,7 @@ SCALES = {
     "smoke": {"width": 4, "batch": 64, "train": 512, "test": 320, "test_batch": 64, "epochs": 1},
     "gate": {"width": 16, "batch": 128, "train": 6144, "test": 2048, "test_batch": 128, "epochs": 1},
     "quick": {"width": 16, "batch": 128, "train": 12800, "test": 5120, "test_batch": 128, "epochs": 2},
-    "cpu": {"width": 16, "batch": 128, "train": 12800, "test": 5000, "epochs": 4},
+    "cpu": {"width": 8, "batch": 128, "train": 12800, "test": 5000, "epochs": 4},
     "cpu-full": {},
     "gpu": {},
     "paper": {},
