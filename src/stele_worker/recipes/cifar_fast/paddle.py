@@ -92,7 +92,7 @@ class ResNet9(nn.Layer):
     def forward(self, x):
         if self.training or not self.chosen.flips:
             return self.logits(x)
-        return (self.logits(x) + self.logits(x.flip([3]))) / 2
+        return (self.logits(x.flip([3])) + self.logits(x)) / 2  # activations records the last call of a layer
 
     def logits(self, x):
         x = self.prep(x if self.whiten is None else self.whiten(x))  # (batch, 64, 32, 32)
