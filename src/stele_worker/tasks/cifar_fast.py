@@ -24,6 +24,7 @@ FRAMEWORKS = ("torch", "jax", "tensorflow", "keras", "paddle", "numpy")
 # the seed and the optimizer steps of the parity check; the seed avoids nearly equal values in a pooling window
 PARITY_SEED, PARITY_STEPS = 3, 20
 UNIT = "images"
+FACTOR = {7: 10}  # in twenty steps, rounding decides a few of many pooling windows, which changes gradients
 MEAN, DEVIATION = (125.31, 122.95, 113.87), (62.99, 62.09, 66.70)  # of the training images, by channel
 MARGIN = 4  # reflected pixels on each side, from which a crop is taken
 DEVICE = "device-augmentation"  # augment on the device; without it NumPy does, on the host
