@@ -143,9 +143,7 @@ def parse_model(arguments: argparse.Namespace) -> Model | None:
 
 def parse_extras(arguments: argparse.Namespace) -> Extras:
     """Return what both arms get. Raises SteleError if nothing has the extras of ``--extra``."""
-    arms = [getattr(arguments, name, None) or "" for name in ("old", "new")]
-    has_lock = any(lockfiles.is_lockfile(str(revisions.split(text)[0])) for text in arms)
-    if arguments.extras and arguments.with_project is None and not has_lock:
+    if arguments.extras and arguments.with_project is None and not names_lock_file(arguments):
         raise SteleError(
             "--extra selects packages of a lock file or of --with-project. Name one, or leave --extra out."
         )
@@ -155,6 +153,12 @@ def parse_extras(arguments: argparse.Namespace) -> Extras:
         locked = revisions.read(str(project), allow_vcs=arguments.allow_vcs, extras=arguments.extras)
         requirements += locked.requirements
     return Extras(tuple(requirements), arguments.python, arguments.allow_vcs, tuple(arguments.extras))
+
+
+def names_lock_file(arguments: argparse.Namespace) -> bool:
+    """Return whether OLD or NEW is a lock file. This may ask git."""
+    arms = [getattr(arguments, name, None) or "" for name in ("old", "new")]
+    return any(lockfiles.is_lockfile(str(revisions.split(text)[0])) for text in arms)
 
 
 def add_cell_options(command: argparse.ArgumentParser) -> None:

@@ -1,7 +1,7 @@
 """Lock files with the hashes of those files only that the Python of an environment can install on Linux or macOS.
 
 An index has up to a hundred files of one release, for other Pythons and platforms. Without their hashes the lock files
-of the built-in environments have a quarter of the size.
+of the built-in environments have a seventh of the size.
 """
 
 import re

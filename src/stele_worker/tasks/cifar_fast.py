@@ -126,16 +126,16 @@ def choices(task):
 
 
 def layers(task):
-    """Yield (name, inputs, outputs, pixels) of the eight convolutions; ``pixels`` is the width of their image."""
+    """Yield (name, inputs, outputs) of the eight convolutions."""
     width = task.width
-    yield "prep", 27 if choices(task).whitens else 3, width, 32
-    yield "layer1", width, 2 * width, 32
-    yield "layer1.residual1", 2 * width, 2 * width, 16
-    yield "layer1.residual2", 2 * width, 2 * width, 16
-    yield "layer2", 2 * width, 4 * width, 16
-    yield "layer3", 4 * width, 8 * width, 8
-    yield "layer3.residual1", 8 * width, 8 * width, 4
-    yield "layer3.residual2", 8 * width, 8 * width, 4
+    yield "prep", 27 if choices(task).whitens else 3, width
+    yield "layer1", width, 2 * width
+    yield "layer1.residual1", 2 * width, 2 * width
+    yield "layer1.residual2", 2 * width, 2 * width
+    yield "layer2", 2 * width, 4 * width
+    yield "layer3", 4 * width, 8 * width
+    yield "layer3.residual1", 8 * width, 8 * width
+    yield "layer3.residual2", 8 * width, 8 * width
 
 
 POOLED = ("layer1", "layer2", "layer3")
@@ -152,7 +152,7 @@ def weights(task):
     arrays = OrderedDict()
     if chosen.whitens:
         arrays["whiten.weight"] = uniform(rng, 27**-0.5, (27, 3, 3, 3))
-    for name, inputs, outputs, _ in layers(task):
+    for name, inputs, outputs in layers(task):
         size = 1 if inputs == 27 else 3
         limit = (inputs * size * size) ** -0.5
         arrays[name + ".conv.weight"] = uniform(rng, limit, (outputs, inputs, size, size))

@@ -6,11 +6,11 @@ from numpy.lib.stride_tricks import as_strided
 CHUNK = 500  # images whose patches are in memory at the same time
 
 
-def whitening_filters(images, size, epsilon, count=None):
+def whitening_filters(images, size, epsilon):
     """Return float32 (filters, channel, size, size): the eigenvectors of the patches' second moment, scaled.
 
-    images is float32 (n, height, width, channel). The largest eigenvalue is first; ``count`` limits their number. An
-    eigenvector is divided by the root of its eigenvalue plus ``epsilon``. Its largest number is positive, because the
+    images is float32 (n, height, width, channel). The largest eigenvalue is first. An eigenvector
+    is divided by the root of its eigenvalue plus ``epsilon``. Its largest number is positive, because the
     sign of an eigenvector is arbitrary. Source: Page, "How to train your ResNet 8: bag of tricks", 2019.
     """
     channels = images.shape[3]
@@ -21,7 +21,7 @@ def whitening_filters(images, size, epsilon, count=None):
         moment += flat.T.dot(flat)
         number += len(flat)
     values, vectors = numpy.linalg.eigh(moment / (number - 1))
-    filters = (vectors / numpy.sqrt(values + epsilon)).T[::-1][:count]
+    filters = (vectors / numpy.sqrt(values + epsilon)).T[::-1]
     largest = filters[numpy.arange(len(filters)), numpy.abs(filters).argmax(1)]
     filters = filters * numpy.sign(largest)[:, None]
     return filters.reshape(-1, channels, size, size).astype(numpy.float32)

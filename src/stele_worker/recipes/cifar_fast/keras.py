@@ -68,7 +68,7 @@ def convolve(x, channels, size, name, trainable=True):
 def layer(x, task, name):
     """Apply a convolution, its normalisation, the activation, and the pool of some layers."""
     chosen = choices(task)
-    inputs, channels = next(sizes for one, *sizes, _ in cifar_fast.layers(task) if one == name)
+    inputs, channels = next(sizes for one, *sizes in cifar_fast.layers(task) if one == name)
     x = convolve(x, channels, 1 if inputs == 27 else 3, plain(name) + "_conv")
     if name in POOLED and chosen.pool_first:
         x = layers.MaxPooling2D(2)(x)

@@ -83,7 +83,7 @@ class ResNet9(nn.Layer):
         if self.chosen.whitens:
             self.whiten = nn.Conv2D(3, 27, 3, padding=1, bias_attr=False)
             self.whiten.weight.stop_gradient = True
-        for name, inputs, channels, _ in layers(task):
+        for name, inputs, channels in layers(task):
             parent, _, child = name.rpartition(".")
             layer = Layer(task, name, inputs, channels)
             (getattr(self, parent) if parent else self).add_sublayer(child, layer)

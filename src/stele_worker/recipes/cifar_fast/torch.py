@@ -77,7 +77,7 @@ class ResNet9(nn.Module):
         self.factor, self.averages = choices(task).factor, []
         self.whiten = nn.Conv2d(3, 27, 3, padding=1, bias=False) if choices(task).whitens else nn.Identity()
         self.whiten.requires_grad_(False)
-        for name, inputs, channels, _ in layers(task):
+        for name, inputs, channels in layers(task):
             parent, _, child = name.rpartition(".")
             self.get_submodule(parent).add_module(child, Layer(task, name, inputs, channels))
         self.linear = nn.Linear(8 * task.width, 10, bias=False)
