@@ -7,6 +7,7 @@ from keras import layers, ops
 
 from stele_worker.frameworks.keras import (
     compile_function,
+    fetch,
     make_inference_step,
     make_training_step,
     outputs,
@@ -17,9 +18,7 @@ from stele_worker.tasks import cifar_fast
 from stele_worker.tasks.cifar_fast import AVERAGE_EVERY, AVERAGE_KEEPS, POOLED, augmentation_table, choices
 
 LAYOUT = "NHWC"
-averages = (
-    weakref.WeakKeyDictionary()
-)  # network -> the same with a moving average of its weights and statistics
+averages = weakref.WeakKeyDictionary()  # network -> the same with the average of its weights and statistics
 
 
 class Norm(layers.Layer):
@@ -163,12 +162,18 @@ def nesterov(net, task):
     return Nesterov(Rates(task), momentum=task.momentum, nesterov=True)
 
 
+def assign(net, values):
+    for variable, value in zip(net.weights, values):
+        variable.assign(value)
+
+
 def training_step(net, task):
     update, steps = make_training_step(net, nesterov(net, task), loss(task)), 0
     if not choices(task).average:
         return update
     average = averages[net] = network(task)
-    average.set_weights(net.get_weights())
+    # copies, because JAX' training step gives the memory of the network's arrays to their successors
+    assign(average, [fetch(value) for value in parameters(net)])
     move = compile_function(net, moved)
 
     def step(*arrays):
@@ -176,9 +181,7 @@ def training_step(net, task):
         value = update(*arrays)
         steps += 1
         if steps % AVERAGE_EVERY == 1:
-            new = move([variable.value for variable in average.weights], parameters(net))
-            for variable, value_of_average in zip(average.weights, new):
-                variable.assign(value_of_average)
+            assign(average, move([variable.value for variable in average.weights], parameters(net)))
         return value
 
     return step
