@@ -264,7 +264,7 @@ def assert_measured(outcome, task):
 def test_time_to_accuracy_returns_the_times_and_the_accuracy_of_every_epoch(
     conversation, environment, data, name
 ):
-    skip_unsupported(environment, name, "train")
+    skip_unsupported(environment, name, "time-to-accuracy")
     task = tasks.make(name, "smoke")
     if task.data is None:
         pytest.skip("the task has random labels")

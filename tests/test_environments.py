@@ -161,6 +161,16 @@ def test_every_mode_of_a_python_framework_is_one_that_its_module_knows(name):
     assert environment.modes[environment.mode]["reason"]
 
 
+def test_an_environment_without_time_to_accuracy_still_trains():
+    where = {"device": "cpu", "precision": "fp32"}
+    for name in ("r-keras", "knet"):
+        environment = environments.load(name)
+        assert environment.why_absent("cnn", "train", **where) is None
+        assert "does not time epochs" in environment.why_absent("cnn", "time-to-accuracy", **where)
+    infers = Environment(name="x", label="X", framework="x", phases=("infer",))
+    assert infers.why_absent("cnn", "time-to-accuracy", **where) == "X has infer only"
+
+
 def test_an_unsupported_cell_has_a_reason():
     environment = Environment(
         name="x", label="X", framework="x", devices=("cpu",), absent={"cnn train": "no training"}

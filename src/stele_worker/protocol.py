@@ -46,6 +46,7 @@ Unknown values and numbers that are not finite are null. The worker ends when it
 import json
 import math
 
+TIME_TO_ACCURACY = "time-to-accuracy"  # a phase in which a step is an epoch
 VERSION = 4  # 4: the answer to parity has "updates" in place of "moves"
 
 

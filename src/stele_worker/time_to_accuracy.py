@@ -22,8 +22,8 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from stele_worker import checkpoints, clock, measurement, process
+from stele_worker.protocol import TIME_TO_ACCURACY
 
-PHASE = "time-to-accuracy"
 # seconds between two messages within an epoch: so seldom that they do not change its duration
 HEARTBEAT = 10.0
 
@@ -172,7 +172,7 @@ def progress(results, of):
     """Return the message after an epoch: how far the training is, loss, accuracy, and the seconds that remain."""
     past = sum(one["seconds"] + one["evaluation_seconds"] for one in results)
     return {
-        "phase": PHASE,
+        "phase": TIME_TO_ACCURACY,
         "done": len(results),
         "of": of,
         "loss": results[-1]["losses"],

@@ -146,7 +146,7 @@ VERBS = {
     "configure": configure,
     "train": train,
     "infer": infer,
-    time_to_accuracy.PHASE: reach_target,
+    protocol.TIME_TO_ACCURACY: reach_target,
     "parity": parity,
     "inspect": inspect,
     "capability": capability,

@@ -14,6 +14,7 @@ from stele_worker.subjects import TaskSubject
 from stele_worker.tasks import cifar_airbench, cifar_fast
 
 NAME = os.environ.get("STELE_CHECK", "torch")
+pytestmark = pytest.mark.filterwarnings("default")  # Paddle warns when it finds no ccache
 SETTINGS = {
     "device": "cpu",
     "threads": 1,

@@ -23,6 +23,7 @@ from stele.time_to_accuracy import prices, seeds
 from stele.time_to_accuracy.seeds import Training
 from stele.time_to_accuracy.summary import Summary, summarise
 from stele_worker import tasks
+from stele_worker.protocol import TIME_TO_ACCURACY
 
 FOLDER = Path(".stele/time-to-accuracy")
 SEEDS = 10  # as in MLPerf
@@ -171,7 +172,7 @@ def select(arguments: argparse.Namespace, training: Training) -> list[Environmen
     selected = environments.load_ready([name for name in arguments.framework.split(",") if name])
     where = {"device": training.settings.device, "precision": training.settings.precision}
     for environment in selected:
-        reason = environment.why_absent(training.task, "train", **where)
+        reason = environment.why_absent(training.task, TIME_TO_ACCURACY, **where)
         if reason:
             raise SteleError(f"'{environment.name}' cannot train '{training.task}': {reason}")
     return selected

@@ -13,7 +13,7 @@
     [requirements]  the packages to install; the value is the reason for the pin
     [libraries]     system libraries: file = {package = "Debian package", link = "the name that the framework loads"}
     [programs]      programs that must be on PATH; the value is the instruction to install one
-    [absent]        unsupported cells, "task" or "task phase"; the value is the reason
+    [absent]        unsupported cells, "task" or "task phase", or the phase "time-to-accuracy"; the value is the reason
     [forms]         the form in which it computes a task, if that is not the default form of the Task
     [modes.<id>]    how it executes. The first mode is the environment itself; each other one becomes an environment
                     <name>-<id>, which has these keys of its own, in addition to those above:
@@ -37,6 +37,7 @@ from stele.environments.lockfiles.source import parse_requirement
 from stele.errors import SteleError
 from stele.text import printable
 from stele_worker import tasks
+from stele_worker.protocol import TIME_TO_ACCURACY
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -97,6 +98,10 @@ class Environment:
 
     def why_absent(self, task: str, phase: str, *, device: str, precision: str) -> str | None:
         """Return why this environment does not support a cell, or None if it does."""
+        if phase == TIME_TO_ACCURACY:
+            return self.absent.get(phase) or self.why_absent(
+                task, "train", device=device, precision=precision
+            )
         if self.devices is not None and device not in self.devices:
             because = f": {self.only_because}" if self.only_because else ""
             return f"{self.label} supports only {' and '.join(self.devices)} here, not {device}{because}"

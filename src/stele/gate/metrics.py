@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from stele.measuring.run import PHASES, TIME_TO_ACCURACY, Run
+from stele.measuring.run import PHASES, Run
 from stele.measuring.settings import Settings
 from stele.time_to_accuracy.clock import dawnbench_seconds
+from stele_worker.protocol import TIME_TO_ACCURACY
 
 Value = float | int | None
 MIN_STEPS = 8  # that are compared

@@ -21,10 +21,11 @@ from stele.environments import TUNED, Environment, builds
 from stele.errors import SteleError
 from stele.measuring import answers, devices, energy, machine, processors
 from stele.measuring.conditions import Monitor
-from stele.measuring.run import TIME_TO_ACCURACY, Run
+from stele.measuring.run import Run
 from stele.measuring.settings import Settings
 from stele.measuring.worker import TIMEOUT, Progress, Worker, WorkerError, launch, run_to_end
 from stele_worker import protocol, tasks
+from stele_worker.protocol import TIME_TO_ACCURACY
 
 Answer = TypeVar("Answer")
 

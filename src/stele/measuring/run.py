@@ -14,9 +14,9 @@ from stele.errors import SteleError
 from stele.measuring.conditions import Conditions
 from stele.measuring.settings import Settings
 from stele_worker import tasks
+from stele_worker.protocol import TIME_TO_ACCURACY
 
 PHASES = ("train", "infer")
-TIME_TO_ACCURACY = "time-to-accuracy"  # a phase in which a step is an epoch
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ from stele.environments import Environment
 from stele.environments.description import slug
 from stele.errors import SteleError
 from stele.measuring import measure, progress, store, worker
-from stele.measuring.run import TIME_TO_ACCURACY, Run
+from stele.measuring.run import Run
 from stele.measuring.settings import Settings
 from stele.text import versions
+from stele_worker.protocol import TIME_TO_ACCURACY
 
 
 @dataclass(frozen=True)
