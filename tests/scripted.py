@@ -43,6 +43,7 @@ def outcome(request):
         "losses": [2.3] * len(SCRIPT.get("seconds", [])),
         "accuracy": SCRIPT.get("accuracy"),
         "evaluated": 0,
+        **({"profile": SCRIPT["profile"]} if request.get("profile") and "profile" in SCRIPT else {}),
     }
 
 

@@ -26,6 +26,7 @@ from stele.commands import (
     doctor,
     env,
     examples,
+    explain,
     gate,
     nightly,
     options,
@@ -148,6 +149,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     for module in (
         gate,
+        explain,
         bisect,
         releases,
         nightly,

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, Optional
 import numpy
 
 from stele_worker import clock, process
+from stele_worker.profiles import profile_python
 
 NOT_EVALUATED = {"accuracy": None, "evaluated": 0}
 BLOCK_SECONDS = 0.1  # least duration of a block of steps
@@ -118,12 +119,14 @@ class Batches(NamedTuple):
         return take_turns(items, self.turn, self.host)
 
 
-def more(step, batches, outcome, blocks=0, new_batch=False):
+def more(step, batches, outcome, blocks=0, new_batch=False, profile=0):
     """Return what is measured on request, after everything else:
 
     blocks       seconds per step in each of so many blocks of steps, with one wait at the end of a block
     returned     seconds until a call of the step returned, the mean of each block
     new_batch    seconds of the first step with another number of samples
+    profile      seconds and calls of each operation in a step, the mean over so many steps under the profiler, and in
+                 "step" those of the step itself, which the profiler makes slower
     """
     result, wait = {}, batches.framework.wait
     if blocks:
@@ -135,7 +138,34 @@ def more(step, batches, outcome, blocks=0, new_batch=False):
     if new_batch:
         rows = batches.in_turns([other_size(batches.rows)])
         [(result["new_batch"], _)] = clock.time_steps(step, batches.take(rows), wait)
+    if profile:
+        result["profile"] = profiled(step, batches, profile)
     return result
+
+
+def profiled(step, batches, count):
+    """Return {"step": seconds, "operations": {operation: [seconds, calls]}} of a step under the profiler."""
+    framework = batches.framework
+    profile = getattr(framework, "profile", profile_python)
+    [rows] = batches.in_turns([[batches.rows[number % len(batches.rows)] for number in range(count)]])
+    taken, durations = list(batches.take(rows)), []
+
+    def run():
+        began = perf_counter()
+        for batch in taken:
+            framework.wait(step(*batch))
+        durations.append(perf_counter() - began)
+
+    profile(run)  # without its result: the first steps of JAX under a profiler took three times as long
+    operations = profile(run)
+    return {
+        "step": durations[-1] / count,
+        "operations": {
+            name: [seconds / count, calls / count]
+            for name, (seconds, calls) in operations.items()
+            if seconds > 0
+        },
+    }
 
 
 def steps_of_block(seconds):

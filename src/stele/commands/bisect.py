@@ -43,7 +43,8 @@ def add(commands: Any) -> None:
     names = [metric.name for metric in METRICS]
     command.add_argument("--metric", choices=names, default="step", help="default: %(default)s")
     options.add_model_options(command)
-    options.add_launch_options(command, budget="1h")
+    options.add_budget(command, "1h")
+    options.add_launch_options(command)
     command.add_argument(
         "--pins", action="store_true", help="bisect over every package that differs, not over releases"
     )

@@ -17,6 +17,10 @@ EXAMPLES = {
         "stele gate torch torch-compile --metric step --phase train",
         "stele gate jax==0.10.1 jax==0.10.2 --resume --budget 60m",
     ),
+    "explain": (
+        "stele explain jax-as-shipped@jax==0.8.0 jax-as-shipped@jax==0.9.2 --task cnn --phase train",
+        "stele explain keras-torch torch --task cnn --phase train --json explanation.json",
+    ),
     "bisect": (
         "stele bisect jax 0.9.2 0.10.2 --task gru",
         'stele bisect keras "keras==3.14.1 tensorflow-cpu==2.20.0" "keras==3.15.1 tensorflow-cpu==2.21.0" --pins',

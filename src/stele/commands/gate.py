@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from stele import environments, files
-from stele.commands import options, screen
+from stele.commands import explanation, options, screen
 from stele.commands.options import parse_names, say
-from stele.environments import Environment, builds, packages
+from stele.environments import Environment, builds, packages, revisions
 from stele.environments.description import slug
 from stele.environments.packages import Difference
 from stele.errors import SteleError
@@ -36,6 +36,7 @@ THRESHOLDS = {
     "tolerance": "growth that is accepted even if it is certain",
     "margin": "growth that has to be ruled out before a metric passes, at least the tolerance",
 }
+EXPLAINED = ("step", "latency", "latency-p99", "throughput")  # metrics that consist of the same operations
 EXIT_STATUS = {"PASS": 0, "REGRESSED": 1, "BROKEN": 1, "MISSING": 1, "INCONCLUSIVE": 3}
 SEVERITY = (0, 3, 1)  # exit codes, the worst last
 CORRECTNESS = ("parity", "accuracy")
@@ -71,7 +72,8 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--metric", metavar="ID[,ID...]", help=f"default: {','.join(DEFAULT)}; also {','.join(SELECTED)}"
     )
-    options.add_launch_options(command, budget="30m")
+    options.add_budget(command, "30m")
+    options.add_launch_options(command)
     for option, meaning in THRESHOLDS.items():
         defaults = ", ".join(f"{metric.name}={getattr(metric, option):.0%}%" for metric in ALL)
         command.add_argument(
@@ -81,6 +83,11 @@ def add(commands: Any) -> None:
             metavar="[METRIC=]N%",
             help=f"{meaning}; METRIC is step if it is left out; default: {defaults}",
         )
+    command.add_argument(
+        "--explain",
+        action="store_true",
+        help="if a time does not pass: measure both arms under their profilers and show the operations that differ",
+    )
     command.add_argument(
         "--fail-fast", action="store_true", help="end at the first certain verdict against NEW"
     )
@@ -155,6 +162,20 @@ def report_files(arguments: argparse.Namespace, name: str | None) -> dict[str, P
 def gate_pair(arguments: argparse.Namespace) -> int:
     subject = trial_from(arguments)
     check_writable(arguments)
+    subject, import_failure = prepare(subject, arguments.replaced)
+    log = open_record(arguments, subject)
+    say(f"record: {log.path}")
+    verdicts = import_failure or run_trial(subject, log)
+    log.add({outcome.KEY: outcome.entry(subject, verdicts)})
+    screen.print_lines(pages.terminal_lines(subject, verdicts))
+    write(arguments, subject, log, verdicts)
+    if arguments.explain:
+        explain(subject, log, verdicts)
+    return EXIT_STATUS[pages.overall_status(verdicts)]
+
+
+def prepare(subject: Trial, replaced: Sequence[revisions.Change]) -> tuple[Trial, list[Verdict]]:
+    """Build both arms. Return the trial with what they are known for, and BROKEN if NEW does not import."""
     make(subject.old)
     with progress.waiting(f"resolving {subject.new.name}"):
         subject = replace(subject, new=builds.resolved_like(subject.new, subject.old))
@@ -163,14 +184,22 @@ def gate_pair(arguments: argparse.Namespace) -> int:
         subject = inspected(subject, subject.model)
     else:
         options.announce_inputs(cell.task for cell in subject.cells)
-    subject = with_packages(subject, {change.package for change in arguments.replaced})
-    log = open_record(arguments, subject)
-    say(f"record: {log.path}")
-    verdicts = import_failure or run_trial(subject, log)
-    log.add({outcome.KEY: outcome.entry(subject, verdicts)})
-    screen.print_lines(pages.terminal_lines(subject, verdicts))
-    write(arguments, subject, log, verdicts)
-    return EXIT_STATUS[pages.overall_status(verdicts)]
+    return with_packages(subject, {change.package for change in replaced}), import_failure
+
+
+def explain(subject: Trial, log: Record, verdicts: Sequence[Verdict]) -> None:
+    """Explain the cells whose time did not pass, and write the explanation beside the record. Never fails the gate."""
+    judged = {(one.task, one.phase) for one in verdicts if one.metric in EXPLAINED and one.status != "PASS"}
+    cells = [cell for cell in subject.common_cells() if tuple(cell) in judged]
+    if not cells:
+        return
+    path = log.path.with_suffix(".explanation.json")
+    try:
+        explanation.write(path, explanation.explain(subject, cells))
+    except SteleError as error:
+        say(f"stele: not explained: {error}")
+    else:
+        say(f"explanation: {path}")
 
 
 def with_packages(subject: Trial, replaced: set[str]) -> Trial:

@@ -24,15 +24,19 @@ PHASES = ("train", "infer")
 UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
-def add_launch_options(command: argparse.ArgumentParser, *, budget: str) -> None:
-    """Add the options that make launches repeatable, and the one that limits their time."""
+def add_budget(command: argparse.ArgumentParser, default: str) -> None:
+    """Add the option that limits the time of the launches."""
     command.add_argument(
         "--budget",
         type=parse_duration,
-        default=budget,
+        default=default,
         metavar="TIME",
         help="time limit, such as 20m; default: %(default)s",
     )
+
+
+def add_launch_options(command: argparse.ArgumentParser) -> None:
+    """Add the options that make launches repeatable."""
     command.add_argument(
         "--no-wait",
         action="store_true",

@@ -102,7 +102,8 @@ def add_measuring_options(verb: argparse.ArgumentParser) -> None:
         metavar="SCALE",
         help="also train once at this scale to measure the error, for example quick",
     )
-    options.add_launch_options(verb, budget="24h")
+    options.add_budget(verb, "24h")
+    options.add_launch_options(verb)
 
 
 def request_from(arguments: argparse.Namespace) -> Request:

@@ -2,6 +2,8 @@
 
 import os
 import pathlib
+import re
+import tempfile
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,6 +15,7 @@ import jaxlib
 import numpy
 
 from stele_worker import modes
+from stele_worker.profiles import self_times
 
 MODES = ("jit", "as-shipped", "op-by-op", "constants")  # "constants" compiles the weights into the inference
 PRECISIONS = {"fp32": "highest", "tf32": "tensorfloat32", "bf16": "default"}
@@ -213,6 +216,32 @@ def from_arrays(tree, arrays):
             jax.random.wrap_key_data(new, impl=jax.random.key_impl(old)) if is_key(old) else new
             for old, new in pairs
         ]
+    )
+
+
+def profile(run):
+    """Return {operation: (seconds, calls)} of the operations of XLA during run(), without numbers in their names.
+
+    Raises NotImplementedError before JAX 0.5, which cannot read its own profiles.
+    """
+    if not hasattr(jax.profiler, "ProfileData"):
+        raise NotImplementedError("JAX {} cannot read its profiles; 0.5 can".format(jax.__version__))
+    with tempfile.TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            run()
+        files = [
+            jax.profiler.ProfileData.from_file(str(path))
+            for path in pathlib.Path(folder).rglob("*.xplane.pb")
+        ]
+    return self_times(
+        [
+            (re.sub(r"[.\d]+$", "", event.name), event.start_ns, event.duration_ns)
+            for event in line.events
+            if "hlo_op" in dict(event.stats)
+        ]
+        for file in files
+        for plane in file.planes
+        for line in plane.lines
     )
 
 

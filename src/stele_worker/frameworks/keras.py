@@ -21,6 +21,7 @@ BACKEND = keras.backend.backend()
 native = load(BACKEND)
 compiled, in_force = native.compiled, native.in_force
 put, take, wait, fetch, peak_memory = native.put, native.take, native.wait, native.fetch, native.peak_memory
+profile = native.profile
 forget_peak_memory = getattr(native, "forget_peak_memory", lambda: None)  # JAX cannot
 
 device = "cpu"

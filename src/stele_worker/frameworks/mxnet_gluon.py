@@ -1,10 +1,12 @@
 """MXNet 1 with its imperative API, Gluon. MXNet calls a device a context."""
 
+import json
 import os
+import tempfile
 
 import mxnet as mx
 import numpy
-from mxnet import autograd, gluon
+from mxnet import autograd, gluon, profiler
 
 from stele_worker import modes
 
@@ -109,6 +111,20 @@ def inference_step(recipe, net, task):
             return block(x)
 
     return step
+
+
+def profile(run):
+    """Return {operation: (seconds, calls)} during run()."""
+    with tempfile.TemporaryDirectory() as folder:
+        profiler.set_config(
+            profile_all=True, aggregate_stats=True, filename=os.path.join(folder, "profile.json")
+        )
+        profiler.set_state("run")
+        run()
+        profiler.set_state("stop")
+        table = json.loads(profiler.dumps(reset=True, format="json"))["Time"]
+    operators = table.get("operator", {}).items()
+    return {name: (1e-3 * numbers["Total"], numbers["Count"]) for name, numbers in operators}
 
 
 def put(array):

@@ -11,7 +11,7 @@ import mxnet as mx
 from stele_worker.frameworks import mxnet_gluon as native
 
 configure, versions, take, wait = native.configure, native.versions, native.take, native.wait
-fetch, peak_memory = native.fetch, native.peak_memory
+fetch, peak_memory, profile = native.fetch, native.peak_memory, native.profile
 
 
 def flags():

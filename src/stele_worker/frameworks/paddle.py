@@ -1,5 +1,7 @@
 """PaddlePaddle 3."""
 
+import collections
+import json
 import os
 import tempfile
 
@@ -7,6 +9,7 @@ import paddle
 from paddle import inference
 
 from stele_worker import modes
+from stele_worker.profiles import self_times
 
 # inference uses Paddle Inference in the first mode; "as-shipped" runs it eagerly
 MODES = ("dygraph", "as-shipped", "to-static", "cinn")
@@ -196,6 +199,38 @@ def make_predictor(net, inputs):
         else:
             getattr(config, "enable_" + ONEDNN)()
         return inference.create_predictor(config)
+
+
+KERNELS = ("Operator", "DygraphKernelLaunch", "StaticKernelLaunch", "Kernel")  # categories of events
+
+
+def profile(run):
+    """Return {operation: (seconds, calls)} during run()."""
+    from paddle import profiler
+
+    targets = [profiler.ProfilerTarget.CPU] + ([profiler.ProfilerTarget.GPU] if device == "cuda" else [])
+    with tempfile.TemporaryDirectory() as folder:
+        recorder = profiler.Profiler(targets=targets)
+        recorder.start()
+        run()
+        recorder.stop()
+        path = os.path.join(folder, "profile.json")
+        recorder.export(path, format="json")
+        with open(path, encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+    lines = collections.defaultdict(list)
+    for event in events:
+        # the main thread only waits in the gradient of a compiled function
+        if event.get("cat") in KERNELS and not event["name"].startswith("Global_Dy2StGradNode"):
+            line = lines[event["pid"], event["tid"]]
+            line.append((name_of_operation(event), 1e3 * float(event["ts"]), 1e3 * float(event["dur"])))
+    return self_times(lines.values())
+
+
+def name_of_operation(event):
+    """Return "conv2d" for "conv2d dygraph[0.2 ms]", "conv2d kernel launch[...]" and "pd_op.conv2d_[...]"."""
+    name = event["name"].split("[")[0].split(" ")[0]
+    return (name[len("pd_op.") :] if name.startswith("pd_op.") else name).rstrip("_")
 
 
 def put(array):

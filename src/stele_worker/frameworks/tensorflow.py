@@ -1,6 +1,9 @@
 """TensorFlow 2."""
 
 import os
+import pathlib
+import re
+import tempfile
 from functools import partial
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow reads the level of warnings at import
@@ -10,6 +13,7 @@ from tensorflow.python.framework.config import is_op_determinism_enabled  # the 
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 from stele_worker import modes
+from stele_worker.profiles import self_times
 
 # "graph" compiles with XLA where the recipe is faster with it; "function" never does, "xla" always
 MODES = ("graph", "function", "eager", "xla", "frozen")
@@ -176,6 +180,39 @@ def frozen(step):
         return made[0](*batch)[0]
 
     return run
+
+
+def profile(run):
+    """Return {operation: (seconds, calls)} during run()."""
+    from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+    with tempfile.TemporaryDirectory() as folder:
+        tf.profiler.experimental.start(folder)
+        try:
+            run()
+        finally:
+            tf.profiler.experimental.stop()
+        files = [
+            xplane_pb2.XSpace.FromString(path.read_bytes())
+            for path in pathlib.Path(folder).rglob("*.xplane.pb")
+        ]
+    return self_times(
+        operations(plane, line) for file in files for plane in file.planes for line in plane.lines
+    )
+
+
+def operations(plane, line):
+    """Yield (operation, start, duration) in nanoseconds of the events that are operations of TensorFlow or XLA."""
+    names = {key: value.name for key, value in plane.event_metadata.items()}
+    stats = {key: value.name for key, value in plane.stat_metadata.items()}
+    for event in line.events:
+        name = names[event.metadata_id]
+        kind = name.rpartition(":")[2]  # layer/Conv2D:Conv2D
+        if any(stats[stat.metadata_id] == "hlo_op" for stat in event.stats):
+            kind = re.sub(r"[.\d]+$", "", name)  # XLA: fusion.12
+        elif kind == name or "::" in name or " " in name or kind.startswith("__inference"):
+            continue
+        yield kind, line.timestamp_ns + 1e-3 * event.offset_ps, 1e-3 * event.duration_ps
 
 
 def put(array):

@@ -53,7 +53,7 @@ def flags():
         "cudnn_tf32": torch.backends.cudnn.allow_tf32,
         "cudnn_autotune": torch.backends.cudnn.benchmark,
         "deterministic": torch.are_deterministic_algorithms_enabled(),
-        "onednn": torch.backends.mkldnn.is_available(),
+        "onednn": getattr(torch.backends.mkldnn, "enabled", torch.backends.mkldnn.is_available()),
         "cpu_capability": torch.backends.cpu.get_cpu_capability()
         if hasattr(torch.backends, "cpu")
         else None,  # 2.0
@@ -200,6 +200,22 @@ def outputs(net, names, step):
 
 def channels_last(output):
     return output.permute(0, 2, 3, 1) if output.ndim == 4 else output
+
+
+def profile(run):
+    """Return {operation: (seconds, calls)} during run(). An operation counts without those that it calls."""
+    from torch.profiler import ProfilerActivity
+    from torch.profiler import profile as record
+
+    cuda = device.type == "cuda"
+    with record(activities=[ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if cuda else [])) as profiler:
+        run()
+    # PyTorch called it cuda until 2.3
+    names = ("self_device_time_total", "self_cuda_time_total") if cuda else ("self_cpu_time_total",)
+    return {
+        event.key: (1e-6 * next(getattr(event, name) for name in names if hasattr(event, name)), event.count)
+        for event in profiler.key_averages()
+    }
 
 
 def put(array):

@@ -1,0 +1,120 @@
+"""Does ``stele explain`` name the operation that makes a release slower? Writes docs/explain.md.
+
+    python perf_tests/explanations.py [--case NAME] [--write]      or: tox -e explanations
+
+Each case compares two environments whose difference is known: two changes that are planted into PyTorch, a release of
+JAX, and Keras beside its backend. Without ``--case``, only the planted ones. Exit: 0 the operation is named, or the
+default; 1 it is not.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from stele.measuring import machine
+from stele.report import page
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs/explain.md"
+PLANTED = ROOT / "perf_tests/planted_torch.py"
+
+
+class Case(NamedTuple):
+    """A comparison, and what must be named: the first operations, or something else that differs."""
+
+    title: str
+    arguments: str
+    named: str
+    among: int = 1  # so many operations at the top
+    builds: bool = False
+
+
+CASES = {
+    "operator": Case(
+        "An operator of PyTorch that takes longer is planted: the gradient of ReLU.",
+        "torch torch-operator --task cnn --phase train",
+        "aten::threshold_backward",
+    ),
+    "default": Case(
+        "A changed default is planted into PyTorch: oneDNN is off.",
+        "torch torch-default --task cnn --phase train",
+        "flags: onednn: True → False",
+    ),
+    "jax": Case(
+        "JAX 0.9.2 computes the gradients of convolutions with YNNPACK.",
+        "jax-as-shipped@jax==0.8.0 jax-as-shipped@jax==0.9.2 --task cnn --phase train",
+        "convolution",
+        builds=True,
+    ),
+    "keras": Case(
+        "The optimizer of Keras updates one variable of PyTorch after the other; that of PyTorch updates all at once.",
+        "torch keras-torch --task gru --phase train",
+        "aten::add_",
+        among=3,
+    ),
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--case", choices=[*CASES, "all"])
+    parser.add_argument("--write", action="store_true", help="write docs/explain.md")
+    arguments = parser.parse_args()
+    planted = [name for name in CASES if name in ("operator", "default")]
+    names = {"all": list(CASES), None: planted}.get(arguments.case, [arguments.case])
+    with tempfile.TemporaryDirectory(prefix="stele-explanations-") as folder:
+        describe(Path(folder))
+        outcomes = {name: explain(CASES[name], Path(folder)) for name in names}
+    for name, (_, found) in outcomes.items():
+        print(f"{name}: {CASES[name].named} is {'named' if found else 'NOT named'}")
+    if arguments.write:
+        page.fill(
+            PAGE,
+            "\n\n".join([*(section(CASES[name], out) for name, (out, _) in outcomes.items()), provenance()]),
+        )
+    return 0 if all(found for _, found in outcomes.values()) else 1
+
+
+def describe(folder: Path) -> None:
+    """Describe an environment for each planted change."""
+    for change in ("operator", "default"):
+        command = json.dumps([sys.executable, str(PLANTED), change])
+        text = f'label = "PyTorch with a planted {change}"\nframework = "torch"\ncommand = {command}\n'
+        (folder / f"torch-{change}.toml").write_text(text, encoding="utf-8")
+
+
+def explain(case: Case, folder: Path) -> tuple[str, bool]:
+    """Return what the command prints, and whether it names what it must."""
+    report = folder / "explanation.json"
+    command = [sys.executable, "-m", "stele", "explain", *case.arguments.split(), "--json", str(report)]
+    variables = {**os.environ, "STELE_ENVIRONMENTS": str(folder)}
+    done = subprocess.run(command, env=variables, stdout=subprocess.PIPE, encoding="utf-8", check=True)
+    print(done.stdout, flush=True)
+    return done.stdout.strip(), is_named(case, json.loads(report.read_text(encoding="utf-8")))
+
+
+def is_named(case: Case, content: dict[str, Any]) -> bool:
+    [cell] = content["cells"].values()
+    operations = [operation["name"] for operation in cell["operations"][: case.among]]
+    return case.named in [*operations, *content["differs"]]
+
+
+def section(case: Case, output: str) -> str:
+    return f"{case.title}\n\n```\n$ stele explain {case.arguments}\n{output}\n```"
+
+
+def provenance() -> str:
+    facts = machine.facts()
+    return f"Measured {date.today()} on {facts['processor']}, {facts['processors']} processors, one thread."
+
+
+if __name__ == "__main__":
+    sys.exit(main())

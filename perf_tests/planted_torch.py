@@ -1,0 +1,42 @@
+"""A worker of PyTorch with a planted change: run ``planted_torch.py operator|default``, not ``-m stele_worker``."""
+
+import sys
+import time
+
+import stele_worker.__main__ as worker
+from stele_worker import frameworks
+
+SLOWER = 0.02  # seconds that each call of the slow operator takes longer
+library = []  # its kernel is removed together with the object
+
+
+def plant_operator(torch):
+    """Replace the gradient of ReLU by one that takes longer."""
+
+    def slow(gradient, output, threshold):
+        end = time.perf_counter() + SLOWER
+        while time.perf_counter() < end:
+            pass
+        return gradient * (output > threshold)
+
+    library.append(torch.library.Library("aten", "IMPL"))
+    library[0].impl("threshold_backward", slow, "CPU")
+
+
+def plant_default(torch):
+    """Switch oneDNN off, as a release could."""
+    torch.backends.mkldnn.set_flags(False)
+
+
+def load(name, change=None):
+    """Import a framework as the worker does, and change it."""
+    module = LOAD(name)
+    change(module.torch)
+    return module
+
+
+LOAD = frameworks.load
+planted = {"operator": plant_operator, "default": plant_default}[sys.argv[1]]
+frameworks.load = lambda name: load(name, planted)
+sys.argv[1:] = []
+sys.exit(worker.main())

@@ -1,0 +1,61 @@
+"""``stele explain OLD NEW``: which operations make NEW slower or faster, and what else differs?"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from stele.commands import explanation, gate, options
+from stele.errors import SteleError
+from stele.measuring.settings import DEVICES, PRECISIONS
+
+EPILOG = "Exit: 0 explained; 2 usage or environment; 130 interrupted. Times under a profiler never enter a verdict."
+# the options of a gate that concern its verdicts
+WITHOUT_VERDICT: dict[str, Any] = {
+    "metric": "step",
+    "tolerance": [],
+    "margin": [],
+    "target": None,
+    "accuracy_scale": "quick",
+    "fail_fast": False,
+    "changed": None,
+    "replaced": (),
+    "budget": 0.0,
+}
+
+
+def add(commands: Any) -> None:
+    summary = "which operations make NEW slower or faster, and what else differs?"
+    command = commands.add_parser("explain", help=summary, description=summary, epilog=EPILOG)
+    command.add_argument("old", metavar="OLD", help="as in stele gate")
+    command.add_argument("new", metavar="NEW", help="as in stele gate")
+    options.add_cell_options(command)
+    options.add_model_options(command)
+    options.add_launch_options(command)
+    command.add_argument("--device", choices=DEVICES, default="cpu", help="default: %(default)s")
+    command.add_argument("--precision", choices=PRECISIONS, default="fp32", help="default: %(default)s")
+    command.add_argument("--scale", choices=gate.SCALES, default="gate", help="default: %(default)s")
+    command.add_argument(
+        "--times",
+        type=options.parse_count,
+        default=explanation.TIMES,
+        metavar="N",
+        help="launches of each arm; default: %(default)s",
+    )
+    command.add_argument("--json", type=Path, metavar="FILE", help="write the explanation as JSON")
+    options.add_trial_options(command)
+    command.set_defaults(command=explain, **WITHOUT_VERDICT)
+
+
+def explain(arguments: argparse.Namespace) -> int:
+    """Print the operations of each cell, and what else differs. Returns 0."""
+    subject, import_failure = gate.prepare(gate.trial_from(arguments), ())
+    if import_failure:
+        raise SteleError(import_failure[0].message)
+    for cell in subject.cells:
+        for arm, reason in zip(("OLD", "NEW"), subject.absences(cell), strict=True):
+            if reason:
+                raise SteleError(f"{arm} does not have {cell}: {reason}")
+    found = explanation.explain(subject, subject.cells, times=arguments.times)
+    if arguments.json is not None:
+        explanation.write(arguments.json, found)
+    return 0

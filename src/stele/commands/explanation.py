@@ -1,0 +1,102 @@
+"""What ``stele explain`` and ``stele gate --explain`` share: profile both arms, and print which operations differ."""
+
+import dataclasses
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from stele import files, schema
+from stele.environments import Environment, packages
+from stele.errors import SteleError
+from stele.explain import comparison, launches, text
+from stele.explain.comparison import Comparison
+from stele.explain.launches import Launch
+from stele.gate.launcher import plan_of
+from stele.gate.trial import Cell, Trial
+from stele.measuring import progress
+from stele.parity import defaults
+from stele.text import printable
+
+TIMES = 3  # launches of each arm
+STEPS = 24  # timed steps of a launch
+PROFILED = 8  # steps under the profiler
+
+
+def explain(subject: Trial, cells: Sequence[Cell], *, times: int = TIMES) -> dict[str, Any]:
+    """Print the operations of each cell, and what else differs. Return the explanation as JSON.
+
+    Raises SteleError if a launch fails, or if a framework has no profiler.
+    """
+    found, last = {}, None
+    for cell in cells:
+        runs = list(profile(subject, cell, times))
+        found[str(cell)] = compare(runs)
+        last = runs[-1]
+        title = f"{cell}: {subject.old.name} to {subject.new.name}"
+        print("\n".join(["", *text.lines(title, found[str(cell)])]), flush=True)
+    differing = [printable(line, keep="") for line in what_differs(subject, last)]
+    print(
+        *["", "What else differs:" if differing else "Nothing else differs.", *differing],
+        sep="\n",
+        flush=True,
+    )
+    return as_json(subject, found, differing)
+
+
+def profile(subject: Trial, cell: Cell, times: int) -> Iterator[Launch]:
+    """Yield the launches of a cell."""
+    plan = plan_of(cell, subject.scale, subject.model, STEPS)
+    plan = dataclasses.replace(plan, asked={"profile": PROFILED})
+    launched = launches.launch(
+        subject.old, subject.new, plan, subject.settings, times=times, timeout=subject.timeout
+    )
+    for number in range(1, times + 1):
+        with progress.waiting(f"{cell}: launch {number} of {times} under the profilers"):
+            launch = next(launched)
+        yield launch
+
+
+def compare(runs: Sequence[Launch]) -> Comparison:
+    return comparison.compare(
+        [launches.profile(one.old) for one in runs], [launches.profile(one.new) for one in runs]
+    )
+
+
+def what_differs(subject: Trial, last: Launch | None) -> Iterator[str]:
+    """Yield packages, flags, what was in force, and defaults that differ, a line each."""
+    changed = [one for one in subject.named if one.old != one.new]
+    yield from (f"package: {line}" for line in packages.lines([*changed, *subject.differences]))
+    for kind in ("flags", "in_force", "versions"):
+        pairs = [getattr(run, kind) or {} for run in last or ()]
+        for name in sorted({name for pair in pairs for name in pair}):
+            values = [str(pair.get(name, "none")) for pair in pairs]
+            if values[0] != values[1]:
+                yield f"{kind.replace('_', ' ')}: {name}: {' → '.join(values)}"
+    yield from changed_defaults(subject.old, subject.new)
+
+
+def changed_defaults(old: Environment, new: Environment) -> Iterator[str]:
+    """Yield the defaults that differ between two releases of a framework."""
+    if old.framework != new.framework:
+        return  # the tables of two frameworks have few names in common
+    try:
+        tables = [defaults.ask(one) for one in (old, new)]
+    except SteleError as error:
+        yield f"defaults: unknown, because {error}"
+        return
+    yield from (
+        f"default: {change.fact}: {change.old} → {change.new}" for change in defaults.changes(*tables)
+    )
+
+
+def as_json(subject: Trial, found: dict[str, Comparison], differing: Sequence[str]) -> dict[str, Any]:
+    cells = {
+        name: {**one._asdict(), "operations": [operation._asdict() for operation in one.operations]}
+        for name, one in found.items()
+    }
+    return {"old": subject.old.name, "new": subject.new.name, "cells": cells, "differs": list(differing)}
+
+
+def write(path: Path, explanation: dict[str, Any]) -> None:
+    files.write_text(path, json.dumps(schema.wrap(explanation), indent=1) + "\n")

@@ -1,0 +1,93 @@
+"""An explanation as lines for a terminal. The functions return text and print nothing."""
+
+from collections.abc import Iterator, Sequence
+
+from stele.explain.comparison import Comparison, Operation
+from stele.text import align, milliseconds, printable
+
+NOISE = 0.05  # of the change
+LONGEST = 60  # characters of a name
+MOST = 12  # operations that are shown
+LEAST_SHARE = 0.01  # of the larger step; smaller operations are summed up
+MOST_OVERHEAD = 1.5  # of a step under the profiler over a step without; above it, a warning
+HEAD = ["operation", "OLD ms", "NEW ms", "change ms", "share", "OLD calls", "NEW calls"]
+
+
+def lines(title: str, comparison: Comparison) -> list[str]:
+    """Return a title, the step times, the table of operations, and the share that no operation explains."""
+    return [
+        title,
+        f"step: {milliseconds(comparison.old)} ms in OLD, {milliseconds(comparison.new)} ms in NEW "
+        f"({growth(comparison.old, comparison.new)}); under the profilers {milliseconds(comparison.profiled_old)} ms "
+        f"and {milliseconds(comparison.profiled_new)} ms",
+        *align([HEAD, *table(comparison)]),
+        unexplained(comparison),
+        *warnings(comparison),
+    ]
+
+
+def table(comparison: Comparison) -> Iterator[list[str]]:
+    shown, others = split(comparison)
+    for operation in shown:
+        yield row(comparison, operation)
+    if others:
+        sums = [sum(numbers) for numbers in zip(*(one[1:] for one in others), strict=True)]
+        yield row(comparison, Operation(f"{len(others)} others", *sums))
+
+
+def split(comparison: Comparison) -> tuple[Sequence[Operation], Sequence[Operation]]:
+    """Return the operations to show, and those to sum up."""
+    least = LEAST_SHARE * max(comparison.profiled_old, comparison.profiled_new)
+    shown = [one for one in comparison.operations if max(one.old, one.new) >= least][:MOST]
+    return shown, [one for one in comparison.operations if one not in shown]
+
+
+def row(comparison: Comparison, operation: Operation) -> list[str]:
+    share = comparison.share(operation.change)
+    return [
+        shortened(operation.name),
+        *(milliseconds(seconds) if seconds else "" for seconds in (operation.old, operation.new)),
+        signed(operation.change),
+        "" if share is None else percent(share),
+        *(figure_of_calls(calls) if calls else "" for calls in (operation.old_calls, operation.new_calls)),
+    ]
+
+
+def figure_of_calls(calls: float) -> str:
+    return f"{calls:,.0f}" if calls >= 1 else f"{calls:.2g}"
+
+
+def shortened(name: str) -> str:
+    """Return the name of an operation in one line. MXNet joins the names of all operations of a bulk."""
+    name = printable(name, keep="")
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+
+
+def unexplained(comparison: Comparison) -> str:
+    share = comparison.share(comparison.rest)
+    if share is None:
+        return "The steps take about equally long under the profilers, so the changes may be noise."
+    line = f"{percent(share)} of the change, {signed(comparison.rest)} ms, is in no operation that the profilers show."
+    return line if share > -NOISE else f"{line} Operations ran at the same time."
+
+
+def warnings(comparison: Comparison) -> Iterator[str]:
+    """Yield why the times may be wrong."""
+    for arm, plain, profiled in (
+        ("OLD", comparison.old, comparison.profiled_old),
+        ("NEW", comparison.new, comparison.profiled_new),
+    ):
+        if profiled > MOST_OVERHEAD * plain:
+            yield f"The profiler makes {arm} {profiled / plain:.1f} times as slow, so its times are only a hint."
+
+
+def percent(share: float) -> str:
+    return f"{share:.0%}".replace("-0%", "0%")
+
+
+def signed(seconds: float) -> str:
+    return ("-" if seconds < 0 else "+") + milliseconds(abs(seconds))
+
+
+def growth(old: float, new: float) -> str:
+    return f"{abs(new / old - 1):.1%} {'slower' if new >= old else 'faster'}"

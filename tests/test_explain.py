@@ -1,0 +1,159 @@
+"""stele explain: which operations explain the difference between two releases."""
+
+import json
+
+import pytest
+
+from stele import __main__ as entry_point
+from stele.explain import comparison, text
+from stele.explain.comparison import Profile
+from stele_worker import profiles as worker_profiles
+from test_docs import rows
+
+SECONDS = [0.5, *[0.010, 0.011, 0.012] * 16]
+SLOWER = [0.5, *[0.020, 0.021, 0.022] * 16]
+PROFILE = {"step": 0.012, "operations": {"conv": [0.008, 2.0], "relu\u001b[31m": [0.001, 1.0]}}
+SLOWER_PROFILE = {"step": 0.022, "operations": {"conv": [0.018, 2.0], "add": [0.001, 30.0]}}
+
+
+def profiles(*operations, step=0.1, profiled=0.12):
+    return [
+        Profile(step, profiled, {name: (seconds, 2.0) for name, seconds in one.items()}) for one in operations
+    ]
+
+
+def test_operations_are_sorted_by_their_contribution_to_the_change():
+    old = profiles({"convolution": 0.05, "relu": 0.01, "gone": 0.002})
+    new = profiles({"convolution": 0.09, "relu": 0.005, "pool": 0.01}, step=0.14, profiled=0.165)
+    found = comparison.compare(old, new)
+    assert [one.name for one in found.operations] == ["convolution", "pool", "gone", "relu"]
+    assert found.share(found.operations[0].change) == pytest.approx(0.04 / 0.045)
+    assert found.rest == pytest.approx(0.045 - (0.04 + 0.01 - 0.005 - 0.002))
+
+
+def test_the_operation_that_became_faster_is_first_if_the_step_became_faster():
+    old, new = (
+        profiles({"slow": 0.09, "other": 0.01}),
+        profiles({"slow": 0.02, "other": 0.02}, step=0.04, profiled=0.05),
+    )
+    assert [one.name for one in comparison.compare(old, new).operations] == ["slow", "other"]
+
+
+def test_medians_over_launches_ignore_an_outlier():
+    old = profiles({"a": 0.01}, {"a": 0.01}, {"a": 9.0})
+    new = profiles({"a": 0.02}, {"a": 0.02}, {})
+    [operation] = comparison.compare(old, new).operations
+    assert (operation.old, operation.new) == (0.01, 0.02)
+
+
+def test_small_operations_are_summed_up_and_the_unexplained_share_is_stated():
+    small = {f"small{number}": 1e-5 for number in range(30)}
+    found = comparison.compare(
+        profiles({"large": 0.08, **small}), profiles({"large": 0.1, **small}, profiled=0.145)
+    )
+    lines = text.lines("cnn train: old to new", found)
+    assert any(line.startswith("large") and "80%" in line for line in lines)
+    assert any(line.startswith("30 others") for line in lines)
+    assert lines[-1] == "20% of the change, +5.00 ms, is in no operation that the profilers show."
+
+
+def test_equal_steps_have_nothing_to_explain():
+    found = comparison.compare(profiles({"a": 0.01}), profiles({"a": 0.01}))
+    assert found.share(found.rest) is None
+    assert text.lines("x", found)[-1].startswith("The steps take about equally long under the profilers")
+
+
+def test_the_name_of_a_bulk_is_shortened():
+    found = comparison.compare(profiles({"a," * 80: 0.01}), profiles({"a," * 80: 0.02}))
+    assert max(len(line) for line in text.lines("x", found)[2:4]) < 120
+
+
+def test_an_operation_counts_without_those_that_run_inside_it():
+    lines = [
+        [("inner", 10, 20), ("outer", 0, 100), ("inner", 40, 30), ("next", 100, 5), ("innermost", 45, 5)],
+        [("other", 0, 50)],
+    ]
+    assert worker_profiles.self_times(lines) == {
+        "outer": (pytest.approx(50e-9), 1),
+        "inner": (pytest.approx(45e-9), 2),
+        "innermost": (pytest.approx(5e-9), 1),
+        "next": (pytest.approx(5e-9), 1),
+        "other": (pytest.approx(50e-9), 1),
+    }
+
+
+def slow_operator(count):
+    return sum(number * number for number in range(count))
+
+
+def test_a_framework_without_a_profiler_shows_its_python_functions():
+    found = worker_profiles.profile_python(lambda: [slow_operator(30_000) for _ in range(3)])
+    seconds = {name: numbers[0] for name, numbers in found.items()}
+    assert max(seconds, key=seconds.get).startswith("test_explain.py:")
+    assert found["test_explain.py:slow_operator"][1] == 3
+
+
+@pytest.fixture
+def explain(add_environment, tmp_path):
+    """explain(*options, old={...}, new={...}) -> exit code of stele explain in scripted environments."""
+
+    def explain(*options, old=None, new=None, command="explain"):
+        table = {"release": "1.0", "table": {"seed": "0"}}
+        add_environment("old", **{"seconds": SECONDS, "profile": PROFILE, **table, **(old or {})})
+        add_environment("new", **{"seconds": SLOWER, "profile": SLOWER_PROFILE, **table, **(new or {})})
+        return entry_point.main(
+            [command, "old", "new", "--task=gru", "--phase=infer", "--worker-timeout=20", *options]
+        )
+
+    return explain
+
+
+def test_the_operation_that_became_slower_is_named(explain, capsys, tmp_path):
+    path = tmp_path / "explanation.json"
+    assert explain("--times=2", f"--json={path}", new={"table": {"seed": "7"}}) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "gru infer: old to new"
+    assert "(90.9% slower)" in lines[2]
+    assert lines[4].split() == ["conv", "8.00", "18.0", "+10.00", "100%", "2", "2"]
+    assert "\x1b" not in "".join(lines)
+    assert "default: seed: 0 → 7" in lines
+    content = json.loads(path.read_text())
+    document = "stele explain --json"
+    assert set(content) == set(rows(document))
+    assert set(content["cells"]["gru infer"]) == set(rows(document, "cells"))
+    assert set(content["cells"]["gru infer"]["operations"][0]) == set(rows(document, "operations"))
+    assert content["cells"]["gru infer"]["operations"][0] == {
+        "name": "conv", "old": 0.008, "new": 0.018, "old_calls": 2.0, "new_calls": 2.0
+    }  # fmt: skip
+
+
+def test_a_worker_without_a_profiler_is_an_error(explain, capsys):
+    assert explain("--times=1", new={"profile": None}) == 2
+    assert "The worker of 'new' is not in Python, and has no profiler." in capsys.readouterr().err
+
+
+def test_a_launch_that_fails_is_an_error_that_names_the_arm(explain, capsys):
+    assert explain("--times=1", new={"infer": "raise_error"}) == 2
+    assert "NEW failed: Worker 'new' failed during 'infer'" in capsys.readouterr().err
+
+
+def test_a_gate_that_does_not_pass_explains_its_times(explain, capsys, tmp_path):
+    options = ("--metric=step", "--budget=60s", "--explain", "--fail-fast")
+    assert explain(*options, command="gate") == 1
+    output = capsys.readouterr()
+    assert "REGRESSED" in output.out
+    assert "conv" in output.out
+    [path] = (tmp_path / ".stele/gates").glob("*.explanation.json")
+    assert "explanation: " in output.err
+    assert json.loads(path.read_text())["schema"] == 1
+
+
+def test_a_gate_whose_explanation_fails_keeps_its_verdict(explain, capsys):
+    options = ("--metric=step", "--budget=60s", "--explain", "--fail-fast")
+    assert explain(*options, command="gate", new={"profile": None}) == 1
+    assert "stele: not explained: The worker of 'new'" in capsys.readouterr().err
+
+
+def test_a_gate_that_passes_explains_nothing(explain, capsys):
+    assert explain("--metric=host-memory", "--budget=60s", "--explain", command="gate") == 0
+    assert "conv" not in capsys.readouterr().out
