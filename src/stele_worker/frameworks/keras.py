@@ -150,7 +150,14 @@ def make_training_step(net, optimiser, loss):
     """Return step(*inputs, y) -> loss, which updates the parameters."""
     optimiser.build(net.trainable_variables)
     if BACKEND == "jax":
-        return make_stateless_training_step(net, optimiser, loss)
+        step = make_stateless_training_step(net, optimiser, loss)
+    else:
+        step = compile_function(net, make_stateful_training_step(net, optimiser, loss))
+    add_state(step, net, optimiser)
+    return step
+
+
+def make_stateful_training_step(net, optimiser, loss):
     run = backward(net, loss)
 
     def step(*arrays):
@@ -158,7 +165,32 @@ def make_training_step(net, optimiser, loss):
         optimiser.apply(gradients, net.trainable_variables)
         return value
 
-    return compile_function(net, step)
+    return step
+
+
+def add_state(step, net, optimiser):
+    """Give ``step`` a state: the network, with its random generators, and the optimiser. See ``stele_worker.recipes``."""
+    variables = net.variables + optimiser.variables
+
+    def state():
+        write_back(net)
+        return to_arrays(variables)
+
+    def restore(saved):
+        pending.pop(net, None)
+        from_arrays(variables, saved)
+
+    step.state, step.restore = state, restore
+
+
+def to_arrays(variables, prefix=""):
+    """Return the values of variables as NumPy arrays, named by their position."""
+    return {prefix + str(number): keras.ops.convert_to_numpy(one) for number, one in enumerate(variables)}
+
+
+def from_arrays(variables, arrays, prefix=""):
+    for number, variable in enumerate(variables):
+        variable.assign(arrays[prefix + str(number)])
 
 
 def make_inference_step(net, output):

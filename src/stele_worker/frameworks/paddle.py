@@ -5,6 +5,7 @@ import json
 import os
 import tempfile
 
+import numpy
 import paddle
 from paddle import inference
 
@@ -159,7 +160,54 @@ def make_training_step(net, optimiser, loss):
         optimiser.clear_grad()
         return value.detach()
 
+    def restore(saved):
+        restore_network(net, saved)
+        restore_slots(net, optimiser, part(saved, "slot."))
+
+    step.state = lambda: dict(network_state(net), **to_arrays(slots(net, optimiser), "slot."))
+    step.restore = restore
     return step
+
+
+def to_arrays(tensors, prefix):
+    return {prefix + name: value.numpy() for name, value in tensors.items()}
+
+
+def part(arrays, prefix):
+    """Return the arrays whose names begin with ``prefix``, without it."""
+    return {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def network_state(net):
+    """Return the network and the random generator as named arrays."""
+    *numbers, engine = paddle.get_rng_state()[0].__getstate__()
+    random = {"random": numpy.array(numbers), "engine": numpy.array(engine)}
+    return dict(to_arrays(net.state_dict(), "net."), **random)
+
+
+def restore_network(net, state):
+    net.set_state_dict(part(state, "net."))
+    kind = type(paddle.get_rng_state()[0])
+    generator = kind.__new__(kind)
+    generator.__setstate__((*state["random"].tolist(), state["engine"].tolist()))
+    paddle.set_rng_state([generator])
+
+
+def slots(net, optimiser):
+    """Return the optimiser's slots, named by the parameter; Paddle's names count the layers of the process."""
+    tensors = {}
+    for name, parameter in net.named_parameters():
+        of_parameter = part(optimiser.state_dict(), parameter.name + "_")
+        tensors.update({"{}/{}".format(name, slot): value for slot, value in of_parameter.items()})
+    return tensors
+
+
+def restore_slots(net, optimiser, state):
+    tensors = {}
+    for name, parameter in net.named_parameters():
+        of_parameter = part(state, name + "/")
+        tensors.update({"{}_{}".format(parameter.name, slot): array for slot, array in of_parameter.items()})
+    optimiser.set_state_dict(tensors)
 
 
 def outputs(net, names):

@@ -109,7 +109,10 @@ def differentiated(loss, weights):
 
 
 def make_training_step(loss, weights, update, xla=False):
-    """Return step(*inputs, y) -> loss, which gives the gradients to ``update``."""
+    """Return step(*inputs, y) -> loss, which gives the gradients to ``update``.
+
+    Both have in ``variables`` what they change beside the weights. A loss without it makes a step that cannot continue.
+    """
     differentiate = differentiated(loss, weights)
 
     @compiled(xla=xla)
@@ -118,7 +121,21 @@ def make_training_step(loss, weights, update, xla=False):
         update(grads)
         return value
 
+    if hasattr(loss, "variables"):
+        add_state(step, (weights, loss.variables, update.variables))
     return step
+
+
+def add_state(step, variables):
+    """Give ``step`` a state, which consists of ``variables``: see ``stele_worker.recipes``."""
+    variables = tf.nest.flatten(variables)
+
+    def restore(state):
+        for number, variable in enumerate(variables):
+            variable.assign(state[str(number)])
+
+    step.state = lambda: {str(number): variable.numpy() for number, variable in enumerate(variables)}
+    step.restore = restore
 
 
 def zeros_like(weights):
@@ -145,6 +162,7 @@ def sgd(task, weights):
             velocity[name].assign(task.momentum * velocity[name] + grads[name])
             weight.assign_sub(task.learning_rate * velocity[name])
 
+    update.variables = velocity
     return update
 
 
@@ -161,6 +179,7 @@ def adam(task, weights):
             s = square[name] / (1 - task.beta2**count)
             weight.assign_sub(task.learning_rate * m / (tf.sqrt(s) + task.epsilon))
 
+    update.variables = mean, square, count
     return update
 
 

@@ -139,10 +139,13 @@ def make_training_step(net, optimiser, loss):
 
 
 def training_state(net, optimiser):
-    """Return the network, the optimiser's slots and the random generator as named arrays."""
+    """Return the network, the optimiser's slots and count of steps, and the random generator as named arrays."""
     tensors = {"net." + name: value for name, value in net.state_dict().items()}
-    for index, slots in optimiser.state_dict()["state"].items():
-        tensors.update({"slot.{}.{}".format(index, name): torch.as_tensor(slots[name]) for name in slots})
+    for number, part in enumerate(parts(optimiser)):
+        for index, slots in part.state_dict()["state"].items():
+            prefix = "slot.{}.{}.".format(number, index)
+            tensors.update({prefix + name: torch.as_tensor(slots[name]) for name in slots})
+    tensors["count"] = torch.tensor(getattr(optimiser, "count", 0))
     generator = torch.cuda.get_rng_state() if device.type == "cuda" else torch.get_rng_state()
     return {name: value.cpu().numpy() for name, value in dict(tensors, random=generator).items()}
 
@@ -150,13 +153,20 @@ def training_state(net, optimiser):
 def restore_training(net, optimiser, state):
     tensors = {name: torch.from_numpy(array) for name, array in state.items()}
     net.load_state_dict({name[4:]: value for name, value in tensors.items() if name.startswith("net.")})
-    slots = {}
+    slots = [{} for _ in parts(optimiser)]
     for name, value in tensors.items():
         if name.startswith("slot."):
-            _, index, slot = name.split(".")
-            slots.setdefault(int(index), {})[slot] = value
-    optimiser.load_state_dict(dict(optimiser.state_dict(), state=slots))
+            _, number, index, slot = name.split(".")
+            slots[int(number)].setdefault(int(index), {})[slot] = value
+    for part, of_part in zip(parts(optimiser), slots):
+        part.load_state_dict(dict(part.state_dict(), state=of_part))
+    optimiser.count = int(tensors["count"])
     (torch.cuda if device.type == "cuda" else torch).set_rng_state(tensors["random"])
+
+
+def parts(optimiser):
+    """Return the optimisers of which an optimiser of a recipe consists."""
+    return getattr(optimiser, "parts", (optimiser,))
 
 
 def autocast(task):

@@ -90,6 +90,7 @@ def loss(net, task):
         right = tf.reduce_mean(tf.gather(logarithms, y, batch_dims=1))
         return -(1 - task.smoothing) * right - task.smoothing * tf.reduce_mean(logarithms)
 
+    compute.variables = net["others"]
     return compute
 
 
@@ -136,6 +137,7 @@ def muon_and_nesterov(task, weights):
                 move(name, weight, grads[name], whiten_rate if name == "whiten.bias" else rate)
         count.assign_add(1)
 
+    update.variables = velocity, count
     return update
 
 

@@ -3,16 +3,19 @@
 import weakref
 
 import keras
+import numpy
 from keras import layers, ops
 
 from stele_worker.frameworks.keras import (
     compile_function,
     fetch,
+    from_arrays,
     make_inference_step,
     make_training_step,
     outputs,
     parameters,
     set_policy,
+    to_arrays,
 )
 from stele_worker.tasks import cifar_fast
 from stele_worker.tasks.cifar_fast import AVERAGE_EVERY, AVERAGE_KEEPS, POOLED, augmentation_table, choices
@@ -184,6 +187,17 @@ def training_step(net, task):
             assign(average, move([variable.value for variable in average.weights], parameters(net)))
         return value
 
+    def state():
+        averages = to_arrays(average.weights, "average.")
+        return dict(update.state(), steps=numpy.array(steps), **averages)
+
+    def restore(saved):
+        nonlocal steps
+        update.restore(saved)
+        from_arrays(average.weights, saved, "average.")
+        steps = int(saved["steps"])
+
+    step.state, step.restore = state, restore
     return step
 
 

@@ -1,5 +1,6 @@
 """ResNet-9 in Paddle 3: eager; a view of the batch makes the ghost batches of one fast operation; channels first."""
 
+import numpy
 import paddle
 from paddle import nn
 from paddle.nn.functional import batch_norm, cross_entropy, max_pool2d, relu
@@ -161,6 +162,23 @@ def training_step(net, task):
                 update_average(average, net)
         return value.detach()
 
+    def state():
+        arrays = dict(support.network_state(net), **support.to_arrays(velocity, "velocity."))
+        for average in net.averages:
+            arrays.update(support.to_arrays(average.state_dict(), "average."))
+        return dict(arrays, steps=numpy.array(steps))
+
+    def restore(saved):
+        nonlocal steps
+        support.restore_network(net, saved)
+        velocity.update(
+            (name, paddle.to_tensor(array)) for name, array in support.part(saved, "velocity.").items()
+        )
+        for average in net.averages:
+            average.set_state_dict(support.part(saved, "average."))
+        steps = int(saved["steps"])
+
+    step.state, step.restore = state, restore
     return step
 
 

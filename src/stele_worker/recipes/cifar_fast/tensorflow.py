@@ -103,6 +103,7 @@ def loss(net, task):
         right = tf.reduce_mean(tf.gather(logarithms, y, batch_dims=1))
         return -(1 - smoothing) * right - smoothing * tf.reduce_mean(logarithms)
 
+    compute.variables = net["others"]
     return compute
 
 
@@ -122,6 +123,7 @@ def nesterov(task, weights, count):
             moved = velocity[name].assign(task.momentum * velocity[name] + change)
             weight.assign_add(task.momentum * moved + change)
 
+    update.variables = velocity
     return update
 
 
@@ -147,6 +149,7 @@ def training_step(net, task):
         if "average" in net:
             tf.cond(count % AVERAGE_EVERY == 1, lambda: update_average(net), lambda: False)
 
+    update.variables = move.variables, count, net.get("average", ())
     return make_training_step(loss(net, task), net["weights"], update)
 
 

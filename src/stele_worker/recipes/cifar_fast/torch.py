@@ -1,6 +1,5 @@
 """ResNet-9 in PyTorch: eager, fused optimiser; a view of the batch makes the ghost batches of one fast operation."""
 
-import numpy
 import torch
 from torch import nn
 from torch.nn.functional import batch_norm, celu, cross_entropy, max_pool2d, relu
@@ -155,11 +154,10 @@ def training_step(net, task):
     def state():
         tensors = {name: value for average in net.averages for name, value in average.state_dict().items()}
         averages = {"average." + name: value.cpu().numpy() for name, value in tensors.items()}
-        return dict(update.state(), count=numpy.array(optimiser.count), **averages)
+        return dict(update.state(), **averages)
 
     def restore(saved):
         update.restore(saved)
-        optimiser.count = int(saved["count"])
         tensors = {name: torch.from_numpy(array) for name, array in saved.items()}
         for average in net.averages:
             average.load_state_dict({name: tensors["average." + name] for name in average.state_dict()})

@@ -60,6 +60,7 @@ def loss(net, task):
         logits = forward(net, task, x, random)
         return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
 
+    compute.variables = random.state
     return compute
 
 

@@ -70,6 +70,7 @@ def loss(net, task):
         logits = predict(net, task, x)
         return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
 
+    compute.variables = ()  # it changes none
     return compute
 
 
