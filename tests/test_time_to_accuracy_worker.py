@@ -35,6 +35,7 @@ class Training:
             load=lambda net, weights: net,
             training_step=lambda net, task: self.make_step(),
             inference_step=lambda net, task: self.evaluate,
+            LAYOUT="NHWC",
         )
         self.framework = SimpleNamespace(
             put=lambda array: array,
@@ -49,6 +50,7 @@ class Training:
             recipe=self.recipe,
             weights=lambda path, samples: {},
             on_host=lambda: False,
+            table=lambda: None,
             samples=self.samples,
             epochs=lambda: [numpy.zeros((STEPS, BATCH), int)] * EPOCHS,
             rows=lambda part: numpy.zeros((TEST_BATCHES, BATCH), int),
@@ -113,13 +115,14 @@ def test_the_epochs_are_timed_with_their_batches_and_without_evaluation_and_comp
 def test_augmentation_is_a_part_of_each_epoch_and_its_compilation_is_not(training):
     numbers = []
 
-    def augment(task, arrays, epoch):
-        numbers.append(epoch)
+    def take_pixels(images, table, layout):
+        numbers.append(table)
         training.compile("augmentation")
         training.spend(16.0)
-        return arrays
+        return images
 
-    training.recipe.augment = augment
+    training.subject.table = lambda: lambda epoch: epoch
+    training.framework.take_pixels = take_pixels
     outcome = training.train()
     assert outcome["seconds"] == [WHOLE_EPOCH + 16] * EPOCHS
     assert outcome["compile_seconds"] == 3 * COMPILATION + 16

@@ -12,6 +12,7 @@ weights(path, samples)  named arrays to start from; None if the network initiali
                         training, from which a Task may compute some of its weights
 epochs()                the rows of each training step, a list of int64 (steps, batch); only of a TaskSubject
 on_host()               whether NumPy augments the samples; only of a TaskSubject
+table()                 table(epoch), of ``tasks.augmentation``; None if a Task does not augment; only of a TaskSubject
 augmented(samples, epoch)  samples of training, augmented in NumPy for an epoch; only of a TaskSubject
 correct(output, target) the number of right answers in a batch; None if labels mean nothing
 loaded(weights)         the arrays that the network's parameters must equal; ``weights`` are those loaded or read back
@@ -20,6 +21,8 @@ arrange(arrays)         such arrays in the layout of the recipe
 parity_steps            the number of optimizer steps that parity compares
 without_dropout()       the same subject with dropout off
 """
+
+from functools import partial
 
 import numpy
 
@@ -76,6 +79,10 @@ class TaskSubject:
 
     def on_host(self):
         return hasattr(self.module, "on_host") and self.module.on_host(self.task)
+
+    def table(self):
+        table = getattr(self.module, "augmentation_table", None)
+        return None if table is None else partial(table, self.task)
 
     def augmented(self, samples, epoch):
         arrays = tuple(channels_last(array, self.recipe) for array in samples)

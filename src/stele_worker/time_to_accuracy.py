@@ -116,11 +116,16 @@ def make_augmentation(framework, subject, samples):
     """Return augment(epoch) -> the arrays of an epoch on the device. Without augmentation all epochs have the same."""
     if subject.on_host():
         return lambda epoch: [framework.put(array) for array in subject.augmented(samples, epoch)]
-    arrays, recipe = [framework.put(array) for array in samples], subject.recipe
+    arrays, table, layout = (
+        [framework.put(array) for array in samples],
+        subject.table(),
+        subject.recipe.LAYOUT,
+    )
     framework.wait(arrays)
-    if hasattr(recipe, "augment"):
-        return lambda epoch: recipe.augment(subject.task, arrays, epoch)
-    return lambda epoch: arrays
+    if table is None:
+        return lambda epoch: arrays
+    images, *others = arrays
+    return lambda epoch: [framework.take_pixels(images, table(epoch), layout), *others]
 
 
 def time_augmentation(framework, augment, epoch, first):

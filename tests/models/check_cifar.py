@@ -8,7 +8,7 @@ import os
 import numpy
 import pytest
 
-from stele_worker import frameworks, recipes, tasks
+from stele_worker import frameworks, recipes, tasks, time_to_accuracy
 from stele_worker.oracle import newton_schulz
 from stele_worker.subjects import TaskSubject
 from stele_worker.tasks import cifar_airbench, cifar_fast
@@ -78,12 +78,12 @@ def test_everything_together_computes_the_same(framework, oracle, name):
 @pytest.mark.parametrize(
     ("name", "changes"), [*((name, {}) for name in NETWORKS), ("cifar-fast", {"tricks": ("whitening",)})]
 )
-def test_augmentation_gives_the_same_bytes(framework, name, changes, epoch):
+def test_augmentation_gives_the_same_bytes(framework, oracle, name, changes, epoch):
     one, reference = subject(name, NAME, **changes), subject(name, "numpy", **changes)
     samples = tasks.load(name).example(one.task, one.task.train)
-    arrays = [framework.put(array) for array in one.arrange(samples)]
-    images = framework.fetch(one.recipe.augment(one.task, arrays, epoch)[0])
-    expected = reference.recipe.augment(one.task, samples, epoch)[0]
+    augment = time_to_accuracy.make_augmentation(framework, one, one.arrange(samples))
+    images = framework.fetch(augment(epoch)[0])
+    expected = time_to_accuracy.make_augmentation(oracle, reference, samples)(epoch)[0]
     if one.recipe.LAYOUT == "NCHW":
         images = images.transpose(0, 2, 3, 1)
     assert images.tobytes() == expected.tobytes()

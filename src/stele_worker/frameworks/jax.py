@@ -258,6 +258,16 @@ def take(data, rows):
     return data.at[rows].get(mode="promise_in_bounds")
 
 
+@partial(jax.jit, static_argnames="layout")
+def take_pixels(images, table, layout):
+    """Return the augmented images of an epoch: see ``stele_worker.tasks.augmentation``."""
+    rows, columns, cut_rows, cut_columns = table
+    images = images[jnp.arange(len(images))[:, None, None], rows[:, :, None], columns[:, None, :]]
+    if cut_rows is None:
+        return images
+    return jnp.where((cut_rows[:, :, None] & cut_columns[:, None, :])[..., None], 0, images)
+
+
 def wait(value):
     jax.block_until_ready(value)
 

@@ -169,7 +169,7 @@ def make_stateful_training_step(net, optimiser, loss):
 
 
 def add_state(step, net, optimiser):
-    """Give ``step`` a state: the network, with its random generators, and the optimiser. See ``stele_worker.recipes``."""
+    """Give ``step`` a state: of the network, its random generators and the optimiser. See ``stele_worker.recipes``."""
     variables = net.variables + optimiser.variables
 
     def state():
@@ -299,6 +299,17 @@ def write_back(net):
     for variables, numbers in zip(*pending.pop(net, ((), ()))):
         for variable, number in zip(variables, numbers):
             variable.assign(number)
+
+
+def take_pixels(images, table, layout):
+    """Return the augmented images of an epoch: see ``stele_worker.tasks.augmentation``."""
+    ops = keras.ops
+    rows, columns, *cut = [None if one is None else ops.convert_to_tensor(one) for one in table]
+    images = ops.take_along_axis(images, rows[:, :, None, None], axis=1)
+    images = ops.take_along_axis(images, columns[:, None, :, None], axis=2)
+    if cut[0] is None:
+        return images
+    return ops.where((cut[0][:, :, None] & cut[1][:, None, :])[..., None], 0.0, images)
 
 
 def values(variables):

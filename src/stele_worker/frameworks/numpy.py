@@ -8,6 +8,8 @@ import os
 
 import numpy
 
+from stele_worker.tasks import augmentation
+
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -48,6 +50,10 @@ def put(array):
 
 def take(data, rows):
     return data[rows]
+
+
+def take_pixels(images, table, layout):
+    return augmentation.apply(table, images)
 
 
 def wait(value):

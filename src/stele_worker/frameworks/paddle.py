@@ -291,6 +291,18 @@ def take(data, rows):
     return paddle.gather(data, paddle.to_tensor(rows))
 
 
+def take_pixels(images, table, layout):
+    """Return the augmented images of an epoch: see ``stele_worker.tasks.augmentation``."""
+    rows, columns, *cut = [None if one is None else put(one) for one in table]
+    samples = paddle.arange(images.shape[0]).reshape([-1, 1, 1])
+    images = images.transpose([0, 2, 3, 1]) if layout == "NCHW" else images
+    images = images[samples, rows.unsqueeze(2), columns.unsqueeze(1)]
+    if cut[0] is not None:
+        squares = cut[0].unsqueeze(2) & cut[1].unsqueeze(1)
+        images = paddle.where(squares.unsqueeze(3), paddle.zeros([1]), images)
+    return images.transpose([0, 3, 1, 2]) if layout == "NCHW" else images
+
+
 def wait(value):
     if device == "cuda":
         paddle.device.synchronize()  # on a CPU a call returns after its computation

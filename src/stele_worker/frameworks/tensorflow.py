@@ -244,6 +244,16 @@ def take(data, rows):
     return tf.gather(data, rows)
 
 
+@tf.function
+def take_pixels(images, table, layout):
+    """Return the augmented images of an epoch: see ``stele_worker.tasks.augmentation``."""
+    rows, columns, cut_rows, cut_columns = table
+    images = tf.gather(tf.gather(images, rows, batch_dims=1), columns, axis=2, batch_dims=1)
+    if cut_rows is None:
+        return images
+    return tf.where((cut_rows[:, :, None] & cut_columns[:, None, :])[..., None], 0.0, images)
+
+
 def wait(value):
     if device == "cuda":
         tf.test.experimental.sync_devices()  # on a CPU a call returns after its computation

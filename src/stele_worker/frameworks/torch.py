@@ -239,6 +239,17 @@ def take(data, rows):
     return data[torch.from_numpy(rows).to(device)]
 
 
+def take_pixels(images, table, layout):
+    """Return the augmented images of an epoch: see ``stele_worker.tasks.augmentation``."""
+    rows, columns, *cut = [None if one is None else torch.from_numpy(one).to(device) for one in table]
+    samples = torch.arange(len(images), device=device)[:, None, None]
+    images = images.permute(0, 2, 3, 1) if layout == "NCHW" else images
+    images = images[samples, rows.long()[:, :, None], columns.long()[:, None, :]]
+    if cut[0] is not None:
+        images[cut[0][:, :, None] & cut[1][:, None, :]] = 0
+    return images.permute(0, 3, 1, 2).contiguous() if layout == "NCHW" else images
+
+
 def wait(value):
     if device.type == "cuda":
         torch.cuda.synchronize()

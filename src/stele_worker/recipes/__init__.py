@@ -20,9 +20,6 @@ gradients(net, task) -> run        run(*inputs, y) -> (loss, {parameter: gradien
 inference_step(net, task) -> step  step(*inputs) -> logits or features, float32
 evaluation_step(net, task) -> step the same for a network whose training goes on; default: inference_step
 
-augment(task, arrays, epoch)       return the arrays of an epoch on the device; a pure function. Default: the same data
-                                   in each epoch. Only of the phase time-to-accuracy
-
 Create a step directly before it is used: in an eager framework this switches the network to training or inference.
 
 A training step may have two attributes, with which a training that was killed continues:

@@ -19,6 +19,7 @@ PRETRAINED              whether its weights can be read from a file
 weights(task)           named float32 arrays, from the seed
 inputs(raw)             the input of the network, from the samples of the Task's data; only if it has data
 fitted(task, arrays, x) the weights with those that are computed from the inputs of the training set; default: none are
+augmentation_table(task, epoch)  the crops, flips and squares of an epoch; only if the Task augments
 augment(task, arrays, epoch)  the samples of an epoch, if the Task augments on the host: on_host(task)
 example(task, samples)  noise of the form of its samples: the inputs in order, then the target
 correct(output, target) how many answers of a batch are right; default: how often the largest logit is the target's

@@ -17,6 +17,7 @@ from typing import NamedTuple, Optional
 import numpy
 
 from stele_worker.tasks import augmentation
+from stele_worker.tasks.cifar10 import example  # noqa: F401
 from stele_worker.tasks.initialisers import uniform, zeros
 from stele_worker.tasks.whitening import whitening_filters
 
@@ -218,10 +219,3 @@ def inputs(raw):
     """Convert uint8 images (n, 32, 32, 3) to float32 with mean 0 and deviation 1 in each channel, same shape."""
     mean, deviation = numpy.float32(MEAN), numpy.float32(DEVIATION)
     return (raw.astype(numpy.float32) - mean) / deviation
-
-
-def example(task, samples):
-    """Return noise: images float32 (samples, 32, 32, 3), labels int32 (samples,)."""
-    rng = numpy.random.RandomState(task.seed)
-    images = rng.standard_normal((samples, 32, 32, 3)).astype(numpy.float32)
-    return images, rng.randint(0, 10, samples).astype(numpy.int32)

@@ -12,7 +12,6 @@ from stele_worker.tasks.cifar_airbench import (
     GROUPS,
     ITERATIONS,
     SMALLEST_NORM,
-    augmentation_table,
     is_filter,
     is_trained,
     learning_rates,
@@ -158,17 +157,6 @@ def training_step(net, task):
         net.update(weights=weights, others=others)
 
     return make_training_step(loss(net, task), parts(net, task), muon_and_nesterov(task), keep)
-
-
-@jax.jit
-def take_pixels(images, rows, columns):
-    return images[jnp.arange(len(images))[:, None, None], rows[:, :, None], columns[:, None, :]]
-
-
-def augment(task, arrays, epoch):
-    images, labels = arrays
-    table = augmentation_table(task, epoch)
-    return take_pixels(images, table.rows, table.columns), labels
 
 
 def stored(net):

@@ -17,13 +17,11 @@ from stele_worker.oracle import (
     softmax_cross_entropy,
     zero_parameters,
 )
-from stele_worker.tasks import augmentation
 from stele_worker.tasks.cifar_airbench import (
     COEFFICIENTS,
     GROUPS,
     ITERATIONS,
     SMALLEST_NORM,
-    augmentation_table,
     is_filter,
     is_trained,
     learning_rates,
@@ -146,11 +144,6 @@ def inference_step(net, task):
         return mirrored(x) / 2 + moved / 4
 
     return step
-
-
-def augment(task, arrays, epoch):
-    images, labels = arrays
-    return augmentation.apply(augmentation_table(task, epoch), images), labels
 
 
 def stored(net):

@@ -9,7 +9,6 @@ from stele_worker.tasks.cifar_airbench import (
     GROUPS,
     ITERATIONS,
     SMALLEST_NORM,
-    augmentation_table,
     is_filter,
     is_trained,
     learning_rates,
@@ -143,17 +142,6 @@ def muon_and_nesterov(task, weights):
 
 def training_step(net, task):
     return make_training_step(loss(net, task), net["weights"], muon_and_nesterov(task, net["weights"]))
-
-
-@tf.function
-def take_pixels(images, rows, columns):
-    return tf.gather(tf.gather(images, rows, batch_dims=1), columns, axis=2, batch_dims=1)
-
-
-def augment(task, arrays, epoch):
-    images, labels = arrays
-    table = augmentation_table(task, epoch)
-    return take_pixels(images, table.rows, table.columns), labels
 
 
 def stored(net):

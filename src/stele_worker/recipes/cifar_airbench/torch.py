@@ -17,7 +17,6 @@ from stele_worker.tasks.cifar_airbench import (
     GROUPS,
     ITERATIONS,
     SMALLEST_NORM,
-    augmentation_table,
     convolutions,
     is_filter,
     is_trained,
@@ -168,14 +167,6 @@ class Both(torch.optim.Optimizer):
 
 def training_step(net, task):
     return make_training_step(net, Both(net, task), loss(net, task))
-
-
-def augment(task, arrays, epoch):
-    images, labels = arrays
-    table = augmentation_table(task, epoch)
-    rows, columns = (torch.from_numpy(one).to(images.device).long() for one in (table.rows, table.columns))
-    samples = torch.arange(len(images), device=images.device)[:, None, None]
-    return images[samples, rows[:, :, None], columns[:, None, :]], labels
 
 
 def stored(net):

@@ -12,7 +12,6 @@ from stele_worker.tasks.cifar_fast import (
     AVERAGE_KEEPS,
     POOLED,
     RESIDUAL,
-    augmentation_table,
     choices,
     is_trained,
     learning_rates,
@@ -163,20 +162,6 @@ def training_step(net, task):
 
     finish = {"finish": update_average} if "average" in net else {}
     return make_training_step(loss(net, task), parts(net, task), nesterov(task), keep, **finish)
-
-
-@jax.jit
-def take_pixels(images, rows, columns, cut_rows, cut_columns):
-    samples = jnp.arange(len(images))[:, None, None]
-    images = images[samples, rows[:, :, None], columns[:, None, :]]
-    if cut_rows is None:
-        return images
-    return jnp.where((cut_rows[:, :, None] & cut_columns[:, None, :])[..., None], 0, images)
-
-
-def augment(task, arrays, epoch):
-    images, labels = arrays
-    return take_pixels(images, *augmentation_table(task, epoch)), labels
 
 
 def stored(net):

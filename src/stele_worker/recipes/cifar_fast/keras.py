@@ -18,7 +18,7 @@ from stele_worker.frameworks.keras import (
     to_arrays,
 )
 from stele_worker.tasks import cifar_fast
-from stele_worker.tasks.cifar_fast import AVERAGE_EVERY, AVERAGE_KEEPS, POOLED, augmentation_table, choices
+from stele_worker.tasks.cifar_fast import AVERAGE_EVERY, AVERAGE_KEEPS, POOLED, choices
 
 LAYOUT = "NHWC"
 averages = weakref.WeakKeyDictionary()  # network -> the same with the average of its weights and statistics
@@ -203,17 +203,6 @@ def training_step(net, task):
 
 def moved(averages, values):
     return [AVERAGE_KEEPS * old + (1 - AVERAGE_KEEPS) * new for old, new in zip(averages, values)]
-
-
-def augment(task, arrays, epoch):
-    images, labels = arrays
-    rows, columns, cut_rows, cut_columns = augmentation_table(task, epoch)
-    images = ops.take_along_axis(images, ops.convert_to_tensor(rows)[:, :, None, None], axis=1)
-    images = ops.take_along_axis(images, ops.convert_to_tensor(columns)[:, None, :, None], axis=2)
-    if cut_rows is not None:
-        cut = ops.convert_to_tensor((cut_rows[:, :, None] & cut_columns[:, None, :])[..., None])
-        images = ops.where(cut, 0.0, images)
-    return images, labels
 
 
 def stored(net):

@@ -16,13 +16,11 @@ from stele_worker.oracle import (
     relu,
     softmax_cross_entropy,
 )
-from stele_worker.tasks import augmentation
 from stele_worker.tasks.cifar_fast import (
     AVERAGE_EVERY,
     AVERAGE_KEEPS,
     POOLED,
     RESIDUAL,
-    augmentation_table,
     choices,
     is_trained,
     learning_rates,
@@ -172,11 +170,6 @@ def inference_step(net, task):
         return (logits + forward(evaluated, task, x[:, :, ::-1], training=False)[0]) / 2
 
     return step
-
-
-def augment(task, arrays, epoch):
-    images, labels = arrays
-    return augmentation.apply(augmentation_table(task, epoch), images), labels
 
 
 def stored(net):

@@ -12,7 +12,6 @@ from stele_worker.tasks.cifar_fast import (
     AVERAGE_KEEPS,
     POOLED,
     RESIDUAL,
-    augmentation_table,
     choices,
     layers,
     learning_rates,
@@ -192,18 +191,6 @@ def inference_step(net, task):
 
 def evaluation_step(net, task):
     return support.evaluation_step(None, evaluated(net), task)
-
-
-def augment(task, arrays, epoch):
-    images, labels = arrays
-    table = augmentation_table(task, epoch)
-    rows, columns = (paddle.to_tensor(one.astype("int64")) for one in (table.rows, table.columns))
-    samples = paddle.arange(images.shape[0]).reshape([-1, 1, 1])
-    images = images.transpose([0, 2, 3, 1])[samples, rows.unsqueeze(2), columns.unsqueeze(1)]
-    if table.cut_rows is not None:
-        cut = paddle.to_tensor(table.cut_rows[:, :, None, None] & table.cut_columns[:, None, :, None])
-        images = paddle.where(cut, paddle.zeros([1]), images)
-    return images.transpose([0, 3, 1, 2]), labels
 
 
 def stored(net):

@@ -9,7 +9,6 @@ from stele_worker.tasks.cifar_fast import (
     AVERAGE_KEEPS,
     POOLED,
     RESIDUAL,
-    augmentation_table,
     choices,
     is_trained,
     learning_rates,
@@ -151,19 +150,6 @@ def training_step(net, task):
 
     update.variables = move.variables, count, net.get("average", ())
     return make_training_step(loss(net, task), net["weights"], update)
-
-
-@tf.function
-def take_pixels(images, rows, columns, cut_rows, cut_columns):
-    images = tf.gather(tf.gather(images, rows, batch_dims=1), columns, axis=2, batch_dims=1)
-    if cut_rows is None:
-        return images
-    return tf.where((cut_rows[:, :, None] & cut_columns[:, None, :])[..., None], 0.0, images)
-
-
-def augment(task, arrays, epoch):
-    images, labels = arrays
-    return take_pixels(images, *augmentation_table(task, epoch)), labels
 
 
 def stored(net):

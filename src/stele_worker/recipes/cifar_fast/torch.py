@@ -11,7 +11,6 @@ from stele_worker.tasks.cifar_fast import (
     AVERAGE_KEEPS,
     POOLED,
     RESIDUAL,
-    augmentation_table,
     choices,
     is_trained,
     layers,
@@ -170,17 +169,6 @@ def make_average(net):
     average = AveragedModel(net, multi_avg_fn=get_ema_multi_avg_fn(AVERAGE_KEEPS), use_buffers=True).eval()
     average.update_parameters(net)  # the first call copies
     return average
-
-
-def augment(task, arrays, epoch):
-    images, labels = arrays
-    table = augmentation_table(task, epoch)
-    rows, columns, *cut = [None if one is None else torch.from_numpy(one).to(images.device) for one in table]
-    samples = torch.arange(len(images), device=images.device)[:, None, None]
-    images = images.permute(0, 2, 3, 1)[samples, rows.long()[:, :, None], columns.long()[:, None, :]]
-    if cut[0] is not None:
-        images[cut[0][:, :, None] & cut[1][:, None, :]] = 0
-    return images.permute(0, 3, 1, 2).contiguous(), labels
 
 
 def stored(net):
