@@ -247,3 +247,39 @@ def test_airbench_evaluates_six_views_of_an_image():
     views = [(x, 0.25), (x[:, :, ::-1], 0.25), *((one, 0.125) for y in moved for one in (y, y[:, :, ::-1]))]
     expected = sum(share * recipe.forward(net, task, one, training=False)[0] for one, share in views)
     numpy.testing.assert_allclose(recipe.inference_step(net, task)(x), expected)
+
+
+def drawn(plan, *, seed=0, epoch=0):
+    def draw(samples, limit, number):
+        return RANDOM(number).randint(0, limit, (samples, 1))
+
+    return augmentation.drawn(plan, draw, numpy.arange(32), seed, epoch)
+
+
+def test_the_table_of_the_open_division_is_one_that_the_closed_division_can_draw():
+    plan = cifar_fast.augmentation_plan(tasks.make("cifar-fast", "cpu", train=2000))
+    table = drawn(plan)
+    windows = augmentation.window(numpy.arange(9), 4)
+    assert {tuple(row) for row in table.rows} == {tuple(row) for row in windows}
+    assert {tuple(row) for row in table.columns} == {tuple(row) for row in (*windows, *windows[:, ::-1])}
+    assert table.cut_rows is None
+    flips = (table.columns[:, 16] < table.columns[:, 15]).mean()
+    assert 0.46 < flips < 0.54
+
+
+def test_a_square_of_the_open_division_is_inside_of_the_image():
+    table = drawn(augmentation.Plan(2000, 4, 5, alternates=False))
+    for cut in (table.cut_rows, table.cut_columns):
+        assert (cut.sum(1) == 5).all() and cut.any(0).all()
+
+
+def test_the_open_division_of_airbench_inverts_the_flips_of_every_epoch():
+    plan = cifar_airbench.augmentation_plan(tasks.make("cifar-airbench", "cpu", train=500))
+    first, second, third = (drawn(plan, epoch=epoch) for epoch in range(3))
+    assert (
+        (first.columns[:, 16] < first.columns[:, 15]) != (second.columns[:, 16] < second.columns[:, 15])
+    ).all()
+    assert (
+        (first.columns[:, 16] < first.columns[:, 15]) == (third.columns[:, 16] < third.columns[:, 15])
+    ).all()
+    assert (first.rows != third.rows).any() and (first.rows != drawn(plan, seed=1).rows).any()

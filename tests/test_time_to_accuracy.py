@@ -1,16 +1,20 @@
 """``stele time-to-accuracy`` on environments that return scripted trainings."""
 
+import dataclasses
 import json
 import re
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from stele import __main__ as entry_point
 from stele.measuring import measure, store
+from stele.measuring.settings import Settings
 from stele.parity import accuracy
 from stele.time_to_accuracy import prices, seeds
+from stele_worker import tasks
 
 REAL = {"data": None, "data_origin": {"origin": "official", "fingerprint": "0"}}
 SYNTHETIC = {"data": None, "data_origin": {"origin": "synthetic", "fingerprint": "1"}}
@@ -218,7 +222,47 @@ def test_the_table_of_steps_has_no_epochs(measure_seeds, capsys):
     assert "There are no Runs to show" in capsys.readouterr().err
 
 
+def test_runs_of_different_divisions_are_never_pooled_and_both_reports_name_the_division(
+    measure_seeds, monkeypatch, capsys
+):
+    monkeypatch.setattr(tasks, "why_closed", lambda name, framework: None)
+    assert (
+        measure_seeds("--division=open", accuracies=[0.1, 0.11, 0.12], count=3) == 2
+    )  # saved, and unfinished
+    for path in (FOLDER / store.UNFINISHED).glob("*.json"):
+        assert json.loads(path.read_text())["run"]["plan"]["division"] == "open"
+    result, status = results(measure_seeds)
+    assert status == 0 and result["division"] == "closed" and result["accuracies"][0] == 0.61
+    capsys.readouterr()
+    result, _ = results(measure_seeds, "--division=open", "--markdown=out.md", "--target=5%", count=3)
+    assert result["division"] == "open" and result["accuracies"] == [0.1, 0.11, 0.12]
+    assert "open division" in printed(capsys)
+    assert "**cnn**, scale quick, open division, target 5.0%" in Path("out.md").read_text()
+
+
+def test_the_divisions_have_separate_checkpoints(tmp_path):
+    closed = seeds.Training("cifar-fast", "cpu", Settings(), 1, tmp_path)
+    opened = dataclasses.replace(closed, division="open")
+    environment = SimpleNamespace(name="torch")
+    assert seeds.checkpoint(environment, closed, 0) != seeds.checkpoint(environment, opened, 0)
+
+
+def test_a_task_without_an_open_division_is_an_error_before_training(measure_seeds, capsys):
+    assert measure_seeds("--division=open") == 2
+    assert "'fake' cannot train 'cnn': the task cnn has the closed division only" in capsys.readouterr().err
+    assert not list(FOLDER.rglob("*.json"))
+
+
+def test_a_framework_without_an_open_division_is_named():
+    assert tasks.why_closed("cifar-fast", "torch") is None
+    assert tasks.why_closed("cifar-fast", "numpy") == (
+        "the task cifar-fast has an open division for torch, jax, tensorflow, keras, paddle only"
+    )
+
+
 def test_the_markdown_table_names_the_target_and_the_data(measure_seeds):
     assert measure_seeds("--markdown=out.md") == 0
     text = Path("out.md").read_text()
-    assert "**cnn**, scale quick, target 60.0%, 3 epochs" in text and "Data: official." in text
+    assert (
+        "**cnn**, scale quick, closed division, target 60.0%, 3 epochs" in text and "Data: official." in text
+    )

@@ -50,7 +50,8 @@ class Training:
             recipe=self.recipe,
             weights=lambda path, samples: {},
             on_host=lambda: False,
-            table=lambda: None,
+            table=lambda framework: None,
+            initial=lambda framework, weights: weights,
             samples=self.samples,
             epochs=lambda: [numpy.zeros((STEPS, BATCH), int)] * EPOCHS,
             rows=lambda part: numpy.zeros((TEST_BATCHES, BATCH), int),
@@ -121,7 +122,7 @@ def test_augmentation_is_a_part_of_each_epoch_and_its_compilation_is_not(trainin
         training.spend(16.0)
         return images
 
-    training.subject.table = lambda: lambda epoch: epoch
+    training.subject.table = lambda framework: lambda epoch: epoch
     training.framework.take_pixels = take_pixels
     outcome = training.train()
     assert outcome["seconds"] == [WHOLE_EPOCH + 16] * EPOCHS

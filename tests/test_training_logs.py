@@ -139,6 +139,7 @@ def test_other_epochs_than_those_of_the_task_are_in_the_open_division(log, train
 
     assert division(training) == "closed"
     assert division(dataclasses.replace(training, plan={"epochs": 3})) == "open"
+    assert division(dataclasses.replace(training, plan={"division": "open"})) == "open"
 
 
 def test_the_log_names_no_folder_of_this_machine(log):

@@ -15,7 +15,8 @@ configure   framework, settings                           import_seconds, versio
 train       task, scale, seed, form, data, weights, warmup, turn    an outcome: see stele_worker.measurement
 infer       the same                                      an outcome
             both: also batch, steps, blocks, new_batch, profile, all optional
-time-to-accuracy  task, scale, seed, form, data, weights, turn, checkpoint, epochs, tricks, target, attempts
+time-to-accuracy  task, scale, seed, form, data, weights, turn, checkpoint, epochs, tricks, division, target,
+            attempts
                                                           an outcome: see stele_worker.time_to_accuracy
 capability  name                                          numbers: see stele_worker.capabilities
 defaults    framework                                     table, versions: see stele_worker.defaults
@@ -30,6 +31,7 @@ data        paths of .npy files: {"train_x": ..., "train_y": ..., "test_x": ...,
 checkpoint  path of the file from which a killed training continues; see stele_worker.checkpoints
 epochs      number of epochs, in place of that of the Task
 tricks      names of tricks of the Task, in place of all
+division    "open": the framework draws initial weights, crops, flips and squares; null for "closed"
 target      an accuracy, for up to ``attempts`` trainings until one reaches it
 weights     path of an .npz file of named arrays, or null for the Task's seeded weights
 turn        number of steps between two pauses, the first pause being before the first step; null for no pauses

@@ -12,7 +12,9 @@ weights(path, samples)  named arrays to start from; None if the network initiali
                         training, from which a Task may compute some of its weights
 epochs()                the rows of each training step, a list of int64 (steps, batch); only of a TaskSubject
 on_host()               whether NumPy augments the samples; only of a TaskSubject
-table()                 table(epoch), of ``tasks.augmentation``; None if a Task does not augment; only of a TaskSubject
+table(framework)        table(epoch), of ``tasks.augmentation``; None if a Task does not augment; only of a TaskSubject
+initial(framework, weights)  the weights to start from: ``weights``, or in the open division those that the framework
+                        draws; only of a TaskSubject
 augmented(samples, epoch)  samples of training, augmented in NumPy for an epoch; only of a TaskSubject
 correct(output, target) the number of right answers in a batch; None if labels mean nothing
 loaded(weights)         the arrays that the network's parameters must equal; ``weights`` are those loaded or read back
@@ -23,16 +25,21 @@ without_dropout()       the same subject with dropout off
 """
 
 from functools import partial
+from itertools import count
 
 import numpy
 
 from stele_worker import frameworks, recipes, tasks
+from stele_worker.tasks import augmentation
 
 
-def find(framework, name, scale, seed, dtype, form=None, model=None, batch=None, **changes):
+def find(
+    framework, name, scale, seed, dtype, form=None, model=None, batch=None, division="closed", **changes
+):
     """Return the subject that a request names. Raises SpecError or UserCodeError for a model that cannot be used.
 
     ``batch`` is the number of samples of a step; None for that of the Task. ``changes`` are of fields of the Task.
+    ``division`` is "open" if the framework draws the random numbers.
     """
     if model is not None:
         from stele_worker import models
@@ -48,14 +55,21 @@ def find(framework, name, scale, seed, dtype, form=None, model=None, batch=None,
         changes["batch"] = batch
     if form is not None:
         changes["form"] = form
-    return TaskSubject(tasks.make(name, scale, **changes), recipes.load(name, frameworks.name(framework)))
+    if division == "open" and tasks.why_closed(name, frameworks.name(framework)):
+        raise ValueError(tasks.why_closed(name, frameworks.name(framework)))
+    task, recipe = tasks.make(name, scale, **changes), recipes.load(name, frameworks.name(framework))
+    return TaskSubject(task, recipe, division)
 
 
 class TaskSubject:
-    """A Task with data or noise as its samples, and seeded weights in NumPy, the same for every framework."""
+    """A Task with data or noise as its samples, and seeded weights in NumPy, the same for every framework.
 
-    def __init__(self, task, recipe):
+    In the open ``division``, the framework draws the weights, crops, flips and squares.
+    """
+
+    def __init__(self, task, recipe, division="closed"):
         self.task, self.recipe, self.module = task, recipe, tasks.load(task.name)
+        self.opened = division == "open"
         self.parity_steps = self.module.PARITY_STEPS
 
     def samples(self, part, data):
@@ -78,11 +92,23 @@ class TaskSubject:
         return [tasks.batch_order(self.task, epoch) for epoch in range(self.task.epochs)]
 
     def on_host(self):
-        return hasattr(self.module, "on_host") and self.module.on_host(self.task)
+        return not self.opened and hasattr(self.module, "on_host") and self.module.on_host(self.task)
 
-    def table(self):
+    def table(self, framework):
+        if self.opened:
+            pixels = framework.put(numpy.arange(augmentation.PIXELS, dtype=numpy.int32))
+            plan = self.module.augmentation_plan(self.task)
+            return partial(augmentation.drawn, plan, framework.draw_integers, pixels, self.task.seed)
         table = getattr(self.module, "augmentation_table", None)
         return None if table is None else partial(table, self.task)
+
+    def initial(self, framework, weights):
+        if not self.opened:
+            return weights
+        seeds = count(1024 * self.task.seed)
+        return self.module.redrawn(
+            self.task, weights, lambda shape: framework.draw_weight(shape, next(seeds))
+        )
 
     def augmented(self, samples, epoch):
         arrays = tuple(channels_last(array, self.recipe) for array in samples)

@@ -42,7 +42,7 @@ def train(framework, subject, host, data, weights, turn=None, checkpoint=None):
     samples = subject.samples("train", data)
     initial, augment = subject.weights(weights, samples), make_augmentation(framework, subject, samples)
     data_seconds = perf_counter() - began
-    net = recipe.load(recipe.network(task), initial)
+    net = recipe.load(recipe.network(task), subject.initial(framework, initial))
     step, epochs, paused = recipe.training_step(net, task), subject.epochs(), 0.0
     saved = checkpoints.Checkpoints(checkpoint, step, framework.versions())
     results = saved.restore()
@@ -118,7 +118,7 @@ def make_augmentation(framework, subject, samples):
         return lambda epoch: [framework.put(array) for array in subject.augmented(samples, epoch)]
     arrays, table, layout = (
         [framework.put(array) for array in samples],
-        subject.table(),
+        subject.table(framework),
         subject.recipe.LAYOUT,
     )
     framework.wait(arrays)

@@ -81,9 +81,23 @@ def infer(host, task, scale, seed, form=None, model=None, batch=None, **fields):
 
 
 def reach_target(
-    host, task, scale, seed, form=None, target=None, attempts=1, epochs=None, tricks=None, **fields
+    host,
+    task,
+    scale,
+    seed,
+    form=None,
+    target=None,
+    attempts=1,
+    epochs=None,
+    tricks=None,
+    division=None,
+    **fields,
 ):
-    changes = {"epochs": epochs, "tricks": None if tricks is None else tuple(tricks)}
+    changes = {
+        "epochs": epochs,
+        "tricks": None if tricks is None else tuple(tricks),
+        "division": division,
+    }
     changes = {name: value for name, value in changes.items() if value is not None}
     framework = configured()
 

@@ -12,7 +12,7 @@ from stele.commands.options import say
 from stele.environments import Environment
 from stele.errors import SteleError
 from stele.measuring import machine, measure, processors
-from stele.measuring.run import Run
+from stele.measuring.run import CLOSED, DIVISIONS, Run
 from stele.measuring.settings import DEVICES, PRECISIONS, Settings
 from stele.measuring.worker import TIMEOUT
 from stele.parity import accuracy
@@ -42,6 +42,13 @@ def add(commands: Any) -> None:
     add_training_options(command)
     command.add_argument(
         "--epochs", type=options.parse_count, metavar="N", help="default: those of the task at its scale"
+    )
+    command.add_argument(
+        "--division",
+        choices=DIVISIONS,
+        default=CLOSED,
+        help="who draws initial weights, crops and flips: in the closed one the task, the same for every framework; in "
+        "the open one the framework; default: %(default)s",
     )
     command.add_argument("--json", type=Path, metavar="FILE", help="write the results as JSON")
     command.add_argument("--markdown", type=Path, metavar="FILE", help="write the table as Markdown")
@@ -97,7 +104,7 @@ def add_training_options(command: argparse.ArgumentParser) -> None:
 
 def time_to_accuracy(arguments: argparse.Namespace) -> int:
     """Print a line for each seed, then the table. Returns the exit code, as in EPILOG."""
-    training = training_from(arguments, epochs=arguments.epochs)
+    training = training_from(arguments, epochs=arguments.epochs, division=arguments.division)
     target, price = target_of(arguments), price_of(arguments)
     if arguments.mlperf is not None:
         mlperf.load_package()  # now, because hours may pass until it is needed
@@ -173,6 +180,8 @@ def select(arguments: argparse.Namespace, training: Training) -> list[Environmen
     where = {"device": training.settings.device, "precision": training.settings.precision}
     for environment in selected:
         reason = environment.why_absent(training.task, TIME_TO_ACCURACY, **where)
+        if reason is None and training.division != CLOSED:
+            reason = tasks.why_closed(training.task, environment.framework)
         if reason:
             raise SteleError(f"'{environment.name}' cannot train '{training.task}': {reason}")
     return selected

@@ -17,6 +17,10 @@ from stele_worker import tasks
 from stele_worker.protocol import TIME_TO_ACCURACY
 
 PHASES = ("train", "infer")
+CLOSED = (
+    "closed"  # the division in which every framework starts from the same weights and sees the same images
+)
+DIVISIONS = (CLOSED, "open")
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,11 @@ class Run:
     def busy(self) -> bool:
         """Whether other processes used the machine during the launch. False if that is unknown."""
         return self.conditions is not None and Conditions(**self.conditions).busy
+
+    @property
+    def division(self) -> str:
+        """Who draws the initial weights and the augmentation: "closed", the task; "open", the framework."""
+        return str(self.plan.get("division", CLOSED))
 
     @property
     def first_step(self) -> float:

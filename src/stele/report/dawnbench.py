@@ -65,6 +65,7 @@ def to_json(run: Run, price: Price | None) -> str:
         "misc": {
             "versions": versions(run.versions),
             "scale": run.scale,
+            "division": run.division,
             "seed": run.settings["seed"],
             "precision": run.settings["precision"],
             "batch": run.batch,

@@ -18,6 +18,7 @@ from stele.errors import SteleError
 from stele.measuring.run import Run
 from stele.report.dawnbench import hardware
 from stele.time_to_accuracy.clock import COMPILE_BUDGET
+from stele.time_to_accuracy.seeds import CHANGES
 from stele_worker import tasks
 
 START, END, POINT = "INTERVAL_START", "INTERVAL_END", "POINT_IN_TIME"
@@ -82,7 +83,7 @@ def facts(run: Run) -> dict[str, Any]:
     return {
         "submission_benchmark": run.task,
         "submission_org": "stele",
-        "submission_division": "open" if {"epochs", "tricks"} & set(run.plan) else "closed",
+        "submission_division": "open" if set(CHANGES) & set(run.plan) else "closed",
         "submission_status": "research",
         "submission_platform": hardware(run),
         "seed": run.settings["seed"],

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from stele import schema
-from stele.measuring.run import Run
+from stele.measuring.run import CLOSED, Run
 from stele.report import page
 from stele.statistics import Estimate
 from stele.text import align, figure, interval, versions
@@ -40,7 +40,8 @@ def markdown(summaries: Sequence[Summary]) -> str:
     run = summaries[0].runs[0]
     return "\n\n".join(
         [
-            f"**{run.task}**, scale {run.scale}, target {summaries[0].target:.1%}, {len(run.seconds)} epochs",
+            f"**{run.task}**, scale {run.scale}, {run.division} division, target {summaries[0].target:.1%}, "
+            f"{len(run.seconds)} epochs",
             page.table(HEAD, rows(summaries), right=slice(2, -1)),
             f"Measured {run.when[:10]} on {run.machine.get('processor')}"
             f"{''.join(', ' + gpu['name'] for gpu in run.machine.get('gpus', []))}. Data: {run.data['origin']}. "
@@ -90,8 +91,8 @@ def energy(summary: Summary) -> str:
 
 
 def notes(summary: Summary) -> list[str]:
-    """Return what limits the result: continued trainings, synthetic data, a busy machine, and rejected convergence."""
-    texts = []
+    """Return what limits the result: the division, rejected convergence, continued trainings, busy machine, data."""
+    texts = [] if summary.runs[0].division == CLOSED else [f"{summary.runs[0].division} division"]
     if summary.rejected:
         texts.append(f"rejected: converges faster than the reference (p {summary.reference_p:.2g})")
     if summary.continued:
@@ -116,6 +117,7 @@ def facts(summary: Summary) -> dict[str, Any]:
     return {
         **shared,
         "settings": {name: value for name, value in run.settings.items() if name != "seed"},
+        "division": run.division,
         "tricks": run.plan.get("tricks"),
         "epochs": len(run.seconds),
         "target": summary.target,

@@ -9,15 +9,20 @@ from stele.environments import Environment
 from stele.environments.description import slug
 from stele.errors import SteleError
 from stele.measuring import measure, progress, store, worker
-from stele.measuring.run import Run
+from stele.measuring.run import CLOSED, Run
 from stele.measuring.settings import Settings
 from stele.text import versions
 from stele_worker.protocol import TIME_TO_ACCURACY
 
+CHANGES = ("epochs", "tricks", "division")  # fields of a request, which a Run has in its plan
+
 
 @dataclass(frozen=True)
 class Training:
-    """What is trained. ``epochs`` and ``tricks`` replace those of the Task at its scale; None for the Task's own."""
+    """What is trained. ``epochs`` and ``tricks`` replace those of the Task at its scale; None for the Task's own.
+
+    In the ``division`` "open", the framework draws initial weights, crops, flips and squares.
+    """
 
     task: str
     scale: str
@@ -27,11 +32,16 @@ class Training:
     epochs: int | None = None
     tricks: tuple[str, ...] | None = None
     timeout: float = worker.TIMEOUT
+    division: str = CLOSED
 
     @property
     def changes(self) -> dict[str, Any]:
         """The fields of the request that replace those of the Task."""
-        changes = {"epochs": self.epochs, "tricks": None if self.tricks is None else list(self.tricks)}
+        changes = {
+            "epochs": self.epochs,
+            "tricks": None if self.tricks is None else list(self.tricks),
+            "division": None if self.division == CLOSED else self.division,
+        }
         return {name: value for name, value in changes.items() if value is not None}
 
 
@@ -63,7 +73,7 @@ def recorded(environment: Environment, training: Training, origin: dict[str, str
 def is_of(run: Run, environment: Environment, training: Training) -> bool:
     """Return whether a Run is one of the trainings, of any seed."""
     settings = asdict(replace(training.settings, seed=run.settings["seed"]))
-    changes = {name: run.plan[name] for name in ("epochs", "tricks") if name in run.plan}
+    changes = {name: run.plan[name] for name in CHANGES if name in run.plan}
     return (environment.name, training.task, TIME_TO_ACCURACY, training.scale, settings, training.changes) == (
         run.environment, run.task, run.phase, run.scale, run.settings, changes
     )  # fmt: skip
@@ -97,9 +107,8 @@ def train_seed(environment: Environment, training: Training, fields: dict[str, A
 
 def checkpoint(environment: Environment, training: Training, seed: int) -> Path:
     """Return the file of the state of a training that has not ended."""
-    changes = "-".join(
-        str(value) for value in (training.epochs, *(training.tricks or ())) if value is not None
-    )
+    values = (training.epochs, *(training.tricks or ()), training.changes.get("division"))
+    changes = "-".join(str(value) for value in values if value is not None)
     settings = replace(training.settings, seed=seed).summary()
     name = slug(f"{environment.name}-{training.task}-{training.scale}-{changes}-{settings}")
     return training.folder / store.UNFINISHED / f"{name}.npz"

@@ -6,6 +6,8 @@ flags() -> dict        the active settings, read back from the framework
 put(array)             copy a numpy array to the device
 take(data, rows)       copy rows of an array on the device to a new array there
 take_pixels(images, table, layout)  return augmented images: see ``stele_worker.tasks.augmentation``
+draw_integers(samples, limit, seed), draw_weight(shape, seed)    the framework's own random numbers and initial weights,
+                       for the open division; only if it has recipes for a Task with one
 wait(value)            return when ``value`` has been computed
 fetch(value)           return a value as a numpy array
 tracked(value) -> bool whether a gradient could be taken through ``value``; only if the framework can say

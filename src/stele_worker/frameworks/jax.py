@@ -258,6 +258,17 @@ def take(data, rows):
     return data.at[rows].get(mode="promise_in_bounds")
 
 
+def draw_integers(samples, limit, seed):
+    """Return random integers below ``limit``, of shape (samples, 1), on the device."""
+    return jax.random.randint(jax.random.key(seed), (samples, 1), 0, limit)
+
+
+def draw_weight(shape, seed):
+    """Return what the layers of Flax start from, as an array in the Task's layout."""
+    initialise = jax.nn.initializers.lecun_normal(in_axis=1, out_axis=0)
+    return numpy.array(initialise(jax.random.key(seed), shape))
+
+
 @partial(jax.jit, static_argnames="layout")
 def take_pixels(images, table, layout):
     """Return the augmented images of an epoch: see ``stele_worker.tasks.augmentation``."""

@@ -174,11 +174,14 @@ def add_state(step, net, optimiser):
 
     def state():
         write_back(net)
-        return to_arrays(variables)
+        random = {"random": native.random_state()} if BACKEND == "torch" else {}  # its dropout draws from it
+        return dict(to_arrays(variables), **random)
 
     def restore(saved):
         pending.pop(net, None)
         from_arrays(variables, saved)
+        if BACKEND == "torch":
+            native.restore_random(saved["random"])
 
     step.state, step.restore = state, restore
 
@@ -299,6 +302,19 @@ def write_back(net):
     for variables, numbers in zip(*pending.pop(net, ((), ()))):
         for variable, number in zip(variables, numbers):
             variable.assign(number)
+
+
+def draw_integers(samples, limit, seed):
+    """Return random integers below ``limit``, of shape (samples, 1), on the device."""
+    dtype = "int32" if BACKEND == "jax" else "int64"  # as put() gives
+    return keras.random.randint((samples, 1), 0, limit, dtype, seed=seed)
+
+
+def draw_weight(shape, seed):
+    """Return what Keras' layers start from, as an array in the Task's layout."""
+    shape = (*shape[2:], shape[1], shape[0])
+    weight = keras.ops.convert_to_numpy(keras.initializers.GlorotUniform(seed)(shape))
+    return weight.transpose(3, 2, 0, 1) if weight.ndim == 4 else weight.T
 
 
 def take_pixels(images, table, layout):

@@ -291,9 +291,28 @@ def take(data, rows):
     return paddle.gather(data, paddle.to_tensor(rows))
 
 
+def draw_integers(samples, limit, seed):
+    """Return random integers below ``limit``, of shape (samples, 1), on the device."""
+    paddle.seed(seed)  # Paddle has no other generator than its global one
+    return paddle.randint(0, limit, [samples, 1])
+
+
+def draw_weight(shape, seed):
+    """Return what Paddle's layers start from, as an array in the Task's layout."""
+    paddle.seed(seed)
+    if len(shape) == 2:
+        return paddle.nn.Linear(shape[1], shape[0]).weight.numpy().T
+    return paddle.nn.Conv2D(shape[1], shape[0], shape[2:]).weight.numpy()
+
+
+def on_device(value):
+    """Return a tensor as it is, an array as ``put`` copies it."""
+    return value if paddle.is_tensor(value) else put(value)
+
+
 def take_pixels(images, table, layout):
     """Return the augmented images of an epoch: see ``stele_worker.tasks.augmentation``."""
-    rows, columns, *cut = [None if one is None else put(one) for one in table]
+    rows, columns, *cut = [None if one is None else on_device(one) for one in table]
     samples = paddle.arange(images.shape[0]).reshape([-1, 1, 1])
     images = images.transpose([0, 2, 3, 1]) if layout == "NCHW" else images
     images = images[samples, rows.unsqueeze(2), columns.unsqueeze(1)]

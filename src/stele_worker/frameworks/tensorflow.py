@@ -8,6 +8,7 @@ from functools import partial
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow reads the level of warnings at import
 
+import numpy
 import tensorflow as tf
 from tensorflow.python.framework.config import is_op_determinism_enabled  # the public API can only enable it
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
@@ -242,6 +243,18 @@ def put(array):
 
 def take(data, rows):
     return tf.gather(data, rows)
+
+
+def draw_integers(samples, limit, seed):
+    """Return random integers below ``limit``, of shape (samples, 1), on the device."""
+    return tf.random.stateless_uniform((samples, 1), (seed, 0), maxval=limit, dtype=tf.int64)
+
+
+def draw_weight(shape, seed):
+    """Return what Keras' layers start from, as an array in the Task's layout."""
+    # Glorot's; tf.initializers are those of Keras, which may have another backend
+    limit = (6 / ((shape[0] + shape[1]) * int(numpy.prod(shape[2:])))) ** 0.5
+    return tf.random.stateless_uniform(shape, (seed, 0), -limit, limit).numpy()
 
 
 @tf.function

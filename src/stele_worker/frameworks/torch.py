@@ -146,8 +146,7 @@ def training_state(net, optimiser):
             prefix = "slot.{}.{}.".format(number, index)
             tensors.update({prefix + name: torch.as_tensor(slots[name]) for name in slots})
     tensors["count"] = torch.tensor(getattr(optimiser, "count", 0))
-    generator = torch.cuda.get_rng_state() if device.type == "cuda" else torch.get_rng_state()
-    return {name: value.cpu().numpy() for name, value in dict(tensors, random=generator).items()}
+    return dict({name: value.cpu().numpy() for name, value in tensors.items()}, random=random_state())
 
 
 def restore_training(net, optimiser, state):
@@ -161,7 +160,16 @@ def restore_training(net, optimiser, state):
     for part, of_part in zip(parts(optimiser), slots):
         part.load_state_dict(dict(part.state_dict(), state=of_part))
     optimiser.count = int(tensors["count"])
-    (torch.cuda if device.type == "cuda" else torch).set_rng_state(tensors["random"])
+    restore_random(state["random"])
+
+
+def random_state():
+    """Return the state of the random generator of the device as an array."""
+    return (torch.cuda if device.type == "cuda" else torch).get_rng_state().numpy()
+
+
+def restore_random(array):
+    (torch.cuda if device.type == "cuda" else torch).set_rng_state(torch.from_numpy(array))
 
 
 def parts(optimiser):
@@ -239,9 +247,22 @@ def take(data, rows):
     return data[torch.from_numpy(rows).to(device)]
 
 
+def draw_integers(samples, limit, seed):
+    """Return random integers below ``limit``, of shape (samples, 1), on the device."""
+    generator = torch.Generator(device).manual_seed(seed)
+    return torch.randint(limit, (samples, 1), generator=generator, device=device)
+
+
+def draw_weight(shape, seed):
+    """Return what PyTorch's layers start from, as an array in the Task's layout."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return torch.nn.init.kaiming_uniform_(torch.empty(shape), a=5**0.5).numpy()
+
+
 def take_pixels(images, table, layout):
     """Return the augmented images of an epoch: see ``stele_worker.tasks.augmentation``."""
-    rows, columns, *cut = [None if one is None else torch.from_numpy(one).to(device) for one in table]
+    rows, columns, *cut = [None if one is None else torch.as_tensor(one, device=device) for one in table]
     samples = torch.arange(len(images), device=device)[:, None, None]
     images = images.permute(0, 2, 3, 1) if layout == "NCHW" else images
     images = images[samples, rows.long()[:, :, None], columns.long()[:, None, :]]

@@ -20,6 +20,9 @@ weights(task)           named float32 arrays, from the seed
 inputs(raw)             the input of the network, from the samples of the Task's data; only if it has data
 fitted(task, arrays, x) the weights with those that are computed from the inputs of the training set; default: none are
 augmentation_table(task, epoch)  the crops, flips and squares of an epoch; only if the Task augments
+OPEN                    the frameworks with an open division, which draw crops and initial weights; default: none
+augmentation_plan(task) the crops, flips and squares of the open division
+redrawn(task, arrays, draw)  the weights of the open division, where draw(shape) is the framework's initialisation
 augment(task, arrays, epoch)  the samples of an epoch, if the Task augments on the host: on_host(task)
 example(task, samples)  noise of the form of its samples: the inputs in order, then the target
 correct(output, target) how many answers of a batch are right; default: how often the largest logit is the target's
@@ -110,6 +113,16 @@ def why_absent(name, framework, phase):
         return "the task {} has recipes for {} only".format(name, known)
     if phase not in getattr(module, "PHASES", (phase,)):
         return "the task {} has {} only".format(name, " and ".join(module.PHASES))
+    return None
+
+
+def why_closed(name, framework):
+    """Return why a Task has no open division in a framework, or None if it has one."""
+    frameworks = getattr(load(name), "OPEN", ())
+    if not frameworks:
+        return "the task {} has the closed division only".format(name)
+    if framework not in frameworks:
+        return "the task {} has an open division for {} only".format(name, ", ".join(frameworks))
     return None
 
 

@@ -23,6 +23,44 @@ class Table(NamedTuple):
     cut_columns: Optional[numpy.ndarray]
 
 
+class Plan(NamedTuple):
+    """What an epoch of the open division changes in the images."""
+
+    samples: int
+    margin: int  # reflected pixels on each side, from which a crop is taken
+    cutout: int  # pixels of the side of a square that is cut out; 0: none
+    alternates: bool  # an image that is flipped in one epoch is not flipped in the next
+
+
+def drawn(plan, draw, pixels, seed, epoch):
+    """Return the Table of an epoch in a framework's arrays, from its own random numbers.
+
+    draw(samples, limit, seed) returns integers (samples, 1) below the limit; ``pixels`` counts from 0 to 31.
+    """
+
+    def random(limit, number, epoch=epoch):
+        return draw(plan.samples, limit, (seed * 1024 + epoch) * 8 + number)  # a seed of each draw
+
+    flips = (random(2, 0, 0) + epoch) % 2 if plan.alternates else random(2, 0)
+    tops, lefts = (random(2 * plan.margin + 1, number) - plan.margin for number in (1, 2))
+    columns = pixels + flips * (PIXELS - 1 - 2 * pixels)
+    table = Table(reflected(tops + pixels), reflected(lefts + columns), None, None)
+    if not plan.cutout:
+        return table
+    rows, columns = (pixels - random(PIXELS - plan.cutout + 1, number) for number in (3, 4))
+    return table._replace(cut_rows=within(rows, plan.cutout), cut_columns=within(columns, plan.cutout))
+
+
+def reflected(places):
+    """Return places outside of the image as those inside that they reflect."""
+    last = PIXELS - 1
+    return last - abs(last - abs(places))
+
+
+def within(distances, size):
+    return (distances >= 0) & (distances < size)
+
+
 def crops(rng, samples, margin):
     """Return a Table of random crops from images with ``margin`` reflected pixels around them."""
     tops, lefts = rng.randint(0, 2 * margin + 1, (2, samples))
@@ -47,13 +85,11 @@ def coins(rng, samples):
 
 def window(starts, margin):
     """Return the pixels of windows that start at ``starts`` of an image with ``margin`` reflected pixels around it."""
-    places = numpy.abs(starts[:, None] + numpy.arange(PIXELS) - margin)
-    return numpy.where(places < PIXELS, places, 2 * (PIXELS - 1) - places).astype(numpy.int32)
+    return reflected(starts[:, None] + numpy.arange(PIXELS) - margin).astype(numpy.int32)
 
 
 def inside(starts, size):
-    distance = numpy.arange(PIXELS) - starts[:, None]
-    return (distance >= 0) & (distance < size)
+    return within(numpy.arange(PIXELS) - starts[:, None], size)
 
 
 def apply(table, images):

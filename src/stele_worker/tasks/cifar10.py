@@ -2,6 +2,8 @@
 
 import numpy
 
+OPEN = ("torch", "jax", "tensorflow", "keras", "paddle")  # frameworks with an open division
+
 
 def example(task, samples):
     """Return noise: images float32 (samples, 32, 32, 3), labels int32 (samples,)."""

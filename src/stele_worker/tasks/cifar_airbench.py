@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy
 
 from stele_worker.tasks import augmentation
-from stele_worker.tasks.cifar10 import example  # noqa: F401
+from stele_worker.tasks.cifar10 import OPEN, example  # noqa: F401
 from stele_worker.tasks.initialisers import uniform, zeros
 from stele_worker.tasks.whitening import whitening_filters
 
@@ -120,6 +120,18 @@ def fitted(task, arrays, images):
     return OrderedDict(arrays, **{"whiten.weight": numpy.concatenate([filters, -filters])})
 
 
+def redrawn(task, arrays, draw):
+    """Return ``arrays`` with the weights of all layers that are trained from draw(shape).
+
+    The convolutions still start as the identity, and the dense layer with deviation 1.
+    """
+    filters = {
+        name: dirac(numpy.array(draw(array.shape))) for name, array in arrays.items() if is_filter(name)
+    }
+    linear = draw(arrays["linear.weight"].shape)
+    return OrderedDict(arrays, **dict(filters, **{"linear.weight": linear / linear.std()}))
+
+
 def learning_rates(task):
     """Return float32 (2, steps): factors on the learning rates of each step, and on that of the whitening bias."""
     steps = task.train // task.batch
@@ -147,6 +159,10 @@ def augmentation_table(task, epoch):
     table = augmentation.crops(numpy.random.RandomState([task.seed, epoch, 1]), task.train, MARGIN)
     first = augmentation.coins(numpy.random.RandomState([task.seed, 0, 2]), task.train)
     return augmentation.flipped(table, first ^ bool(epoch % 2))
+
+
+def augmentation_plan(task):
+    return augmentation.Plan(task.train, MARGIN, 0, alternates=True)
 
 
 def inputs(raw):

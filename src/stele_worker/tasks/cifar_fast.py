@@ -17,7 +17,7 @@ from typing import NamedTuple, Optional
 import numpy
 
 from stele_worker.tasks import augmentation
-from stele_worker.tasks.cifar10 import example  # noqa: F401
+from stele_worker.tasks.cifar10 import OPEN, example  # noqa: F401
 from stele_worker.tasks.initialisers import uniform, zeros
 from stele_worker.tasks.whitening import whitening_filters
 
@@ -175,6 +175,12 @@ def fitted(task, arrays, images):
     return OrderedDict(arrays, **{"whiten.weight": filters})
 
 
+def redrawn(task, arrays, draw):
+    """Return ``arrays`` with the weights of all layers that are trained from draw(shape)."""
+    layer_weights = [name for name in arrays if is_trained(name) and arrays[name].ndim > 1]
+    return OrderedDict(arrays, **{name: draw(arrays[name].shape) for name in layer_weights})
+
+
 def learning_rates(task):
     """Return the learning rate of each step, float32 (epochs * steps of an epoch,)."""
     steps, epochs, chosen = task.train // task.batch, task.epochs, choices(task)
@@ -202,6 +208,10 @@ def augmentation_table(task, epoch):
     table = augmentation.crops(rng, task.train, MARGIN)
     table = augmentation.flipped(table, augmentation.coins(rng, task.train))
     return augmentation.cut(table, rng, size) if size else table
+
+
+def augmentation_plan(task):
+    return augmentation.Plan(task.train, MARGIN, choices(task).cutout, alternates=False)
 
 
 def on_host(task):
