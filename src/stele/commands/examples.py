@@ -50,6 +50,7 @@ EXAMPLES = {
     ),
     "time-to-accuracy": (
         "stele time-to-accuracy --task cnn --framework torch,jax --scale quick --target 50% --seeds 10",
+        "stele time-to-accuracy --task cifar-fast --framework torch,jax --division open",
     ),
     "tricks": ("stele tricks --framework torch,jax --task cifar-fast --scale cpu --plot tricks.svg",),
     "baseline": ("stele baseline promote",),

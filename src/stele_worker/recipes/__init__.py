@@ -22,6 +22,8 @@ evaluation_step(net, task) -> step the same for a network whose training goes on
 
 Create a step directly before it is used: in an eager framework this switches the network to training or inference.
 
+The framework's module draws and applies the augmentation, so that no recipe contains it.
+
 A training step may have two attributes, with which a training that was killed continues:
 
 step.state() -> {name: array}      everything that the next steps depend on, as NumPy arrays

@@ -7,7 +7,8 @@ g = g + decay * w; v = momentum * v - rate * g; w = w + momentum * v - rate * g.
 itself with 4 reflected pixels around it, flipped at random, and a square of 8 x 8 is cut out.
 
 A trick changes one thing, as in ``Choices``; ``tricks`` lists those that are on. All random choices and the whitening
-filters are made in NumPy, so that every framework sees the same bytes.
+filters are made in NumPy, so that every framework sees the same bytes; in the open division, the framework makes the
+random choices.
 Source: Page, "How to train your ResNet", 2018 and 2019, github.com/davidcpage/cifar10-fast.
 """
 
