@@ -20,6 +20,7 @@ EXAMPLES = {
     "explain": (
         "stele explain jax-as-shipped@jax==0.8.0 jax-as-shipped@jax==0.9.2 --task cnn --phase train",
         "stele explain keras-torch torch --task cnn --phase train --json explanation.json",
+        "stele explain jax==0.9.2 jax==0.10.2 --task gru --phase infer --bundle slower.zip",
     ),
     "bisect": (
         "stele bisect jax 0.9.2 0.10.2 --task gru",

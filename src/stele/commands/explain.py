@@ -6,6 +6,7 @@ from typing import Any
 
 from stele.commands import explanation, gate, options
 from stele.errors import SteleError
+from stele.explain import bundle
 from stele.measuring.settings import DEVICES, PRECISIONS
 
 EPILOG = "Exit: 0 explained; 2 usage or environment; 130 interrupted. Times under a profiler never enter a verdict."
@@ -42,6 +43,13 @@ def add(commands: Any) -> None:
         help="launches of each arm; default: %(default)s",
     )
     command.add_argument("--json", type=Path, metavar="FILE", help="write the explanation as JSON")
+    command.add_argument(
+        "--bundle",
+        type=Path,
+        metavar="FILE.zip",
+        help="write what a maintainer upstream needs: a script that reproduces the result without Stele, the packages, "
+        "the launches, the profiles, and a prepared issue text",
+    )
     options.add_trial_options(command)
     command.set_defaults(command=explain, **WITHOUT_VERDICT)
 
@@ -55,7 +63,11 @@ def explain(arguments: argparse.Namespace) -> int:
         for arm, reason in zip(("OLD", "NEW"), subject.absences(cell), strict=True):
             if reason:
                 raise SteleError(f"{arm} does not have {cell}: {reason}")
+    if arguments.bundle is not None:
+        bundle.model_file(subject.model)  # now, because the launches take minutes
     found = explanation.explain(subject, subject.cells, times=arguments.times)
     if arguments.json is not None:
         explanation.write(arguments.json, found)
+    if arguments.bundle is not None:
+        bundle.write(arguments.bundle, found)
     return 0

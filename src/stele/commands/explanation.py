@@ -4,12 +4,12 @@ import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from stele import files, schema
 from stele.environments import Environment, packages
 from stele.errors import SteleError
 from stele.explain import comparison, launches, text
+from stele.explain.bundle import Explanation
 from stele.explain.comparison import Comparison
 from stele.explain.launches import Launch
 from stele.gate.launcher import plan_of
@@ -23,25 +23,25 @@ STEPS = 24  # timed steps of a launch
 PROFILED = 8  # steps under the profiler
 
 
-def explain(subject: Trial, cells: Sequence[Cell], *, times: int = TIMES) -> dict[str, Any]:
-    """Print the operations of each cell, and what else differs. Return the explanation as JSON.
+def explain(subject: Trial, cells: Sequence[Cell], *, times: int = TIMES) -> Explanation:
+    """Print the operations of each cell, and what else differs.
 
     Raises SteleError if a launch fails, or if a framework has no profiler.
     """
-    found, last = {}, None
+    found: dict[tuple[str, str], Comparison] = {}
+    runs: dict[tuple[str, str], list[Launch]] = {}
     for cell in cells:
-        runs = list(profile(subject, cell, times))
-        found[str(cell)] = compare(runs)
-        last = runs[-1]
+        runs[cell] = list(profile(subject, cell, times))
+        found[cell] = compare(runs[cell])
         title = f"{cell}: {subject.old.name} to {subject.new.name}"
-        print("\n".join(["", *text.lines(title, found[str(cell)])]), flush=True)
+        print("\n".join(["", *text.lines(title, found[cell])]), flush=True)
+    last = runs[cells[-1]][-1]
     differing = [printable(line, keep="") for line in what_differs(subject, last)]
-    print(
-        *["", "What else differs:" if differing else "Nothing else differs.", *differing],
-        sep="\n",
-        flush=True,
+    heading = "What else differs:" if differing else "Nothing else differs."
+    print("", heading, *differing, sep="\n", flush=True)
+    return Explanation(
+        subject.old, subject.new, subject.settings, subject.scale, subject.model, found, runs, differing
     )
-    return as_json(subject, found, differing)
 
 
 def profile(subject: Trial, cell: Cell, times: int) -> Iterator[Launch]:
@@ -63,12 +63,12 @@ def compare(runs: Sequence[Launch]) -> Comparison:
     )
 
 
-def what_differs(subject: Trial, last: Launch | None) -> Iterator[str]:
+def what_differs(subject: Trial, last: Launch) -> Iterator[str]:
     """Yield packages, flags, what was in force, and defaults that differ, a line each."""
     changed = [one for one in subject.named if one.old != one.new]
     yield from (f"package: {line}" for line in packages.lines([*changed, *subject.differences]))
     for kind in ("flags", "in_force", "versions"):
-        pairs = [getattr(run, kind) or {} for run in last or ()]
+        pairs = [getattr(run, kind) or {} for run in last]
         for name in sorted({name for pair in pairs for name in pair}):
             values = [str(pair.get(name, "none")) for pair in pairs]
             if values[0] != values[1]:
@@ -90,13 +90,5 @@ def changed_defaults(old: Environment, new: Environment) -> Iterator[str]:
     )
 
 
-def as_json(subject: Trial, found: dict[str, Comparison], differing: Sequence[str]) -> dict[str, Any]:
-    cells = {
-        name: {**one._asdict(), "operations": [operation._asdict() for operation in one.operations]}
-        for name, one in found.items()
-    }
-    return {"old": subject.old.name, "new": subject.new.name, "cells": cells, "differs": list(differing)}
-
-
-def write(path: Path, explanation: dict[str, Any]) -> None:
-    files.write_text(path, json.dumps(schema.wrap(explanation), indent=1) + "\n")
+def write(path: Path, explanation: Explanation) -> None:
+    files.write_text(path, json.dumps(schema.wrap(explanation.as_json()), indent=1) + "\n")

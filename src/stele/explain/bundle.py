@@ -1,0 +1,261 @@
+"""The zip file of ``stele explain --bundle``: what a maintainer upstream needs, who does not have Stele.
+
+ISSUE.md            a prepared issue text
+reproduce.py        installs old.txt and new.txt, and compares them: at most 60 lines
+setup.json          what reproduce.py reads: cells, scale, settings and variables of both arms
+code/               the network and its training step, with the modules that they import
+model/              the file of the user's model, if there is one
+explanation.json    operations, and what else differs
+launches.json       the raw launches: every step, and the profiles
+machine.json        facts about the machine
+"""
+
+import ast
+import json
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from stele import files, schema
+from stele.environments import Environment, packages
+from stele.errors import SteleError
+from stele.explain import text
+from stele.explain.comparison import Comparison
+from stele.explain.launches import Launch
+from stele.measuring.settings import Settings
+from stele.models.spec import Model
+from stele_worker import protocol
+
+PACKAGE = "stele_worker"
+SOURCES = Path(protocol.__file__).parent
+SCRIPT = Path(__file__).with_name("reproduce.py")
+NOT_NEEDED = {"pytest-stele", "pip", "setuptools", "wheel"}  # of the interpreter of the user
+EPOCH = (1980, 1, 1, 0, 0, 0)  # of every file, so that equal contents make equal bundles
+
+
+class Explanation(NamedTuple):
+    """What was compared and found. ``found`` and ``runs`` have an entry for each cell, such as ("cnn", "train")."""
+
+    old: Environment
+    new: Environment
+    settings: Settings
+    scale: str
+    model: Model | None
+    found: dict[tuple[str, str], Comparison]
+    runs: Mapping[tuple[str, str], Sequence[Launch]]
+    differing: Sequence[str]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the document that docs/schemas.md describes."""
+        cells = {
+            " ".join(cell): {
+                **one._asdict(),
+                "operations": [operation._asdict() for operation in one.operations],
+            }
+            for cell, one in self.found.items()
+        }
+        return {"old": self.old.name, "new": self.new.name, "cells": cells, "differs": list(self.differing)}
+
+
+def write(path: Path, explanation: Explanation) -> None:
+    """Write the bundle. Raises SteleError if it cannot contain the model."""
+    content = contents(explanation)
+
+    def save(file: IO[bytes]) -> None:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, part in content.items():
+                archive.writestr(zipfile.ZipInfo(f"{path.stem}/{name}", EPOCH), part, zipfile.ZIP_DEFLATED)
+
+    files.write(path, save)
+
+
+def contents(explanation: Explanation) -> dict[str, str]:
+    """Return the text of each file of the bundle, by name."""
+    arms = {"old": explanation.old, "new": explanation.new}
+    runs = [run for launches in explanation.runs.values() for one in launches for run in one]
+    return {
+        "ISSUE.md": issue(explanation),
+        "reproduce.py": SCRIPT.read_text(encoding="utf-8"),
+        "setup.json": to_json(setup(explanation, arms)),
+        **{f"{arm}.txt": requirements(environment) for arm, environment in arms.items()},
+        "explanation.json": to_json(schema.wrap(explanation.as_json())),
+        "launches.json": to_json([run.to_dict() for run in runs]),
+        "machine.json": to_json(runs[0].machine),
+        **{f"code/{name}": source for name, source in code(explanation, arms)},
+        **model_file(explanation.model),
+    }
+
+
+def to_json(content: Any) -> str:
+    return json.dumps(content, indent=1) + "\n"
+
+
+def setup(explanation: Explanation, arms: dict[str, Environment]) -> dict[str, Any]:
+    """Return what reproduce.py reads."""
+    model = None if explanation.model is None else explanation.model.as_request()
+    return {
+        "cells": [list(cell) for cell in explanation.found],
+        "scale": explanation.scale,
+        "dtype": "bfloat16" if explanation.settings.precision == "bf16" else "float32",
+        "model": model and {**model, "folder": "model"},
+        "arms": {arm: of_arm(environment, explanation.settings) for arm, environment in arms.items()},
+    }
+
+
+def of_arm(environment: Environment, settings: Settings) -> dict[str, Any]:
+    variables = {name: value for name, value in environment.variables.items() if "{folder}" not in value}
+    return {
+        "framework": environment.framework,
+        "settings": {**settings.as_request(), "mode": environment.mode},
+        "variables": {**variables, **settings.variables()},
+        "forms": dict(environment.forms),
+    }
+
+
+def requirements(environment: Environment) -> str:
+    """Return the packages of an arm for pip: those of its lock file, with hashes, or else those that are installed."""
+    if environment.lock is not None and environment.lock.exists():
+        return environment.lock.read_text(encoding="utf-8")
+    installed = packages.of_environment(environment)
+    return "".join(
+        f"{name}=={version}\n" for name, version in sorted(installed.items()) if name not in NOT_NEEDED
+    )
+
+
+def code(explanation: Explanation, arms: dict[str, Environment]) -> Iterator[tuple[str, str]]:
+    """Yield the path and the source of each module that the script needs."""
+    roots = ["measurement", "subjects"]
+    for environment in arms.values():
+        backend = environment.variables.get("KERAS_BACKEND")
+        used = [environment.framework, *([backend] if backend else [])]
+        roots += [f"frameworks.{name}" for name in used if exists(f"frameworks.{name}")]
+        roots += [
+            f"recipes.{task.replace('-', '_')}.{environment.framework}" for task, _ in explanation.found
+        ]
+    roots += [f"tasks.{task.replace('-', '_')}" for task, _ in explanation.found]
+    if explanation.model is not None:
+        roots += [f"models.{path.stem}" for path in (SOURCES / "models").glob("*.py")]
+    excluded = None if explanation.model is not None else f"{PACKAGE}.models"
+    for module in sorted(closure([f"{PACKAGE}.{root}" for root in roots], excluded)):
+        path = source_of(module)
+        yield path.relative_to(SOURCES.parent).as_posix(), path.read_text(encoding="utf-8")
+
+
+def closure(modules: Sequence[str], excluded: str | None) -> set[str]:
+    """Return the modules of the worker's package that these import, directly or not, and these themselves.
+
+    ``excluded`` is a package that is imported only in a function that is never called.
+    """
+    found: set[str] = set()
+    waiting = list(modules)
+    while waiting:
+        module = waiting.pop()
+        if module in found or not source_of(module).is_file() or (excluded and module.startswith(excluded)):
+            continue
+        found.add(module)
+        waiting += [module.rpartition(".")[0], *imports(source_of(module))]
+    return found
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Yield the modules of the worker's package that a file may import. Some of the names are no modules."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == PACKAGE:
+            yield str(node.module)
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == PACKAGE)
+
+
+def source_of(module: str) -> Path:
+    """Return the file of a module of the worker's package, which may not exist."""
+    base = SOURCES.joinpath(*module.split(".")[1:])
+    return base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
+
+
+def exists(name: str) -> bool:
+    return source_of(f"{PACKAGE}.{name}").is_file()
+
+
+def model_file(model: Model | None) -> dict[str, str]:
+    """Return the file of the user's model, by its path in the bundle.
+
+    Raises SteleError if the model consists of more than a file.
+    """
+    if model is None or (model.library is not None and model.pretrained is None):
+        return {}
+    name, _, _ = model.spec.rpartition(":")
+    path = model.folder / name
+    if (
+        not name.endswith(".py")
+        or model.recipe
+        or model.pretrained
+        or not files.is_file(path)
+        or ".." in name
+    ):
+        raise SteleError(
+            f"--bundle cannot contain the model {model.spec}. It can contain a model from a library, and one from a "
+            "single file of your project, such as net.py:build. Put the model into one file, or leave --bundle out."
+        )
+    return {f"model/{name}": path.read_text(encoding="utf-8")}
+
+
+def issue(explanation: Explanation) -> str:
+    """Return the prepared issue text, in Markdown."""
+    old, new = explanation.old.name, explanation.new.name
+    cell, worst = max(explanation.found.items(), key=lambda pair: pair[1].new / pair[1].old)
+    run = next(iter(explanation.runs.values()))[0].new
+    what = "inference" if cell[1] == "infer" else "training"
+    tables = [
+        "\n".join(text.lines(f"{' '.join(one)}: {old} to {new}", comparison))
+        for one, comparison in explanation.found.items()
+    ]
+    python = ".".join(str(run.flags.get("python") or "3").split(".")[:2])
+    facts = "\n".join(f"- {name}: {value}" for name, value in sorted(run.machine.items()) if value)
+    return ISSUE.format(
+        title=f"{what.capitalize()} of {cell[0]} is {text.growth(worst.old, worst.new)} in {new} than in {old}",
+        what=what,
+        task=cell[0],
+        old=old,
+        new=new,
+        old_ms=f"{1e3 * worst.old:.1f}",
+        new_ms=f"{1e3 * worst.new:.1f}",
+        python=python,
+        recipe=f"code/{PACKAGE}/recipes/{cell[0].replace('-', '_')}/{explanation.new.framework}.py"
+        if explanation.model is None
+        else "model/",
+        tables="\n\n".join(tables),
+        differing="\n".join(explanation.differing) or "nothing",
+        facts=facts,
+    )
+
+
+ISSUE = """# {title}
+
+A step of {what} of the network `{task}` takes {old_ms} ms in {old}, and {new_ms} ms in {new}.
+
+## How to reproduce it
+With Python {python} and pip, in this folder:
+```
+python{python} reproduce.py
+```
+The script installs `old.txt` and `new.txt` into two virtual environments, lets both compute the same steps in
+turns, and prints the ratio of their times. The network and its training step are in `{recipe}`.
+
+## Time by operation
+Milliseconds in one step, under the profiler of the framework. The first line has the times without a profiler.
+```
+{tables}
+```
+
+## What else differs
+```
+{differing}
+```
+
+## The machine
+{facts}
+
+All steps of all launches, and the profiles, are in `launches.json`.
+"""
