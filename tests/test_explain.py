@@ -1,10 +1,12 @@
 """stele explain: which operations explain the difference between two releases."""
 
 import ast
+import ctypes
 import json
 import re
 import subprocess
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -14,16 +16,25 @@ import pytest
 from stele import __main__ as entry_point
 from stele.environments import packages
 from stele.errors import SteleError
-from stele.explain import bundle, comparison, text
+from stele.explain import bundle, comparison, sampler, text
 from stele.explain.comparison import Profile
 from stele.models.spec import Model
+from stele_worker import kernels, sampling
 from stele_worker import profiles as worker_profiles
 from test_docs import rows
 
 SECONDS = [0.5, *[0.010, 0.011, 0.012] * 16]
 SLOWER = [0.5, *[0.020, 0.021, 0.022] * 16]
-PROFILE = {"step": 0.012, "operations": {"conv": [0.008, 2.0], "relu\u001b[31m": [0.001, 1.0]}}
-SLOWER_PROFILE = {"step": 0.022, "operations": {"conv": [0.018, 2.0], "add": [0.001, 30.0]}}
+PROFILE = {
+    "step": 0.012,
+    "operations": {"conv": [0.008, 2.0], "relu\u001b[31m": [0.001, 1.0]},
+    "kernels": {"oneDNN convolution": "brgconv (8)", "same": "jit (1)"},
+}
+SLOWER_PROFILE = {
+    "step": 0.022,
+    "operations": {"conv": [0.018, 2.0], "add": [0.001, 30.0]},
+    "kernels": {"oneDNN convolution": "ref (8)", "same": "jit (1)"},
+}
 
 
 def profiles(*operations, step=0.1, profiled=0.12):
@@ -103,6 +114,74 @@ def test_a_framework_without_a_profiler_shows_its_python_functions():
     assert found["test_explain.py:slow_operator"][1] == 3
 
 
+def test_samples_of_stacks_are_shares_of_a_step():
+    lines = ["main (a.py);step (b.py);sgemm (libblas.so) 30\n", "main (a.py);step (b.py) 10\n", "", "x\n"]
+    lines += ["main (a.py);0x7fbb8e1e4b46 (libz.so) 5\n", "main (a.py);0x7fbb8e1e4b10 (libz.so) 5\n"]
+    assert sampling.shares(lines, seconds=0.5) == {
+        "sgemm (libblas.so)": pytest.approx(0.3),
+        "step (b.py)": pytest.approx(0.1),
+        "unknown function (libz.so)": pytest.approx(0.1),
+    }
+
+
+def busy():
+    total = 0
+    for number in range(300_000):
+        total += number
+
+
+def test_py_spy_shows_the_function_that_takes_the_time(monkeypatch):
+    monkeypatch.setattr(sampling, "SECONDS", 1.0)
+    found = worker_profiles.profile_functions(busy, sampler.find())
+    seconds, calls = found["busy (test_explain.py)"]
+    assert seconds == max(numbers[0] for numbers in found.values())
+    assert calls == 0
+
+
+def test_without_py_spy_the_functions_of_python_are_shown(tmp_path, capfd):
+    program = tmp_path / "py-spy"
+    program.write_text("#!/bin/sh\necho 'Error: Operation not permitted'\n")
+    program.chmod(0o755)
+    found = worker_profiles.profile_functions(busy, str(program))
+    assert "py-spy cannot be used: Error: Operation not permitted" in capfd.readouterr().out
+    assert found["test_explain.py:busy"][1] == 1
+
+
+@pytest.mark.parametrize(
+    "line, operation, implementation",
+    [
+        (
+            "onednn_verbose,v1,primitive,exec,cpu,convolution,brgconv:avx2,forward_training,src_f32,,,mb2,0.1",
+            "oneDNN convolution forward_training",
+            "brgconv:avx2 (1)",
+        ),
+        (
+            "onednn_verbose,primitive,exec,cpu,matmul,jit:gemm,undef,x,0.1",
+            "oneDNN matmul undef",
+            "jit:gemm (1)",
+        ),
+        (
+            "mkldnn_verbose,exec,reorder,jit:uni,undef,in:f32,num:1,0.1",
+            "oneDNN reorder undef",
+            "jit:uni (1)",
+        ),
+    ],
+)
+def test_the_report_of_onednn_is_read_in_every_version(line, operation, implementation):
+    assert kernels.summarise([line, "onednn_verbose,info,cpu,isa:AVX2", "other"]) == {
+        operation: implementation
+    }
+
+
+def test_what_native_code_prints_is_read_from_its_file(capfd):
+    with tempfile.TemporaryFile() as file:
+        with kernels.output_to(file):
+            ctypes.CDLL(None).puts(b"native")
+        file.seek(0)
+        assert file.read() == b"native\n"
+    assert capfd.readouterr().out == ""
+
+
 @pytest.fixture
 def explain(add_environment, tmp_path):
     """explain(*options, old={...}, new={...}) -> exit code of stele explain in scripted environments."""
@@ -127,6 +206,8 @@ def test_the_operation_that_became_slower_is_named(explain, capsys, tmp_path):
     assert lines[4].split() == ["conv", "8.00", "18.0", "+10.00", "100%", "2", "2"]
     assert "\x1b" not in "".join(lines)
     assert "default: seed: 0 → 7" in lines
+    assert "kernels: oneDNN convolution: brgconv (8) → ref (8)" in lines
+    assert not any("same" in line for line in lines)
     content = json.loads(path.read_text())
     document = "stele explain --json"
     assert set(content) == set(rows(document))
@@ -148,9 +229,10 @@ def test_a_launch_that_fails_is_an_error_that_names_the_arm(explain, capsys):
 
 
 def test_a_gate_that_does_not_pass_explains_its_times(explain, capsys, tmp_path):
-    options = ("--metric=step", "--budget=60s", "--explain", "--fail-fast")
+    options = ("--metric=step", "--budget=60s", "--explain", "--fail-fast", "--markdown=gate.md")
     assert explain(*options, command="gate") == 1
     output = capsys.readouterr()
+    assert "the operation conv changed by +10.00 ms a step" in (tmp_path / "gate.md").read_text()
     assert "REGRESSED" in output.out
     assert "conv" in output.out
     [path] = (tmp_path / ".stele/gates").glob("*.explanation.json")

@@ -245,6 +245,97 @@ def test_the_lines_over_releases_are_shown(folder):
     assert table.rows == [["jax-0.1", 2.0], ["jax-0.2", 3.0]]
 
 
+def training(run, environment, seed, accuracy, **changes):
+    """Return a training of two epochs of 2 s, whose evaluations took 1 s."""
+    settings, when = {**run.settings, "seed": seed}, f"2026-01-02T03:04:0{seed}.000+00:00"
+    times = {
+        "when": when,
+        "accuracies": (0.3, accuracy),
+        "losses": (2.0, 1.0),
+        "evaluation_seconds": (0.5, 0.5),
+        "compile_seconds": 5.0,
+        "data_seconds": 0.5,
+        "elapsed": 10.5,
+    }
+    return dataclasses.replace(
+        run, task="cifar-fast", phase="time-to-accuracy", scale="cpu", environment=environment, settings=settings,
+        seconds=(2.0, 2.0), warmup=0, accuracy=accuracy, **{**times, **changes},
+    )  # fmt: skip
+
+
+def test_trainings_to_an_accuracy_are_shown_by_environment_and_by_seed(folder, run):
+    for seed, accuracy in enumerate([0.59, 0.61, 0.62]):
+        store.save(training(run, "torch", seed, accuracy), folder)
+    store.save(training(run, "jax", 0, 0.63, continued=True), folder)
+    whole = report(folder)
+    assert [one.anchor for one in whole.sections] == ["time-to-accuracy", "in-force"]
+    summary, seeds = (figure.table for figure in section(whole, "time-to-accuracy").figures)
+    assert summary.title == "cifar-fast, tier cpu, closed division, 2 epochs, target 60%"
+    columns = dict(zip(summary.head, zip(*summary.rows, strict=True), strict=True))
+    assert columns["environment"] == ("jax", "torch")
+    assert columns["accuracy, %"] == (pytest.approx(63), pytest.approx(100 * 1.82 / 3))
+    assert columns["training, s (DAWNBench)"] == (None, 4.5)
+    assert columns["training, s (MLPerf)"] == (None, 5.5)
+    assert columns["P(target)"] == (1.0, pytest.approx(2 / 3))
+    assert "1 continued" in columns["remarks"][0]
+    assert seeds.rows[1] == ["torch", 0, 4.5, pytest.approx(59), 5.5, 2]
+
+
+EXPLANATION = {
+    "schema": 1,
+    "old": "torch==2.12.0",
+    "new": "torch==2.13.0",
+    "cells": {
+        "cnn train": {
+            "old": 0.010, "new": 0.014, "profiled_old": 0.011, "profiled_new": 0.016,
+            "operations": [
+                {"name": "aten::mul", "old": 0.001, "new": 0.005, "old_calls": 2.0, "new_calls": 7.0},
+                {"name": "gone", "old": 0.0005, "new": 0.0, "old_calls": 1.0, "new_calls": 0.0},
+            ],
+        },
+    },
+    "differs": ["flags: threads: 1 → 2"],
+}  # fmt: skip
+
+
+def test_the_explanation_beside_a_gate_names_the_operation_at_the_top(folder):
+    record = gate_records.gate(folder / "a.jsonl", verdicts=[REGRESSED])
+    (folder / "a.explanation.json").write_text(json.dumps(EXPLANATION))
+    whole = report(record)
+    assert whole.summary.causes[-1] == (
+        "In cnn train, the operation aten::mul changed by +4.00 ms a step: 80% of the change."
+    )
+    operations, differences = (figure.table for figure in section(whole, "explanation").figures)
+    assert operations.title == "cnn train: torch==2.12.0 to torch==2.13.0, 40.0% slower"
+    assert operations.rows == [
+        ["aten::mul", 1.0, 5.0, 4.0, pytest.approx(80), 2.0, 7.0],
+        ["gone", 0.5, None, -0.5, pytest.approx(-10), 1.0, None],
+        ["in no operation", None, None, pytest.approx(1.5), pytest.approx(30), None, None],
+    ]
+    assert differences.rows == [("flags", "threads: 1 → 2")]
+
+
+def test_an_explanation_alone_is_a_report(folder):
+    (folder / "a.json").write_text(json.dumps(EXPLANATION))
+    assert [one.anchor for one in report(folder / "a.json").sections] == ["explanation"]
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"cells": 3}, "a.json is not an explanation: cells is 3, expected an object"),
+        ({"cells": {"cnn train": {}}}, "has no 'old'"),
+        ({"differs": [1]}, "expected text"),
+        ({"schema": 2}, "schema 2 is not supported"),
+        ({"cells": {"x": {**EXPLANATION["cells"]["cnn train"], "old": 0}}}, "a step takes no time"),
+    ],
+)
+def test_an_explanation_that_is_none_is_an_error(folder, capsys, change, message):
+    (folder / "a.json").write_text(json.dumps({**EXPLANATION, **change}))
+    assert stele(folder / "a.json") == 2
+    assert message in capsys.readouterr().err
+
+
 def test_a_damaged_site_is_a_note(folder, run):
     (folder / "html/graphs").mkdir(parents=True)
     (folder / "html/index.json").write_text("[]")
@@ -269,7 +360,11 @@ def test_an_empty_folder_says_what_to_measure(folder, capsys):
 @pytest.mark.parametrize(
     "name, content, message",
     [
-        ("a.json", "{}", "a.json is not a document that Stele reports. A report shows gates, Runs"),
+        (
+            "a.json",
+            "{}",
+            "a.json is not a document that Stele reports. A report shows gates, explanations, Runs",
+        ),
         ("a.json", "{", "a.json cannot be read"),
         ("a.json", "[" * 100_000, "a.json cannot be read: it is nested too deeply"),
         (

@@ -18,13 +18,14 @@ On request it also has what ``more`` returns.
 """
 
 import math
+from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple, Optional
 
 import numpy
 
-from stele_worker import clock, process
-from stele_worker.profiles import profile_python
+from stele_worker import clock, kernels, process
+from stele_worker.profiles import profile_functions
 
 NOT_EVALUATED = {"accuracy": None, "evaluated": 0}
 BLOCK_SECONDS = 0.1  # least duration of a block of steps
@@ -119,14 +120,15 @@ class Batches(NamedTuple):
         return take_turns(items, self.turn, self.host)
 
 
-def more(step, batches, outcome, blocks=0, new_batch=False, profile=0):
+def more(step, batches, outcome, blocks=0, new_batch=False, profile=0, sampler=None):
     """Return what is measured on request, after everything else:
 
     blocks       seconds per step in each of so many blocks of steps, with one wait at the end of a block
     returned     seconds until a call of the step returned, the mean of each block
     new_batch    seconds of the first step with another number of samples
     profile      seconds and calls of each operation in a step, the mean over so many steps under the profiler, and in
-                 "step" those of the step itself, which the profiler makes slower
+                 "step" those of the step itself, which the profiler makes slower. ``sampler`` is the path of
+                 py-spy, for frameworks without a profiler
     """
     result, wait = {}, batches.framework.wait
     if blocks:
@@ -139,14 +141,18 @@ def more(step, batches, outcome, blocks=0, new_batch=False, profile=0):
         rows = batches.in_turns([other_size(batches.rows)])
         [(result["new_batch"], _)] = clock.time_steps(step, batches.take(rows), wait)
     if profile:
-        result["profile"] = profiled(step, batches, profile)
+        result["profile"] = profiled(step, batches, profile, sampler)
     return result
 
 
-def profiled(step, batches, count):
-    """Return {"step": seconds, "operations": {operation: [seconds, calls]}} of a step under the profiler."""
+def profiled(step, batches, count, sampler=None):
+    """Return what ``count`` steps do under the profiler of the framework:
+
+    step         seconds of a step
+    operations   {operation: [seconds, calls]} of a step
+    kernels      {operation: the implementations that were selected, and how often in all steps}
+    """
     framework = batches.framework
-    profile = getattr(framework, "profile", profile_python)
     [rows] = batches.in_turns([[batches.rows[number % len(batches.rows)] for number in range(count)]])
     taken, durations = list(batches.take(rows)), []
 
@@ -156,15 +162,17 @@ def profiled(step, batches, count):
             framework.wait(step(*batch))
         durations.append(perf_counter() - began)
 
+    profile = getattr(framework, "profile", partial(profile_functions, sampler=sampler))
     profile(run)  # without its result: the first steps of JAX under a profiler took three times as long
-    operations = profile(run)
+    operations, seconds = profile(run), durations[-1]
     return {
-        "step": durations[-1] / count,
+        "step": seconds / count,
         "operations": {
             name: [seconds / count, calls / count]
             for name, (seconds, calls) in operations.items()
             if seconds > 0
         },
+        "kernels": getattr(framework, "kernels", kernels.selected)(run),
     }
 
 

@@ -4,6 +4,8 @@ import collections
 import cProfile
 import os
 
+from stele_worker import sampling
+
 
 def self_times(lines):
     """Return {operation: (seconds, calls)}. An operation that runs inside another one counts only for itself.
@@ -24,10 +26,24 @@ def self_times(lines):
     return {name: (seconds[name], calls[name]) for name in seconds}
 
 
+def profile_functions(run, sampler=None):
+    """Return {function: (seconds, calls)} of run(), for a framework without a profiler.
+
+    ``sampler`` is the path of py-spy. It shows functions of native code, too, and does not count calls. Without it, or
+    if the system does not let it read this process, cProfile shows the functions of Python.
+    """
+    if sampler:
+        try:
+            return {name: (seconds, 0) for name, seconds in sampling.sample(sampler, run).items()}
+        except (sampling.NotSampled, OSError) as error:
+            print("stele: py-spy cannot be used:", error, flush=True)
+    return profile_python(run)
+
+
 def profile_python(run):
     """Return {file:function: (seconds, calls)} of Python and C functions during run(), without their callees.
 
-    It is for frameworks without a profiler. What runs in threads of a framework shows up in the function that waits.
+    What runs in threads of a framework shows up in the function that waits.
     """
     recorder = cProfile.Profile()
     recorder.runcall(run)

@@ -2,13 +2,14 @@
 
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from stele import files, schema
 from stele.environments import Environment, packages
 from stele.errors import SteleError
-from stele.explain import comparison, launches, text
+from stele.explain import comparison, launches, sampler, text
 from stele.explain.bundle import Explanation
 from stele.explain.comparison import Comparison
 from stele.explain.launches import Launch
@@ -47,7 +48,7 @@ def explain(subject: Trial, cells: Sequence[Cell], *, times: int = TIMES) -> Exp
 def profile(subject: Trial, cell: Cell, times: int) -> Iterator[Launch]:
     """Yield the launches of a cell."""
     plan = plan_of(cell, subject.scale, subject.model, STEPS)
-    plan = dataclasses.replace(plan, asked={"profile": PROFILED})
+    plan = dataclasses.replace(plan, asked={"profile": PROFILED, "sampler": sampler.find()})
     launched = launches.launch(
         subject.old, subject.new, plan, subject.settings, times=times, timeout=subject.timeout
     )
@@ -64,16 +65,20 @@ def compare(runs: Sequence[Launch]) -> Comparison:
 
 
 def what_differs(subject: Trial, last: Launch) -> Iterator[str]:
-    """Yield packages, flags, what was in force, and defaults that differ, a line each."""
+    """Yield packages, flags, what was in force, selected kernels, and defaults that differ, a line each."""
     changed = [one for one in subject.named if one.old != one.new]
     yield from (f"package: {line}" for line in packages.lines([*changed, *subject.differences]))
     for kind in ("flags", "in_force", "versions"):
-        pairs = [getattr(run, kind) or {} for run in last]
-        for name in sorted({name for pair in pairs for name in pair}):
-            values = [str(pair.get(name, "none")) for pair in pairs]
-            if values[0] != values[1]:
-                yield f"{kind.replace('_', ' ')}: {name}: {' → '.join(values)}"
+        yield from changes(kind.replace("_", " "), *(getattr(run, kind) or {} for run in last))
+    yield from changes("kernels", *((run.profile or {}).get("kernels", {}) for run in last))
     yield from changed_defaults(subject.old, subject.new)
+
+
+def changes(kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    for name in sorted({*old, *new}):
+        values = [str(one.get(name, "none")) for one in (old, new)]
+        if values[0] != values[1]:
+            yield f"{kind}: {name}: {' → '.join(values)}"
 
 
 def changed_defaults(old: Environment, new: Environment) -> Iterator[str]:
@@ -91,4 +96,4 @@ def changed_defaults(old: Environment, new: Environment) -> Iterator[str]:
 
 
 def write(path: Path, explanation: Explanation) -> None:
-    files.write_text(path, json.dumps(schema.wrap(explanation.as_json()), indent=1) + "\n")
+    files.write_text(path, json.dumps(schema.wrap(explanation.document.as_json()), indent=1) + "\n")

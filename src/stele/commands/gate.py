@@ -16,6 +16,7 @@ from stele.environments import Environment, builds, packages, revisions
 from stele.environments.description import slug
 from stele.environments.packages import Difference
 from stele.errors import SteleError
+from stele.explain.document import Document
 from stele.gate import correctness, outcome, record, thresholds, timing, trial
 from stele.gate.metrics import ALL, METRICS, MORE, Metric
 from stele.gate.record import Record
@@ -169,8 +170,9 @@ def gate_pair(arguments: argparse.Namespace) -> int:
     log.add({outcome.KEY: outcome.entry(subject, verdicts)})
     screen.print_lines(pages.terminal_lines(subject, verdicts))
     write(arguments, subject, log, verdicts)
-    if arguments.explain:
-        explain(subject, log, verdicts)
+    found = explain(subject, log, verdicts) if arguments.explain else None
+    if found is not None:
+        write(arguments, subject, log, verdicts, [found])
     return EXIT_STATUS[pages.overall_status(verdicts)]
 
 
@@ -187,19 +189,24 @@ def prepare(subject: Trial, replaced: Sequence[revisions.Change]) -> tuple[Trial
     return with_packages(subject, {change.package for change in replaced}), import_failure
 
 
-def explain(subject: Trial, log: Record, verdicts: Sequence[Verdict]) -> None:
-    """Explain the cells whose time did not pass, and write the explanation beside the record. Never fails the gate."""
+def explain(subject: Trial, log: Record, verdicts: Sequence[Verdict]) -> Document | None:
+    """Explain the cells whose time did not pass, write the explanation beside the record, and return it.
+
+    Never fails the gate: None if there is nothing to explain, or if it cannot be explained.
+    """
     judged = {(one.task, one.phase) for one in verdicts if one.metric in EXPLAINED and one.status != "PASS"}
     cells = [cell for cell in subject.common_cells() if tuple(cell) in judged]
     if not cells:
-        return
+        return None
     path = log.path.with_suffix(".explanation.json")
     try:
-        explanation.write(path, explanation.explain(subject, cells))
+        found = explanation.explain(subject, cells)
+        explanation.write(path, found)
     except SteleError as error:
         say(f"stele: not explained: {error}")
-    else:
-        say(f"explanation: {path}")
+        return None
+    say(f"explanation: {path}")
+    return found.document
 
 
 def with_packages(subject: Trial, replaced: set[str]) -> Trial:
@@ -379,11 +386,18 @@ def open_record(arguments: argparse.Namespace, subject: Trial) -> Record:
     return log
 
 
-def write(arguments: argparse.Namespace, subject: Trial, log: Record, verdicts: list[Verdict]) -> None:
+def write(
+    arguments: argparse.Namespace,
+    subject: Trial,
+    log: Record,
+    verdicts: list[Verdict],
+    explanations: Sequence[Document] = (),
+) -> None:
     said = outcome.of_record(log, verdicts, outcome.entry(subject, verdicts))
     if arguments.json:
         files.write_text(arguments.json, pages.to_json(subject, log, verdicts))
     if arguments.markdown:
-        files.write_text(arguments.markdown, markdown.render(build.report(Sources(gates=[said]))))
+        read = Sources(gates=[said], explanations=list(explanations))
+        files.write_text(arguments.markdown, markdown.render(build.report(read)))
     if arguments.junit:
         files.write_text(arguments.junit, exports.to_junit([said]))

@@ -22,6 +22,7 @@ from stele.environments import Environment, packages
 from stele.errors import SteleError
 from stele.explain import text
 from stele.explain.comparison import Comparison
+from stele.explain.document import Document
 from stele.explain.launches import Launch
 from stele.measuring.settings import Settings
 from stele.models.spec import Model
@@ -46,16 +47,11 @@ class Explanation(NamedTuple):
     runs: Mapping[tuple[str, str], Sequence[Launch]]
     differing: Sequence[str]
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the document that docs/schemas.md describes."""
-        cells = {
-            " ".join(cell): {
-                **one._asdict(),
-                "operations": [operation._asdict() for operation in one.operations],
-            }
-            for cell, one in self.found.items()
-        }
-        return {"old": self.old.name, "new": self.new.name, "cells": cells, "differs": list(self.differing)}
+    @property
+    def document(self) -> Document:
+        """What is written as JSON."""
+        cells = {" ".join(cell): one for cell, one in self.found.items()}
+        return Document(self.old.name, self.new.name, cells, self.differing)
 
 
 def write(path: Path, explanation: Explanation) -> None:
@@ -79,7 +75,7 @@ def contents(explanation: Explanation) -> dict[str, str]:
         "reproduce.py": SCRIPT.read_text(encoding="utf-8"),
         "setup.json": to_json(setup(explanation, arms)),
         **{f"{arm}.txt": requirements(environment) for arm, environment in arms.items()},
-        "explanation.json": to_json(schema.wrap(explanation.as_json())),
+        "explanation.json": to_json(schema.wrap(explanation.document.as_json())),
         "launches.json": to_json([run.to_dict() for run in runs]),
         "machine.json": to_json(runs[0].machine),
         **{f"code/{name}": source for name, source in code(explanation, arms)},

@@ -51,9 +51,7 @@ class Run:
     blocks: tuple[float, ...] = ()  # seconds per step of each block of steps with one wait at its end
     returned: tuple[float, ...] = ()  # seconds until a call of the step returned, the mean of each block
     new_batch: float | None = None  # seconds of the first step with another number of samples
-    profile: dict[str, Any] | None = (
-        None  # {"step": seconds, "operations": {operation: [seconds, calls]}} under a profiler
-    )
+    profile: dict[str, Any] | None = None  # under a profiler: see stele_worker.measurement.profiled
     accuracy: float | None = None  # fraction
     evaluated: int = 0  # samples
     mode: str | None = None  # of execution, one of the environment's

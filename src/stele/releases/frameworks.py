@@ -40,7 +40,15 @@ def environment_of(framework: str) -> Environment:
 
 
 def package(environment: Environment) -> str:
-    """Return the name of the framework's package: the first requirement of the environment."""
+    """Return the name of the framework's package: the first requirement of the environment.
+
+    Raises SteleError if it has no requirement.
+    """
+    if not environment.requirements:
+        raise SteleError(
+            f"'{environment.name}' has no releases, because its description has no [requirements]. "
+            "Add its package there."
+        )
     return Requirement(next(iter(environment.requirements))).name
 
 

@@ -8,16 +8,32 @@ from stele.measuring.run import Run
 from stele.measuring.settings import Settings
 from stele.report import summary
 from stele.report.content import Figure, Report, Section, Summary
-from stele.report.sections import history, in_force, ladder, launches, memory, modes, suite, verdicts, warm_up
+from stele.report.sections import (
+    explanation,
+    history,
+    in_force,
+    ladder,
+    launches,
+    memory,
+    modes,
+    suite,
+    time_to_accuracy,
+    verdicts,
+    warm_up,
+)
 from stele.report.sources import Sources
+from stele_worker.protocol import TIME_TO_ACCURACY
 
 
 def report(sources: Sources) -> Report:
-    """Return the report. A new section, such as time to accuracy, is one more module and one more line here."""
-    gates, runs = sources.gates, sources.runs
+    """Return the report. A new section is one more module and one more line here."""
+    gates, runs = sources.gates, [run for run in sources.runs if run.phase != TIME_TO_ACCURACY]
+    trainings = [run for run in sources.runs if run.phase == TIME_TO_ACCURACY]
     sections = (
         verdicts.section(gates),
+        explanation.section(sources.explanations),
         suite.section(runs),
+        time_to_accuracy.section(trainings),
         launches.section(gates),
         suite.history(runs),
         warm_up.section(gates, runs),
@@ -25,10 +41,10 @@ def report(sources: Sources) -> Report:
         memory.section(gates, runs),
         modes.section(sources.modes),
         history.section(sources.lines),
-        in_force.section(gates, runs),
+        in_force.section(gates, sources.runs),
     )
-    top = summary.of_gates(gates) if gates else of_measurements(sources)
-    facts = [*map(gate_facts, gates), *run_facts(runs)]
+    top = with_explanations(summary.of_gates(gates), sources) if gates else of_measurements(sources)
+    facts = [*map(gate_facts, gates), *run_facts(sources.runs)]
     return Report(top, facts, sources.notes, with_unique_names([one for one in sections if one is not None]))
 
 
@@ -43,6 +59,14 @@ def with_unique_names(sections: Sequence[Section]) -> list[Section]:
         return figure._replace(table=figure.table._replace(name=f"{name}{number}"))
 
     return [section._replace(figures=[renamed(figure) for figure in section.figures]) for section in sections]
+
+
+def with_explanations(top: Summary, sources: Sources) -> Summary:
+    """Return the summary with the operations that contribute most, after the checks that decided."""
+    sentences = [
+        explanation.sentence(cell, found) for one in sources.explanations for cell, found in one.cells.items()
+    ]
+    return top._replace(causes=[*top.causes, *sentences[: summary.MOST]])
 
 
 def of_measurements(sources: Sources) -> Summary:

@@ -194,3 +194,37 @@ def history(head: Sequence[str]) -> Spec:
             "tooltip": tooltip(head),
         },
     }
+
+
+def contributions(head: Sequence[str], *, name: int, change: int, most: int) -> Spec:
+    """Return a bar for each of the first rows: growth to the right, shrinkage to the left."""
+    return {
+        "height": {"step": ROW},
+        "transform": [{"window": [{"op": "row_number", "as": "number"}]}, {"filter": f"datum.number <= {most}"}],
+        "mark": {"type": "bar"},
+        "encoding": {
+            "y": column(name, "nominal", None, sort=None, axis={"labelLimit": 260}),
+            "x": column(change, "quantitative", head[change]),
+            "color": {
+                "condition": {"test": f"datum.c{change} > 0", "value": "var(--new)"}, "value": "var(--old)",
+            },
+            "tooltip": tooltip(head),
+        },
+    }  # fmt: skip
+
+
+def scatter(head: Sequence[str], *, x: int, y: int, group: int) -> Spec:
+    """Return a point for each row that has both values."""
+    scale = {"zero": False, "padding": 12}
+    return {
+        "height": 220,
+        "transform": [{"filter": f"isValid(datum.c{x}) && isValid(datum.c{y})"}],
+        "mark": {"type": "point", "size": 50, "filled": True},
+        "encoding": {
+            "x": column(x, "quantitative", head[x], scale=scale),
+            "y": column(y, "quantitative", head[y], scale=scale),
+            "color": column(group, "nominal", None),
+            "shape": column(group, "nominal", None),
+            "tooltip": tooltip(head),
+        },
+    }

@@ -1,13 +1,15 @@
-"""Find and read what a report shows: records of gates, Runs, ladders, modes and histories, in files and folders."""
+"""Find and read what a report shows: gates, explanations, Runs, ladders, modes and histories, in files and folders."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from stele import files, schema
 from stele.errors import SteleError
+from stele.explain import document
+from stele.explain.document import Document
 from stele.gate import outcome, replay
 from stele.gate.outcome import Outcome
 from stele.measuring.run import Run
@@ -39,11 +41,12 @@ class Sources:
     ladders: list[dict[str, Any]] = field(default_factory=list)
     modes: dict[str, list[ModePass]] = field(default_factory=dict)
     lines: list[tuple[str, Line]] = field(default_factory=list)
+    explanations: list[Document] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
     def is_empty(self) -> bool:
-        return not (self.gates or self.runs or self.ladders or self.modes or self.lines)
+        return not (self.gates or self.runs or self.ladders or self.modes or self.lines or self.explanations)
 
 
 def default_paths() -> list[Path]:
@@ -65,6 +68,8 @@ def read(paths: Sequence[Path], progress: Callable[[Sequence[Path]], Iterator[Pa
     sources, found = Sources(), dict[Path, bool]()
     for path in paths:
         found.update(dict.fromkeys(files_in(path, sources), False) if files.is_folder(path) else {path: True})
+    for explanation in explanations_of(found):
+        found.setdefault(explanation, False)
     for path in progress(list(found)):
         add(sources, path, named=found[path])
     sources.runs.sort(key=lambda run: run.when)
@@ -74,6 +79,12 @@ def read(paths: Sequence[Path], progress: Callable[[Sequence[Path]], Iterator[Pa
             "\n".join([f"Nothing to report: no gate, Run or ladder in {listed}.", *sources.notes])
         )
     return sources
+
+
+def explanations_of(records: Iterable[Path]) -> list[Path]:
+    """Return what ``stele gate --explain`` wrote beside the records."""
+    beside = [path.with_suffix(".explanation.json") for path in records if path.suffix == ".jsonl"]
+    return [path for path in beside if files.is_file(path)]
 
 
 def files_in(folder: Path, sources: Sources) -> Iterator[Path]:
@@ -103,7 +114,7 @@ def add(sources: Sources, path: Path, *, named: bool) -> None:
     except Foreign as error:
         if named:
             raise SteleError(
-                f"{error} A report shows gates, Runs, ladders (stele parity --json) and modes."
+                f"{error} A report shows gates, explanations, Runs, ladders (stele parity --json) and modes."
             ) from None
     except SteleError as error:
         message = str(error) if str(path) in str(error) else f"{path}: {error}"
@@ -152,6 +163,8 @@ def add_document(sources: Sources, path: Path, content: Any) -> None:
         sources.runs.append(Run.from_dict(unwrapped(path, content, formats=(1,))["run"]))
     elif "verdicts" in keys:
         sources.gates.append(outcome.of_json(content, str(path)))
+    elif "differs" in keys:
+        sources.explanations.append(document.read(content, str(path)))
     elif "recipes" in keys:
         unwrapped(path, content)
         sources.ladders.append(schema.convert_ladder_file(content))

@@ -1,5 +1,6 @@
 """JAX."""
 
+import collections
 import os
 import pathlib
 import re
@@ -243,6 +244,16 @@ def profile(run):
         for plane in file.planes
         for line in plane.lines
     )
+
+
+def kernels(run):
+    """Return {library function or kind of fusion: how often it is in a program}, of the compiled programs in memory."""
+    run()
+    counts = collections.Counter()
+    for program in jax.devices()[0].client.live_executables():
+        for module in program.hlo_modules():
+            counts.update(re.findall(r'custom_call_target="([^"]+)"|"kind":"(__[^"]+)"', module.to_string()))
+    return {"XLA " + (call or fusion): str(count) for (call, fusion), count in sorted(counts.items())}
 
 
 def on_gpu():

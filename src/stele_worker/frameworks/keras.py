@@ -10,6 +10,7 @@ import weakref
 import keras
 
 from stele_worker.frameworks import load
+from stele_worker.kernels import selected
 
 # the mode of the backend: "eager" is run_eagerly=True in Keras, "jit" is jit_compile=True
 MODES = {
@@ -21,7 +22,7 @@ BACKEND = keras.backend.backend()
 native = load(BACKEND)
 compiled, in_force = native.compiled, native.in_force
 put, take, wait, fetch, peak_memory = native.put, native.take, native.wait, native.fetch, native.peak_memory
-profile = native.profile
+profile, kernels = native.profile, getattr(native, "kernels", selected)
 forget_peak_memory = getattr(native, "forget_peak_memory", lambda: None)  # JAX cannot
 
 device = "cpu"
