@@ -1,4 +1,7 @@
-"""Writes the pages of the reference that are generated from the code: options of pytest, and exit codes."""
+"""Writes the pages of the reference that are generated from the code: options of pytest, exit codes, and schemas.
+
+python docs/reference.py writes docs/schemas.md, which is committed. The site's build writes the others.
+"""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +9,7 @@ from pathlib import Path
 
 from pytest_stele.options import OPTIONS
 from stele import __main__ as entry_point
-from stele import files
+from stele import documents, files
 from stele.commands import examples
 from stele.report import page
 
@@ -42,3 +45,7 @@ def codes(text: str) -> Iterator[list[str]]:
     """Yield each code and its meaning from the text at the end of ``--help``."""
     for code, meaning in EXIT.findall(" ".join(text.split())):
         yield [code, meaning.strip().rstrip(".")]
+
+
+if __name__ == "__main__":
+    files.write_text(Path(__file__).with_name("schemas.md"), documents.page())

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
+import gate_records
 from fakes import SCRIPTED, scripted_environment
 from stele import environments
 from stele.environments import ORACLE
@@ -89,10 +90,12 @@ def run():
         task="cnn",
         phase="train",
         scale="quick",
-        settings={"device": "cpu", "precision": "fp32", "threads": 2, "deterministic": False, "seed": 0},
+        settings={
+            "device": "cpu", "precision": "fp32", "threads": 2, "deterministic": False, "seed": 0, "malloc": "plain",
+        },
         flags={"threads": 2},
         plan={"warmup": {"window": 5, "tolerance": 0.05, "most": 20}},
-        machine={"processor": "Abacus 3000", "processors": 2, "gpus": []},
+        machine=gate_records.MACHINE,
         data={"origin": "official", "fingerprint": "0123456789abcdef"},
         weights="seeded",
         import_seconds=1.25,
@@ -105,7 +108,7 @@ def run():
         losses=(2.3, *[2.0] * 30),
         accuracy=0.36,
         evaluated=6400,
-    )
+    )  # fmt: skip
 
 
 @pytest.fixture

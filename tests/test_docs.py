@@ -11,11 +11,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from pytest_stele.options import OPTIONS
 from stele import __main__ as entry_point
-from stele import environments
+from stele import documents, environments
 from stele.commands import bisect, calibrate, capabilities, examples, parity, releases
 from stele.environments.packages import Difference
 from stele.gate import baseline, calibration, correctness, model_parity, outcome, record, trial
@@ -64,12 +65,47 @@ def assert_described(content, document, part=None, *, only=()):
     optional = {key for key, meaning in table.items() if meaning.startswith("Only ")}
     assert set(only) <= optional
     assert set(content) == (set(table) - optional) | set(only)
-    if "schema" in table:
-        assert content["schema"] == 1
+    validate(content, document, part)
+
+
+def validate(content, document, part=None):
+    """Assert that the values have the types that ``stele schema`` prints."""
+    [name] = [name for name, one in documents.documents().items() if one.first.title == document]
+    schema = documents.json_schema(name)
+    if part is not None:
+        schema = {**schema["$defs"][part], "$defs": schema["$defs"]}
+    jsonschema.validate(content, schema)
 
 
 def load(path):
     return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
+def test_the_page_is_that_of_the_code():
+    assert documents.page() == PAGE
+
+
+@pytest.mark.parametrize("name", documents.documents())
+def test_each_schema_is_valid(name, capsys):
+    assert entry_point.main(["schema", name]) == 0
+    jsonschema.Draft202012Validator.check_schema(json.loads(capsys.readouterr().out))
+
+
+def test_the_documents_are_listed(capsys):
+    assert entry_point.main(["schema"]) == 0
+    assert re.search(r"^gate +stele gate --json$", capsys.readouterr().out, re.M)
+
+
+def test_an_unknown_document_is_an_error(capsys):
+    assert entry_point.main(["schema", "gat"]) == 2
+    assert "Unknown document 'gat'" in capsys.readouterr().err
+
+
+def test_a_line_of_a_record_is_one_of_its_entries():
+    accept = {"key": ["verdicts"], "verdicts": [], "named": [], "differences": [], "took": 0.0}
+    validate(accept, "Gate record")
+    with pytest.raises(jsonschema.ValidationError):
+        validate({**accept, "took": "0"}, "Gate record")
 
 
 # what is written
@@ -123,11 +159,11 @@ def test_the_report_of_a_gate_is_described(written, tmp_path, with_model):
     content = json.loads(gate_report.to_json(subject, log, [verdict]))
     only = {"differences", "tolerances", "code", *(["model"] if with_model else [])}
     assert_described(content, "stele gate --json", only=only)
-    assert_described(content["verdicts"][0], "stele gate --json", "verdicts")
+    assert_described(content["verdicts"][0], "stele gate --json", "verdicts", only=("passes",))
     assert_described(content["differences"][0], "stele gate --json", "differences")
     assert list(content["verdicts"][0]["ratio"]) == ["low", "middle", "high"]
-    assert_described(content["settings"], "Settings")
-    assert_described(content["machine"], "Machine")
+    assert_described(content["settings"], "Settings", only=("seed",))
+    assert_described(content["machine"], "Machine", only=("name", "load"))
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "docs/gates").glob("*.json")), ids=lambda path: path.stem)
@@ -136,8 +172,8 @@ def test_a_committed_report_of_a_gate_is_described(path):
     newer = {"differences", "tolerances", "code"} & set(content)  # older ones have none
     assert_described(content, "stele gate --json", only=newer)
     for verdict in content["verdicts"]:
-        passes = verdict.pop("pairs", None)
-        assert_described({"passes": passes, **verdict}, "stele gate --json", "verdicts")
+        verdict.pop("pairs", None)
+        assert_described(verdict, "stele gate --json", "verdicts", only={"passes"} & set(verdict))
 
 
 @pytest.mark.parametrize("only", [(), ("target",)])
@@ -159,7 +195,7 @@ def test_the_last_line_of_a_record_is_described():
     subject = make_trial(differences=(Difference("numpy", "1", None),), named=(Difference("jax", "1", "2"),))
     content = {"key": list(outcome.KEY), **json.loads(json.dumps(outcome.entry(subject, [verdict])))}
     assert_described(content, "Gate record", "last")
-    assert_described(content["verdicts"][0], "stele gate --json", "verdicts")
+    assert_described(content["verdicts"][0], "stele gate --json", "verdicts", only=("passes",))
     for part in ("named", "differences"):
         assert_described(content[part][0], "stele gate --json", "differences")
 
@@ -224,7 +260,7 @@ def test_a_baseline_is_described(run, tmp_path):
     content = load(baseline.save([run], tmp_path))
     assert_described(content, "Baseline")
     assert_described(content["launches"][0], "Baseline", "launches")
-    assert set(rows("Machine")) - set(content["machine"]) == {"name", "load"}
+    assert_described(content["machine"], "Machine")
 
 
 def test_the_report_of_a_bisection_is_described(written):
@@ -257,7 +293,7 @@ def test_the_report_of_the_ladder_is_described():
         assert_described(content, "stele parity --json")
         assert_described(content["recipes"][0], "stele parity --json", "recipes")
         assert_described(content["recipes"][0]["rungs"][0], "stele parity --json", "rungs")
-        assert_described(content["settings"], "Settings")
+        assert_described(content["settings"], "Settings", only=("seed",))
 
 
 @pytest.mark.parametrize("path", sorted(golden_numbers.FOLDER.glob("*.json")), ids=lambda path: path.stem)

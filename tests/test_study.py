@@ -125,3 +125,20 @@ def accuracy(start, folder, fault):
     worker = start(Environment(name="numpy", label="NumPy", framework="numpy", command=command))
     plan = measure.Plan(task="gru", phase="train", scale="smoke", data=paths, data_origin={"origin": "x"})
     return measure.measure(worker, plan, Settings(device="cpu", threads=1)).accuracy
+
+
+def test_recorded_passes_outlast_the_folder(study, tmp_path):
+    archive, folder = study("archive"), tmp_path / "study"
+    (folder / "quiet").mkdir(parents=True)
+    for name in ("a", "b"):
+        (folder / f"quiet/{name}.jsonl").write_text(name)
+    archive.pack(folder, tmp_path / "passes.tar.xz")
+    before = (tmp_path / "passes.tar.xz").read_bytes()
+    (folder / "quiet/a.jsonl").unlink()
+    (folder / "quiet/b.jsonl").write_text("longer")
+    archive.unpack(folder, tmp_path / "passes.tar.xz")
+    assert (folder / "quiet/a.jsonl").read_text() == "a"
+    assert (folder / "quiet/b.jsonl").read_text() == "longer"
+    (folder / "quiet/b.jsonl").write_text("b")
+    archive.pack(folder, tmp_path / "passes.tar.xz")
+    assert (tmp_path / "passes.tar.xz").read_bytes() == before

@@ -6,12 +6,14 @@
 Records passes of one release in eleven cells, on a quiet machine and beside foreign processes. Replays the rule of the
 gate, the rule before it, and other tools on the same launches, with a slow-down multiplied onto those called NEW.
 Simulates more rules. Writes docs/verdict-study.md. With --live, runs whole gates whose result is known, and writes
-only their section. What was measured stays in .stele/study; an interrupted study continues from there.
+only their section. What was measured stays in .stele/study, and in passes.tar.xz beside this file; an interrupted study
+continues from there.
 """
 
 import argparse
 from pathlib import Path
 
+import archive
 import live
 import live_table
 import others
@@ -61,6 +63,7 @@ def main():
         live.run(arguments.target or list(TARGETS), arguments.times)
         write_live_section()
         return
+    archive.unpack(pool.FOLDER)
     if not arguments.replay:
         record(arguments)
     if not (arguments.condition or arguments.cell):
@@ -72,6 +75,7 @@ def record(arguments):
     subjects = [CELLS[name] for name in arguments.cell or CELLS]
     for condition in arguments.condition or pool.CONDITIONS:
         pool.measure(condition, subjects, counts)
+        archive.pack(pool.FOLDER)
 
 
 def write_live_section():

@@ -33,6 +33,7 @@ from stele.commands import (
     parity,
     releases,
     report,
+    schema,
     table,
     time_to_accuracy,
     tricks,
@@ -165,6 +166,7 @@ def parser() -> argparse.ArgumentParser:
         band,
         defaults,
         capabilities,
+        schema,
     ):
         module.add(commands)
     completion.add(commands, top)

@@ -1,6 +1,7 @@
 """The report in Chromium: open, hover, filter, sort, print; names that execute nothing; contrast and landmarks."""
 
 import dataclasses
+import json
 import time
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import gate_records
 from stele import __main__ as entry_point
 from stele.measuring import store
+from test_report import EXPLANATION, training
 
 HOSTILE = "<script>document.title='executed'</script><img src=x onerror=\"document.title='executed'\">'\u202e\n{{7*7}}"
 REGRESSED = gate_records.verdict(
@@ -55,6 +57,26 @@ def test_every_chart_is_drawn_from_all_rows_of_its_table(page):
     )
     assert points.count() >= 24
     assert page.locator("#scripts").count() == 0
+
+
+def test_the_operations_of_an_explanation_are_drawn_and_nothing_in_a_name_is_executed(page_of, tmp_path):
+    record = gate_records.gate(tmp_path / "gate.jsonl", verdicts=VERDICTS)
+    explanation = json.loads(json.dumps(EXPLANATION))
+    explanation["cells"]["cnn train"]["operations"][0]["name"] = HOSTILE
+    (tmp_path / "gate.explanation.json").write_text(json.dumps(explanation))
+    page = page_of(record)
+    chart = page.locator(".chart[data-table=table-operations-cnn-train]")
+    assert chart.locator(".mark-rect path").count() == 3
+    assert "changed by +4.00 ms a step: 80% of the change" in page.locator("header, main").first.inner_text()
+    assert page.title() != "executed"
+
+
+def test_the_trainings_to_an_accuracy_are_drawn(page_of, run, tmp_path):
+    for seed, accuracy in enumerate([0.59, 0.61, 0.62]):
+        store.save(training(run, "torch", seed, accuracy), tmp_path / "runs")
+    page = page_of(tmp_path / "runs")
+    assert page.locator(".chart svg").count() == 2
+    assert drawn(page, "table-accuracy-cifar-fast-cpu-closed-2-seeds") == [3]
 
 
 def test_the_heat_map_shows_the_errors_and_no_missing_number(page):

@@ -54,6 +54,7 @@ EXAMPLES = {
         "stele time-to-accuracy --task cifar-fast --framework torch,jax --division open",
     ),
     "tricks": ("stele tricks --framework torch,jax --task cifar-fast --scale cpu --plot tricks.svg",),
+    "schema": ("stele schema", "stele schema gate > gate.schema.json"),
     "baseline": ("stele baseline promote",),
     "baseline promote": ("stele baseline promote", "stele baseline promote torch-cnn-train-cpu-fp32"),
     "table": ("stele table", "stele table --steps --write README.md"),
