@@ -23,6 +23,7 @@ CHANGES = {
     "cnn": {"batch": 2},
     "gru": {"batch": 4, "length": 40},
     "chain": {"width": 4, "links": 5},
+    "stack": {"width": 4, "depth": 2, "branches": 2, "segment": None, "batch": 8},
     "transformer": {"batch": 2, "length": 6, "layers": 2},
     "encoder": {"batch": 2, "length": 8, "layers": 2},
     "decoder": {"batch": 2, "length": 8, "layers": 2},

@@ -38,7 +38,7 @@ import numpy
 
 NAMES = (
     "cnn", "resnet50", "gru", "mobilenetv2", "transformer", "encoder", "decoder", "generation", "chain",
-    "cifar-fast", "cifar-airbench",
+    "stack", "cifar-fast", "cifar-airbench",
 )  # fmt: skip
 SCALES = ("smoke", "quick", "paper")
 BASELINE = "baseline"
