@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from stele.measuring import energy
+from stele.measuring import nvml as nvml_of_stele
 
 
 @pytest.fixture
@@ -84,6 +85,13 @@ def nvml(monkeypatch):
 def test_the_energy_of_the_gpu_is_that_of_nvml(nvml, packages):
     with energy.metered("cuda") as joules:
         assert joules() == {"processors": None, "gpu": 2.5}
+
+
+def test_the_memory_of_a_process_is_that_of_nvml(nvml):
+    nvml.nvmlDeviceGetComputeRunningProcesses = lambda handle: [
+        SimpleNamespace(pid=7, usedGpuMemory=2**30), SimpleNamespace(pid=8, usedGpuMemory=None)
+    ]  # fmt: skip
+    assert [nvml_of_stele.memory_of(pid) for pid in (7, 8, 9)] == [2**30, None, None]
 
 
 def test_a_gpu_that_cannot_count_energy_is_unknown(nvml, packages):

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from fakes import INSPECTION, SCRIPTED, correct_numbers
-from pytest_stele import options
+from pytest_stele import options, session
 from stele import __main__ as entry_point
 from stele.data import cache
 from stele.measuring import lock
@@ -245,3 +245,9 @@ def test_a_wrong_option_of_a_model_is_a_usage_error(repository, options, message
     done = repository(*options)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert message in done.stderr
+
+
+def test_a_scale_that_all_selected_tasks_have_may_be_named():
+    assert "batch-128" in session.scales_of(["resnet50"])
+    assert session.scales_of(["resnet50", "cnn"]) == ("smoke", "quick", "paper", "gate")
+    assert session.scales_of(["net.py:build"]) == ("smoke", "quick", "paper")

@@ -20,6 +20,14 @@ def test_the_line_of_resnet50_shows_the_origin_of_the_weights(run):
     assert results.line(dataclasses.replace(run, task="resnet50")).endswith("seeded weights")
 
 
+def test_the_memory_of_the_device_is_in_both_tables(run):
+    on_gpu = dataclasses.replace(run, device_memory=300 * 2**20)
+    assert "device 300 MiB" in results.terminal([on_gpu])[-1]
+    known = dataclasses.replace(on_gpu, process_memory=812 * 2**20)
+    assert "| 300, device 300 MiB, 812 MiB with its context and caches |" in results.markdown([known])
+    assert "device" not in results.terminal([run])[-1]
+
+
 BUSY = {"seconds": 3.0, "steal": 0.0, "foreign": 0.4, "gpu": None}
 
 

@@ -64,7 +64,11 @@ HOW = (
     ),
     flag("modes", "also each other mode of these frameworks, such as torch-compile"),
     valued("task", "ID[,ID...]", "cnn, resnet50, gru; default: all", action="append"),
-    valued("scale", "SCALE", "smoke, quick or paper: how much is computed; default: quick, on a GPU paper"),
+    valued(
+        "scale",
+        "SCALE",
+        "smoke, quick, paper, or another scale of the tasks, such as batch-128; default: quick, on a GPU paper",
+    ),
     valued("device", "DEVICE", "cpu or cuda; default: cuda where there is one"),
     valued("precision", "PRECISION", "fp32, tf32 or bf16; default: fp32"),
     valued("threads", "N", "processors that a framework may use; default: all", type=int),

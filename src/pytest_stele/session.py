@@ -3,7 +3,7 @@
 Relative paths of the command line start at the folder in which pytest was started, defaults at pytest's root.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from stele_worker import tasks
 
 SESSION = pytest.StashKey["Session"]()
 SCALES = {"cpu": "quick", "cuda": "paper"}  # the defaults
+PARITY = "parity"  # the scale of the golden numbers, with a step or twenty
 RUNS = Path(".stele/runs")
 SETTINGS = ("device", "precision", "threads", "malloc", "deterministic", "seed")
 
@@ -87,14 +88,15 @@ def resolved(config: pytest.Config) -> Session:
     if not 0 < timeout <= MAX_TIMEOUT:
         raise SteleError(f"--worker-timeout {timeout:g} is not a positive number of seconds.")
     model = model_of(config, given)
+    names = selected("task", given["task"], tasks.NAMES) if model is None else [model.name]
     return Session(
         root=config.rootpath,
         model=model,
         environments=selected_environments(given["framework"], modes=given["modes"])
         if model is None
         else arms_of(model, given),
-        tasks=selected("task", given["task"], tasks.NAMES) if model is None else [model.name],
-        scale=one_of("scale", given["scale"] or SCALES[settings.device], tasks.SCALES),
+        tasks=names,
+        scale=one_of("scale", given["scale"] or SCALES[settings.device], scales_of(names)),
         settings=settings,
         worker_timeout=timeout,
         launches=given["launches"] or 1,
@@ -104,6 +106,17 @@ def resolved(config: pytest.Config) -> Session:
         against_baseline=given["against_baseline"],
         wait=not given["no_wait"],
     )
+
+
+def scales_of(names: Sequence[str]) -> Sequence[str]:
+    """Return the scales that all of these tasks have; a task of the user has those of every task."""
+    modules = [tasks.load(name) for name in names if name in tasks.NAMES]
+    others = (
+        [scale for scale in modules[0].SCALES if all(scale in one.SCALES for one in modules)]
+        if modules
+        else []
+    )
+    return tuple(dict.fromkeys([*tasks.SCALES, *(scale for scale in others if scale != PARITY)]))
 
 
 def model_of(config: pytest.Config, given: dict[str, Any]) -> Model | None:

@@ -48,7 +48,7 @@ def explain(subject: Trial, cells: Sequence[Cell], *, times: int = TIMES) -> Exp
 def profile(subject: Trial, cell: Cell, times: int) -> Iterator[Launch]:
     """Yield the launches of a cell."""
     plan = plan_of(cell, subject.scale, subject.model, STEPS)
-    plan = dataclasses.replace(plan, asked={"profile": PROFILED, "sampler": sampler.find()})
+    plan = dataclasses.replace(plan, asked={"profile": PROFILED}, sampler=sampler.find())
     launched = launches.launch(
         subject.old, subject.new, plan, subject.settings, times=times, timeout=subject.timeout
     )

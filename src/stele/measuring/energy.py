@@ -9,9 +9,8 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from stele.measuring import devices
+from stele.measuring import nvml
 
 PACKAGES = Path("/sys/class/powercap")
 INTERVAL = 60.0  # seconds between two samples: a counter of RAPL starts again from 0 after some minutes
@@ -30,7 +29,7 @@ def metered(device: str | None) -> Iterator[Callable[[], Joules]]:
         yield dict
         return
     ended, readings = threading.Event(), [read_packages()]
-    gpu = read_gpu() if device == "cuda" else None
+    gpu = nvml.energy() if device == "cuda" else None
 
     def keep_reading() -> None:
         while not ended.wait(INTERVAL):
@@ -38,7 +37,7 @@ def metered(device: str | None) -> Iterator[Callable[[], Joules]]:
 
     def joules() -> Joules:
         processors = {"processors": total([*readings, read_packages()])}
-        now = None if gpu is None else read_gpu()
+        now = None if gpu is None else nvml.energy()
         of_gpu = None if now is None or gpu is None else (now - gpu) * MILLI
         return processors if device == "cpu" else {**processors, "gpu": of_gpu}
 
@@ -70,25 +69,3 @@ def read_packages() -> Reading | None:
     except (OSError, ValueError):
         return None
     return counts or None
-
-
-def read_gpu() -> int | None:
-    """Return the energy of the GPU since its driver was loaded, in millijoules; None if NVML cannot say."""
-    try:
-        import pynvml
-    except ImportError:
-        return None
-    try:
-        pynvml.nvmlInit()
-        return int(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle(pynvml, devices.first() or "0")))
-    except pynvml.NVMLError:
-        return None
-
-
-def handle(nvml: Any, device: str) -> Any:
-    """Return NVML's handle of a device, by its number or its id."""
-    return (
-        nvml.nvmlDeviceGetHandleByIndex(int(device))
-        if device.isdecimal()
-        else nvml.nvmlDeviceGetHandleByUUID(device)
-    )

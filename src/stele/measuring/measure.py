@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from stele import data
 from stele.environments import TUNED, Environment, builds
 from stele.errors import SteleError
-from stele.measuring import answers, devices, energy, machine, processors
+from stele.measuring import answers, devices, energy, machine, nvml, processors
 from stele.measuring.conditions import Monitor
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
@@ -60,6 +60,7 @@ class Plan:
         default_factory=dict
     )  # more fields of the request: see stele_worker.protocol
     checkpoint: str | None = None  # where the worker saves the state of the training, and continues from it
+    sampler: str | None = None  # the path of py-spy, for a profile of a framework without a profiler
 
     @property
     def warmup(self) -> dict[str, Any]:
@@ -273,7 +274,7 @@ def measure_steps(
     framework = configure(worker, settings, model=plan.model)
     warmup = {**plan.warmup, **({} if settings.device == "cpu" else {"seconds": devices.WARM_SECONDS})}
     limit: dict[str, Any] = {**({} if plan.steps is None else {"steps": plan.steps}), **plan.asked}
-    places = {"model": plan.model, "checkpoint": plan.checkpoint}
+    places = {"model": plan.model, "checkpoint": plan.checkpoint, "sampler": plan.sampler}
     more = {**{name: value for name, value in places.items() if value is not None}, **limit}
     with energy.metered(
         settings.device if plan.phase == TIME_TO_ACCURACY and turn is None else None
@@ -312,6 +313,7 @@ def measure_steps(
         "data": plan.data_origin,
         "weights": plan.weights_origin,
         "energy": joules() or None,
+        "process_memory": nvml.memory_of(worker.pid) if settings.device == "cuda" else None,
     }
     with worker.checking(plan.phase):
         return Run.from_dict(values)

@@ -46,12 +46,13 @@ class Run:
     steady: bool  # whether the step durations had no trend after the warm-up
     batch: int  # samples per step
     host_memory: int | None  # peak, bytes
-    device_memory: int | None  # peak, bytes
+    device_memory: int | None  # peak of the arrays that the framework allocated, bytes
     losses: tuple[float | None, ...] = ()  # None: not finite
     blocks: tuple[float, ...] = ()  # seconds per step of each block of steps with one wait at its end
     returned: tuple[float, ...] = ()  # seconds until a call of the step returned, the mean of each block
     new_batch: float | None = None  # seconds of the first step with another number of samples
     profile: dict[str, Any] | None = None  # under a profiler: see stele_worker.measurement.profiled
+    process_memory: int | None = None  # of the device, which the process held at the end, bytes, as NVML says
     accuracy: float | None = None  # fraction
     evaluated: int = 0  # samples
     mode: str | None = None  # of execution, one of the environment's

@@ -92,10 +92,20 @@ def cells(run: Run) -> list[str]:
         "" if total is None else f"all {total:,.0f} s",
         f"first {run.first_step:.2f} s",
         f"import {run.import_seconds:.1f} s",
-        mebibytes(run.host_memory),
+        ", ".join(filter(None, [mebibytes(run.host_memory), device_memory(run)])),
         "" if run.accuracy is None else f"accuracy {run.accuracy:.1%}",
         ", ".join(caveats(run)),
     ]
+
+
+def device_memory(run: Run) -> str:
+    """Return the memory of the device, empty on a CPU: ``device 300 MiB, 812 MiB with its context and caches``."""
+    if run.device_memory is None:
+        return ""
+    process = mebibytes(run.process_memory)
+    return f"device {mebibytes(run.device_memory)}" + (
+        f", {process} with its context and caches" if process else ""
+    )
 
 
 def markdown(runs: Iterable[Run]) -> str:
@@ -151,6 +161,7 @@ def table_row(train: Run | None, infer: Run | None) -> list[str]:
         step = median(infer.counted_seconds)
         inference = [step_cell(infer), per_second(infer, step)]
     memory = "unknown" if either.host_memory is None else f"{either.host_memory / MIB:,.0f}"
+    memory = ", ".join(filter(None, [memory, device_memory(either)]))
     import_seconds = f"{either.import_seconds:.1f}"
     return [
         either.label,

@@ -15,10 +15,7 @@ import numpy
 
 from stele_worker.tasks.initialisers import he_normal, uniform, zeros
 
-PARITY_SEED, PARITY_STEPS = (
-    0,
-    1,
-)  # the seed of the weights and the batch, and the optimizer steps, of the parity check
+PARITY_SEED, PARITY_STEPS = 0, 1  # the seed and the optimizer steps of the parity check
 UNIT = "images"
 PRETRAINED = True  # its weights can be read from a file
 # long sums; millions of ReLUs in one step, of which rounding decides a few, which changes gradients by some per cent
@@ -30,6 +27,7 @@ SCALES = {
     "gate": {"batch": 4, "train": 192, "test": 128},
     "quick": {"batch": 4, "train": 44, "test": 48},
     "paper": {},
+    "batch-128": {"batch": 128},  # that of Paddle's comparison of dynamic and static graphs
 }
 
 # (blocks, width, stride of the first block); a block has 4 * width output channels

@@ -12,7 +12,11 @@ from stele.report.sections.launches import anchor
 from stele.text import MIB
 
 HEAD = ("of", "least, MiB", "median, MiB", "most, MiB", "launches")
-KINDS = {"host_memory": "main memory", "device_memory": "memory of the device"}
+KINDS = {
+    "host_memory": "main memory",
+    "device_memory": "memory of the device, of arrays",
+    "process_memory": "memory of the device, of the process",
+}
 TEXT = "The most memory that a process used: the median of its launches, and the range."
 
 Groups = dict[str, list[Run]]

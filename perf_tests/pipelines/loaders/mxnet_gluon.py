@@ -1,0 +1,22 @@
+"""gluon.data.DataLoader, whose workers are processes, with the transforms of gluon.data.vision."""
+
+import mxnet as mx
+from mxnet.gluon.data import ArrayDataset, DataLoader
+from mxnet.gluon.data.vision import transforms
+
+
+class Pad(mx.gluon.Block):
+    def forward(self, image):
+        padded = mx.nd.zeros((40, 40, 3), dtype=image.dtype)
+        padded[4:36, 4:36] = image
+        return padded
+
+
+def batches(images, labels, batch, workers):
+    augment = transforms.Compose(
+        [Pad(), transforms.RandomCrop(32), transforms.RandomFlipLeftRight(), transforms.ToTensor()]
+    )
+    samples = ArrayDataset(images, labels).transform_first(
+        lambda image: augment(mx.nd.array(image, dtype="uint8"))
+    )
+    return iter(DataLoader(samples, batch, shuffle=True, last_batch="discard", num_workers=workers))

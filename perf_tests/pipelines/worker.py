@@ -1,0 +1,60 @@
+"""Measures a loader alone, the training step of the CNN alone, and both, in the interpreter of a framework.
+
+worker.py FRAMEWORK REQUEST prints the seconds of a batch as JSON. The request is JSON: settings, images and labels
+(paths of .npy files), samples, and workers of the loader.
+"""
+
+import importlib
+import itertools
+import json
+import sys
+from pathlib import Path
+from time import perf_counter
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
+sys.path.insert(0, str(Path(__file__).parent))
+
+import numpy
+
+from stele_worker import frameworks, recipes, tasks
+
+WARMUP = 5  # batches
+
+
+def main(name, request):
+    framework = frameworks.load(name)
+    framework.configure(request["settings"])
+    loader = importlib.import_module("loaders." + name)
+    images, labels = (
+        numpy.load(request[part], mmap_mode="r")[: request["samples"]] for part in ("images", "labels")
+    )
+    task, recipe = tasks.make("cnn", "gate"), recipes.load("cnn", name)
+    net = recipe.load(recipe.network(task), tasks.weights(task))
+    step = recipe.training_step(net, task)
+
+    def load():
+        return loader.batches(numpy.array(images), numpy.array(labels), task.batch, request["workers"])
+
+    first = next(load())
+    return {
+        "loader": seconds(load(), framework.wait),
+        "step": seconds(
+            itertools.repeat(first, len(labels) // task.batch), lambda one: framework.wait(step(*one))
+        ),
+        "both": seconds(load(), lambda one: framework.wait(step(*one))),
+    }
+
+
+def seconds(batches, use):
+    """Return the mean seconds of a batch after the warm-up: a loader may be ahead of its caller."""
+    for one in itertools.islice(batches, WARMUP):
+        use(one)
+    began, count = perf_counter(), 0
+    for one in batches:
+        use(one)
+        count += 1
+    return (perf_counter() - began) / count
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(sys.argv[1], json.loads(sys.argv[2]))))
