@@ -35,25 +35,24 @@ def main(name, request):
     def load():
         return loader.batches(numpy.array(images), numpy.array(labels), task.batch, request["workers"])
 
-    first = next(load())
+    loader_seconds, last = seconds(load(), framework.wait)
+    repeated = itertools.repeat(last, len(labels) // task.batch)
     return {
-        "loader": seconds(load(), framework.wait),
-        "step": seconds(
-            itertools.repeat(first, len(labels) // task.batch), lambda one: framework.wait(step(*one))
-        ),
-        "both": seconds(load(), lambda one: framework.wait(step(*one))),
+        "loader": loader_seconds,
+        "step": seconds(repeated, lambda one: framework.wait(step(*one)))[0],
+        "both": seconds(load(), lambda one: framework.wait(step(*one)))[0],
     }
 
 
 def seconds(batches, use):
-    """Return the mean seconds of a batch after the warm-up: a loader may be ahead of its caller."""
+    """Return the mean seconds of a batch after the warm-up, in which a loader may be ahead, and the last batch."""
     for one in itertools.islice(batches, WARMUP):
         use(one)
     began, count = perf_counter(), 0
     for one in batches:
         use(one)
         count += 1
-    return (perf_counter() - began) / count
+    return (perf_counter() - began) / count, one
 
 
 if __name__ == "__main__":

@@ -5,17 +5,15 @@ from mxnet.gluon.data import ArrayDataset, DataLoader
 from mxnet.gluon.data.vision import transforms
 
 
-class Pad(mx.gluon.Block):
+class PadAndCrop(mx.gluon.Block):
     def forward(self, image):
         padded = mx.nd.zeros((40, 40, 3), dtype=image.dtype)
         padded[4:36, 4:36] = image
-        return padded
+        return mx.image.random_crop(padded, (32, 32))[0]
 
 
 def batches(images, labels, batch, workers):
-    augment = transforms.Compose(
-        [Pad(), transforms.RandomCrop(32), transforms.RandomFlipLeftRight(), transforms.ToTensor()]
-    )
+    augment = transforms.Compose([PadAndCrop(), transforms.RandomFlipLeftRight(), transforms.ToTensor()])
     samples = ArrayDataset(images, labels).transform_first(
         lambda image: augment(mx.nd.array(image, dtype="uint8"))
     )

@@ -2,6 +2,7 @@
 
 from paddle.io import DataLoader, Dataset
 from paddle.vision import transforms
+from PIL import Image
 
 
 class Images(Dataset):
@@ -15,7 +16,7 @@ class Images(Dataset):
         return len(self.labels)
 
     def __getitem__(self, number):
-        return self.augment(self.images[number]), self.labels[number]
+        return self.augment(Image.fromarray(self.images[number])), self.labels[number]
 
 
 def batches(images, labels, batch, workers):

@@ -23,4 +23,4 @@ class Images(Dataset):
 
 def batches(images, labels, batch, workers):
     for x, y in DataLoader(Images(images, labels), batch, shuffle=True, num_workers=workers, drop_last=True):
-        yield x.contiguous(memory_format=torch.channels_last), y
+        yield x.permute(0, 2, 3, 1).contiguous(), y
