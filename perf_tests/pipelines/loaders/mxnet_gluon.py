@@ -17,4 +17,5 @@ def batches(images, labels, batch, workers):
     samples = ArrayDataset(images, labels).transform_first(
         lambda image: augment(mx.nd.array(image, dtype="uint8"))
     )
-    return iter(DataLoader(samples, batch, shuffle=True, last_batch="discard", num_workers=workers))
+    for arrays in DataLoader(samples, batch, shuffle=True, last_batch="discard", num_workers=workers):
+        yield tuple(array.as_in_context(mx.cpu()) for array in arrays)  # the workers put them into shared memory
