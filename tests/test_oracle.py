@@ -318,6 +318,34 @@ def test_the_gradients_of_mobilenetv2_equal_finite_differences_of_its_loss(monke
         check_places(lambda: recipe.gradients(net, task)(x, y)[0], net[parameter], gradient)
 
 
+def test_the_gradients_of_densenet121_equal_finite_differences_of_its_loss(monkeypatch):
+    monkeypatch.setattr(tasks.load("densenet121"), "BLOCKS", (2, 1))
+    recipe, task = (
+        recipes.load("densenet121", "numpy"),
+        tasks.make("densenet121", "smoke", image=16, growth=2),
+    )
+    net = recipe.load(recipe.network(task), tasks.weights(task))
+    x, y = tasks.load("densenet121").example(task, 3)
+    _, gradients = recipe.gradients(net, task)(x, y)
+    for parameter, gradient in gradients.items():
+        check_places(lambda: recipe.gradients(net, task)(x, y)[0], net[parameter], gradient)
+
+
+def test_the_gradients_of_stack_equal_finite_differences_of_its_loss():
+    recipe, task = recipes.load("stack", "numpy"), tasks.make("stack", "parity", width=6, depth=2)
+    weights = tasks.weights(task)
+    for name in weights:
+        if name.endswith("bias"):
+            weights[name] += (
+                0.1  # the sum of a layer without input is 0 otherwise, where ReLU has no derivative
+            )
+    net = recipe.load(recipe.network(task), weights)
+    x, y = tasks.load("stack").example(task, 4)
+    _, gradients = recipe.gradients(net, task)(x, y)
+    for parameter, gradient in gradients.items():
+        check_places(lambda: recipe.gradients(net, task)(x, y)[0], net[parameter], gradient)
+
+
 @pytest.mark.parametrize("name", ["transformer", "encoder", "decoder", "mobilenetv2"])
 def test_dropout_of_a_network_is_only_in_training(name):
     changes = {"image": 32} if name == "mobilenetv2" else SIZES

@@ -18,4 +18,6 @@ def batches(images, labels, batch, workers):
         lambda image: augment(mx.nd.array(image, dtype="uint8"))
     )
     for arrays in DataLoader(samples, batch, shuffle=True, last_batch="discard", num_workers=workers):
-        yield tuple(array.as_in_context(mx.cpu()) for array in arrays)  # the workers put them into shared memory
+        yield tuple(
+            array.as_in_context(mx.cpu()) for array in arrays
+        )  # the workers put them into shared memory

@@ -9,6 +9,7 @@ to the gradients with respect to the operation's arrays, in the order of the arg
 from stele_worker.oracle.activations import celu, dropout, gelu, gelu_tanh, relu, relu6, tanh
 from stele_worker.oracle.images import (
     average_pool,
+    average_windows,
     batch_norm,
     channels_first,
     convolution,
@@ -27,6 +28,7 @@ from stele_worker.oracle.training import (
     newton_schulz,
     outer_nesterov,
     sgd,
+    sigmoid_cross_entropy,
     softmax_cross_entropy,
 )
 
@@ -35,6 +37,7 @@ __all__ = [
     "adam",
     "attention",
     "average_pool",
+    "average_windows",
     "batch_norm",
     "celu",
     "channels_first",
@@ -58,6 +61,7 @@ __all__ = [
     "relu",
     "relu6",
     "sgd",
+    "sigmoid_cross_entropy",
     "softmax_cross_entropy",
     "tanh",
     "zero_parameters",

@@ -75,6 +75,17 @@ def max_pool(x, *, size, stride, padding=0):
     return values.max(0), backward
 
 
+def average_windows(x):
+    """Average windows of 2x2 pixels; the height and the width are even."""
+    batch, height, width, channels = x.shape
+    windows = x.reshape(batch, height // 2, 2, width // 2, 2, channels)
+
+    def backward(g):
+        return g.repeat(2, axis=1).repeat(2, axis=2) / 4
+
+    return windows.mean((2, 4)), backward
+
+
 def average_pool(x):
     """Average over rows and columns: (batch, height, width, channel) to (batch, channel)."""
 

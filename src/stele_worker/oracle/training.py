@@ -23,6 +23,16 @@ def softmax_cross_entropy(logits, labels, smoothing=0.0):
     return -(1 - smoothing) * logarithms[places].mean() - smoothing * logarithms.mean(), backward
 
 
+def sigmoid_cross_entropy(logits, targets):
+    """Return the mean of the binary cross-entropies of all labels; backward returns the gradient of the logits."""
+    losses = numpy.maximum(logits, 0) - logits * targets + numpy.log1p(numpy.exp(-abs(logits)))
+
+    def backward(g=1.0):
+        return g * ((1 + numpy.tanh(logits / 2)) / 2 - targets) / logits.size
+
+    return losses.mean(), backward
+
+
 def sgd(net, *, learning_rate, momentum):
     """Return update(gradients), which changes the network in place: v = momentum * v + g; w = w - learning_rate * v."""
     velocity = {}

@@ -38,7 +38,7 @@ import numpy
 
 NAMES = (
     "cnn", "resnet50", "gru", "mobilenetv2", "transformer", "encoder", "decoder", "generation", "chain",
-    "stack", "cifar-fast", "cifar-airbench",
+    "stack", "densenet121", "cifar-fast", "cifar-airbench",
 )  # fmt: skip
 SCALES = ("smoke", "quick", "paper")
 BASELINE = "baseline"

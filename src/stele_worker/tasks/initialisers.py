@@ -17,12 +17,13 @@ def glorot_uniform(rng, shape):
     return uniform(rng, (6.0 / ((shape[0] + shape[1]) * window)) ** 0.5, shape)
 
 
-def he_normal(rng, shape, groups=1):
+def he_normal(rng, shape, groups=1, inputs=False):
     """Draw from N(0, 2 / fan_out) for (out, in / groups, height, width), as torchvision does for its ResNets.
 
-    Source: He et al., 2015.
+    With ``inputs``, draw from N(0, 2 / fan_in), as it does for its DenseNets. Source: He et al., 2015.
     """
-    deviation = (2.0 / (shape[0] // groups * int(numpy.prod(shape[2:])))) ** 0.5
+    channels = shape[1] if inputs else shape[0] // groups
+    deviation = (2.0 / (channels * int(numpy.prod(shape[2:])))) ** 0.5
     return (rng.standard_normal(shape) * deviation).astype(numpy.float32)
 
 

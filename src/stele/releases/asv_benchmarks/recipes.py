@@ -20,7 +20,7 @@ HOST = ROOT / ".stele" / "host"
 # models of the user, a name on each line; `stele releases run --model` writes it
 MODELS = ROOT / ".stele" / "models"
 TASKS = ["cnn", "resnet50", "gru", "mobilenetv2", "transformer", "encoder", "decoder", "generation", "chain",
-         "stack", "cifar-fast", "cifar-airbench"]  # fmt: skip
+         "stack", "densenet121", "cifar-fast", "cifar-airbench"]  # fmt: skip
 TASKS += MODELS.read_text().split() if MODELS.exists() else []
 PARAMS = (TASKS, ["train", "infer"], ["tuned", "as-shipped"])
 UNITS = {

@@ -1,0 +1,112 @@
+"""DenseNet-121 in Keras 3: functional; Keras' documented loop, compiled where that is faster."""
+
+import keras
+from keras import layers
+
+from stele_worker.frameworks.keras import adam, make_training_step, outputs, parameters, set_policy
+from stele_worker.tasks.densenet121 import blocks
+from stele_worker.tasks.densenet121 import layers as layer_names
+
+LAYOUT = "NHWC"
+
+
+def plain(name):
+    return name.replace(".", "_")  # PyTorch does not allow a dot in a name
+
+
+def convolution(x, name, channels, size, stride=1):
+    padding = "same"
+    if stride > 1:  # "same" would pad only the end
+        x, padding = layers.ZeroPadding2D(size // 2)(x), "valid"
+    return layers.Conv2D(channels, size, strides=stride, padding=padding, use_bias=False, name=plain(name))(x)
+
+
+def activated(x, task, name):
+    # Keras always updates the running variance by the biased variance, (n - 1) / n of the Task's. Training does not
+    # use the running variance, so it computes the same
+    momentum = 1 - task.statistics
+    norm = layers.BatchNormalization(momentum=momentum, epsilon=task.norm_epsilon, name=plain(name))
+    return layers.ReLU()(norm(x))
+
+
+def layer(x, task, name):
+    """Return the channels that a dense layer appends to its input."""
+    x = convolution(activated(x, task, name + ".norm1"), name + ".conv1", 4 * task.growth, 1)
+    x = convolution(activated(x, task, name + ".norm2"), name + ".conv2", task.growth, 3)
+    return layers.Identity(name=plain(name))(x)
+
+
+def transition(x, task, name, outputs):
+    x = convolution(activated(x, task, name + ".norm"), name + ".conv", outputs, 1)
+    return layers.AveragePooling2D(2, name=plain(name))(x)
+
+
+def block(x, task, name, outputs, count):
+    for number in range(count):
+        x = layers.Concatenate()([x, layer(x, task, "{}.{}".format(name, number))])
+    return x if count else transition(x, task, name, outputs)
+
+
+def network(task):
+    set_policy(task)
+    images = keras.Input((task.image, task.image, 3))
+    x = activated(convolution(images, "stem.conv", 2 * task.growth, 7, 2), task, "stem.norm")
+    x = layers.ZeroPadding2D(1)(x)  # for the pool: after ReLU, zeros do not change a maximum
+    x = layers.MaxPooling2D(3, strides=2, padding="valid")(x)  # (batch, 56, 56, 64)
+    for name, _, channels, count in blocks(task):
+        x = block(x, task, name, channels, count)
+    x = layers.GlobalAveragePooling2D()(activated(x, task, "norm"))  # (batch, 1024)
+    return keras.Model(images, layers.Dense(task.labels, dtype="float32", name="classifier")(x))
+
+
+KINDS = {
+    "kernel": ".weight",
+    "gamma": ".weight",
+    "beta": ".bias",
+    "bias": ".bias",
+    "moving_mean": ".running_mean",
+    "moving_variance": ".running_var",
+}
+
+
+def task_names(variables):
+    """Return the Task's name of each variable."""
+    paths = [variable.path.split("/")[-2:] for variable in variables]
+    return [layer.replace("_", ".") + KINDS[kind] for layer, kind in paths]
+
+
+def named(variables, values):
+    return dict(zip(task_names(variables), values))
+
+
+def load(net, weights):
+    for variable, name in zip(net.weights, task_names(net.weights)):
+        array = weights[name]
+        if array.ndim == 4:
+            array = array.transpose(2, 3, 1, 0)  # (height, width, in, out)
+        variable.assign(array.T if array.ndim == 2 else array)
+    return net
+
+
+def loss(task):
+    return keras.losses.BinaryCrossentropy(from_logits=True, reduction="sum_over_batch_size")
+
+
+def output(net):
+    return net.outputs[0]  # of the inference
+
+
+def training_step(net, task):
+    return make_training_step(net, adam(task), loss(task))
+
+
+def stored(net):
+    return named(net.weights, parameters(net))
+
+
+def neutral(name, array):
+    return array.transpose(3, 2, 0, 1) if array.ndim == 4 else array.T
+
+
+def activations(net, task):
+    return outputs(net, {plain(name): name for name, _ in layer_names(task)})

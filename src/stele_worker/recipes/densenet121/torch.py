@@ -1,0 +1,116 @@
+"""DenseNet-121 in PyTorch: eager, channels last on a CPU, fused optimiser."""
+
+import torch
+from torch import nn
+from torch.nn.functional import avg_pool2d, binary_cross_entropy_with_logits, relu
+
+from stele_worker.frameworks.torch import autocast, image_format, make_training_step, on_device, outputs
+from stele_worker.tasks.densenet121 import blocks, layers
+
+LAYOUT = "NHWC"
+
+
+def convolution(inputs, outputs, size, stride=1):
+    return nn.Conv2d(inputs, outputs, size, stride=stride, padding=size // 2, bias=False)
+
+
+def normalisation(task, channels):
+    return nn.BatchNorm2d(channels, eps=task.norm_epsilon, momentum=task.statistics)
+
+
+class Layer(nn.Module):
+    """Return the channels that a dense layer appends to its input."""
+
+    def __init__(self, task, inputs):
+        super().__init__()
+        self.norm1 = normalisation(task, inputs)
+        self.conv1 = convolution(inputs, 4 * task.growth, 1)
+        self.norm2 = normalisation(task, 4 * task.growth)
+        self.conv2 = convolution(4 * task.growth, task.growth, 3)
+
+    def forward(self, x):
+        return self.conv2(relu(self.norm2(self.conv1(relu(self.norm1(x))))))
+
+
+class Block(nn.ModuleList):
+    def forward(self, x):
+        for layer in self:
+            x = torch.cat((x, layer(x)), 1)
+        return x
+
+
+class Transition(nn.Module):
+    def __init__(self, task, inputs, outputs):
+        super().__init__()
+        self.norm = normalisation(task, inputs)
+        self.conv = convolution(inputs, outputs, 1)
+
+    def forward(self, x):
+        return avg_pool2d(self.conv(relu(self.norm(x))), 2)
+
+
+class DenseNet121(nn.Module):
+    def __init__(self, task):
+        super().__init__()
+        self.format, self.blocks = image_format(task), [name for name, *_ in blocks(task)]
+        self.stem = nn.ModuleDict(
+            {"conv": convolution(3, 2 * task.growth, 7, 2), "norm": normalisation(task, 2 * task.growth)}
+        )
+        self.pool = nn.MaxPool2d(3, stride=2, padding=1)
+        for name, inputs, channels, count in blocks(task):
+            rows = [Layer(task, inputs + number * task.growth) for number in range(count)]
+            self.add_module(name, Block(rows) if count else Transition(task, inputs, channels))
+        self.norm = normalisation(task, channels)
+        self.classifier = nn.Linear(channels, task.labels)
+
+    def forward(self, x):
+        x = x.permute(0, 3, 1, 2).contiguous(memory_format=self.format)  # no copy if channels last
+        x = self.pool(relu(self.stem["norm"](self.stem["conv"](x))))  # (batch, 64, 56, 56)
+        for name in self.blocks:
+            x = getattr(self, name)(x)
+        x = relu(self.norm(x)).mean((2, 3))  # (batch, 1024), from (batch, 1024, 7, 7)
+        return self.classifier(x)  # (batch, 14)
+
+
+def network(task):
+    return DenseNet121(task).to(memory_format=image_format(task))
+
+
+COUNTER = "num_batches_tracked"  # a counter of batch normalisation; the Task does not have it
+
+
+def load(net, weights):
+    arrays = {name: torch.from_numpy(array) for name, array in weights.items()}
+    counters = {name: value for name, value in net.state_dict().items() if name.endswith(COUNTER)}
+    net.load_state_dict({**counters, **arrays})
+    return on_device(net)
+
+
+def predict(net, task, x):
+    with autocast(task):
+        return net(x).float()
+
+
+def loss(net, task):
+    return lambda x, y: binary_cross_entropy_with_logits(predict(net, task, x), y)
+
+
+def training_step(net, task):
+    optimiser = torch.optim.Adam(
+        net.parameters(), lr=task.learning_rate, betas=(task.beta1, task.beta2), eps=task.epsilon, fused=True
+    )
+    return make_training_step(net, optimiser, loss(net, task))
+
+
+def stored(net):
+    return {
+        name: value for name, value in net.state_dict(keep_vars=True).items() if not name.endswith(COUNTER)
+    }
+
+
+def neutral(name, array):
+    return array  # PyTorch has the Task's layouts
+
+
+def activations(net, task):
+    return outputs(net, [name for name, _ in layers(task)], lambda x: predict(net, task, x))
