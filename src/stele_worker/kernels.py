@@ -16,7 +16,7 @@ SETTERS = (
 def selected(run):
     """Return {operation: implementations} of oneDNN during run(), such as {"oneDNN convolution": "brgconv:avx2 (4)"}.
 
-    Empty if no library of this process has oneDNN, or if it hides oneDNN's functions, as TensorFlow does.
+    Empty if no library of this process has oneDNN, or if it hides oneDNN's functions, as TensorFlow and MXNet do.
     """
     setters = find_setters()
     if not setters:
