@@ -476,6 +476,23 @@ def test_every_option_of_pytest_that_is_shown_exists(arguments, block, options_o
     assert typed <= options_of_pytest
 
 
+COLLECTED = [
+    one
+    for one in commands("pytest")
+    if one.values[1] and one.values[0] != "tests" and not one.values[0].startswith("recipes")
+]
+
+
+@pytest.mark.parametrize("arguments, _", COLLECTED)
+def test_every_command_of_pytest_that_is_shown_collects_its_tests(arguments, _, tmp_path):
+    """What they run is the suite itself; test_your_recipe.py runs those of docs/your-recipe.md."""
+    command = [sys.executable, "-m", "pytest", *shlex.split(arguments), "--collect-only", "-q"]
+    done = subprocess.run(
+        [*command, "-p", "no:cacheprovider", "-n", "0"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("arguments, block", commands("tox"))
 def test_every_environment_of_tox_that_is_shown_exists(arguments, block):
     tox = configparser.ConfigParser()
