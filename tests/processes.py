@@ -31,3 +31,15 @@ def wait_until(condition, seconds=10):
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+def with_variable(name, value):
+    """Return the running processes that have a variable in their environment, by id, with their command lines."""
+    wanted, found = f"{name}={value}".encode(), {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if wanted in (folder / "environ").read_bytes().split(b"\0") and alive(folder.name):
+                found[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+    return found

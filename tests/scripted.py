@@ -33,6 +33,7 @@ def configuration(request):
 
 
 def outcome(request):
+    time.sleep(SCRIPT.get("takes", 0))
     return {
         "seconds": SCRIPT.get("seconds"),
         "warmup": 1,

@@ -4,6 +4,7 @@ Environments whose workers return scripted numbers answer in place of the framew
 takes about a second. ``.ci/examples`` executes the commands of the tutorial and of the examples with real releases.
 """
 
+import contextlib
 import dataclasses
 import re
 import shlex
@@ -20,6 +21,7 @@ from stele import environments
 from stele.commands import bisect
 from stele.environments import builds
 from stele.environments.state import State
+from stele.fleet import cluster, joining, slurm
 from stele.gate import baseline, correctness, launcher
 from stele.measuring import measure, store
 from stele.models import arms
@@ -31,6 +33,7 @@ from stele_worker import tasks
 from test_docs import ROOT, commands
 from test_explain import PROFILE
 from test_gate_model import NUMBERS, SECONDS
+from virtual import Here
 
 SCRIPT = {
     "seconds": SECONDS,
@@ -69,6 +72,7 @@ def shell(add_environment, monkeypatch, tmp_path, run):
         follow(framework, versions)
     answer_in_place_of_frameworks(monkeypatch, run)
     build_nothing(monkeypatch)
+    have_a_fleet_here(monkeypatch)
     monkeypatch.setattr(tasks, "NAMES", ("cnn", "gru", "cifar-fast"))
     monkeypatch.setattr(frameworks, "ENVIRONMENTS", {name: name for name in RELEASES})
     monkeypatch.setattr(golden_numbers, "FOLDER", tmp_path)
@@ -78,6 +82,8 @@ def shell(add_environment, monkeypatch, tmp_path, run):
     def shell(line):
         if "--resume" in line:
             shell(line.replace(" --resume", ""))
+        if line == "fleet status":
+            shell("fleet run --framework fake --task cnn")
         return entry_point.main(shlex.split(line))
 
     return shell
@@ -141,6 +147,21 @@ def build_nothing(monkeypatch):
     monkeypatch.setattr(index, "releases", lambda name, **_: listed.get(name, [release(name, "1.0")]))
 
 
+def have_a_fleet_here(monkeypatch):
+    @contextlib.contextmanager
+    def connected(address, function, **_):
+        yield Here(function)
+
+    @contextlib.contextmanager
+    def submitted(folder, function, partition):
+        yield Here(function)
+
+    monkeypatch.setattr(cluster, "connected", connected)
+    monkeypatch.setattr(slurm, "submitted", submitted)
+    monkeypatch.setattr(joining, "start", lambda *_: None)
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "0")
+
+
 def write_project(folder, run):
     """Write the files that the pages name, into a repository with two commits."""
     for name in ("net.py", "package/models.py"):
@@ -177,5 +198,5 @@ def git(*arguments):
 
 @pytest.mark.parametrize("line, _", SHOWN)
 def test_every_command_that_is_shown_works(shell, line, _):
-    worse = line.startswith(("gate", "bisect"))  # NEW may be worse: see SLOW
+    worse = line.startswith(("gate", "bisect", "fleet gate"))  # NEW may be worse: see SLOW
     assert shell(line) in ((0, 1) if worse else (0,))

@@ -108,7 +108,7 @@ def slow_operator(count):
 
 
 def test_a_framework_without_a_profiler_shows_its_python_functions():
-    found = worker_profiles.profile_python(lambda: [slow_operator(30_000) for _ in range(3)])
+    found = worker_profiles.profile_python(lambda: [slow_operator(100_000) for _ in range(3)])
     seconds = {name: numbers[0] for name, numbers in found.items()}
     assert max(seconds, key=seconds.get).startswith("test_explain.py:")
     assert found["test_explain.py:slow_operator"][1] == 3

@@ -95,3 +95,13 @@ def test_markdown_escapes_cells(run):
 def test_no_runs_are_an_error_with_the_command_that_measures():
     with pytest.raises(SteleError, match="pytest perf_tests --benchmark-only"):
         results.markdown([])
+
+
+def test_no_table_mixes_machines(run):
+    other = dataclasses.replace(run, environment="jax", machine={**run.machine, "processor": "Other CPU"})
+    text = results.markdown([run, other])
+    parts = text.split("## ")
+    assert len(parts) == 3
+    assert ["PyTorch" in part for part in parts[1:]] != ["jax" in part for part in parts[1:]]
+    assert "other-cpu-" in text
+    assert "## " not in results.markdown([run])

@@ -37,6 +37,19 @@ EXAMPLES = {
     "releases report": ("stele releases report --write docs/history.md",),
     "releases measure": ("stele releases measure jax-0.10.2 --python .venv/bin/python --task gru",),
     "nightly": ("stele nightly --budget 4h --site site", "stele nightly jax torch --json nightly.json"),
+    "fleet": ("stele fleet run --framework torch,jax --task cnn", "stele fleet status"),
+    "fleet run": (
+        "stele fleet run --framework torch,jax --task cnn,gru --launches 5",
+        "stele fleet run --framework torch --device cuda --address auto --type H100 --type H200",
+        "stele fleet run --framework torch,jax --slurm --partition cpu",
+    ),
+    "fleet gate": (
+        "stele fleet gate jax==0.10.1 jax==0.10.2 --task gru",
+        "stele fleet gate torch==2.12.0 torch==2.13.0 --device cuda --address auto --type H100 --type H200",
+    ),
+    "fleet nightly": ("stele fleet nightly jax torch --address auto",),
+    "fleet status": ("stele fleet status",),
+    "fleet join": ("stele fleet join --head 10.0.0.5", "stele fleet join 10.0.0.5:6379"),
     "calibrate": ("stele calibrate", "stele calibrate --framework jax --task gru --budget 5m"),
     "doctor": ("stele doctor",),
     "completion": (

@@ -60,21 +60,45 @@ def add(commands: Any) -> None:
     summary = "is it safe to upgrade?"
     about = f"{summary} Measures two environments side by side and judges whether NEW is worse than OLD."
     command = commands.add_parser("gate", help=summary, description=about, epilog=EXIT_CODES)
-    environment = "a requirement such as keras==3.14.1, an environment, or an interpreter"
-    command.add_argument("old", metavar="OLD", nargs="?", help=environment)
-    command.add_argument("new", metavar="NEW", nargs="?", help=environment)
+    add_pair_options(command, nargs="?")
     command.add_argument(
         "--changed",
         metavar="REVISION",
         help="gate the framework pins that differ between a git revision and the working tree",
     )
+    command.add_argument(
+        "--no-wait",
+        action="store_true",
+        help="exit if another measurement runs on this machine, instead of waiting for it",
+    )
+    command.add_argument(
+        "--explain",
+        action="store_true",
+        help="if a time does not pass: measure both arms under their profilers and show the operations that differ",
+    )
+    command.add_argument(
+        "--resume",
+        nargs="?",
+        type=Path,
+        const=Path(),
+        metavar="FILE",
+        help="continue a record; without FILE, the newest record of OLD and NEW",
+    )
+    command.set_defaults(command=gate, replaced=())
+
+
+def add_pair_options(command: argparse.ArgumentParser, *, nargs: str | None = None) -> None:
+    """Add what says which pair is compared and how. ``nargs`` is "?" if OLD and NEW may be left out."""
+    environment = "a requirement such as keras==3.14.1, an environment, or an interpreter"
+    command.add_argument("old", metavar="OLD", nargs=nargs, help=environment)
+    command.add_argument("new", metavar="NEW", nargs=nargs, help=environment)
     options.add_cell_options(command)
     options.add_model_options(command)
     command.add_argument(
         "--metric", metavar="ID[,ID...]", help=f"default: {','.join(DEFAULT)}; also {','.join(SELECTED)}"
     )
     options.add_budget(command, "30m")
-    options.add_launch_options(command)
+    options.add_process_options(command)
     for option, meaning in THRESHOLDS.items():
         defaults = ", ".join(f"{metric.name}={getattr(metric, option):.0%}%" for metric in ALL)
         command.add_argument(
@@ -84,11 +108,6 @@ def add(commands: Any) -> None:
             metavar="[METRIC=]N%",
             help=f"{meaning}; METRIC is step if it is left out; default: {defaults}",
         )
-    command.add_argument(
-        "--explain",
-        action="store_true",
-        help="if a time does not pass: measure both arms under their profilers and show the operations that differ",
-    )
     command.add_argument(
         "--fail-fast", action="store_true", help="end at the first certain verdict against NEW"
     )
@@ -110,18 +129,9 @@ def add(commands: Any) -> None:
         help="of the metric time-to-target, such as 94%%; default: that of the task",
     )
     options.add_trial_options(command)
-    command.add_argument(
-        "--resume",
-        nargs="?",
-        type=Path,
-        const=Path(),
-        metavar="FILE",
-        help="continue a record; without FILE, the newest record of OLD and NEW",
-    )
     command.add_argument("--json", type=Path, metavar="FILE", help="write a report as JSON")
     command.add_argument("--markdown", type=Path, metavar="FILE", help="write a report as Markdown")
     command.add_argument("--junit", type=Path, metavar="FILE", help="write a report as JUnit XML")
-    command.set_defaults(command=gate, replaced=())
 
 
 def gate(arguments: argparse.Namespace) -> int:

@@ -1,6 +1,7 @@
 """``stele nightly``: measure the new releases in the package index, publish the site, and report steps."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,13 @@ EPILOG = (
 def add(commands: Any) -> None:
     about = "sync the ledger, measure new releases, publish the site, and report steps"
     command = commands.add_parser("nightly", help=about, description=about, epilog=EPILOG)
+    add_options(command)
+    releases.add_measuring_options(command)
+    command.set_defaults(command=nightly, task=",".join(tasks.NAMES))
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add what says which releases are measured, and where the results are written."""
     command.add_argument(
         "frameworks", nargs="*", metavar="FRAMEWORK", help="default: all frameworks that Stele follows"
     )
@@ -37,8 +45,6 @@ def add(commands: Any) -> None:
         "--report", type=Path, default=".stele/nightly.md", metavar="FILE", help="default: %(default)s"
     )
     command.add_argument("--json", type=Path, metavar="FILE", help="write all rises, for programs")
-    releases.add_measuring_options(command)
-    command.set_defaults(command=nightly, task=",".join(tasks.NAMES))
 
 
 def nightly(arguments: argparse.Namespace) -> int:
@@ -51,6 +57,11 @@ def nightly(arguments: argparse.Namespace) -> int:
         before = {tag: history.numbers(tag, place) for tag in tags}
         complete &= campaign.measure_releases(tags, request)
         new += [tag for tag in tags if history.numbers(tag, place) != before[tag]]
+    return publish(arguments, new, complete=complete)
+
+
+def publish(arguments: argparse.Namespace, new: Sequence[str], *, complete: bool) -> int:
+    """Publish the site and the report of the releases that are ``new``. Returns the exit code."""
     published = history.publish()
     history_pages.write(arguments.site, published)
     rises = trend.rises(published)

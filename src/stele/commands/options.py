@@ -36,12 +36,17 @@ def add_budget(command: argparse.ArgumentParser, default: str) -> None:
 
 
 def add_launch_options(command: argparse.ArgumentParser) -> None:
-    """Add the options that make launches repeatable."""
+    """Add the options that make launches repeatable, of a command that locks this machine."""
     command.add_argument(
         "--no-wait",
         action="store_true",
         help="exit if another measurement runs on this machine, instead of waiting for it",
     )
+    add_process_options(command)
+
+
+def add_process_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of the process of a framework."""
     command.add_argument(
         "--threads",
         type=parse_count,
@@ -69,6 +74,22 @@ def add_at_once(command: argparse.ArgumentParser) -> None:
     )
 
 
+def add_fleet_options(command: argparse.ArgumentParser) -> None:
+    """Add the options that select the machines of a fleet."""
+    command.add_argument(
+        "--address",
+        metavar="ADDRESS",
+        help="of a Ray cluster: auto on one of its nodes; default: Ray on this machine, for this command",
+    )
+    command.add_argument(
+        "--type",
+        action="append",
+        default=[],
+        metavar="TYPE",
+        help="a device type of the nodes, such as H100 or the name of a processor; may be repeated; default: any",
+    )
+
+
 def add_trial_options(command: argparse.ArgumentParser) -> None:
     """Add the options of a trial that the user seldom needs."""
     add_at_once(command)
@@ -79,6 +100,11 @@ def add_trial_options(command: argparse.ArgumentParser) -> None:
         metavar="N",
         help="seed of the random orders; default: %(default)s",
     )
+    add_worker_timeout(command)
+
+
+def add_worker_timeout(command: argparse.ArgumentParser) -> None:
+    """Add the option that says when a worker hangs."""
     command.add_argument(
         "--worker-timeout",
         type=parse_timeout,

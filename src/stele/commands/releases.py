@@ -80,8 +80,8 @@ def add_site_option(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--site", type=Path, default=".stele/site", metavar="FOLDER", help=about)
 
 
-def add_measuring_options(verb: argparse.ArgumentParser) -> None:
-    """Add the options that all commands that measure releases share."""
+def add_measuring_options(verb: argparse.ArgumentParser, *, locks: bool = True) -> None:
+    """Add the options that all commands that measure releases share. ``locks``: the command locks this machine."""
     options.add_cell_options(verb)
     verb.add_argument(
         "--launches",
@@ -103,7 +103,7 @@ def add_measuring_options(verb: argparse.ArgumentParser) -> None:
         help="also train once at this scale to measure the error, for example quick",
     )
     options.add_budget(verb, "24h")
-    options.add_launch_options(verb)
+    (options.add_launch_options if locks else options.add_process_options)(verb)
 
 
 def request_from(arguments: argparse.Namespace) -> Request:

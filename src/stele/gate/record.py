@@ -97,8 +97,12 @@ class Record:
     def add(self, entries: Mapping[tuple[str | int, ...], Entry]) -> None:
         """Append new entries, by their keys."""
         keyed = {key: {"key": key, **entry} for key, entry in entries.items()}
-        files.append_text(self.path, "".join(json.dumps(entry) + "\n" for entry in keyed.values()))
+        self.write(list(keyed.values()))
         self._entries.update(keyed)
+
+    def write(self, entries: list[Entry]) -> None:
+        """Append entries to the file."""
+        files.append_text(self.path, "".join(json.dumps(entry) + "\n" for entry in entries))
 
 
 def create(path: Path, header: dict[str, Any]) -> Record:

@@ -1,7 +1,8 @@
 """One measurement at a time on a machine: a lock file in the user's cache.
 
 Suites, gates, bisections and nightly runs hold the lock while they measure, because two measurements at once slow
-each other down without any message. The operating system releases the lock of a process that ends in any way.
+each other down without any message. Cells of a fleet share the lock: they keep apart by other locks
+(``stele.fleet.slots``). The operating system releases the lock of a process that ends in any way.
 """
 
 import contextlib
@@ -33,8 +34,8 @@ held = 0  # how often this process holds the lock: a gate that starts a measurem
 
 
 @contextlib.contextmanager
-def machine(what: str, *, wait: bool, say: Callable[[str], object]) -> Iterator[None]:
-    """Hold the lock of this machine; ``what`` names the measurement for others that wait.
+def machine(what: str, *, wait: bool, say: Callable[[str], object], shared: bool = False) -> Iterator[None]:
+    """Hold the lock of this machine, or ``shared`` share it; ``what`` names the measurement for others that wait.
 
     While another process holds it, ``say`` is told what it is and for how long. Raises SteleError in place of waiting
     if not ``wait``.
@@ -43,7 +44,7 @@ def machine(what: str, *, wait: bool, say: Callable[[str], object]) -> Iterator[
     with contextlib.ExitStack() as stack:
         if held == 0:
             file = stack.enter_context(opened())
-            acquire(file, wait=wait, say=say)
+            acquire(file, wait=wait, say=say, shared=shared)
             describe(file, what)
         held += 1
         try:
@@ -64,9 +65,9 @@ def opened() -> IO[str]:
         ) from None
 
 
-def acquire(file: IO[str], *, wait: bool, say: Callable[[str], object]) -> None:
+def acquire(file: IO[str], *, wait: bool, say: Callable[[str], object], shared: bool = False) -> None:
     began = reminded = time.monotonic()
-    while not locked(file):
+    while not locked(file, shared=shared):
         now = time.monotonic()
         if not wait:
             raise SteleError(f"Another measurement runs on this machine: {holder(file)}. Wait for its end.")
@@ -77,9 +78,9 @@ def acquire(file: IO[str], *, wait: bool, say: Callable[[str], object]) -> None:
         time.sleep(POLL)
 
 
-def locked(file: IO[str]) -> bool:
+def locked(file: IO[str], *, shared: bool = False) -> bool:
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

@@ -140,6 +140,19 @@ def content(name: str) -> str:
     return git("show", f"{name}:requirements.txt")
 
 
+def pack(path: Path) -> bytes:
+    """Return the whole ledger as a git bundle. It is first written to ``path``."""
+    git("bundle", "create", "--quiet", str(path.absolute()), "--all")
+    return path.read_bytes()
+
+
+def unpack(content: bytes, path: Path) -> None:
+    """Add the releases of another machine's ledger to this one, from a git bundle, which is written to ``path``."""
+    create(())
+    path.write_bytes(content)
+    git("fetch", "--quiet", "--force", str(path.absolute()), "refs/*:refs/*")
+
+
 def last_sync() -> str:
     """Return the date and time when the index was last read."""
     return datetime.fromtimestamp((folder() / SYNCED).stat().st_mtime).isoformat(sep=" ", timespec="minutes")

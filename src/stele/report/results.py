@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from stele.environments import names
 from stele.errors import SteleError
+from stele.measuring.machine import name_of
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
 from stele.report import page
@@ -15,6 +16,8 @@ from stele_worker import tasks
 
 PHASES = ("train", "infer")
 BUSY = "busy machine"
+
+Key = tuple[str, str, str]  # task, phase, environment
 
 
 def line(run: Run) -> str:
@@ -109,20 +112,36 @@ def device_memory(run: Run) -> str:
 
 
 def markdown(runs: Iterable[Run]) -> str:
-    """Return the newest Runs as Markdown: a table for each task, and the date, machine and settings."""
-    shown = list(newest_runs(runs).values())
+    """Return the newest Runs as Markdown: for each machine, a table for each task, and the date and settings.
+
+    No table mixes machines. Machines with the same facts are one.
+    """
+    machines: dict[str, dict[Key, Run]] = {}
+    for run in runs:
+        machines.setdefault(name_of(run.machine), {})[key_of(run)] = run
+    if len(machines) < 2:
+        return tables_of_machine(next(iter(machines.values()), {}))
+    return "\n\n".join(f"## {name}\n\n{tables_of_machine(machines[name])}" for name in sorted(machines))
+
+
+def key_of(run: Run) -> Key:
+    return run.task, run.phase, run.environment
+
+
+def newest_runs(runs: Iterable[Run]) -> dict[Key, Run]:
+    """Return the last Run of each task, phase and environment. Raises SteleError if there is none."""
+    newest = {key_of(run): run for run in runs}
+    if not newest:
+        raise SteleError("There are no Runs to show. Measure with: pytest perf_tests --benchmark-only")
+    return newest
+
+
+def tables_of_machine(newest: dict[Key, Run]) -> str:
+    shown = list(newest_runs(newest.values()).values())
     parts = []
     for task, group in groupby(sorted(shown, key=sort_key), key=lambda run: run.task):
         parts.append(task_table(task, list(group)))
     return "\n\n".join([*parts, *provenance(shown)])
-
-
-def newest_runs(runs: Iterable[Run]) -> dict[tuple[str, str, str], Run]:
-    """Return the last Run of each task, phase and environment. Raises SteleError if there is none."""
-    newest = {(run.task, run.phase, run.environment): run for run in runs}
-    if not newest:
-        raise SteleError("There are no Runs to show. Measure with: pytest perf_tests --benchmark-only")
-    return newest
 
 
 HEADER = (

@@ -1,0 +1,51 @@
+"""``stele fleet``: measure cells, gates and releases on several machines, with Ray or as a Slurm array."""
+
+import argparse
+import time
+from typing import Any
+
+from stele.commands import fleet_gate, fleet_nightly, fleet_run
+from stele.errors import SteleError
+from stele.fleet import campaign, joining, status
+
+
+def add(commands: Any) -> None:
+    about = "measure on several machines"
+    command = commands.add_parser("fleet", help=about, description=about)
+    verbs = command.add_subparsers(required=True, metavar="VERB")
+    fleet_run.add(verbs)
+    fleet_gate.add(verbs)
+    fleet_nightly.add(verbs)
+    verb = verbs.add_parser("status", help="show what runs where, what waits, and the estimated end")
+    verb.set_defaults(command=show_status)
+    verb = verbs.add_parser("join", help="make this machine a node, until: ray stop")
+    verb.add_argument(
+        "address", nargs="?", metavar="ADDRESS", help="of the first node, such as 10.0.0.5:6379"
+    )
+    verb.add_argument("--head", metavar="IP[:PORT]", help="make this machine the first node, at this address")
+    verb.set_defaults(command=join)
+
+
+def show_status(arguments: argparse.Namespace) -> int:
+    """Print the status of the newest command in this folder. Returns 0."""
+    newest = campaign.newest()
+    if newest is None:
+        raise SteleError(
+            f"No command of a fleet was started in this folder: {campaign.FOLDER} is empty. "
+            "Start one with: stele fleet run"
+        )
+    print("\n".join(status.lines(status.read(newest.folder / status.FILE), time.time())))
+    return 0
+
+
+def join(arguments: argparse.Namespace) -> int:
+    """Start a node of Ray on this machine, which stays after this command. Returns 0."""
+    if (arguments.address is None) == (arguments.head is None):
+        raise SteleError(
+            "Name the address of the first node, or make this machine the first one with --head IP."
+        )
+    if arguments.head is not None:
+        print("\n".join(joining.start_head(arguments.head)))
+    else:
+        print("\n".join(joining.start_node(arguments.address)))
+    return 0

@@ -1,0 +1,135 @@
+"""Give work to the nodes of an engine, Ray or Slurm, and take the results as soon as they are there.
+
+The engine schedules, retries and places. This decides: a node that is not fit to measure gets no more work, work that a
+node cannot do goes to another node, and work whose nodes were lost is not tried again.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Protocol
+
+from stele.errors import SteleError
+from stele.fleet.work import DONE, LACKS, LOST, UNFIT, Answer, Node, Outcome, Started, Work
+
+POLL = 1.0  # seconds without news, after which the status is written again
+
+Handle = Any  # of submitted work; the engine knows what it is
+
+
+class Engine(Protocol):
+    """What submits work to nodes."""
+
+    def nodes(self) -> list[Node]:
+        """Return the nodes that are there now; an empty list if only the engine knows them."""
+
+    def submit(self, works: Sequence[Work], avoided: Collection[str]) -> list[Handle]:
+        """Submit work to any node that has what it needs, but not to those with these ids."""
+
+    def wait(self, handles: Sequence[Handle], seconds: float) -> list[Handle]:
+        """Return those that have ended; none if there are none for so long."""
+
+    def answer(self, handle: Handle) -> Answer:
+        """Return what came of submitted work that has ended."""
+
+    def started(self) -> list[Started]:
+        """Return what has started since the last call."""
+
+
+class Dispatch:
+    """Works that are submitted. ``tell`` is told what happens, in sentences."""
+
+    def __init__(self, engine: Engine, tell: Callable[[str], object]) -> None:
+        self.engine, self.tell = engine, tell
+        self.unfit: dict[str, Node] = {}
+        self.lacking: dict[str, set[str]] = {}  # the ids of nodes that cannot do a work, by its key
+        self.submitted: dict[Handle, Work] = {}
+
+    def submit(self, works: Sequence[Work]) -> list[Outcome]:
+        """Submit works. Return the failures of those that no node can do; the others are not held up by them."""
+        nodes, failures = self.engine.nodes(), list[Outcome]()
+        groups: dict[frozenset[str], list[Work]] = {}
+        for work in works:
+            avoided = frozenset(self.unfit) | self.lacking.get(work.key, set())
+            if nodes and (reason := why_nowhere(work, nodes, avoided)):
+                failures.append(Outcome(work, failure=reason))
+            else:
+                groups.setdefault(avoided, []).append(work)
+        for avoided, group in groups.items():
+            handles = self.engine.submit(group, avoided)
+            self.submitted.update(zip(handles, group, strict=True))
+        return failures
+
+    def wait(self) -> list[Outcome]:
+        """Return what has ended; nothing if nothing did for a second. Submits again what another node has to do."""
+        outcomes, again = [], []
+        for handle in self.engine.wait(list(self.submitted), POLL):
+            work = self.submitted.pop(handle)
+            answer = self.engine.answer(handle)
+            if self.belongs_elsewhere(work, answer):
+                again.append(work)
+            else:
+                outcomes.append(outcome_of(work, answer))
+        return outcomes + self.submit(again)
+
+    def belongs_elsewhere(self, work: Work, answer: Answer) -> bool:
+        """Return whether another node has to do the work, and note that this one does not."""
+        node = answer.node
+        if node is None or answer.status not in (UNFIT, LACKS):
+            return False
+        if answer.status == LACKS:
+            self.lacking.setdefault(work.key, set()).add(node.id)
+            self.tell(f"{work.what}: not on {node.name}: {answer.message}")
+        elif node.id not in self.unfit:
+            self.unfit[node.id] = node
+            self.tell(f"{node.name} gets no more work: {answer.message}")
+        return True
+
+
+def run(
+    dispatch: Dispatch,
+    works: Sequence[Work],
+    *,
+    ended: Callable[[Outcome], object],
+    idle: Callable[[list[Started]], object],
+) -> None:
+    """Do all works. ``ended`` receives each outcome at once; ``idle`` is called after each wait, with what started."""
+    for outcome in dispatch.submit(works):
+        ended(outcome)
+    while dispatch.submitted:
+        for outcome in dispatch.wait():
+            ended(outcome)
+        idle(dispatch.engine.started())
+
+
+def outcome_of(work: Work, answer: Answer) -> Outcome:
+    if answer.status == DONE:
+        return Outcome(work, answer.result)
+    if answer.status == LOST:
+        reason = (
+            "two nodes were lost while they measured it, so it is not tried again. Perhaps it ends them: "
+        )
+        return Outcome(work, failure=reason + (answer.message or "see their logs"))
+    return Outcome(work, failure=answer.message)
+
+
+def why_nowhere(work: Work, nodes: Sequence[Node], avoided: Collection[str]) -> str | None:
+    """Return why no node can do the work, or None if one can."""
+    if not any(node.has(work.needs) for node in nodes):
+        types = ", ".join(sorted({name for node in nodes for name in node.types})) or "none"
+        return f"no node has a {work.needs}. The types of the nodes: {types}."
+    if not any(node.has(work.needs) and node.id not in avoided for node in nodes):
+        return f"no node with a {work.needs} is left that can measure it."
+    return None
+
+
+def places(nodes: Sequence[Node], works: Sequence[Work], unfit: Collection[str] = ()) -> int:
+    """Return how many of these works the nodes do at the same time."""
+    devices = {work.needs.device for work in works}
+    fit = [node for node in nodes if node.id not in unfit and any(node.has(work.needs) for work in works)]
+    return sum(max(node.room(device) for device in devices) for node in fit)
+
+
+def one_of_each(works: Sequence[Work]) -> None:
+    """Raise SteleError if two works have the same key: the result of one would replace that of the other."""
+    keys = [work.key for work in works]
+    if twice := sorted({key for key in keys if keys.count(key) > 1}):
+        raise SteleError(f"Named twice: {', '.join(twice)}. Name each once.")

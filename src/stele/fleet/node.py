@@ -1,0 +1,109 @@
+"""What a node does: it checks itself, builds an environment if it lacks one, and measures a cell. No import of Ray."""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stele import environments
+from stele.data import cache
+from stele.environments import Environment, builds
+from stele.errors import SteleError
+from stele.fleet import slots
+from stele.fleet.work import NodeLacks, NodeUnfit
+from stele.gate.trial import code_fingerprint
+from stele.measuring import measure, space, worker
+from stele.measuring.settings import Settings
+from stele.measuring.worker import TIMEOUT, WorkerError
+
+LEAST_DISK = 2**30  # bytes: the smallest environment needs about half of it
+
+
+@dataclass(frozen=True)
+class CellRequest:
+    """A launch of a cell, as the node receives it. ``settings`` are those that were typed, of ``Settings``."""
+
+    environment: str
+    task: str
+    phase: str
+    scale: str
+    settings: dict[str, Any]
+    code: str  # the fingerprint of the worker's code on the machine of the command
+    timeout: float = TIMEOUT
+    folder: str | None = None  # where logs are written; None for a folder in the node's cache
+
+
+def check(code: str) -> None:
+    """Raise NodeUnfit if this node has other code than the machine of the command, or a full disk."""
+    if code_fingerprint() != code:
+        raise NodeUnfit(
+            "it has another version of Stele. Install the same version there, then start the node again."
+        )
+    folder = cache.create()
+    free = shutil.disk_usage(folder).free
+    if free < LEAST_DISK:
+        raise NodeUnfit(
+            f"its disk has {free / 2**30:.1f} GiB left in {folder}. "
+            f"Free {LEAST_DISK / 2**30:.0f} GiB, or set STELE_CACHE there to another disk."
+        )
+
+
+def measure_cell(request: dict[str, Any]) -> dict[str, Any]:
+    """Measure a launch, and return its Run as a dict. ``request`` has the fields of CellRequest.
+
+    Raises NodeUnfit, NodeLacks if the environment cannot be built here, and WorkerError if the framework fails.
+    """
+    wanted = CellRequest(**request)
+    check(wanted.code)
+    environment = environments.load(wanted.environment)
+    what = f"stele fleet: {environment.name} {wanted.task} {wanted.phase}"
+    device = wanted.settings.get("device", "cpu")
+    with working_in(wanted.folder), slots.taken(what, device, lambda message: None):
+        build(environment)
+        fields, _ = measure.inputs(wanted.task)
+        plan = measure.Plan(wanted.task, wanted.phase, wanted.scale, **fields)
+        settings = Settings(**wanted.settings)
+        name = f"{environment.name}-{wanted.task}-{wanted.phase}"
+        try:
+            with worker.launch(environment, settings, name=name, timeout=wanted.timeout) as live:
+                return measure.measure(live, plan, settings).to_dict()
+        except WorkerError:
+            raise
+        except SteleError as error:  # not the framework's fault
+            raise unfit_if_full(error) from error
+
+
+def unfit_if_full(error: SteleError) -> Exception:
+    """Return NodeUnfit if a disk of this node is full, else the error."""
+    full = space.full_disk([cache.folder(), Path.cwd()], str(error).splitlines())
+    return NodeUnfit(f"{full} is full: {error}") if full else error
+
+
+def build(environment: Environment) -> None:
+    """Build the environment unless it is ready. Raises NodeLacks if that cannot be done here."""
+    try:
+        state = environments.state(environment)
+        if state.status == "ready":
+            return
+        if environment.lock is None:
+            raise SteleError(f"'{environment.name}' is {state.status}: {state.reason}")
+        builds.make(environment)
+    except SteleError as error:
+        full = unfit_if_full(error)
+        raise full if isinstance(full, NodeUnfit) else NodeLacks(str(error)) from error
+
+
+@contextlib.contextmanager
+def working_in(folder: str | None) -> Iterator[None]:
+    """Work in a folder: logs and records are written there."""
+    target = Path(folder) if folder else cache.create() / "fleet"
+    target.mkdir(parents=True, exist_ok=True)
+    before = Path.cwd()
+    os.chdir(target)
+    try:
+        yield
+    finally:
+        os.chdir(before)
