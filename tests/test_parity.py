@@ -55,6 +55,34 @@ def test_golden_numbers_are_saved_with_one_line_for_each_kind(tmp_path):
     assert len(path.read_text().splitlines()) == 3 + len(expected)
 
 
+def test_golden_numbers_have_the_digits_that_the_ladder_compares(tmp_path):
+    gradient = [0.123456789, -0.000123456789, 1e-9]
+    numbers = {
+        "task": "t",
+        "logits": [[0.5]],
+        "norms": {"w": 1.23456},
+        "gradients": {"w": gradient, "b": [0.0, 0.0, 0.0]},
+    }
+    golden_numbers.save("cnn", None, numbers, tmp_path)
+    stored = golden_numbers.load("cnn", folder=tmp_path)
+    assert stored["norms"] == {"w": 1.23}
+    assert stored["gradients"] == {"w": [0.12346, -0.00012, 0.0], "b": [0.0, 0.0, 0.0]}
+
+
+def test_long_rows_of_logits_are_sampled_and_still_compared(tmp_path):
+    row = [number / 7 for number in range(500)]
+    golden_numbers.save("cnn", None, {"task": "t", "logits": [row, row]}, tmp_path)
+    golden = golden_numbers.load("cnn", folder=tmp_path)
+    assert [len(stored) for stored in golden["logits"]] == [125, 125]
+
+    def judge(logits):
+        return ladder.logits(3, 1e-5, {"logits": logits}, golden).status
+
+    assert judge([row, row]) == "agrees"
+    changed = [*row[:4], row[4] * 1.01, *row[5:]]
+    assert [judge([row, changed]), judge([row[:-4], row]), judge(row), judge(None)] == ["differs"] * 4
+
+
 CLASSES = {
     "cnn": 10,
     "gru": 2,

@@ -3,10 +3,12 @@
 ``golden/<task>.json``, or ``<task>-<form>.json`` for an alternative form of the Task, contains a worker's answer to
 ``parity`` (see ``stele_worker.agreement``): logits and layers; and with dropout off the first loss, the gradients, the
 updates of all parameters after one and ten optimiser steps, and twenty losses. ``norms`` are the norms of the initial
-parameters. Gradients, updates and layers are sketches: three numbers for each array.
+parameters. Gradients, updates and layers are sketches: three numbers for each array. The wheel contains these files,
+so they are small: long rows of logits are sampled, and numbers have only the digits that the ladder compares.
 """
 
 import json
+import math
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -20,6 +22,11 @@ from stele_worker import tasks
 FOLDER = Path(__file__).parent / "golden"
 
 KINDS = ("task", "norms", "logits", "layers", "loss", "gradients", "updates", "losses")
+
+# significant digits of the stored numbers: their rounding is at most a tenth of the smallest tolerance of the ladder
+DIGITS = {"norms": 3, "gradients": 5, "updates": 5}
+OTHER_DIGITS = 7
+COLUMNS = 128  # stored logits or features of an example, at most
 
 
 class Golden(TypedDict, total=False):
@@ -68,19 +75,27 @@ def check(numbers: dict[str, Any]) -> None:
 
 
 def save(task: str, form: str | None, numbers: dict[str, Any], folder: Path | None = None) -> Path:
-    """Write the oracle's numbers, one line for each kind, and return the path.
-
-    Numbers are rounded to seven significant digits: 5e-8 of a number, where the smallest tolerance is 1e-5. More
-    would only make the wheel larger.
-    """
+    """Write the oracle's numbers, one line for each kind, and return the path."""
     path = file(task, form, folder)
     content = {kind: numbers[kind] for kind in KINDS if kind in numbers}
+    if "logits" in content:
+        content["logits"] = sample_columns(content["logits"])
     lines = [
-        f" {json.dumps(kind)}: {json.dumps(round_floats(value))}"
+        f" {json.dumps(kind)}: {json.dumps(round_floats(value, DIGITS.get(kind, OTHER_DIGITS)))}"
         for kind, value in schema.wrap(content).items()
     ]
     files.write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
     return path
+
+
+def sample_columns(logits: list[list[float]]) -> list[list[float]]:
+    """Return at most COLUMNS numbers of each row, at equal distances. The sketch of a layer contains the others."""
+    return [row[:: -(-len(row) // COLUMNS)] if is_long(row) else row for row in logits]
+
+
+def is_long(row: Any) -> bool:
+    """Return whether golden numbers contain a sample of this row of logits only."""
+    return isinstance(row, list) and len(row) > COLUMNS
 
 
 def seed(task: str) -> int:
@@ -96,10 +111,24 @@ def norms(task: str, form: str | None) -> dict[str, float]:
     return {name: float(numpy.linalg.norm(array.astype(numpy.float64))) for name, array in arrays.items()}
 
 
-def round_floats(value: Any) -> Any:
-    """Return ``value`` with every float in it rounded to seven significant digits."""
+def round_floats(value: Any, digits: int) -> Any:
+    """Return ``value`` with every float in it rounded to ``digits`` significant digits.
+
+    The numbers of a list of floats have the resolution of its largest one, because their error is relative to it.
+    """
     if isinstance(value, dict):
-        return {key: round_floats(item) for key, item in value.items()}
+        return {key: round_floats(item, digits) for key, item in value.items()}
+    if isinstance(value, list) and not all(isinstance(item, float) for item in value):
+        return [round_floats(item, digits) for item in value]
     if isinstance(value, list):
-        return [round_floats(item) for item in value]
-    return float(f"{value:.7g}") if isinstance(value, float) else value
+        return round_together(value, digits)
+    return round_together([value], digits)[0] if isinstance(value, float) else value
+
+
+def round_together(numbers: list[float], digits: int) -> list[float]:
+    """Return the numbers with the resolution that gives the largest of them ``digits`` significant digits."""
+    largest = max(map(abs, numbers), default=0.0)
+    if largest == 0:
+        return numbers
+    places = digits - 1 - math.floor(math.log10(largest))
+    return [round(number, places) for number in numbers]
