@@ -25,7 +25,7 @@ from stele.fleet import cluster, joining, slurm
 from stele.gate import baseline, correctness, launcher
 from stele.measuring import measure, store
 from stele.models import arms
-from stele.parity import accuracy, golden_numbers
+from stele.parity import accuracy, devices, golden_numbers
 from stele.parity.ladder import Finding, LadderResult
 from stele.releases import candidates, frameworks, index, ledger
 from stele.releases.index import Release
@@ -92,7 +92,8 @@ def shell(add_environment, monkeypatch, tmp_path, run):
 def follow(framework, versions):
     """Write the releases of a framework into the ledger."""
     path = environments.folders()[1] / f"{framework}.toml"
-    path.write_text(path.read_text() + f'[requirements]\n"{framework}" = "the framework"\n')
+    requirements = f'[requirements]\n"{framework}" = "the framework"\n'
+    path.write_text('parallel = "ranks"\n' + path.read_text() + requirements)
     environments.described.cache_clear()
     listed = [release(framework, version) for version in versions]
     ledger.add(framework, frameworks.environment_of(framework), listed)
@@ -117,6 +118,7 @@ def answer_in_place_of_frameworks(monkeypatch, run):
     monkeypatch.setattr(launcher, "measure_arms", measure_arms)
     monkeypatch.setattr("stele.gate.timing.passes_at_once", lambda *_, **__: 1)
     monkeypatch.setattr(correctness.examination, "run_ladder", lambda *_, **__: agrees)
+    monkeypatch.setattr(devices, "run_ladder", lambda *_, **__: agrees)
     monkeypatch.setattr(measure, "inputs", lambda task: (REAL, None))
 
 

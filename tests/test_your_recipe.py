@@ -70,7 +70,7 @@ def do(project, verb, **fields):
     request = {"task": "spirals", "seed": 0, "model": yours.described(project, "spirals", "numpy"), **fields}
     if verb in ("train", "infer"):
         request.update(scale="smoke", data=None, weights=None, warmup=WARMUP)
-    verbs.configuration.update(framework=frameworks.load("numpy"), dtype="float32")
+    verbs.configuration.update(framework=frameworks.load("numpy"), dtype="float32", scaling="weak")
     try:
         return verbs.do({"verb": verb, **request}, Host())
     finally:

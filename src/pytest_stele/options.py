@@ -72,6 +72,8 @@ HOW = (
     valued("device", "DEVICE", "cpu or cuda; default: cuda where there is one"),
     valued("precision", "PRECISION", "fp32, tf32 or bf16; default: fp32"),
     valued("threads", "N", "processors that a framework may use; default: all", type=int),
+    valued("devices", "N", "train on so many devices, each with its threads; default: 1", type=int),
+    valued("scaling", "KIND", "weak: the batch grows with the devices; strong: it is divided; default: weak"),
     valued("malloc", "PROFILE", "allocator profile: plain or steady; default: plain"),
     flag("deterministic", "deterministic kernels, no autotuning"),
     valued("seed", "N", "seed of weights, batch order and dropout; default: 0", type=int),

@@ -15,6 +15,7 @@ from stele import environments
 from stele.environments import Environment
 from stele.errors import SteleError
 from stele.gate import baseline
+from stele.measuring import devices, processors
 from stele.measuring.settings import Settings
 from stele.measuring.worker import MAX_TIMEOUT, TIMEOUT
 from stele.models import arms, inputs, spec
@@ -27,7 +28,7 @@ SESSION = pytest.StashKey["Session"]()
 SCALES = {"cpu": "quick", "cuda": "paper"}  # the defaults
 PARITY = "parity"  # the scale of the golden numbers, with a step or twenty
 RUNS = Path(".stele/runs")
-SETTINGS = ("device", "precision", "threads", "malloc", "deterministic", "seed")
+SETTINGS = ("device", "precision", "threads", "devices", "scaling", "malloc", "deterministic", "seed")
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,8 @@ class Session:
 
     def absence(self, environment: Environment, task: str, phase: str) -> str | None:
         where = {"device": self.settings.device, "precision": self.settings.precision}
-        return environment.why_absent(task, phase, **where)
+        reason = environment.why_absent(task, phase, **where)
+        return reason or (environment.why_one_device(phase) if self.settings.devices > 1 else None)
 
 
 def of(config: pytest.Config) -> Session:
@@ -79,9 +81,25 @@ def of(config: pytest.Config) -> Session:
     return config.stash[SESSION]
 
 
+def threads_of_each(count: int, threads: int | None, device: str | None) -> int:
+    """Return the threads of each device: an equal part of the processors, if none are asked for.
+
+    Raises SteleError if devices of the processor would share processors, because that measures the sharing.
+    """
+    usable = processors.count()
+    if (device or devices.default()) == "cpu" and count > 1 and count * (threads or 1) > usable:
+        raise SteleError(
+            f"--devices {count} with {threads or 1} threads each needs {count * (threads or 1)} processors, and "
+            f"this machine has {usable}. Use fewer devices or --threads."
+        )
+    return max(usable // max(count, 1), 1) if threads is None else threads
+
+
 def resolved(config: pytest.Config) -> Session:
     given = {option.name.replace("-", "_"): getattr(config.option, option.dest) for option in options.OPTIONS}
-    settings = Settings(**{name: given[name] for name in SETTINGS if given[name] not in (None, False)})
+    chosen = {name: given[name] for name in SETTINGS if given[name] is not None and given[name] is not False}
+    chosen["threads"] = threads_of_each(chosen.get("devices", 1), given["threads"], given["device"])
+    settings = Settings(**chosen)
     if given["launches"] is not None and given["launches"] < 1:
         raise SteleError(f"--launches {given['launches']}: at least 1 launch is needed.")
     timeout = TIMEOUT if given["worker_timeout"] is None else given["worker_timeout"]

@@ -13,8 +13,9 @@ def main():
     # a shell's background jobs ignore SIGINT, and their children inherit that
     signal.signal(signal.SIGINT, signal.default_int_handler)
     requests, answers = claim_streams()
-    from stele_worker import verbs  # imported only now, because NumPy may print
+    from stele_worker import ranks, verbs  # imported only now, because NumPy may print
 
+    requests = ranks.Requests(requests)
     for line in requests:
         answer(verbs.do, line, requests, answers)
 
@@ -38,7 +39,7 @@ class Host:
     """The connection to the host while one request runs. ``number`` is the id of the request."""
 
     def __init__(self, requests, answers):
-        self.requests, self.answers, self.number = requests, answers, None
+        self.requests, self.answers, self.number, self.failed = requests, answers, None, False
 
     def send(self, kind, value):
         line = protocol.encode({"id": self.number, kind: value})
@@ -72,6 +73,7 @@ def answer(do, line, requests, answers):
     except HostGone:
         raise
     except BaseException as error:  # an interrupt and a library's sys.exit are also answered
+        host.failed = True
         host.send("error", describe_error(error))
 
 

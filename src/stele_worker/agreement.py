@@ -15,6 +15,10 @@ train    unequal     as above
          losses      of each step
 repeat   losses      with dropout, from the framework's seed
          digest      a hash of all parameters after those steps
+devices  losses      of each step: the means over the ranks
+         gradients   of the first step as rank 0 has them: {parameter: sketch}
+         ranks       of each device: hashes of its "samples", and "digest" of its parameters after those steps
+         statistics  of batch normalisation: "own" of each device, or "all": of the batch of all devices; or None
 
 Dropout is off in train, because no two frameworks draw the same masks. It is on in infer, where it must have no effect.
 """
@@ -24,7 +28,8 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from stele_worker.measurement import inputs_of
+from stele_worker import ranks
+from stele_worker.measurement import inputs_of, make_batches
 from stele_worker.sketch import sketch
 
 UPDATE_STEPS = (1, 10)  # the numbers of steps after which the parameters are read
@@ -159,6 +164,45 @@ def repeat(context, arrays):
     return {"losses": losses, "digest": digest(context.read(net))}
 
 
+def devices(context, arrays):
+    """Train on all devices with the batch divided among them."""
+    subject, framework = context.subject.without_dropout(), context.framework
+    rows = numpy.arange(context.batch)
+    [shard] = make_batches(framework, arrays, [rows])
+    net, _ = context.network(subject)
+    _, gradients = subject.recipe.gradients(net, subject.task)(*shard)
+    gradients = {name: sketch(value) for name, value in context.to_neutral(gradients).items()}
+    net, _ = context.network(subject)
+    step = subject.recipe.training_step(net, subject.task)
+    losses = [run_step(framework, step, shard) for _ in range(subject.parity_steps)]
+    stored = subject.recipe.stored(net)
+    trained = {name: stored[name] for name in gradients}  # each rank may have its own running statistics
+    own = {"losses": losses, "ranks": states_of_devices(framework, shard, trained)}
+    if ranks.number() > 0:
+        return own
+    of_ranks = ranks.results(own)
+    return {
+        "losses": [float(numpy.mean(of_step)) for of_step in zip(*(each["losses"] for each in of_ranks))],
+        "gradients": gradients,
+        "ranks": [state for each in of_ranks for state in each["ranks"]],
+        "statistics": framework.STATISTICS if any(".running_" in name for name in stored) else None,
+    }
+
+
+def states_of_devices(framework, arrays, parameters):
+    """Return hashes of the samples and the parameters of each device of this process."""
+    copies = getattr(framework, "copies", lambda value: [framework.fetch(value)])
+    samples = list(zip(*map(copies, arrays)))
+    held = {name: copies(value) for name, value in parameters.items()}
+    return [
+        {
+            "samples": digest({str(place): array for place, array in enumerate(of_device)}),
+            "digest": digest({name: values[number] for name, values in held.items()}),
+        }
+        for number, of_device in enumerate(samples)
+    ]
+
+
 def calls_agree(first, second):
     """Return whether two outputs differ by at most 1/1000 of the largest number: threads may change the sum order.
 
@@ -177,7 +221,7 @@ def run_step(framework, step, arrays):
     return float(framework.fetch(loss))
 
 
-PHASES = {"infer": infer, "train": train, "repeat": repeat}
+PHASES = {"infer": infer, "train": train, "repeat": repeat, "devices": devices}
 
 
 def find_unequal(stored, weights):

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, Optional
 
 import numpy
 
-from stele_worker import clock, kernels, process
+from stele_worker import clock, kernels, process, ranks
 from stele_worker.profiles import profile_functions
 
 NOT_EVALUATED = {"accuracy": None, "evaluated": 0}
@@ -221,7 +221,7 @@ def forget_peak_memory(framework):
 def evaluate(framework, subject, net, data, host):
     """Return the accuracy on the Task's test samples, and their number."""
     task = subject.task
-    if task.data is None:
+    if task.data is None or ranks.number() > 0:
         return NOT_EVALUATED
     arrays = subject.samples("test", data)
     inputs, target = [framework.put(array) for array in inputs_of(task, arrays)], arrays[-1]
@@ -240,8 +240,8 @@ def inputs_of(task, arrays):
 
 
 def make_batches(framework, arrays, batch_rows):
-    """Yield the rows of each array on the device, as a tuple for each step."""
-    for rows in batch_rows:
+    """Yield the rows of each array on the device, as a tuple for each step; of several ranks, the share of this one."""
+    for rows in map(ranks.share, batch_rows):
         yield tuple(framework.take(array, rows) for array in arrays)
 
 

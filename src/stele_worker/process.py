@@ -14,10 +14,16 @@ def die_with_parent():
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def limit_processors(count):
-    """Run on at most ``count`` processors, the first that this process may use. Linux only."""
+def limit_processors(count, part=0):
+    """Run on at most ``count`` of the processors that this process may use. Linux only.
+
+    ``part`` is the number of the group of so many processors. If there are too few, groups share processors.
+    """
     if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
+        usable = sorted(os.sched_getaffinity(0))
+        groups = max(len(usable) // count, 1)
+        first = part % groups * count
+        os.sched_setaffinity(0, usable[first : first + count])
 
 
 def processors():

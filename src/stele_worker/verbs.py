@@ -17,6 +17,7 @@ from stele_worker import (
     modes,
     process,
     protocol,
+    ranks,
     subjects,
     time_to_accuracy,
 )
@@ -33,7 +34,13 @@ def do(request, host):
     verb = request.pop("verb", None)
     if verb not in VERBS:
         raise ValueError("unknown verb {!r}; this worker knows {}".format(verb, ", ".join(sorted(VERBS))))
-    return VERBS[verb](host, **request)
+    try:
+        return VERBS[verb](host, **request)
+    except Exception as error:
+        ended = ranks.describe_ended()
+        if ended is None:
+            raise
+        raise RuntimeError("{}: {}".format(ended, error)) from error
 
 
 def hello(host):
@@ -46,10 +53,15 @@ def hello(host):
 
 
 def configure(host, framework, settings, model=None):
-    process.limit_processors(settings["threads"])
+    devices, request = settings.get("devices", 1), {"framework": framework, "settings": settings}
+    process.limit_processors(settings["threads"] * devices)
     start = perf_counter()
     module = frameworks.load(framework)
     import_seconds = perf_counter() - start
+    ranks.configure(framework, module, settings)
+    ranks.start(dict(request, verb="configure"), host)
+    if ranks.processes > 1:
+        process.limit_processors(settings["threads"], ranks.number())
     module.configure(
         modes.resolve(framework, module, settings)
     )  # before the user's module, which may make arrays
@@ -58,9 +70,11 @@ def configure(host, framework, settings, model=None):
         specs.find(model)
         import_seconds += perf_counter() - start
     dtype = "bfloat16" if settings["precision"] == "bf16" else "float32"
-    configuration.update(framework=module, dtype=dtype)
+    configuration.update(framework=module, dtype=dtype, scaling=settings.get("scaling", "weak"))
+    ranks.results({})  # all ranks are ready
     return {
         "import_seconds": import_seconds,
+        "start_seconds": perf_counter() - start,
         "versions": module.versions(),
         "flags": dict(module.flags(), processors=process.processors()),
     }
@@ -68,12 +82,14 @@ def configure(host, framework, settings, model=None):
 
 def train(host, task, scale, seed, form=None, model=None, batch=None, **fields):
     with errors.of_user(model):
-        return measurement.train(
-            *framework_and_subject(task, scale, seed, form, model, batch), host, **fields
+        subject = framework_and_subject(
+            task, scale, seed, form, model, batch, scaling=configuration["scaling"]
         )
+        return ranks.combined(measurement.train(*subject, host, **fields))
 
 
 def infer(host, task, scale, seed, form=None, model=None, batch=None, **fields):
+    ranks.only_training("infer")
     with errors.of_user(model):
         return measurement.infer(
             *framework_and_subject(task, scale, seed, form, model, batch), host, **fields
@@ -100,6 +116,7 @@ def reach_target(
     }
     changes = {name: value for name, value in changes.items() if value is not None}
     framework = configured()
+    ranks.only_training(protocol.TIME_TO_ACCURACY)
 
     def make_subject(attempt):
         return subjects.find(
@@ -142,10 +159,17 @@ def read_defaults(host, framework):
     return {"table": table, "versions": frameworks.load(framework).versions()}
 
 
-def framework_and_subject(task, scale, seed, form, model, batch=None):
-    """Return the configured framework and the subject of a request, with ``batch`` samples in a step if it is given."""
-    framework = configured()
-    return framework, subjects.find(framework, task, scale, seed, configuration["dtype"], form, model, batch)
+def framework_and_subject(task, scale, seed, form, model, batch=None, scaling="strong"):
+    """Return the configured framework and the subject of a request.
+
+    ``batch`` is the number of samples of a step, if it is given. ``scaling`` says whether it grows with the devices.
+    """
+    framework, dtype = configured(), configuration["dtype"]
+    subject = subjects.find(framework, task, scale, seed, dtype, form, model, batch)
+    changes = ranks.scaled(subject.task, scaling, model)
+    if changes:
+        subject = subjects.find(framework, task, scale, seed, dtype, form, model, **changes)
+    return framework, subject
 
 
 def configured():

@@ -4,7 +4,7 @@ import argparse
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from stele.measuring import measure, progress, store, worker
 from stele.measuring.settings import DEVICES, PRECISIONS, Settings
 from stele.models import arms
 from stele.models.spec import Model
-from stele.parity import examination, golden_numbers, ladder
+from stele.parity import devices, examination, golden_numbers, ladder
 from stele.parity.ladder import Finding, LadderResult
 from stele.report import page
 from stele.report import parity as parity_page
@@ -39,6 +39,12 @@ def add(commands: Any) -> None:
     command.add_argument("--task", choices=tasks.NAMES, action="append", help="default: all")
     command.add_argument("--device", choices=DEVICES, default="cpu", help="default: %(default)s")
     command.add_argument("--precision", choices=PRECISIONS, default="fp32", help="default: %(default)s")
+    command.add_argument(
+        "--devices",
+        type=options.parse_count,
+        metavar="N",
+        help="compare training on N devices with one device: rung 11",
+    )
     command.add_argument(
         "--seeds",
         type=options.parse_count,
@@ -119,6 +125,8 @@ def run_ladders(arguments: argparse.Namespace) -> int:
             f"--seeds {arguments.seeds}: fewer than {MIN_SEEDS} seeds are not enough for rung 10, accuracy."
         )
     settings = Settings(device=arguments.device, precision=arguments.precision, threads=1)
+    if arguments.devices is not None:
+        return run_on_devices(arguments, replace(settings, devices=arguments.devices))
     results: dict[Cell, LadderResult] = {}
     if arguments.seeds:
         options.announce_inputs(arguments.task or tasks.NAMES)
@@ -134,6 +142,24 @@ def run_ladders(arguments: argparse.Namespace) -> int:
         write_results(arguments, results, settings)
     examined = {(environment.name, task) for environment, task in results}
     store.finish(arguments.runs, lambda run: (run.environment, run.task) in examined)
+    return int(any(ladder.first_difference(result.findings) for result in results.values()))
+
+
+def run_on_devices(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Compare several devices with one in every recipe, and print a line for each. Returns 1 if one differs, else 0."""
+    if settings.devices < 2:
+        raise SteleError("--devices 1: there is nothing to compare. Use --devices 2 or more.")
+    results: dict[Cell, LadderResult] = {}
+    for environment, task in cells(arguments, settings):
+        if reason := devices.why_absent(environment, task, settings):
+            if arguments.framework:
+                print(f"{environment.name}  {task}  not compared: {reason}")
+            continue
+        results[environment, task] = result = devices.run_ladder(environment, task, settings)
+        print(parity_page.devices_line(environment, task, result.findings[0], settings), flush=True)
+        write_results(arguments, results, settings)
+    if not results:
+        raise SteleError("No selected environment has a recipe for several devices. See: stele env list")
     return int(any(ladder.first_difference(result.findings) for result in results.values()))
 
 
@@ -217,7 +243,7 @@ def facts(results: dict[Cell, LadderResult], settings: Settings) -> dict[str, An
         for (environment, task), result in results.items()
     ]
     return schema.wrap(
-        {"settings": asdict(settings), "epsilon": ladder.EPSILON[settings.precision], "recipes": recipes}
+        {"settings": settings.as_fields(), "epsilon": ladder.EPSILON[settings.precision], "recipes": recipes}
     )
 
 

@@ -9,6 +9,7 @@
     devices         supported devices, of cpu and cuda; default: all
     only_because    why it does not support the other devices
     precisions      supported precisions, of fp32, tf32 and bf16; default: all
+    parallel        how it trains on several devices; default: it has no recipe for that
     varies          why two launches with the same seed may differ bit by bit; default: they must not
     [requirements]  the packages to install; the value is the reason for the pin
     [libraries]     system libraries: file = {package = "Debian package", link = "the name that the framework loads"}
@@ -75,6 +76,7 @@ class Environment:
     variables: dict[str, str] = field(default_factory=dict)
     command: tuple[str, ...] | None = None
     python: str | None = None
+    parallel: str | None = None
     varies: str | None = None
     requirements: dict[str, str] = field(default_factory=dict)
     libraries: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -95,6 +97,12 @@ class Environment:
 
     def __hash__(self) -> int:
         return hash(self.name)
+
+    def why_one_device(self, phase: str) -> str | None:
+        """Return why this environment runs a phase on one device only, or None if it can use several."""
+        if phase != "train":
+            return "several devices are measured in training only"
+        return None if self.parallel else f"{self.label} has no recipe for several devices"
 
     def why_absent(self, task: str, phase: str, *, device: str, precision: str) -> str | None:
         """Return why this environment does not support a cell, or None if it does."""

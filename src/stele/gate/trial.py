@@ -1,7 +1,7 @@
 """A trial: what is compared, and how. ``launcher`` launches its arms."""
 
 import hashlib
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -97,7 +97,7 @@ def header(trial: Trial) -> dict[str, Any]:
         "tolerances": {metric.name: metric.tolerance for metric in trial.metrics},
         "parity": trial.parity,
         "accuracy": trial.accuracy,
-        "settings": asdict(trial.settings),
+        "settings": trial.settings.as_fields(),
         "scales": [trial.scale, trial.training],
         "seed": trial.seed,
         "code": code_fingerprint(),

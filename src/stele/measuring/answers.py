@@ -78,6 +78,20 @@ class Parity(TypedDict, total=False):
     tracked: bool | None
 
 
+class OfRank(TypedDict):
+    samples: str
+    digest: str
+
+
+class Devices(TypedDict):
+    """The result of ``parity``, phase ``devices``."""
+
+    losses: list[float | None]
+    gradients: dict[str, Sketch]
+    ranks: list[OfRank]
+    statistics: str | None
+
+
 class Capability(TypedDict):
     numbers: list[float | None]
 

@@ -11,7 +11,7 @@ import os
 import shlex
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TypeVar
@@ -302,7 +302,7 @@ def measure_steps(
         "task": plan.task,
         "phase": plan.phase,
         "scale": plan.scale,
-        "settings": asdict(settings),
+        "settings": settings.as_fields(),
         "plan": {
             "warmup": warmup,
             "form": form,
@@ -319,14 +319,17 @@ def measure_steps(
         return Run.from_dict(values)
 
 
-def configure(worker: Worker, settings: Settings, *, model: dict[str, Any] | None = None) -> dict[str, Any]:
+def configure(
+    worker: Worker, settings: Settings, *, model: dict[str, Any] | None = None, shards: int = 1
+) -> dict[str, Any]:
     """Import and configure the framework, and import the module of the user's ``model``.
 
+    With ``shards``, one device computes a batch in so many parts, as the reference for so many devices.
     Returns the import time (seconds), its versions, and the flags in effect, with the versions of Python and NumPy.
     """
     environment = worker.environment
     mode = None if environment.mode == TUNED else environment.mode
-    request = {**settings.as_request(), "mode": mode}
+    request = {**settings.as_request(), "mode": mode, **({} if shards == 1 else {"shards": shards})}
     host = worker.ask("hello")
     if host.get("protocol") != protocol.VERSION:
         raise protocol_error(worker, host.get("protocol"))

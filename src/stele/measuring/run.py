@@ -67,6 +67,10 @@ class Run:
     missed: tuple[float, ...] = ()  # seconds of earlier trainings of the launch, which missed the target
     continued: bool = False  # whether another process began the training, so that no time counts
     energy: dict[str, float | None] | None = None  # joules by source, as measuring.energy has them
+    start_seconds: float | None = (
+        None  # of ``configure``: the import, the settings, and the start of all ranks
+    )
+    ranks: list[dict[str, int | None]] | None = None  # peak memory of each rank, bytes, if there are several
 
     @cached_property
     def counted_seconds(self) -> tuple[float, ...]:

@@ -9,6 +9,8 @@ from stele.measuring import devices, processors
 DEVICES = devices.NAMES
 SEEDS = range(2**32)  # of numpy.random.RandomState
 PRECISIONS = ("fp32", "tf32", "bf16")
+SCALINGS = ("weak", "strong")
+OF_DEVICES = ("devices", "scaling")
 # settings of the allocator of the C library. "steady" keeps freed memory and requests huge pages: on a quiet machine
 # the medians of launches then spread by 1 %, not 6 %. It hides what a framework's allocations cost; "plain" shows it
 MALLOC = {
@@ -32,6 +34,8 @@ class Settings:
     deterministic: bool = False  # deterministic kernels, autotuning off
     seed: int = 0
     malloc: str = "plain"
+    devices: int = 1  # that divide each batch; ``threads`` are those of each
+    scaling: str = "weak"  # each device has the batch of one device; strong: the batch is divided
 
     def __post_init__(self) -> None:
         if self.precision == "tf32" and self.device == "cpu":
@@ -40,13 +44,22 @@ class Settings:
             )
         if self.threads < 1:
             raise SteleError(f"--threads {self.threads}: at least one thread is needed.")
+        if self.devices < 1:
+            raise SteleError(f"--devices {self.devices}: at least one device is needed.")
+        if self.scaling not in SCALINGS:
+            raise SteleError(f"--scaling {self.scaling}: choose from {', '.join(SCALINGS)}.")
         if self.seed not in SEEDS:
             raise SteleError(f"--seed {self.seed}: the seed must be between 0 and {SEEDS[-1]}.")
 
     def as_request(self) -> dict[str, Any]:
         """Return the settings in the form that the worker's ``configure`` accepts."""
-        fields = {name: value for name, value in asdict(self).items() if name != "malloc"}
+        fields = {name: value for name, value in self.as_fields().items() if name != "malloc"}
         return {**fields, "autotune": not self.deterministic}
+
+    def as_fields(self) -> dict[str, Any]:
+        """Return the settings as a Run contains them: without those of several devices if there is one."""
+        fields = asdict(self)
+        return {name: value for name, value in fields.items() if self.devices > 1 or name not in OF_DEVICES}
 
     def variables(self) -> dict[str, str]:
         """Return the environment variables that numerical libraries read only once, when they are loaded."""
@@ -59,4 +72,6 @@ class Settings:
         """Return the settings as text: ``cpu, 2 threads, fp32, seed 0``."""
         threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
         parts = [self.device, threads, self.precision, f"seed {self.seed}"]
+        if self.devices > 1:
+            parts[1:2] = [f"{self.devices} devices", f"{self.scaling} scaling", f"{threads} each"]
         return ", ".join([*parts, "deterministic"] if self.deterministic else parts)

@@ -1,7 +1,7 @@
 """Examine one recipe: ask a Worker for its numbers, compare them on the ladder, and find the likely cause."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -245,7 +245,7 @@ def trained_before(
 ) -> Run | None:
     """Return the Run of the same training that an interrupted command has saved, or None."""
     origin = measure.inputs(task)[0]["data_origin"]
-    wanted = (environment.name, task, "train", scale, asdict(settings), dict(versions), origin)
+    wanted = (environment.name, task, "train", scale, settings.as_fields(), dict(versions), origin)
     for run in store.load_all(runs / store.UNFINISHED):
         if wanted == (run.environment, run.task, run.phase, run.scale, run.settings, run.versions, run.data):
             return run

@@ -10,6 +10,7 @@
 8 inference    two calls give equal results; no dropout, nothing stored for gradients
 9 repetition   the same seed gives the same bits in a second process, with dropout
 10 accuracy    of networks trained from several seeds, compared with the reference
+11 devices     several devices compute the same from a batch as one device (``stele.parity.devices``)
 
 Contains tolerances and messages, but no worker. Errors are relative: to the largest expected number for logits and
 losses, to the norm of each array for gradients, updates and layers. ``ulp`` is the unit in the last place.
@@ -28,6 +29,7 @@ from stele_worker import tasks
 
 TITLES = (
     "weights", "layers", "logits", "loss", "gradients", "updates", "losses", "inference", "repetition", "accuracy",
+    "devices",
 )  # fmt: skip
 SINGULAR = ("loss", "inference", "repetition", "accuracy")
 COMPARED = (2, 3, 4, 5, 6, 7)  # the rungs that need golden numbers

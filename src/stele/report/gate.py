@@ -4,7 +4,6 @@ import json
 import math
 import shlex
 from collections.abc import Sequence
-from dataclasses import asdict
 
 from stele import schema, text
 from stele.environments import packages
@@ -69,7 +68,7 @@ def to_json(trial: Trial, record: Record, verdicts: Sequence[Verdict]) -> str:
         "versions": {arm: record.versions(arm) for arm in ("old", "new")},
         "launches": record.launches,
         "seconds": record.spent,
-        "settings": asdict(trial.settings),
+        "settings": trial.settings.as_fields(),
         "differences": [difference._asdict() for difference in trial.differences],
         "verdicts": [outcome.as_json(verdict) for verdict in verdicts],
     }

@@ -21,6 +21,15 @@ def ladder_line(environment: str, task: str, findings: Sequence[Finding]) -> str
     return "  ".join([*parts, ladder.message(difference) if difference else "all rungs agree"])
 
 
+def devices_line(environment: Environment, task: str, finding: Finding, settings: Settings) -> str:
+    """Return ``torch  transformer  2 devices, DistributedDataParallel: the same as one``, or how they differ."""
+    start = f"{environment.name}  {task}  {settings.devices} devices, {environment.parallel}: "
+    if finding.status == "differs":
+        return start + ladder.message(finding)
+    notes = [text for text in (f"error {finding.error or 0:.1e}", finding.message) if text]
+    return f"{start}the same as one device ({'; '.join(notes)})"
+
+
 def ladder_tables(results: dict[tuple[Environment, str], LadderResult], settings: Settings) -> str:
     """Return a Markdown table for each task: the largest relative error of each recipe on each rung."""
     epsilon = ladder.EPSILON[settings.precision]

@@ -1,7 +1,7 @@
 """Train a task from several seeds, each in a fresh process. Each Run is on disk before the next training starts."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,7 @@ def recorded(environment: Environment, training: Training, origin: dict[str, str
 
 def is_of(run: Run, environment: Environment, training: Training) -> bool:
     """Return whether a Run is one of the trainings, of any seed."""
-    settings = asdict(replace(training.settings, seed=run.settings["seed"]))
+    settings = replace(training.settings, seed=run.settings["seed"]).as_fields()
     changes = {name: run.plan[name] for name in CHANGES if name in run.plan}
     return (environment.name, training.task, TIME_TO_ACCURACY, training.scale, settings, training.changes) == (
         run.environment, run.task, run.phase, run.scale, run.settings, changes

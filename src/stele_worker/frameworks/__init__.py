@@ -15,6 +15,12 @@ profile(run) -> {operation: (seconds, calls)} during run(); only if the framewor
 kernels(run) -> {operation: text} the implementations that were selected; only if oneDNN does not report them
 forget_peak_memory()   start again to find the peak of the device's memory; only if the framework can
 peak_memory() -> int   peak device memory in bytes; None if there is no device memory
+
+A framework that trains on several devices also has
+
+PARALLEL               "processes" or "sharded": see ``stele_worker.ranks``
+STATISTICS             whose samples batch normalisation uses: "own", those of each device, or "all"
+copies(value)          the parts, or the copies, of a value on the devices of this process; only if it has several
 """
 
 import importlib

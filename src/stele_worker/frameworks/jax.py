@@ -5,7 +5,7 @@ import os
 import pathlib
 import re
 import tempfile
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # so that peak memory is the memory in use
@@ -15,11 +15,13 @@ import jax.numpy as jnp
 import jaxlib
 import numpy
 
-from stele_worker import modes
+from stele_worker import modes, ranks
 from stele_worker.profiles import self_times
 
 MODES = ("jit", "as-shipped", "op-by-op", "constants")  # "constants" compiles the weights into the inference
 PRECISIONS = {"fp32": "highest", "tf32": "tensorfloat32", "bf16": "default"}
+PARALLEL = "sharded"  # the batch over a mesh of all devices, the weights on each; XLA adds the communication
+STATISTICS = "all"  # the mean of a divided array is that of the whole batch
 mode = "jit"
 functions = []  # that jit compiles
 
@@ -28,7 +30,9 @@ def configure(settings):
     """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
     global mode
     mode = settings["mode"]
-    os.environ["NPROC"] = str(settings["threads"])  # XLA reads both when it creates its first array
+    os.environ["NPROC"] = str(
+        settings["threads"] * ranks.count
+    )  # XLA reads both when it creates its first array
     os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", "")] + options(settings)).strip()
     jax.config.update("jax_platforms", settings["device"])
     jax.config.update("jax_default_matmul_precision", PRECISIONS[settings["precision"]])
@@ -39,6 +43,9 @@ def configure(settings):
             "JAX {} found no {} device. Install jax[cuda13] on a machine with a GPU, or use device 'cpu'."
         )
         raise RuntimeError(message.format(jax.__version__, settings["device"].upper())) from error
+    if len(jax.devices()) < ranks.count:
+        message = "JAX {} found {} devices; --devices {} needs as many"
+        raise RuntimeError(message.format(jax.__version__, len(jax.devices()), ranks.count))
 
 
 def options(settings):
@@ -49,6 +56,8 @@ def options(settings):
             "--xla_gpu_deterministic_ops={}".format("true" if settings["deterministic"] else "false"),
         ]
     flags = ["--xla_cpu_multi_thread_eigen=false"] if settings["threads"] == 1 else []
+    if ranks.count > 1:
+        flags.append("--xla_force_host_platform_device_count={}".format(ranks.count))
     # keep convolutions in Eigen: YNNPACK, the default in 0.9.2, takes several times as long for a kernel's gradient
     if mode != "as-shipped" and library_contains(b"INDIVIDUAL_CONVOLUTION"):
         flags.append("--xla_cpu_experimental_ynn_fusion_type=-individual_convolution")
@@ -107,7 +116,7 @@ def gradients(recipe, net, task):
     compute = compiled(jax.value_and_grad(recipe.loss(net, task), has_aux=True))
 
     def run(*arrays):
-        (value, _), grads = compute(*recipe.parts(net, task), *arrays)
+        (value, _), grads = compute(*replicated(recipe.parts(net, task)), *arrays)
         return value, grads
 
     return run
@@ -173,14 +182,14 @@ def make_training_step(loss, parts, optimiser, keep, finish=lambda weights, stat
     ``parts`` are the first weights and state; ``keep(weights, state)`` receives them after each step. finish(weights,
     state) returns the state of the next step, from the updated weights.
     """
-    weights, state = parts
-    slots = optimiser.start(weights)
+    weights, state = replicated(parts)
+    slots = replicated(optimiser.start(weights))
 
     @compiled(donate=(0, 1, 2))
     def update(weights, slots, state, *arrays):
         (value, state), grads = jax.value_and_grad(loss, has_aux=True)(weights, state, *arrays)
         weights, slots = optimiser.update(slots, weights, grads)
-        return weights, slots, finish(weights, state), value
+        return kept_replicated((weights, slots, finish(weights, state), value))
 
     def step(*arrays):
         nonlocal weights, slots, state
@@ -260,13 +269,38 @@ def on_gpu():
     return jax.default_backend() == "gpu"
 
 
+def sharding(*axes):
+    """Return how an array lies on the devices of ``--devices``: replicated, or with its first axis divided."""
+    mesh = jax.sharding.Mesh(jax.devices()[: ranks.count], ("batch",))
+    return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*axes))
+
+
+def replicated(tree):
+    """Return arrays that every device has, if there are several."""
+    return tree if ranks.count == 1 else jax.device_put(tree, sharding())
+
+
+def kept_replicated(tree):
+    """Make a compiled function return arrays that every device has; else its second call would compile again."""
+    return tree if ranks.count == 1 else jax.lax.with_sharding_constraint(tree, sharding())
+
+
 def put(array):
-    return jnp.array(array)  # copies; on a CPU device_put would share the memory
+    return replicated(jnp.array(array))  # copies; on a CPU device_put would share the memory
 
 
-@jax.jit
-def take(data, rows):
+def take_rows(data, rows):
     return data.at[rows].get(mode="promise_in_bounds")
+
+
+@lru_cache(maxsize=None)
+def compiled_take():
+    return jax.jit(take_rows) if ranks.count == 1 else jax.jit(take_rows, out_shardings=sharding("batch"))
+
+
+def take(data, rows):
+    ranks.equal_shares(len(rows), ranks.count)
+    return compiled_take()(data, rows)
 
 
 def draw_integers(samples, limit, seed):
@@ -296,6 +330,11 @@ def wait(value):
 
 def fetch(value):
     return numpy.asarray(value, numpy.float32)
+
+
+def copies(value):
+    """Return the part of a value, or the copy, that each device has, as NumPy arrays."""
+    return [numpy.asarray(part.data, numpy.float32) for part in value.addressable_shards]
 
 
 def peak_memory():

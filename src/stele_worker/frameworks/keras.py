@@ -9,6 +9,7 @@ import weakref
 
 import keras
 
+from stele_worker import ranks
 from stele_worker.frameworks import load
 from stele_worker.kernels import selected
 
@@ -23,6 +24,7 @@ native = load(BACKEND)
 compiled, in_force = native.compiled, native.in_force
 put, take, wait, fetch, peak_memory = native.put, native.take, native.wait, native.fetch, native.peak_memory
 profile, kernels = native.profile, getattr(native, "kernels", selected)
+PARALLEL, STATISTICS = getattr(native, "PARALLEL", None), getattr(native, "STATISTICS", None)
 forget_peak_memory = getattr(native, "forget_peak_memory", lambda: None)  # JAX cannot
 
 device = "cpu"
@@ -38,8 +40,11 @@ def configure(settings):
     device, deterministic, mode = settings["device"], settings["deterministic"], settings["mode"]
     native.configure(dict(settings, mode=MODES[mode][BACKEND]))
     if BACKEND == "torch":  # Keras uses CUDA if there is a CUDA device
-        scope = keras.device("gpu:0" if device == "cuda" else "cpu")
+        scope = keras.device("gpu:{}".format(ranks.number()) if device == "cuda" else "cpu")
         scope.__enter__()
+    if BACKEND == "jax" and ranks.count > 1:
+        used = keras.distribution.list_devices()[: ranks.count]
+        keras.distribution.set_distribution(keras.distribution.DataParallel(devices=used))
     keras.utils.set_random_seed(settings["seed"])
     keras.config.set_floatx("float32")
     keras.config.set_image_data_format("channels_last")  # not slower than channels_first on any backend
@@ -244,10 +249,13 @@ def backward(net, loss):
     """Return run(*inputs, y) as ``make_gradient_function``, not compiled, for TensorFlow and PyTorch."""
     variables = net.trainable_variables
     if BACKEND == "torch":
+        compute = native.on_all_devices(
+            net, lambda *arrays: loss(arrays[-1], net(one_or_all(arrays[:-1]), training=True))
+        )
 
         def run(*arrays):
             net.zero_grad()
-            value = loss(arrays[-1], net(one_or_all(arrays[:-1]), training=True))
+            value = compute(*arrays)
             value.backward()
             return value.detach(), [variable.value.grad for variable in variables]
 
@@ -284,13 +292,13 @@ def make_stateless_training_step(net, optimiser, loss):
         parameters, others, slots = state
         (value, others), gradients = run(parameters, others, *arrays)
         parameters, slots = optimiser.stateless_apply(slots, gradients, parameters)
-        return value, (parameters, others, slots)
+        return native.kept_replicated((value, (parameters, others, slots)))
 
     update = compiled(update, donate=(0,))
 
     def step(*arrays):
         # as in fit, values pass from step to step; write_back() copies them to the variables
-        _, state = pending.get(net) or (groups, [values(group) for group in groups])
+        _, state = pending.get(net) or (groups, native.replicated([values(group) for group in groups]))
         value, state = update(tuple(state), *arrays)
         pending[net] = groups, state
         return value
@@ -303,6 +311,11 @@ def write_back(net):
     for variables, numbers in zip(*pending.pop(net, ((), ()))):
         for variable, number in zip(variables, numbers):
             variable.assign(number)
+
+
+def copies(value):
+    """See ``stele_worker.frameworks``."""
+    return native.copies(value) if BACKEND == "jax" else [fetch(value)]
 
 
 def draw_integers(samples, limit, seed):

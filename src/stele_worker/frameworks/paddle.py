@@ -9,9 +9,11 @@ import numpy
 import paddle
 from paddle import inference
 
-from stele_worker import modes
+from stele_worker import modes, ranks
 from stele_worker.profiles import self_times
 
+PARALLEL = "processes"  # DataParallel, with ranks as paddle.distributed.launch starts them
+STATISTICS = "own"  # SyncBatchNorm would exchange them; it needs GPUs
 # inference uses Paddle Inference in the first mode; "as-shipped" runs it eagerly
 MODES = ("dygraph", "as-shipped", "to-static", "cinn")
 STATIC = {"to-static": None, "cinn": "CINN"}  # the backend of paddle.jit.to_static
@@ -38,7 +40,9 @@ def configure(settings):
     if device == "cuda" and not paddle.device.is_compiled_with_cuda():
         advice = "Install paddlepaddle-gpu on a machine with a GPU, or use device 'cpu'."
         raise RuntimeError("Paddle {} was built without CUDA. {}".format(paddle.__version__, advice))
-    paddle.set_device("gpu" if device == "cuda" else "cpu")
+    if ranks.processes > 1:
+        join_ranks()
+    paddle.set_device(place())
     paddle.set_flags({"FLAGS_paddle_num_threads": threads})
     if device == "cuda":
         paddle.set_flags({"FLAGS_cudnn_exhaustive_search": settings["autotune"]})
@@ -48,6 +52,29 @@ def configure(settings):
     ]:  # a program runs independent branches in any order, and dropout draws in that order
         paddle.set_flags({"FLAGS_new_executor_serial_run": True})
     paddle.seed(settings["seed"])
+
+
+def place():
+    """Return the name of the device of this process."""
+    if device == "cpu":
+        return "cpu"
+    return "gpu:{}".format(ranks.number()) if ranks.processes > 1 else "gpu"
+
+
+def join_ranks():
+    """Connect this rank with the others: NCCL between GPUs, Gloo between processes."""
+    first = int(os.environ["MASTER_PORT"])  # only the first rank opens its port
+    addresses = ["127.0.0.1:{}".format(first + rank) for rank in range(ranks.processes)]
+    os.environ.update(
+        PADDLE_TRAINER_ID=str(ranks.number()),
+        PADDLE_TRAINERS_NUM=str(ranks.processes),
+        PADDLE_TRAINER_ENDPOINTS=",".join(addresses),
+        PADDLE_CURRENT_ENDPOINT=addresses[ranks.number()],
+        PADDLE_DISTRI_BACKEND="nccl" if device == "cuda" else "gloo",
+        FLAGS_selected_gpus=str(ranks.number()),
+    )
+    paddle.set_device(place())
+    paddle.distributed.init_parallel_env()
 
 
 def versions():
@@ -89,7 +116,7 @@ def in_force():
 
 def gradients(recipe, net, task):
     """Return run(*inputs, y) -> (loss, {parameter: gradient})."""
-    compute = compiled(recipe.loss(net, task))
+    compute = compiled(on_all_devices(net, recipe.loss(net, task)))
 
     def run(*arrays):
         net.train()
@@ -150,7 +177,7 @@ def make_inference_step(net):
 
 def make_training_step(net, optimiser, loss):
     """Return step(*inputs, y) -> loss, which updates the parameters."""
-    compute = compiled(loss)
+    compute = compiled(on_all_devices(net, loss))
     net.train()
 
     def step(*arrays):
@@ -167,6 +194,31 @@ def make_training_step(net, optimiser, loss):
     step.state = lambda: dict(network_state(net), **to_arrays(slots(net, optimiser), "slot."))
     step.restore = restore
     return step
+
+
+class Loss(paddle.nn.Layer):
+    """A network and its loss as one layer, whose parameters DataParallel synchronises."""
+
+    def __init__(self, net, loss):
+        super().__init__()
+        self.net, self.loss = net, loss
+
+    def forward(self, *arrays):
+        return self.loss(*arrays)
+
+
+def on_all_devices(net, loss):
+    """Return a loss whose gradients are the means over all ranks; or over shards of a batch, if that is configured."""
+    if ranks.processes > 1:
+        return paddle.DataParallel(Loss(net, loss))
+    if ranks.shards > 1:
+        return lambda *arrays: sum(loss(*shard) for shard in shards_of(arrays)) / ranks.shards
+    return loss
+
+
+def shards_of(arrays):
+    """Return the arrays of each shard of a batch."""
+    return zip(*(array.chunk(ranks.equal_shares(len(array), ranks.shards)) for array in arrays))
 
 
 def to_arrays(tensors, prefix):

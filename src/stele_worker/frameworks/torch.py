@@ -1,11 +1,14 @@
 """PyTorch."""
 
+import atexit
 import os
 
 import torch
 
-from stele_worker import modes
+from stele_worker import modes, ranks
 
+PARALLEL = "processes"  # DistributedDataParallel, with ranks as torchrun starts them
+STATISTICS = "own"  # SyncBatchNorm would exchange them; it needs GPUs
 # the arguments of torch.compile; eager does not compile. "frozen" folds the weights into the compiled inference
 MODES = {
     "eager": None,
@@ -24,6 +27,8 @@ def configure(settings):
     device, mode = torch.device(settings["device"]), settings["mode"]
     if device.type == "cuda" and not torch.cuda.is_available():
         raise RuntimeError("PyTorch {} found no CUDA device: use device 'cpu'".format(torch.__version__))
+    if ranks.processes > 1:
+        join_ranks()
     torch.set_num_threads(settings["threads"])
     torch.manual_seed(settings["seed"])
     tf32 = settings["precision"] == "tf32"
@@ -34,6 +39,19 @@ def configure(settings):
     if settings["deterministic"]:
         os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
         torch.use_deterministic_algorithms(True)  # off by default; the call imports the compiler for a second
+
+
+def join_ranks():
+    """Take a device of this rank, and connect it with the others: NCCL between GPUs, Gloo between processes."""
+    global device
+    if device.type == "cuda":
+        if torch.cuda.device_count() < ranks.processes:
+            message = "PyTorch found {} CUDA devices; --devices {} needs as many"
+            raise RuntimeError(message.format(torch.cuda.device_count(), ranks.processes))
+        device = torch.device("cuda", ranks.number())
+        torch.cuda.set_device(device)
+    torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    atexit.register(torch.distributed.destroy_process_group)
 
 
 def versions():
@@ -88,7 +106,7 @@ def in_force():
 
 def gradients(recipe, net, task):
     """Return run(*inputs, y) -> (loss, {parameter: gradient})."""
-    compute = compiled(recipe.loss(net, task))
+    compute = compiled(on_all_devices(net, recipe.loss(net, task)))
 
     def run(*arrays):
         net.train()
@@ -123,7 +141,7 @@ def evaluation_step(recipe, net, task):
 
 def make_training_step(net, optimiser, loss):
     """Return step(*inputs, y) -> loss, which updates the parameters."""
-    compute = compiled(loss)
+    compute = compiled(on_all_devices(net, loss))
     net.train()
 
     def step(*arrays):
@@ -136,6 +154,35 @@ def make_training_step(net, optimiser, loss):
     step.state = lambda: training_state(net, optimiser)
     step.restore = lambda state: restore_training(net, optimiser, state)
     return step
+
+
+class Loss(torch.nn.Module):
+    """A network and its loss as one module, whose parameters DistributedDataParallel synchronises."""
+
+    def __init__(self, net, loss):
+        super().__init__()
+        self.net, self.loss = net, loss
+
+    def forward(self, *arrays):
+        return self.loss(*arrays)
+
+
+def on_all_devices(net, loss):
+    """Return a loss whose gradients are the means over all ranks; or over shards of a batch, if that is configured.
+
+    Batch normalisation uses the statistics of the rank's own samples, as is the default of DistributedDataParallel.
+    """
+    if ranks.processes > 1:
+        devices = [device] if device.type == "cuda" else None
+        return torch.nn.parallel.DistributedDataParallel(Loss(net, loss), device_ids=devices)
+    if ranks.shards > 1:
+        return lambda *arrays: sum(loss(*shard) for shard in shards_of(arrays)) / ranks.shards
+    return loss
+
+
+def shards_of(arrays):
+    """Return the arrays of each shard of a batch."""
+    return zip(*(array.chunk(ranks.equal_shares(len(array), ranks.shards)) for array in arrays))
 
 
 def training_state(net, optimiser):

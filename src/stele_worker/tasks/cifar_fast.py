@@ -23,8 +23,9 @@ from stele_worker.tasks.initialisers import uniform, zeros
 from stele_worker.tasks.whitening import whitening_filters
 
 FRAMEWORKS = ("torch", "jax", "tensorflow", "keras", "paddle", "numpy")
-# the seed and the optimizer steps of the parity check; the seed avoids nearly equal values in a pooling window
-PARITY_SEED, PARITY_STEPS = 3, 20
+# the seed and the optimizer steps of the parity check. Of the seeds 3 to 43, this one keeps most distance between the
+# values of each pooling window: weights that differ by 1e-6 give losses that differ by less than 1e-4
+PARITY_SEED, PARITY_STEPS = 15, 20
 UNIT = "images"
 FACTOR = {7: 10}  # in twenty steps, rounding decides a few of many pooling windows, which changes gradients
 MEAN, DEVIATION = (125.31, 122.95, 113.87), (62.99, 62.09, 66.70)  # of the training images, by channel

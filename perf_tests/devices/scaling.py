@@ -1,0 +1,132 @@
+"""How much faster is training on several devices, and what does each need?
+
+    python perf_tests/devices/scaling.py [--framework NAME] [--task TASK] [--devices N ...]      or: tox -e devices
+
+Launches on one device and on several take turns, each in a fresh process. With weak scaling each device has the batch
+of one device; with strong scaling the batch is divided. On a CPU, a device is one thread on a processor of its own.
+Writes docs/devices.md. Every Run stays in .stele/devices.
+"""
+
+import argparse
+import dataclasses
+import sys
+from collections import defaultdict
+from datetime import date
+from pathlib import Path
+from statistics import median
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from fixtures.ready import environments_with
+from stele.environments import Environment
+from stele.measuring import devices, lock, machine, measure, processors, progress, store
+from stele.measuring.run import Run
+from stele.measuring.settings import DEVICES, SCALINGS, Settings
+from stele.report import page
+from stele.text import MIB
+
+PAGE, FOLDER = Path(__file__).parents[2] / "docs" / "devices.md", Path(".stele/devices")
+HEAD = ("environment", "task", "devices", "scaling", "speed-up", "efficiency", "peak memory, MiB", "start, s")
+
+
+def launch(environment: Environment, task: str, scale: str, settings: Settings) -> Run:
+    """Return the Run of one launch, after it is saved. Raises measure.SideFailed."""
+    fields, _ = measure.inputs(task)
+    plan = measure.Plan(task=task, phase="train", scale=scale, **fields)
+    title = f"{environment.name} {task}, {settings.summary()}"
+    with progress.waiting(title):
+        run = measure.side_by_side({environment.name: environment}, plan, settings)[environment.name]
+    store.save(run, FOLDER)
+    return run
+
+
+def rows(environment: Environment, task: str, arguments: argparse.Namespace) -> list[list[str]]:
+    """Measure one recipe, and return a row for each number of devices and kind of scaling."""
+    one = Settings(device=arguments.device, threads=1, malloc="steady")
+    cells = {
+        (count, scaling): dataclasses.replace(one, devices=count, scaling=scaling)
+        for count in arguments.devices
+        for scaling in SCALINGS
+    }
+    pairs = defaultdict(list)
+    for _ in range(arguments.launches):
+        alone = launch(environment, task, arguments.scale, one)
+        for cell, settings in cells.items():
+            pairs[cell].append((alone, launch(environment, task, arguments.scale, settings)))
+    return [
+        [environment.name, task, str(count), scaling, *facts(count, pairs[count, scaling])]
+        for count, scaling in cells
+    ]
+
+
+def facts(count: int, pairs: list[tuple[Run, Run]]) -> list[str]:
+    """Return speed-up, efficiency, memory and start-up of pairs of launches, on one device and on several."""
+    speed_ups = sorted(throughput(several) / throughput(one) for one, several in pairs)
+    middle, low, high = median(speed_ups), speed_ups[0], speed_ups[-1]
+    several = pairs[-1][1]
+    peaks = [memory(rank) for rank in several.ranks or ()] or [
+        several.device_memory or several.host_memory or 0
+    ]
+    starts = [median(run.start_seconds or 0.0 for run in side) for side in zip(*pairs, strict=True)]
+    return [
+        f"{middle:.2f} [{low:.2f} {high:.2f}]",
+        f"{middle / count:.0%}",
+        " + ".join(f"{peak / MIB:,.0f}" for peak in peaks),
+        f"{starts[1]:.1f} (one: {starts[0]:.1f})",
+    ]
+
+
+def throughput(run: Run) -> float:
+    """Return the samples per second of the median step."""
+    return run.batch / median(run.counted_seconds)
+
+
+def memory(rank: dict[str, int | None]) -> int:
+    return rank["device_memory"] or rank["host_memory"] or 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--framework", action="append", metavar="NAME", help="default: all that are ready")
+    parser.add_argument(
+        "--task", action="append", metavar="TASK", help="default: densenet121 and transformer"
+    )
+    parser.add_argument("--scale", default="smoke", help="default: %(default)s")
+    parser.add_argument("--device", choices=DEVICES, default=devices.default(), help="default: %(default)s")
+    parser.add_argument("--devices", type=int, nargs="+", default=[2], metavar="N", help="default: 2")
+    parser.add_argument("--launches", type=int, default=5, metavar="N", help="of each; default: %(default)s")
+    arguments = parser.parse_args()
+    if arguments.device == "cpu" and max(arguments.devices) > processors.count():
+        sys.exit(
+            f"{max(arguments.devices)} devices need as many processors; this machine has {processors.count()}."
+        )
+    found, where = [], Settings(device=arguments.device, threads=1)
+    with lock.machine("tox -e devices", wait=True, say=print):
+        for task in arguments.task or ("densenet121", "transformer"):
+            for environment in environments_with(task, "train", where, arguments.framework):
+                if environment.why_one_device("train") is None:
+                    found += rows(environment, task, arguments)
+                    print(
+                        *("  ".join(row) for row in found[-len(SCALINGS) * len(arguments.devices) :]),
+                        sep="\n",
+                    )
+                    page.fill(
+                        PAGE, markdown(found, arguments)
+                    )  # what was measured is on disk before the next one
+
+
+def markdown(found: list[list[str]], arguments: argparse.Namespace) -> str:
+    machine_facts = machine.facts()
+    where = f"{machine_facts['processor']}, {machine_facts['processors']} processors"
+    kind = "one thread each" if arguments.device == "cpu" else "GPUs"
+    return (
+        page.table(HEAD, found, right=slice(4, None))
+        + f"\n\nMeasured {date.today()} on {where}, {kind}, scale {arguments.scale}, {arguments.launches} launches of "
+        "each. Speed-up: median [smallest largest] of the ratios of launches that took turns."
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""Rung 11: do several devices compute the same from a batch as one device?
+
+The reference is the same framework on one device. If a framework normalises with the statistics of each device, the
+reference computes the batch in as many shards, so that the mathematics is the same.
+"""
+
+from dataclasses import replace
+from datetime import date
+from itertools import combinations
+from typing import Any
+
+from stele.environments import Environment
+from stele.measuring import answers, measure, progress, worker
+from stele.measuring.settings import Settings
+from stele.measuring.worker import WorkerError
+from stele.parity import golden_numbers, ladder
+from stele.parity.ladder import Finding, LadderResult
+
+RUNG = 11
+OF_SUM = 0.05  # relative: a gradient so near to N times that of one device is a sum over N devices
+STATISTICS = {
+    "own": "batch statistics are those of each device",
+    "all": "batch statistics are those of the whole batch",
+    None: "",
+}
+
+
+def why_absent(environment: Environment, task: str, settings: Settings) -> str | None:
+    """Return why an environment cannot train a Task on several devices, or None if it can."""
+    where = {"device": settings.device, "precision": settings.precision}
+    return environment.why_absent(task, "train", **where) or environment.why_one_device("train")
+
+
+def run_ladder(
+    environment: Environment, task: str, settings: Settings, *, timeout: float = worker.TIMEOUT
+) -> LadderResult:
+    """Return the finding of rung 11. A worker that fails differs."""
+    settings = replace(settings, deterministic=True)
+    day = date.today().isoformat()
+    versions: dict[str, str | None] = {}
+    title = f"{environment.name} {task}: {settings.devices} devices and one"
+    try:
+        with progress.waiting(title):
+            several, versions = ask(environment, task, settings, timeout)
+            shards = settings.devices if several["statistics"] == "own" else 1
+            one, _ = ask(environment, task, replace(settings, devices=1), timeout, shards)
+        finding = compare(several, one, task=task, settings=settings)
+    except WorkerError as error:
+        finding = Finding(RUNG, "differs", str(error))
+    return LadderResult([finding], versions, day)
+
+
+def ask(
+    environment: Environment, task: str, settings: Settings, timeout: float, shards: int = 1
+) -> tuple[dict[str, Any], dict[str, str | None]]:
+    """Return a worker's answer to ``parity``, phase "devices", and the versions of its framework."""
+    with worker.launch(environment, settings, timeout=timeout) as live:
+        versions = measure.configure(live, settings, shards=shards)["versions"]
+        fields: dict[str, Any] = {"task": task, "phase": "devices", "seed": golden_numbers.seed(task)}
+        numbers = live.ask("parity", expected=answers.Devices, form=environment.forms.get(task), **fields)
+        with live.checking("parity"):
+            answers.check_sketches(numbers)
+        return numbers, versions
+
+
+def compare(several: dict[str, Any], one: dict[str, Any], *, task: str, settings: Settings) -> Finding:
+    """Return the finding of answers from several devices and from one. The first difference names its cause."""
+    ranks, count = several["ranks"], settings.devices
+    if len(ranks) != count:
+        return Finding(RUNG, "differs", f"{len(ranks)} devices took part, not {count}")
+    for first, second in combinations(range(count), 2):
+        if ranks[first]["samples"] == ranks[second]["samples"]:
+            return Finding(
+                RUNG,
+                "differs",
+                f"ranks {first} and {second} read the same samples. Divide the batch among the ranks.",
+            )
+    for rank in range(1, count):
+        if ranks[rank]["digest"] != ranks[0]["digest"]:
+            reason = f"after {len(several['losses'])} steps the parameters of rank {rank} differ from those of rank 0"
+            return Finding(RUNG, "differs", f"{reason}. Synchronise the gradients.")
+    return compare_numbers(several, one, task, settings)
+
+
+def compare_numbers(several: dict[str, Any], one: dict[str, Any], task: str, settings: Settings) -> Finding:
+    """Return the finding of gradients and losses, with the tolerances of rungs 5 and 7."""
+    limits = {rung: ladder.limit(rung, task, settings.precision) for rung in (5, 7)}
+    gradients = ladder.gradients(5, limits[5], several, one)
+    if gradients.status == "differs":
+        suffix = ""
+        if is_sum(several["gradients"], one["gradients"], settings.devices):
+            suffix = f". It is {settings.devices} times that of one device: the sum over the ranks, not their mean."
+        return gradients._replace(rung=RUNG, message=gradients.message + suffix)
+    losses = ladder.losses(7, limits[7], several, one)
+    message = STATISTICS[several["statistics"]] if losses.status == "agrees" else losses.message
+    return losses._replace(rung=RUNG, message=message)
+
+
+def is_sum(several: dict[str, Any], one: dict[str, Any], count: int) -> bool:
+    """Return whether all gradients together are ``count`` times those of one device."""
+    norms = [sum(sketch[0] ** 2 for sketch in gradients.values()) ** 0.5 for gradients in (several, one)]
+    return abs(norms[0] - count * norms[1]) <= OF_SUM * count * norms[1]

@@ -1,0 +1,166 @@
+"""Several devices: the settings, the ranks of a worker, and what rung 11 says."""
+
+import copy
+
+import numpy
+import pytest
+
+from stele import environments
+from stele.errors import SteleError
+from stele.measuring import processors
+from stele.measuring.settings import Settings
+from stele.parity import devices, ladder
+from stele.report import parity as parity_page
+from stele_worker import process, ranks, tasks
+
+TWO = Settings(device="cpu", threads=1, devices=2)
+ONE = {
+    "losses": [2.0, 1.9, 1.8],
+    "gradients": {"w": [1.0, 0.5, -0.2], "b": [0.1, 0.1, 0.1]},
+    "ranks": [{"samples": "all", "digest": "d"}],
+    "statistics": "own",
+}
+SAME = {**ONE, "ranks": [{"samples": "first", "digest": "d"}, {"samples": "second", "digest": "d"}]}
+
+
+def compare(**changes):
+    return devices.compare({**copy.deepcopy(SAME), **changes}, ONE, task="cnn", settings=TWO)
+
+
+def test_the_same_numbers_agree_and_say_whose_statistics_they_are():
+    finding = compare()
+    assert (finding.status, finding.title) == ("agrees", "devices")
+    line = parity_page.devices_line(environments.load("torch"), "cnn", finding, TWO)
+    assert line == (
+        "torch  cnn  2 devices, DistributedDataParallel: the same as one device "
+        "(error 0.0e+00; batch statistics are those of each device)"
+    )
+
+
+@pytest.mark.parametrize(
+    "changes, named",
+    [
+        ({"ranks": ONE["ranks"]}, "1 devices took part, not 2"),
+        ({"ranks": [SAME["ranks"][0]] * 2}, "ranks 0 and 1 read the same samples"),
+        (
+            {"ranks": [SAME["ranks"][0], {"samples": "second", "digest": "other"}]},
+            "the parameters of rank 1 differ from those of rank 0. Synchronise the gradients",
+        ),
+        (
+            {"gradients": {"w": [2.0, 1.0, -0.4], "b": [0.2, 0.2, 0.2]}},
+            "2 times that of one device: the sum over the ranks, not their mean",
+        ),
+        ({"gradients": {"w": [1.1, 0.5, -0.2], "b": [0.1, 0.1, 0.1]}}, "gradient of w: relative error 0.1"),
+        ({"losses": [2.0, 1.9, 1.7]}, "relative error 0.05"),
+        ({"losses": [2.0, 1.9, None]}, "relative error inf"),
+    ],
+)
+def test_each_difference_is_named(changes, named):
+    finding = compare(**changes)
+    assert finding.status == "differs"
+    assert named in ladder.message(finding)
+    assert ladder.message(finding).startswith("devices differ (rung 11): ")
+
+
+def test_a_gradient_that_differs_is_not_called_a_sum():
+    finding = compare(gradients={"w": [1.1, 0.5, -0.2], "b": [0.1, 0.1, 0.1]})
+    assert "sum" not in finding.message
+
+
+@pytest.mark.parametrize(
+    "changes, message", [({"devices": 0}, "--devices 0"), ({"scaling": "both"}, "--scaling both")]
+)
+def test_impossible_settings_are_an_error(changes, message):
+    with pytest.raises(SteleError, match=message):
+        Settings(device="cpu", threads=1, **changes)
+
+
+def test_a_run_on_one_device_has_the_settings_of_older_runs():
+    assert not {"devices", "scaling"} & Settings(device="cpu", threads=1).as_fields().keys()
+    assert TWO.as_fields()["devices"] == TWO.as_request()["devices"] == 2
+    assert TWO.summary() == "cpu, 2 devices, weak scaling, 1 thread each, fp32, seed 0"
+
+
+def test_a_framework_without_a_recipe_for_several_devices_is_not_compared():
+    assert devices.why_absent(environments.load("torch"), "cnn", TWO) is None
+    reason = devices.why_absent(environments.load("chainer"), "cnn", TWO)
+    assert reason.endswith("has no recipe for several devices")
+
+
+def test_comparing_one_device_is_an_error(capsys):
+    from stele.__main__ import main
+
+    assert main(["parity", "--devices", "1", "--framework", "numpy"]) == 2
+    assert "Use --devices 2 or more" in capsys.readouterr().err
+
+
+@pytest.fixture
+def two_ranks(monkeypatch):
+    monkeypatch.setattr(ranks, "count", 2)
+    monkeypatch.setattr(ranks, "processes", 2)
+
+
+def test_the_ranks_share_a_batch(two_ranks, monkeypatch):
+    rows = numpy.arange(6)
+    assert ranks.share(rows).tolist() == [0, 1, 2]
+    monkeypatch.setenv("RANK", "1")
+    assert ranks.share(rows).tolist() == [3, 4, 5]
+    with pytest.raises(ValueError, match="a batch of 5 samples cannot be divided by 2 devices"):
+        ranks.share(rows[:5])
+
+
+def test_one_rank_reads_the_whole_batch():
+    assert ranks.share(numpy.arange(5)).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_weak_scaling_gives_each_device_the_batch_of_one(two_ranks):
+    task = tasks.make("densenet121", "paper")
+    changes = ranks.scaled(task, "weak")
+    assert changes == {"batch": 2 * task.batch, "learning_rate": 2e-4, "train": 2 * task.train}
+    assert ranks.scaled(task, "strong") == {}
+    with pytest.raises(ValueError, match="a model of the user is measured on one device"):
+        ranks.scaled(task, "weak", model={})
+
+
+def test_phases_with_one_device_refuse_several(two_ranks):
+    with pytest.raises(ValueError, match="'infer' uses one device, and 2 are configured"):
+        ranks.only_training("infer")
+
+
+def test_a_framework_without_ranks_refuses_several_devices():
+    with pytest.raises(ValueError, match="chainer has no recipe for several devices"):
+        ranks.configure("chainer", object(), {"devices": 2})
+    ranks.configure("chainer", object(), {})
+    assert (ranks.count, ranks.processes, ranks.shards) == (1, 1, 1)
+
+
+def test_losses_of_ranks_are_averaged_and_memory_is_kept(monkeypatch):
+    outcomes = [{"losses": [1.0, 2.0], "host_memory": size, "device_memory": None} for size in (5, 7)]
+    outcomes[1]["losses"] = [3.0, 2.0]
+    monkeypatch.setattr(ranks, "results", lambda own: outcomes)
+    result = ranks.combined(outcomes[0])
+    assert result["losses"] == [2.0, 2.0]
+    assert [each["host_memory"] for each in result["ranks"]] == [5, 7]
+
+
+def test_each_rank_has_its_own_processors(monkeypatch):
+    taken = []
+    monkeypatch.setattr(process.os, "sched_getaffinity", lambda pid: {0, 1, 2, 3}, raising=False)
+    monkeypatch.setattr(
+        process.os, "sched_setaffinity", lambda pid, numbers: taken.append(numbers), raising=False
+    )
+    for rank in range(3):
+        process.limit_processors(2, rank)
+    assert taken == [[0, 1], [2, 3], [0, 1]]
+
+
+def test_devices_of_the_processor_do_not_share_processors(monkeypatch):
+    from pytest_stele.session import threads_of_each
+
+    monkeypatch.setattr(processors, "count", lambda: 4)
+    assert [threads_of_each(count, None, "cpu") for count in (1, 2, 4)] == [4, 2, 1]
+    with pytest.raises(SteleError, match="--devices 8 with 1 threads each needs 8 processors"):
+        threads_of_each(8, None, "cpu")
+    with pytest.raises(SteleError, match="needs 6 processors"):
+        threads_of_each(2, 3, "cpu")
+    assert threads_of_each(8, None, "cuda") == 1
