@@ -3,11 +3,13 @@
 import numpy
 import pytest
 
-from stele_worker import oracle, recipes, tasks
+from stele.parity import golden_numbers, ladder
+from stele_worker import agreement, frameworks, oracle, recipes, subjects, tasks
 from stele_worker.tasks import augmentation, cifar_airbench, cifar_fast
 from stele_worker.tasks.whitening import whitening_filters
 
 RANDOM = numpy.random.RandomState
+ROUNDING = 2.0**-22  # relative: two units in the last place of float32
 
 
 def count(arrays, is_trained):
@@ -283,3 +285,20 @@ def test_the_open_division_of_airbench_inverts_the_flips_of_every_epoch():
         (first.columns[:, 16] < first.columns[:, 15]) == (third.columns[:, 16] < third.columns[:, 15])
     ).all()
     assert (first.rows != third.rows).any() and (first.rows != drawn(plan, seed=1).rows).any()
+
+
+@pytest.mark.parametrize("name", ["cifar-fast", "cifar-airbench"])
+def test_rounding_of_the_weights_decides_no_rung(name):
+    framework, golden = frameworks.load("numpy"), golden_numbers.load(name)
+    subject = subjects.find(framework, name, "parity", golden_numbers.seed(name), "float32")
+    arrays = [framework.put(array) for array in subject.arrange(subject.parity_batch())]
+    for trial in range(8):
+        random = RANDOM(trial)
+        weights = {
+            key: array.astype(numpy.float64) * (1 + ROUNDING * random.standard_normal(array.shape))
+            for key, array in subject.weights().items()
+        }
+        context = agreement.Context(framework, subject, weights, False, None, len(arrays[0]))
+        numbers = {**agreement.train(context, arrays), "task": golden["task"], "unequal": {}}
+        findings = ladder.compare(numbers, golden, task=name, precision="fp32")
+        assert ladder.first_difference(findings) is None
