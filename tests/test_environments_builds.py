@@ -194,7 +194,6 @@ def test_a_requirement_from_the_command_line_is_resolved_and_built(add_environme
 
 def test_a_build_without_a_network_is_an_error(add_environment, monkeypatch):
     toy = add_environment()
-    monkeypatch.delenv("UV_NO_INDEX")
     monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:9/simple")
     monkeypatch.setenv("UV_FIND_LINKS", "")
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")

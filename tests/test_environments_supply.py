@@ -1,10 +1,12 @@
 """What is installed, and from where: hashes, commits, the offline cache, and builds that only this user can enter."""
 
+import dataclasses
 import functools
 import hashlib
 import http.server
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -14,7 +16,7 @@ import pytest
 
 from stele import __main__ as entry_point
 from stele import environments
-from stele.environments import builds
+from stele.environments import builds, installer
 from stele.environments.description import Environment
 from stele.errors import SteleError
 from wheels import use_alone, wheel
@@ -106,11 +108,11 @@ def test_a_branch_of_a_repository_is_not_installed(tmp_path, repository):
         builds.make(locked(tmp_path, f"toy @ {repository}@main\n"))
 
 
-def source_distribution(tmp_path):
+def source_distribution(tmp_path, tool="tool"):
     """Write a source distribution of toy that is built with the package ``tool``."""
     folder = tmp_path / "toy-1.0"
     wheel(folder, "toy", "1.0")
-    (folder / "pyproject.toml").write_text('[build-system]\nrequires = ["tool"]\nbuild-backend = "tool"\n')
+    (folder / "pyproject.toml").write_text(f'[build-system]\nrequires = ["{tool}"]\nbuild-backend = "tool"\n')
     (folder / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: toy\nVersion: 1.0\n")
     path = tmp_path / "wheels" / "toy-1.0.tar.gz"
     with tarfile.open(path, "w:gz") as archive:
@@ -127,6 +129,70 @@ def test_the_packages_that_build_a_source_distribution_must_have_their_hashes(tm
         builds.make(environment)
     tools.write_text(hashed(tmp_path / "wheels" / "tool-1.0-py3-none-any.whl", "tool"))
     assert builds.make(environment)
+
+
+@pytest.fixture
+def typed(tmp_path):
+    """Return an environment of requirements that a user types: toy, which is a source distribution that needs tool."""
+    source_distribution(tmp_path)
+    wheel(tmp_path / "wheels", "tool", "1.0", BACKEND)
+    lock = builds.locks_folder() / "toy.lock"
+    return dataclasses.replace(locked(tmp_path, ""), lock=lock)
+
+
+def test_typed_requirements_are_not_built_with_a_package_without_a_hash(typed):
+    with pytest.raises(SteleError, match="a source distribution needs a package to build it") as caught:
+        builds.make(typed)
+    assert "toy==1.0" in str(caught.value) and "`tool`" in str(caught.value)
+    assert "UV_BUILD_CONSTRAINT" in str(caught.value)
+    assert not isinstance(caught.value, installer.Unsolvable)  # another attempt succeeds with more hashes
+    assert not typed.lock.exists()
+
+
+def test_a_locked_source_distribution_is_not_built_with_a_package_without_a_hash(
+    tmp_path, typed, monkeypatch
+):
+    typed.lock.parent.mkdir(parents=True)
+    typed.lock.write_text(hashed(tmp_path / "wheels" / "toy-1.0.tar.gz"))
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))
+    with pytest.raises(SteleError, match="no trusted hash was provided for: `tool`"):
+        builds.make(typed)
+
+
+def test_a_commit_of_a_repository_is_not_built_with_a_package_without_a_hash(tmp_path, typed, repository):
+    folder = tmp_path / "repository"
+    shutil.copy(tmp_path / "toy-1.0" / "pyproject.toml", folder)
+    user = ["-c", "user.name=x", "-c", "user.email=x@localhost"]
+    subprocess.run(["git", *user, "commit", "-qam", "with tool"], cwd=folder, check=True)
+    head = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=folder, check=True, capture_output=True, text=True
+    )
+    typed.lock.parent.mkdir(parents=True)
+    typed.lock.write_text(f"toy @ {repository}@{head.stdout.strip()}\n")
+    with pytest.raises(SteleError, match="no trusted hash was provided for: `tool`"):
+        builds.make(typed)
+
+
+def test_typed_requirements_are_built_with_packages_of_which_the_user_has_hashes(
+    tmp_path, typed, monkeypatch
+):
+    tools = tmp_path / "tools.txt"
+    monkeypatch.setenv("UV_BUILD_CONSTRAINT", str(tools))
+    tools.write_text("tool==1.0\n")
+    with pytest.raises(SteleError, match="no trusted hash was provided for: `tool`"):
+        builds.make(typed)
+    tools.write_text(hashed(tmp_path / "wheels" / "tool-1.0-py3-none-any.whl", "tool"))
+    assert builds.make(typed)
+
+
+@pytest.mark.parametrize("tool", ["flit-core", "hatchling", "pdm-backend", "poetry-core", "setuptools"])
+def test_a_usual_package_builds_source_distributions_at_the_version_of_which_stele_has_hashes(
+    tmp_path, typed, tool
+):
+    source_distribution(tmp_path, tool)
+    wheel(tmp_path / "wheels", tool.replace("-", "_"), "0.1")
+    with pytest.raises(SteleError, match=rf"there is no version of {tool}==[1-9]"):
+        builds.make(typed)
 
 
 @pytest.fixture

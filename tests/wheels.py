@@ -6,8 +6,8 @@ import zipfile
 
 
 def use_alone(monkeypatch, folder, uv_cache):
-    """Let uv install from the wheels in a folder alone."""
-    monkeypatch.setenv("UV_NO_INDEX", "1")
+    """Let uv install from the wheels in a folder alone. No variable of uv has the meaning of --no-index."""
+    monkeypatch.setenv("UV_DEFAULT_INDEX", folder.as_uri())  # it has no packages
     monkeypatch.setenv("UV_FIND_LINKS", str(folder))
     monkeypatch.setenv("UV_CACHE_DIR", str(uv_cache))
 

@@ -114,7 +114,7 @@ class Project:
             "STELE_FAULT": self.fault,
             "UV_CACHE_DIR": str(self.folder.parent / "uv"),
             "UV_FIND_LINKS": str(self.wheels),
-            "UV_NO_INDEX": "1",
+            "UV_DEFAULT_INDEX": self.wheels.as_uri(),
             **changes,
         }
         return {name: value for name, value in values.items() if value is not None}

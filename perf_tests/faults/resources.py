@@ -109,7 +109,6 @@ def no_home(project):
 def online(index):
     """Return the variables with which uv uses an index."""
     return {
-        "UV_NO_INDEX": None,
         "UV_FIND_LINKS": None,
         "UV_DEFAULT_INDEX": index,
         "UV_HTTP_TIMEOUT": "2",

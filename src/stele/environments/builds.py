@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import fcntl
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -26,6 +27,7 @@ from stele.errors import SteleError
 
 TIMEOUT = 300.0  # seconds for an import; the first import of Theano compiles
 BUILD_TOOLS = "builds.txt"
+COMMON_TOOLS = Path(__file__).parent / "descriptions" / BUILD_TOOLS
 # a package without a hash: Git itself verifies the content of a commit
 COMMIT = re.compile(r"\S+ @ git\+\S+@[0-9a-f]{40}(#\S*)?")
 
@@ -131,17 +133,12 @@ def install(
 
 
 def install_locked(environment: Environment, python: Path, *, offline: bool) -> None:
-    """Install the packages of the lock file. Each has a hash, or is a commit of a Git repository.
-
-    ``builds.txt`` beside the lock file has the hashes of the packages that build the source distributions.
-    """
+    """Install the packages of the lock file. Each has a hash, or is a commit of a Git repository."""
     lock = environment.lock
     assert lock is not None
     lines = revisions.read_text(lock).splitlines()
     commits = [line for line in lines if COMMIT.fullmatch(line)]
-    tools = lock.with_name(BUILD_TOOLS)
-    options: list[str | Path] = ["--python", python, "--link-mode", "hardlink"]
-    options += ["--build-constraints", tools] if tools.exists() else []
+    options: list[str | Path] = ["--python", python, "--link-mode", "hardlink", *verified_tools(lock)]
     purpose = f"Installing '{environment.name}' from {lock}"
     with temporary.folder() as folder:
         hashed = folder / "requirements.txt"
@@ -157,6 +154,19 @@ def install_locked(environment: Environment, python: Path, *, offline: bool) -> 
         installer.run_uv(*command, *options, purpose=purpose, offline=offline)
     if commits:
         installer.run_uv("pip", "install", "--no-deps", *commits, *options, purpose=purpose, offline=offline)
+
+
+def verified_tools(lock: Path) -> list[str | Path]:
+    """Return the options of uv with which every package that builds a source distribution must have a known hash.
+
+    The hashes are in ``builds.txt`` beside the lock file; else in the files that UV_BUILD_CONSTRAINT names, which uv
+    reads; else in the ``builds.txt`` of this package.
+    """
+    options: list[str | Path] = ["--preview-features", "build-dependency-hashes", "--require-build-hashes"]
+    beside = lock.with_name(BUILD_TOOLS)
+    if not beside.exists() and os.environ.get("UV_BUILD_CONSTRAINT"):
+        return options
+    return [*options, "--build-constraints", beside if beside.exists() else COMMON_TOOLS]
 
 
 class ImportFailed(SteleError):
@@ -200,6 +210,7 @@ def lock(environment: Environment, base: Path, *, offline: bool = False) -> None
         "--python",
         base,
         "--quiet",
+        *verified_tools(environment.lock),
     ]
     with temporary.folder() as folder:
         output = folder / "requirements.txt"
@@ -218,17 +229,19 @@ def lock(environment: Environment, base: Path, *, offline: bool = False) -> None
         )
         text = output.read_text(encoding="utf-8")
         if environment.lock.parent != locks_folder() and environment.python is not None:
-            text = installable(text, output, base, environment.python, offline=offline)
+            text = installable(text, output, base, environment, offline=offline)
         files.write_text(environment.lock, text)
 
 
-def installable(text: str, path: Path, base: Path, python: str, *, offline: bool = False) -> str:
+def installable(text: str, path: Path, base: Path, environment: Environment, *, offline: bool = False) -> str:
     """Return the text of the lock file ``path`` with the hashes of files that a Python in the range can install."""
+    assert environment.lock is not None and environment.python is not None
     names = path.with_name("pylock.toml")
     options = ("--no-deps", "--format", "pylock.toml", "--python", base, "--quiet", "--output-file", names)
+    tools = verified_tools(environment.lock)
     purpose = "Listing the files of the packages"
-    installer.run_uv("pip", "compile", path, *options, purpose=purpose, offline=offline)
-    return hashes.keep_installable(text, names.read_text(encoding="utf-8"), python)
+    installer.run_uv("pip", "compile", path, *options, *tools, purpose=purpose, offline=offline)
+    return hashes.keep_installable(text, names.read_text(encoding="utf-8"), environment.python)
 
 
 def resolved_like(environment: Environment, other: Environment) -> Environment:

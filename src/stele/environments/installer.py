@@ -12,6 +12,7 @@ from stele.environments import probe
 from stele.errors import SteleError
 
 UNSOLVABLE = "No solution found"
+NO_TOOLS = "Failed to resolve requirements from `"  # from `build-system.requires`, or from `setup.py` build
 OFFLINE = (
     "a package is not in uv's cache, and the network is disabled. Build it once without --offline, and with "
     "UV_OFFLINE unset"
@@ -32,11 +33,17 @@ FAILURES = (
     ),
     ("network was disabled", OFFLINE),
     ("Network connectivity is disabled", OFFLINE),
-    (UNSOLVABLE, "the requirements are in conflict"),
-    ("not found in the package registry", "the package index does not have the package"),
     ("error sending request", "the package index did not answer. Is there a network?"),
     ("Failed to fetch", "the package index did not answer. Is there a network?"),
     ("dns error", "the package index did not answer. Is there a network?"),
+    (
+        NO_TOOLS,
+        "a source distribution needs a package to build it, and Stele has no hash of that package or of a version that "
+        "suits. Choose a release that has a wheel, or name a file that pins the packages with hashes in "
+        "UV_BUILD_CONSTRAINT",
+    ),
+    (UNSOLVABLE, "the requirements are in conflict"),
+    ("not found in the package registry", "the package index does not have the package"),
     ("Failed to query Python interpreter", "the interpreter does not work"),
     ("Querying Python at", "the interpreter does not work"),
     ("No interpreter found", "the interpreter does not exist"),
@@ -61,10 +68,14 @@ def run_uv(*arguments: str | Path, purpose: str, text: str | None = None, offlin
     """Run uv and return its output. Raises SteleError with ``purpose``, the cause, and the output of uv if it fails."""
     process = try_uv(*arguments, *(["--offline"] if offline else []), text=text)
     if process.returncode:
-        offline = "network" in process.stderr.lower()  # then another attempt can succeed
-        kind = Unsolvable if UNSOLVABLE in process.stderr and not offline else SteleError
+        kind = Unsolvable if is_lasting(process.stderr) else SteleError
         raise kind(f"{purpose}: {explain(process.stderr)}")
     return process.stdout
+
+
+def is_lasting(output: str) -> bool:
+    """Return whether another attempt would fail in the same way, with a network and with more hashes too."""
+    return UNSOLVABLE in output and NO_TOOLS not in output and "network" not in output.lower()
 
 
 def try_uv(*arguments: str | Path, text: str | None = None) -> subprocess.CompletedProcess[str]:
