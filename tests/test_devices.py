@@ -1,6 +1,8 @@
 """Several devices: the settings, the ranks of a worker, and what rung 11 says."""
 
 import copy
+import re
+from pathlib import Path
 
 import numpy
 import pytest
@@ -11,7 +13,7 @@ from stele.measuring import processors
 from stele.measuring.settings import Settings
 from stele.parity import devices, ladder
 from stele.report import parity as parity_page
-from stele_worker import process, ranks, tasks
+from stele_worker import frameworks, process, ranks, tasks
 
 TWO = Settings(device="cpu", threads=1, devices=2)
 ONE = {
@@ -85,6 +87,21 @@ def test_a_framework_without_a_recipe_for_several_devices_is_not_compared():
     assert devices.why_absent(environments.load("torch"), "cnn", TWO) is None
     reason = devices.why_absent(environments.load("chainer"), "cnn", TWO)
     assert reason.endswith("has no recipe for several devices")
+
+
+@pytest.mark.parametrize("name", ["tensorflow", "keras-tensorflow", "tensorflow-xla"])
+def test_tensorflow_has_a_recipe_for_several_devices(name):
+    environment = environments.load(name)
+    assert environment.parallel == "MirroredStrategy"
+    assert devices.why_absent(environment, "gru", TWO) is None
+
+
+@pytest.mark.parametrize("name", environments.first_modes())
+def test_an_environment_says_how_it_uses_several_devices_if_its_framework_can(name):
+    environment = environments.load(name)
+    source = Path(frameworks.__file__).with_name(f"{environment.framework}.py")
+    divides = source.exists() and re.search(r"^PARALLEL\b", source.read_text(), re.MULTILINE)
+    assert bool(divides) == bool(environment.parallel)
 
 
 def test_comparing_one_device_is_an_error(capsys):

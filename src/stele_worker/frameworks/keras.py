@@ -90,10 +90,22 @@ def jit_compile(recurrent):
 
 
 def compile_function(net, function):
-    if BACKEND != "tensorflow":
-        return compiled(function)
-    recurrent = any(isinstance(layer, keras.layers.RNN) for layer in net.layers)
-    return compiled(function, xla=jit_compile(recurrent))
+    return compiled(function, xla=uses_xla(net)) if BACKEND == "tensorflow" else compiled(function)
+
+
+def uses_xla(net):
+    """Return whether XLA compiles a network on TensorFlow."""
+    return jit_compile(any(isinstance(layer, keras.layers.RNN) for layer in net.layers))
+
+
+def summed_over_devices(function):
+    """Return a function that all devices of TensorFlow execute, with the sum of what it returns on them."""
+    if BACKEND != "tensorflow" or native.strategy is None:
+        return function
+    import tensorflow
+
+    run = native.all_reduced(function, tensorflow.distribute.ReduceOp.SUM)
+    return lambda *arrays: native.first_copies(run(*arrays))
 
 
 def adam(task):
@@ -140,7 +152,7 @@ def inference_step(recipe, net, task):
 def make_gradient_function(net, loss):
     """Return run(*inputs, y) -> (loss, a gradient for each of net.trainable_variables)."""
     if BACKEND != "jax":
-        return compile_function(net, backward(net, loss))
+        return compile_function(net, summed_over_devices(backward(net, loss)))
     variables, others = net.trainable_variables, net.non_trainable_variables
     run = compiled(stateless(net, loss))
 
@@ -158,7 +170,8 @@ def make_training_step(net, optimiser, loss):
     if BACKEND == "jax":
         step = make_stateless_training_step(net, optimiser, loss)
     else:
-        step = compile_function(net, make_stateful_training_step(net, optimiser, loss))
+        step = make_stateful_training_step(net, optimiser, loss)
+        step = compile_function(net, summed_over_devices(step))
     add_state(step, net, optimiser)
     return step
 
@@ -210,7 +223,10 @@ def make_inference_step(net, output):
 def make_model_step(net, model):
     """Return step(*inputs) -> the output of a ``model`` that has the weights of ``net``, for inference."""
     if BACKEND == "tensorflow":
-        return compile_function(net, lambda *inputs: model(one_or_all(inputs), training=False))
+        run = native.inferred_on_all_devices(
+            lambda *inputs: model(one_or_all(inputs), training=False), uses_xla(net)
+        )
+        return compile_function(net, run)
     if BACKEND == "torch":
         import torch
 
@@ -262,13 +278,23 @@ def backward(net, loss):
         return run
     import tensorflow
 
+    loss = divided(loss)
+    compute = native.in_shards(lambda *arrays: loss(arrays[-1], net(one_or_all(arrays[:-1]), training=True)))
+
     def run_taped(*arrays):
         with tensorflow.GradientTape() as tape:
-            value = loss(arrays[-1], net(one_or_all(arrays[:-1]), training=True))
+            value = compute(*arrays)
         # an embedding's gradient consists of slices; Keras' Adam would square slices of the same row separately
         return value, [tensorflow.convert_to_tensor(grad) for grad in tape.gradient(value, variables)]
 
-    return run_taped
+    return native.for_each_device(run_taped, uses_xla(net))
+
+
+def divided(loss):
+    """Return a loss divided by the devices, whose gradients Keras' optimiser adds. Keras divides its own losses."""
+    if native.strategy is None or isinstance(loss, keras.losses.Loss):
+        return loss
+    return lambda labels, logits: loss(labels, logits) / ranks.count
 
 
 def stateless(net, loss):
@@ -315,7 +341,7 @@ def write_back(net):
 
 def copies(value):
     """See ``stele_worker.frameworks``."""
-    return native.copies(value) if BACKEND == "jax" else [fetch(value)]
+    return [fetch(value)] if BACKEND == "torch" else native.copies(value)
 
 
 def draw_integers(samples, limit, seed):

@@ -13,14 +13,18 @@ import tensorflow as tf
 from tensorflow.python.framework.config import is_op_determinism_enabled  # the public API can only enable it
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
-from stele_worker import modes
+from stele_worker import modes, ranks
 from stele_worker.profiles import self_times
 
 # "graph" compiles with XLA where the recipe is faster with it; "function" never does, "xla" always
 MODES = ("graph", "function", "eager", "xla", "frozen")
+PARALLEL = "sharded"  # MirroredStrategy: each device has a copy of the variables and a part of the batch
+STATISTICS = "own"
 device = "cpu"
 mode = "graph"
 functions = []  # that tf.function traces
+strategy = None  # of several devices
+scope = None  # a reference, because the scope ends when it is collected
 
 
 def configure(settings):
@@ -31,11 +35,15 @@ def configure(settings):
     if device == "cuda" and not gpus:
         advice = "Install tensorflow[and-cuda] on a machine with a GPU, or use device 'cpu'."
         raise RuntimeError("TensorFlow {} found no CUDA device. {}".format(tf.__version__, advice))
-    tf.config.set_visible_devices(gpus[:1] if device == "cuda" else [], "GPU")
+    if device == "cuda" and len(gpus) < ranks.count:
+        message = "TensorFlow {} found {} CUDA devices; --devices {} needs as many"
+        raise RuntimeError(message.format(tf.__version__, len(gpus), ranks.count))
+    tf.config.set_visible_devices(gpus[: ranks.count] if device == "cuda" else [], "GPU")
     for gpu in tf.config.get_visible_devices("GPU"):
         tf.config.experimental.set_memory_growth(gpu, True)
-    tf.config.threading.set_intra_op_parallelism_threads(settings["threads"])
-    tf.config.threading.set_inter_op_parallelism_threads(settings["threads"])
+    threads = settings["threads"] * ranks.count  # all devices of the processor share these threads
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(threads)
     tf.config.experimental.enable_tensor_float_32_execution(settings["precision"] == "tf32")
     # TensorFlow reads it at the first convolution
     os.environ["TF_CUDNN_USE_AUTOTUNE"] = "1" if settings["autotune"] else "0"
@@ -43,6 +51,31 @@ def configure(settings):
     # XLA is deterministic on a CPU, but refuses the gradient of max pooling if determinism is required
     if settings["deterministic"] and not (mode == "xla" and device == "cpu"):
         tf.config.experimental.enable_op_determinism()
+    if ranks.count > 1:
+        mirror_variables()
+
+
+def mirror_variables():
+    """Give each device a copy of the variables that are created from now on."""
+    global strategy, scope
+    if device == "cpu":
+        [processor] = tf.config.list_physical_devices("CPU")
+        tf.config.set_logical_device_configuration(
+            processor, [tf.config.LogicalDeviceConfiguration()] * ranks.count
+        )
+    replicas = tf.config.list_logical_devices("GPU" if device == "cuda" else "CPU")
+    strategy = tf.distribute.MirroredStrategy([replica.name for replica in replicas])
+    tf.distribute.experimental_set_strategy(strategy)
+    scope = tf.variable_creator_scope(create_variable)
+    scope.__enter__()
+
+
+def create_variable(create, **options):
+    """Create a variable; if it is a running statistic, one that each device changes and that is read as the mean."""
+    if "running_" in (options.get("name") or ""):
+        options["synchronization"] = tf.VariableSynchronization.ON_READ
+        options["aggregation"] = tf.VariableAggregation.MEAN
+    return create(**options)
 
 
 def versions():
@@ -74,9 +107,23 @@ def compiled(function=None, xla=False, autograph=False):
         return partial(compiled, xla=xla)
     if mode == "eager":
         return function
-    jit = mode == "xla" or (xla and mode != "function")
+    # XLA compiles for one device: of several it compiles what each computes alone
+    jit = strategy is None and uses_jit(xla)
     functions.append(tf.function(function, autograph=autograph, jit_compile=jit))
     return functions[-1]
+
+
+def uses_jit(xla):
+    """Return whether XLA compiles a function in this mode, if ``xla`` says whether it is faster with XLA."""
+    return mode == "xla" or (xla and mode not in ("function", "eager"))
+
+
+def for_each_device(function, xla):
+    """Return a function as each of several devices executes it: compiled by XLA if one device would use XLA."""
+    if strategy is None or not uses_jit(xla):
+        return function
+    jitted = tf.function(function, autograph=False, jit_compile=True)
+    return lambda *arrays: jitted(*arrays)  # strategy.run would make one function of XLA for all devices
 
 
 def in_force():
@@ -87,8 +134,9 @@ def in_force():
 
 def gradients(recipe, net, task):
     """Return run(*inputs, y) -> (loss, {parameter: gradient})."""
-    differentiate = differentiated(recipe.loss(net, task), recipe.trainable(net))
-    return compiled(differentiate, xla=uses_xla(recipe, "train"))
+    xla = uses_xla(recipe, "train")
+    differentiate = differentiated_on_all_devices(recipe.loss(net, task), recipe.trainable(net), xla)
+    return compiled(lambda *arrays: first_copies(differentiate(*arrays)), xla=xla)
 
 
 def uses_xla(recipe, phase):
@@ -98,6 +146,7 @@ def uses_xla(recipe, phase):
 
 def differentiated(loss, weights):
     """Return run(*inputs, y) -> (loss, {parameter: gradient}), not compiled."""
+    loss = in_shards(loss)
 
     def run(*arrays):
         with tf.GradientTape() as tape:
@@ -109,18 +158,69 @@ def differentiated(loss, weights):
     return run
 
 
+def in_shards(loss):
+    """Return a loss that computes a batch in as many shards as are configured, as a reference for several devices."""
+    if ranks.shards == 1:
+        return loss
+    return lambda *arrays: sum(loss(*shard) for shard in shards_of(arrays)) / ranks.shards
+
+
+def shards_of(arrays):
+    """Return the arrays of each shard of a batch."""
+    return zip(*(tf.split(array, ranks.equal_shares(array.shape[0], ranks.shards)) for array in arrays))
+
+
+def differentiated_on_all_devices(loss, weights, xla):
+    """Return run as ``differentiated``; with several devices each has the means of loss and gradients over all."""
+    differentiate = for_each_device(differentiated(loss, weights), xla)
+    return all_reduced(differentiate, tf.distribute.ReduceOp.MEAN)
+
+
+def all_reduced(function, operation):
+    """Return a function whose result each device has: the mean or the sum of what ``function`` returns on them."""
+    if strategy is None:
+        return function
+
+    def run(*arrays):
+        return tf.distribute.get_replica_context().all_reduce(operation, function(*arrays))
+
+    return lambda *arrays: strategy.run(run, arrays)
+
+
+def first_copies(values):
+    """Return the copies of nested values on the first of several devices."""
+    return tf.nest.map_structure(lambda value: local(value)[0], values)
+
+
+def local(value):
+    """Return the copies of a value on the devices, or the only one."""
+    return (value,) if strategy is None else strategy.experimental_local_results(value)
+
+
+def on_all_devices(update, weights):
+    """Return an update that each device applies to its copies of the variables."""
+    if strategy is None:
+        return update
+    anchor = next(iter(weights.values()))  # names the devices
+
+    def run(grads):
+        strategy.extended.update(anchor, lambda _, own: update(own), args=(grads,))
+
+    return run
+
+
 def make_training_step(loss, weights, update, xla=False):
     """Return step(*inputs, y) -> loss, which gives the gradients to ``update``.
 
     Both have in ``variables`` what they change beside the weights. A loss without it makes a step that cannot continue.
     """
-    differentiate = differentiated(loss, weights)
+    differentiate, apply = differentiated_on_all_devices(loss, weights, xla), on_all_devices(update, weights)
 
     @compiled(xla=xla)
     def step(*arrays):
         value, grads = differentiate(*arrays)
-        update(grads)
-        return value
+        apply(grads)
+        return first_copies(value)
 
     if hasattr(loss, "variables"):
         add_state(step, (weights, loss.variables, update.variables))
@@ -186,8 +286,17 @@ def adam(task, weights):
 
 def inference_step(recipe, net, task):
     """Return step(*inputs) -> logits or features."""
-    step = compiled(lambda *inputs: recipe.predict(net, task, *inputs), xla=uses_xla(recipe, "infer"))
+    xla = uses_xla(recipe, "infer")
+    step = compiled(inferred_on_all_devices(lambda *inputs: recipe.predict(net, task, *inputs), xla), xla=xla)
     return step if mode != "frozen" else frozen(step)
+
+
+def inferred_on_all_devices(predict, xla):
+    """Return run(*inputs) -> outputs, of which each device computes its part."""
+    if strategy is None:
+        return predict
+    run = for_each_device(predict, xla)
+    return lambda *inputs: strategy.run(run, inputs)
 
 
 def frozen(step):
@@ -238,11 +347,25 @@ def operations(plane, line):
 def put(array):
     if array.dtype == "int32":  # labels and tokens: TensorFlow keeps int32 in host memory
         array = array.astype("int64")
-    return tf.constant(array)
+    return tf.constant(array) if strategy is None else on_each_device(lambda number: tf.constant(array))
+
+
+def on_each_device(make):
+    """Return the values make(number), each on the device of this number, as one value of all devices."""
+
+    def value(context):
+        number = context.replica_id_in_sync_group
+        with tf.device(strategy.extended.worker_devices[number]):
+            return make(number)
+
+    return strategy.experimental_distribute_values_from_function(value)
 
 
 def take(data, rows):
-    return tf.gather(data, rows)
+    if strategy is None:
+        return tf.gather(data, rows)
+    copies, shares = local(data), numpy.split(rows, ranks.equal_shares(len(rows), ranks.count))
+    return on_each_device(lambda number: tf.gather(copies[number], shares[number]))
 
 
 def draw_integers(samples, limit, seed):
@@ -273,7 +396,14 @@ def wait(value):
 
 
 def fetch(value):
+    if isinstance(value, tf.distribute.DistributedValues) and not isinstance(value, tf.Variable):
+        return numpy.concatenate(copies(value))  # parts of a batch
     return tf.cast(value, tf.float32).numpy()
+
+
+def copies(value):
+    """Return the part of a value, or the copy, that each device has, as NumPy arrays."""
+    return [tf.cast(one, tf.float32).numpy() for one in local(value)]
 
 
 def forget_peak_memory():

@@ -15,6 +15,7 @@ from stele_worker.frameworks.keras import (
 )
 
 LAYOUT = None
+BIASES = ("gru.input_bias", "gru.hidden_bias")  # of Keras' one array (2, 300)
 
 
 def network(task):
@@ -55,13 +56,13 @@ def load(net, weights):
 
 
 def named(variables, values):
-    embedding, input_weight, hidden_weight, biases, weight, bias = values
+    embedding, input_weight, hidden_weight, biases, weight, bias = values  # neutral divides the biases
     return {
         "embedding.weight": embedding,
         "gru.input_weight": input_weight,
         "gru.hidden_weight": hidden_weight,
-        "gru.input_bias": biases[0],
-        "gru.hidden_bias": biases[1],
+        "gru.input_bias": biases,
+        "gru.hidden_bias": biases,
         "dense.weight": weight,
         "dense.bias": bias,
     }
@@ -82,6 +83,8 @@ def stored(net):
 def neutral(name, array):
     if name == "embedding.weight":
         return array
+    if name in BIASES:
+        array = array[BIASES.index(name)]
     return reorder_gates(array).T if name.startswith("gru.") else array.T
 
 
