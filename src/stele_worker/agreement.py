@@ -175,8 +175,9 @@ def devices(context, arrays):
     net, _ = context.network(subject)
     step = subject.recipe.training_step(net, subject.task)
     losses = [run_step(framework, step, shard) for _ in range(subject.parity_steps)]
-    stored = subject.recipe.stored(net)
-    trained = {name: stored[name] for name in gradients}  # each rank may have its own running statistics
+    stored = stored_on_devices(framework, subject.recipe, net)
+    # each device may have its own running statistics
+    trained = [{name: parameters[name] for name in gradients} for parameters in stored]
     own = {"losses": losses, "ranks": states_of_devices(framework, shard, trained)}
     if ranks.number() > 0:
         return own
@@ -185,15 +186,22 @@ def devices(context, arrays):
         "losses": [float(numpy.mean(of_step)) for of_step in zip(*(each["losses"] for each in of_ranks))],
         "gradients": gradients,
         "ranks": [state for each in of_ranks for state in each["ranks"]],
-        "statistics": framework.STATISTICS if any(".running_" in name for name in stored) else None,
+        "statistics": framework.STATISTICS if any(".running_" in name for name in stored[0]) else None,
     }
 
 
-def states_of_devices(framework, arrays, parameters):
+def stored_on_devices(framework, recipe, net):
+    """Return the parameters of a network: once, with a value for all devices, or those of each device."""
+    if hasattr(framework, "on_each_device"):
+        return framework.on_each_device(recipe.stored, net)
+    return [recipe.stored(net)]
+
+
+def states_of_devices(framework, arrays, networks):
     """Return hashes of the samples and the parameters of each device of this process."""
     copies = getattr(framework, "copies", lambda value: [framework.fetch(value)])
     samples = list(zip(*map(copies, arrays)))
-    held = {name: copies(value) for name, value in parameters.items()}
+    held = {name: [copy for net in networks for copy in copies(net[name])] for name in networks[0]}
     return [
         {
             "samples": digest({str(place): array for place, array in enumerate(of_device)}),

@@ -1,16 +1,22 @@
 """Chainer: NumPy computes on a CPU, CuPy on CUDA."""
 
+import copy
+import itertools
 import os
+import weakref
 
 import chainer
 import numpy
 
-from stele_worker import modes
+from stele_worker import modes, ranks
 
 MODES = ("define-by-run", "as-shipped", "ideep")
+PARALLEL = "sharded"  # the batch over copies of the network in one process, as ParallelUpdater does it
+STATISTICS = "own"  # MultiNodeBatchNormalization of ChainerMN would exchange them; it needs MPI
 host = chainer.get_device("@numpy")
 device = host
 mode = "define-by-run"
+replicas = weakref.WeakKeyDictionary()  # network -> its copies for the other devices
 
 KINDS = {"W": "weight", "b": "bias", "gamma": "weight", "beta": "bias"}  # Chainer's name -> neutral name
 
@@ -91,14 +97,55 @@ def gradients_of(net):
 def gradients(recipe, net, task):
     """Return run(x, y) -> (loss, {parameter: gradient})."""
     named = getattr(recipe, "gradients_of", gradients_of)
+    return lambda x, y: (differentiate(networks(net), recipe.loss, x, y), named(net))
 
-    def run(x, y):
+
+def make_training_step(net, optimiser, loss, before_update=lambda: None):
+    """Return step(x, y) -> loss, which updates the parameters on each device."""
+
+    def step(x, y):
+        nets = networks(net)
+        value = differentiate(nets, loss, x, y)
+        before_update()
+        optimiser.update()
+        for replica in nets[1:]:
+            replica.copyparams(net)
+        return value
+
+    return step
+
+
+def differentiate(nets, loss, x, y):
+    """Give the first of the networks the gradients of the mean loss of a batch; return this loss.
+
+    ``nets`` has a network for each device. Each computes its part of the batch; one network computes all parts.
+    """
+    shares = list(zip(parts(x), parts(y)))
+    for net in nets:
         net.cleargrads()
-        loss = recipe.loss(net, x, y)
-        loss.backward()
-        return loss.array, named(net)
+    values = [loss(net, *share) for net, share in zip(itertools.cycle(nets), shares)]
+    for value in values:
+        value.grad = value.xp.full_like(value.array, 1 / len(shares))
+        value.backward()
+    for replica in nets[1:]:
+        nets[0].addgrads(replica)
+    return sum(value.array for value in values) / len(shares)
 
-    return run
+
+def networks(net):
+    """Return a network and its copies, one network for each device."""
+    if net not in replicas:
+        replicas[net] = [copy.deepcopy(net) for _ in range(1, ranks.count)]
+    return [net] + replicas[net]
+
+
+def parts(batch):
+    """Return the part of a batch of each device; or its shards, if one device is the reference for several."""
+    return batch if isinstance(batch, list) else divided(batch, ranks.shards)
+
+
+def divided(batch, count):
+    return [batch] if count == 1 else device.xp.split(batch, ranks.equal_shares(len(batch), count))
 
 
 def inference_step(recipe, net, task):
@@ -111,7 +158,8 @@ def inference(net, predict):
 
     def step(x):
         with chainer.using_config("train", False), chainer.no_backprop_mode():
-            return predict(net, x).array
+            outputs = [predict(net, part).array for part in parts(x)]
+        return outputs[0] if len(outputs) == 1 else device.xp.concatenate(outputs)
 
     return step
 
@@ -145,7 +193,8 @@ def put(array):
 
 
 def take(data, rows):
-    return data[put(rows)]
+    batch = data[put(rows)]
+    return batch if ranks.count == 1 else divided(batch, ranks.count)  # a list: the part of each device
 
 
 def wait(value):
@@ -155,6 +204,16 @@ def wait(value):
 
 def fetch(value):
     return host.send(value)
+
+
+def copies(value):
+    """Return the part of a batch that each device has, as NumPy arrays."""
+    return [fetch(part) for part in value] if isinstance(value, list) else [fetch(value)]
+
+
+def on_each_device(read, net):
+    """Return read(net) of each device."""
+    return [read(one) for one in networks(net)]
 
 
 def peak_memory():

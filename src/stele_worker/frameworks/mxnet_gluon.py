@@ -8,11 +8,16 @@ import mxnet as mx
 import numpy
 from mxnet import autograd, gluon, profiler
 
-from stele_worker import modes
+from stele_worker import modes, ranks
 
 # "hybridize" plans the memory once, for one shape; "onednn" fuses the operations of the inference
 MODES = ("hybridize", "as-shipped", "imperative", "onednn")
+PARALLEL = (
+    "sharded"  # the batch over the contexts of one process; the kvstore of the Trainer adds their gradients
+)
+STATISTICS = "own"  # SyncBatchNorm of gluon.contrib would exchange them
 device = mx.cpu()
+contexts = [device]  # of --devices; the first is ``device``
 mode = "hybridize"
 blocks = []  # that compute as a graph, unless the mode is imperative
 
@@ -23,14 +28,19 @@ def configure(settings):
     OpenMP read its number of threads from the environment at the import of MXNet, so ``threads`` has no effect
     here.
     """
-    global device, mode
+    global device, contexts, mode
     if settings["precision"] != "fp32":
         reason = "MXNet {} is supported in precision 'fp32' only, not {!r}: use precision 'fp32'"
         raise RuntimeError(reason.format(mx.__version__, settings["precision"]))
     if settings["device"] == "cuda" and not mx.context.num_gpus():
         advice = "Install a CUDA build, such as mxnet-cu112, on a machine with a GPU, or use device 'cpu'."
         raise RuntimeError("MXNet {} found no CUDA device. {}".format(mx.__version__, advice))
-    device = mx.gpu(0) if settings["device"] == "cuda" else mx.cpu()
+    if settings["device"] == "cuda" and mx.context.num_gpus() < ranks.count:
+        message = "MXNet {} found {} CUDA devices; --devices {} needs as many"
+        raise RuntimeError(message.format(mx.__version__, mx.context.num_gpus(), ranks.count))
+    kind = mx.gpu if settings["device"] == "cuda" else mx.cpu
+    contexts = [kind(number) for number in range(ranks.count)]
+    device = contexts[0]
     mode = settings["mode"]
     # MXNet reads it for each new operator; 2 searches without a workspace limit
     os.environ["MXNET_CUDNN_AUTOTUNE_DEFAULT"] = "2" if settings["autotune"] else "0"
@@ -67,8 +77,8 @@ def options():
 
 
 def graph(block):
-    """Make a block compute as the mode says, with its parameters on the device; return the block."""
-    block.initialize(mx.init.Zero(), ctx=device)
+    """Make a block compute as the mode says, with its parameters on each device; return the block."""
+    block.initialize(mx.init.Zero(), ctx=contexts)
     block.hybridize(active=mode != "imperative", **options())
     blocks.append(block)
     return block
@@ -89,14 +99,54 @@ def gradients(recipe, net, task):
     """Return run(x, y) -> (loss, {parameter: gradient})."""
     losses = cross_entropy()
     trainable = {name: weight for name, weight in recipe.parameters(net).items() if weight.grad_req != "null"}
+    trainer = gluon.Trainer(net.collect_params(), "sgd", kvstore=kvstore(), update_on_kvstore=False)
 
     def run(x, y):
+        shares = list(zip(parts(x), parts(y)))
         with autograd.record(train_mode=True):
-            loss = losses(net(x), y).mean()
-        loss.backward()
-        return loss, {name: weight.grad() for name, weight in trainable.items()}
+            means = [losses(net(x), y).mean() / len(shares) for x, y in shares]
+        autograd.backward(means)
+        trainer.allreduce_grads()
+        return joined(means).sum(), {name: weight.grad(device) for name, weight in trainable.items()}
 
     return run
+
+
+def kvstore():
+    """Return what adds the gradients of several devices in a Trainer; None for one device."""
+    return "device" if len(contexts) > 1 else None
+
+
+def make_training_step(net, trainer, before_update=lambda: None):
+    """Return step(x, y) -> loss, which updates the parameters on each device."""
+    losses = cross_entropy()
+
+    def step(x, y):
+        with autograd.record(train_mode=True):
+            values = [losses(net(x), y) for x, y in zip(parts(x), parts(y))]  # each (batch / parts,)
+        autograd.backward(values)  # of the summed loss
+        before_update()
+        loss = joined(values)
+        trainer.step(len(loss))  # adds the gradients of the devices, and divides by the batch
+        return loss.mean()
+
+    return step
+
+
+def parts(batch):
+    """Return the part of a batch on each device; or its shards, if one device is the reference for several."""
+    if isinstance(batch, list):
+        return batch
+    if ranks.shards == 1:
+        return [batch]
+    return gluon.utils.split_data(batch, ranks.equal_shares(len(batch), ranks.shards))
+
+
+def joined(values):
+    """Return the values of the parts of a batch as one array on the first device."""
+    if len(values) == 1:
+        return values[0]
+    return mx.nd.concat(*[value.as_in_context(device) for value in values], dim=0)
 
 
 def inference_step(recipe, net, task):
@@ -108,7 +158,7 @@ def inference_step(recipe, net, task):
             if mode == "onednn" and not ready:
                 block.optimize_for(x, backend="MKLDNN", **options())
                 ready.append(True)
-            return block(x)
+            return joined([block(part) for part in parts(x)])
 
     return step
 
@@ -132,7 +182,11 @@ def put(array):
 
 
 def take(data, rows):
-    return mx.nd.take(data, put(rows))
+    batch = mx.nd.take(data, put(rows))
+    if len(contexts) == 1:
+        return batch
+    ranks.equal_shares(len(rows), len(contexts))
+    return gluon.utils.split_and_load(batch, contexts)  # a list: the part of each device
 
 
 def wait(value):
@@ -141,6 +195,20 @@ def wait(value):
 
 def fetch(value):
     return value.asnumpy()
+
+
+def copies(value):
+    """Return the part of a batch that each device has, as NumPy arrays."""
+    return [fetch(part) for part in value] if isinstance(value, list) else [fetch(value)]
+
+
+def on_each_device(read, net):
+    """Return read(net) of each device. MXNet reads the copy of a parameter in the current context."""
+    values = []
+    for context in contexts:
+        with context:
+            values.append(read(net))
+    return values
 
 
 def peak_memory():

@@ -4,7 +4,13 @@ import chainer
 import chainer.functions as F
 import chainer.links as L
 
-from stele_worker.frameworks.chainer import inference, on_device, outputs, parameters
+from stele_worker.frameworks.chainer import (
+    inference,
+    make_training_step,
+    on_device,
+    outputs,
+    parameters,
+)
 
 LAYOUT = "NCHW"
 
@@ -60,15 +66,7 @@ def training_step(net, task):
     # Chainer has the learning rate inside the velocity, which is equivalent at a constant rate
     optimiser = chainer.optimizers.MomentumSGD(lr=task.learning_rate, momentum=task.momentum)
     optimiser.setup(net)
-
-    def step(x, y):
-        net.cleargrads()
-        value = loss(net, x, y)
-        value.backward()
-        optimiser.update()
-        return value.array
-
-    return step
+    return make_training_step(net, optimiser, loss)
 
 
 def stored(net):

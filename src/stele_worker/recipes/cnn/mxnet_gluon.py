@@ -1,9 +1,9 @@
 """CNN on CIFAR-10 in MXNet's Gluon: NCHW."""
 
-from mxnet import autograd, gluon
+from mxnet import gluon
 from mxnet.gluon import nn
 
-from stele_worker.frameworks.mxnet_gluon import cross_entropy, graph, put
+from stele_worker.frameworks.mxnet_gluon import graph, kvstore, make_training_step, put
 
 LAYOUT = "NCHW"
 
@@ -59,17 +59,8 @@ def body(net):
 def training_step(net, task):
     # MXNet has the learning rate inside the velocity, which is equivalent at a constant rate
     constants = {"learning_rate": task.learning_rate, "momentum": task.momentum, "wd": 0.0}
-    trainer = gluon.Trainer(net.collect_params(), "sgd", constants, kvstore=None)
-    losses = cross_entropy()
-
-    def step(x, y):
-        with autograd.record(train_mode=True):
-            loss = losses(net(x), y)  # (batch,)
-        loss.backward()  # of the summed loss
-        trainer.step(len(x))  # divides by the batch
-        return loss.mean()
-
-    return step
+    trainer = gluon.Trainer(net.collect_params(), "sgd", constants, kvstore=kvstore())
+    return make_training_step(net, trainer)
 
 
 def stored(net):

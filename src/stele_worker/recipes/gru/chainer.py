@@ -4,7 +4,7 @@ import chainer
 import chainer.functions as F
 import chainer.links as L
 
-from stele_worker.frameworks.chainer import inference, on_device, outputs
+from stele_worker.frameworks.chainer import inference, make_training_step, on_device, outputs
 
 LAYOUT = None
 
@@ -69,17 +69,12 @@ def training_step(net, task):
     )
     optimiser.setup(net)
 
-    def step(x, y):
-        net.cleargrads()
-        value = loss(net, x, y)
-        value.backward()
+    def correct_epsilon():
         # Chainer adds epsilon before it corrects the second moment, the Task adds it after: so correct
         # epsilon by the same factor
         optimiser.eps = task.epsilon * (1 - task.beta2 ** (optimiser.t + 1)) ** 0.5
-        optimiser.update()
-        return value.array
 
-    return step
+    return make_training_step(net, optimiser, loss, correct_epsilon)
 
 
 def stored(net):

@@ -1,9 +1,9 @@
 """GRU on IMDB in MXNet's Gluon: rnn.GRU, time before batch."""
 
-from mxnet import autograd, gluon
+from mxnet import gluon
 from mxnet.gluon import nn, rnn
 
-from stele_worker.frameworks.mxnet_gluon import cross_entropy, graph, put
+from stele_worker.frameworks.mxnet_gluon import graph, kvstore, make_training_step, put
 
 LAYOUT = None
 
@@ -61,21 +61,16 @@ def body(net):
 
 def training_step(net, task):
     constants = {"learning_rate": task.learning_rate, "beta1": task.beta1, "beta2": task.beta2, "wd": 0.0}
-    trainer = gluon.Trainer(net.collect_params(), "adam", dict(constants, lazy_update=False), kvstore=None)
-    losses = cross_entropy()
+    constants["lazy_update"] = False
+    trainer = gluon.Trainer(net.collect_params(), "adam", constants, kvstore=kvstore())
 
-    def step(x, y):
-        with autograd.record(train_mode=True):
-            loss = losses(net(x), y)  # (batch,)
-        loss.backward()  # of the summed loss
+    def correct_epsilon():
         # MXNet adds epsilon before it corrects the second moment, the Task adds it after: so correct
         # epsilon by the same factor
         count = trainer.optimizer.num_update + 1
         trainer.optimizer.epsilon = task.epsilon * (1 - task.beta2**count) ** 0.5
-        trainer.step(len(x))  # divides by the batch
-        return loss.mean()
 
-    return step
+    return make_training_step(net, trainer, correct_epsilon)
 
 
 def stored(net):
