@@ -104,6 +104,16 @@ def test_an_environment_says_how_it_uses_several_devices_if_its_framework_can(na
     assert bool(divides) == bool(environment.parallel)
 
 
+def test_fsdp_is_absent_on_one_device_and_says_so():
+    fsdp = environments.load("torch-fsdp")
+    assert devices.why_absent(fsdp, "gru", TWO) is None
+    reason = fsdp.why_absent("gru", "train", device="cpu", precision="fp32")
+    assert reason == "PyTorch, FSDP2 needs several devices: use --devices 2 or more"
+    assert "cannot copy a network" in devices.why_absent(fsdp, "cifar-fast", TWO)
+    line = parity_page.devices_line(fsdp, "gru", compare(statistics=None), TWO)
+    assert line.startswith("torch-fsdp  gru  2 devices, fully_shard: the same as one device")
+
+
 def test_comparing_one_device_is_an_error(capsys):
     from stele.__main__ import main
 

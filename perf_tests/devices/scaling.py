@@ -102,7 +102,7 @@ def main() -> None:
         sys.exit(
             f"{max(arguments.devices)} devices need as many processors; this machine has {processors.count()}."
         )
-    found, where = [], Settings(device=arguments.device, threads=1)
+    found, where = [], Settings(device=arguments.device, threads=1, devices=max(arguments.devices))
     with lock.machine("tox -e devices", wait=True, say=print):
         for task in arguments.task or ("densenet121", "transformer"):
             for environment in environments_with(task, "train", where, arguments.framework):

@@ -66,9 +66,9 @@ class Session:
         metafunc.parametrize(("stele_task", "stele_environment"), cells)
 
     def absence(self, environment: Environment, task: str, phase: str) -> str | None:
-        where = {"device": self.settings.device, "precision": self.settings.precision}
-        reason = environment.why_absent(task, phase, **where)
-        return reason or (environment.why_one_device(phase) if self.settings.devices > 1 else None)
+        settings = self.settings
+        where = {"device": settings.device, "precision": settings.precision}
+        return environment.why_absent(task, phase, **where, devices=settings.devices)
 
 
 def of(config: pytest.Config) -> Session:

@@ -226,7 +226,11 @@ def cells(arguments: argparse.Namespace, settings: Settings) -> Iterator[Cell]:
     """Yield each selected environment and task, if the environment can run a phase of the task."""
     selected = environments.load_ready(arguments.framework)
     for task in arguments.task or tasks.NAMES:
-        yield from ((item, task) for item in selected if examination.phases(item, task, settings))
+        yield from (
+            (item, task)
+            for item in selected
+            if settings.devices > 1 or examination.phases(item, task, settings)
+        )
 
 
 def facts(results: dict[Cell, LadderResult], settings: Settings) -> dict[str, Any]:

@@ -19,6 +19,7 @@
     [modes.<id>]    how it executes. The first mode is the environment itself; each other one becomes an environment
                     <name>-<id>, which has these keys of its own, in addition to those above:
                     label (in tables), reason (what the mode changes, and why), devices, phases, variables, programs,
+                    parallel (how it trains on several devices; it is absent on one), absent,
                     eager (the phases, of train and infer, in which operations are executed one by one)
 
 ``<name>.lock`` in the same folder pins every package with its hash; ``stele env lock`` writes it. ``locked_with`` names
@@ -61,6 +62,8 @@ class Mode(ModeLabel, total=False):
     eager: list[str]
     devices: list[str]
     phases: list[str]
+    parallel: str
+    absent: dict[str, str]
     variables: dict[str, str]
     programs: dict[str, str]
 
@@ -77,6 +80,7 @@ class Environment:
     command: tuple[str, ...] | None = None
     python: str | None = None
     parallel: str | None = None
+    several: bool = False  # whether it is absent on one device
     varies: str | None = None
     requirements: dict[str, str] = field(default_factory=dict)
     libraries: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -104,8 +108,14 @@ class Environment:
             return "several devices are measured in training only"
         return None if self.parallel else f"{self.label} has no recipe for several devices"
 
-    def why_absent(self, task: str, phase: str, *, device: str, precision: str) -> str | None:
-        """Return why this environment does not support a cell, or None if it does."""
+    def why_absent(
+        self, task: str, phase: str, *, device: str, precision: str, devices: int = 1
+    ) -> str | None:
+        """Return why this environment does not support a cell on so many devices, or None if it does."""
+        if devices > 1 and (reason := self.why_one_device(phase)):
+            return reason
+        if devices == 1 and self.several:
+            return f"{self.label} needs several devices: use --devices 2 or more"
         if phase == TIME_TO_ACCURACY:
             return self.absent.get(phase) or self.why_absent(
                 task, "train", device=device, precision=precision
@@ -175,6 +185,9 @@ def in_mode(environment: Environment, mode: str) -> Environment:
         variables={**environment.variables, **facts.get("variables", {})},
         programs={**environment.programs, **facts.get("programs", {})},
         phases=None if phases is None else tuple(phases),
+        parallel=facts.get("parallel", environment.parallel),
+        several="parallel" in facts,
+        absent={**environment.absent, **facts.get("absent", {})},
     )
 
 

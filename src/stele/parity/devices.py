@@ -28,7 +28,7 @@ STATISTICS = {
 def why_absent(environment: Environment, task: str, settings: Settings) -> str | None:
     """Return why an environment cannot train a Task on several devices, or None if it can."""
     where = {"device": settings.device, "precision": settings.precision}
-    return environment.why_absent(task, "train", **where) or environment.why_one_device("train")
+    return environment.why_absent(task, "train", **where, devices=settings.devices)
 
 
 def run_ladder(

@@ -7,15 +7,17 @@ import torch
 
 from stele_worker import modes, ranks
 
-PARALLEL = "processes"  # DistributedDataParallel, with ranks as torchrun starts them
+PARALLEL = "processes"  # DistributedDataParallel, or FSDP2 in its mode; with ranks as torchrun starts them
 STATISTICS = "own"  # SyncBatchNorm would exchange them; it needs GPUs
-# the arguments of torch.compile; eager does not compile. "frozen" folds the weights into the compiled inference
+# the arguments of torch.compile; eager does not compile. "frozen" folds the weights into the compiled inference,
+# "fsdp" gives each rank a part of each parameter
 MODES = {
     "eager": None,
     "compile": {},
     "max-autotune": {"mode": "max-autotune"},
     "graphs": {"mode": "reduce-overhead"},  # CUDA graphs
     "frozen": {},
+    "fsdp": None,
 }
 device = torch.device("cpu")
 mode = "eager"
@@ -143,6 +145,8 @@ def make_training_step(net, optimiser, loss):
     """Return step(*inputs, y) -> loss, which updates the parameters."""
     compute = compiled(on_all_devices(net, loss))
     net.train()
+    if is_sharded():
+        use_separate_sgd(optimiser)
 
     def step(*arrays):
         optimiser.zero_grad()
@@ -154,6 +158,14 @@ def make_training_step(net, optimiser, loss):
     step.state = lambda: training_state(net, optimiser)
     step.restore = lambda state: restore_training(net, optimiser, state)
     return step
+
+
+def use_separate_sgd(optimiser):
+    """Make SGD update with several operations: the fused one does not know parts of parameters in 2.13."""
+    for part in parts(optimiser):
+        if isinstance(part, torch.optim.SGD):
+            for group in part.param_groups:
+                group["fused"] = False
 
 
 class Loss(torch.nn.Module):
@@ -172,6 +184,8 @@ def on_all_devices(net, loss):
 
     Batch normalisation uses the statistics of the rank's own samples, as is the default of DistributedDataParallel.
     """
+    if is_sharded():
+        return loss
     if ranks.processes > 1:
         devices = [device] if device.type == "cuda" else None
         return torch.nn.parallel.DistributedDataParallel(Loss(net, loss), device_ids=devices)
@@ -239,8 +253,29 @@ def image_format(task):
 
 
 def on_device(net):
-    """Move a network's parameters to the device; return the network."""
-    return net.to(device)
+    """Move a network's parameters to the device; return the network. With FSDP2 each rank keeps a part of each."""
+    net = net.to(device)
+    return shard(net) if is_sharded() else net
+
+
+def is_sharded():
+    """Return whether FSDP2 trains: each rank has a part of each parameter, and a gradient is the mean of all ranks."""
+    return mode == "fsdp" and ranks.processes > 1
+
+
+def shard(net):
+    """Divide each layer that is in a list of layers, and then the rest, as the tutorial of FSDP2 does.
+
+    The parameters of such a group are gathered, used and freed together.
+    """
+    from torch.distributed.fsdp import fully_shard
+
+    net = net.to(memory_format=torch.contiguous_format)  # FSDP2 of 2.13 refuses channels last
+    for layers in reversed(list(net.modules())):  # an inner layer first
+        if isinstance(layers, torch.nn.ModuleList):
+            for layer in layers:
+                fully_shard(layer)
+    return fully_shard(net)
 
 
 def outputs(net, names, step):
@@ -324,7 +359,10 @@ def wait(value):
 
 
 def fetch(value):
-    return value.detach().float().cpu().numpy()
+    value = value.detach()
+    if hasattr(value, "full_tensor"):  # FSDP2: all ranks exchange their parts
+        value = value.full_tensor()
+    return value.float().cpu().numpy()
 
 
 def tracked(value):
