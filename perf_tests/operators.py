@@ -2,17 +2,19 @@
 
     python perf_tests/operators.py [--framework NAME] [--launches N]      or: tox -e operators
 
-Measures the task ``chain``, 200 operations in a row, in every mode of each framework, in two ways:
+Measures the task ``chain``, 200 operations in a row, in every mode of each framework, in three ways:
 
 one element   a step of inference at width 1, over the number of operations
 intercept     the intercept of a line through the duration of a step over the width, over the number of operations
+profiler      a step without the profiler minus its busy time under the profiler, over the number of operations
 
-Writes docs/overhead.md. Both agree if one is at most BAND of the other; where they do not, the page says so.
+Writes docs/overhead.md, which says what is busy. The three agree if the largest is at most BAND times the smallest;
+where they do not, the page says so. Where the profiler shows no operations, the first two are compared.
 """
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 
@@ -23,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from fixtures.ready import environments_with
 from stele.environments import Environment
 from stele.measuring import lock, machine, measure, processors
+from stele.measuring.run import Run
 from stele.measuring.settings import Settings
 from stele.report import page
 from stele.statistics import median
@@ -30,25 +33,72 @@ from stele_worker import tasks
 from stele_worker.tasks.chain import WIDTHS
 
 PAGE = Path(__file__).parents[1] / "docs" / "overhead.md"
-BAND = 1.5  # one element over intercept, or the other way round
+BAND = 1.5  # the largest of the three ways over the smallest
 TASK = "chain"
-HEADER = ("environment", "mode", "one element µs", "intercept µs", "training µs", "agreement")
+PROFILED = 60  # steps under the profiler, as many as are timed
+NARROW, WIDE = WIDTHS[:2]  # no framework divides operations of these widths among threads
+KERNELS_ONLY = ("jax",)  # whose profiler has events of kernels without their dispatch
+HEADER = (
+    "environment",
+    "mode",
+    "one element µs",
+    "intercept µs",
+    "profiler µs",
+    "training µs",
+    "agreement",
+)
 
 
-def durations(environment: Environment, phase: str, settings: Settings, launches: int) -> dict[int, float]:
-    """Return the median duration of a step at each width, in seconds: the middle of the launches."""
-    found: dict[int, list[float]] = {width: [] for width in WIDTHS}
+def measured(environment: Environment, phase: str, settings: Settings, launches: int) -> dict[int, list[Run]]:
+    """Return the launches at each width; those of training have one width."""
+    found: dict[int, list[Run]] = {width: [] for width in (WIDTHS if phase == "infer" else WIDTHS[:1])}
     for _ in range(launches):
-        for width in WIDTHS if phase == "infer" else WIDTHS[:1]:
-            plan = make_plan(phase, width)
-            run = measure.side_by_side({environment.name: environment}, plan, settings)[environment.name]
-            found[width].append(median(run.counted_seconds).middle)
-    return {width: float(numpy.median(seconds)) for width, seconds in found.items() if seconds}
+        for width, runs in found.items():
+            sides = measure.side_by_side({environment.name: environment}, make_plan(phase, width), settings)
+            runs.append(sides[environment.name])
+    return found
 
 
 def make_plan(phase: str, width: int) -> measure.Plan:
     fields, _ = measure.inputs(TASK)
-    return measure.Plan(task=TASK, phase=phase, scale=f"width-{width}", **fields)
+    asked = {"profile": PROFILED} if phase == "infer" and width in (NARROW, WIDE) else {}
+    return measure.Plan(task=TASK, phase=phase, scale=f"width-{width}", asked=asked, **fields)
+
+
+def step(run: Run) -> float:
+    """Return the duration of a step without the profiler, in seconds."""
+    return median(run.counted_seconds).middle
+
+
+def middle(values: Iterable[float]) -> float:
+    return float(numpy.median(list(values)))
+
+
+def beside_kernels(runs: Mapping[int, Sequence[Run]], *, kernels_only: bool) -> float | None:
+    """Return the duration of a step without its busy time, in seconds: the middle of the launches.
+
+    If the profiler has events of kernels only, they are the busy time, at width NARROW. Other profilers have events of
+    operations, which contain dispatch and memory. The busy time of a step at width WIDE is then what its events take
+    longer than those at width NARROW: dispatch and memory are the same, and so is the time of the profiler itself.
+    Returns None if the profiler shows no operations.
+    """
+    if not all(in_operations(run) for width in (NARROW, WIDE) for run in runs[width]):
+        return None
+    if kernels_only:
+        return middle(step(run) - in_operations(run) for run in runs[NARROW])
+    pairs = zip(runs[NARROW], runs[WIDE], strict=True)
+    return middle(step(wide) - (in_operations(wide) - in_operations(narrow)) for narrow, wide in pairs)
+
+
+def in_operations(run: Run) -> float:
+    """Return the self time of all operations of a step under the profiler, in seconds."""
+    assert run.profile is not None
+    return sum(seconds for seconds, _ in run.profile["operations"].values())
+
+
+def library(environment: Environment) -> str:
+    """Return the framework whose profiler an environment uses: that of the backend in Keras."""
+    return environment.variables.get("KERAS_BACKEND", environment.framework)
 
 
 def intercept(seconds: Mapping[int, float]) -> float:
@@ -61,21 +111,27 @@ def intercept(seconds: Mapping[int, float]) -> float:
 def row(environment: Environment, settings: Settings, launches: int) -> list[str]:
     label = environment.modes[environment.mode]["label"] if environment.mode else ""
     operations = tasks.units(TASK, "paper")
-    infer = durations(environment, "infer", settings, launches)
-    ways = [1e6 * infer[1] / operations, 1e6 * intercept(infer) / operations]
+    runs = measured(environment, "infer", settings, launches)
+    seconds = {width: middle(map(step, each)) for width, each in runs.items()}
+    kernels_only = library(environment) in KERNELS_ONLY
+    ways = seconds[NARROW], intercept(seconds), beside_kernels(runs, kernels_only=kernels_only)
+    shown = ["" if way is None else f"{1e6 * way / operations:.2f}" for way in ways]
     where = {"device": settings.device, "precision": settings.precision}
     training = "none"
     if environment.why_absent(TASK, "train", **where) is None:
-        training = f"{1e6 * durations(environment, 'train', settings, launches)[1] / operations:.2f}"
-    return [environment.name, label, *(f"{way:.2f}" for way in ways), training, agreement(ways)]
+        [steps] = measured(environment, "train", settings, launches).values()
+        training = f"{1e6 * middle(map(step, steps)) / operations:.2f}"
+    return [environment.name, label, *shown, training, agreement(ways)]
 
 
-def agreement(ways: Sequence[float]) -> str:
-    """Return "yes", or how far the smallest and the largest are apart."""
-    if min(ways) <= 0:
-        return "no: the intercept is not positive"
-    apart = max(ways) / min(ways)
-    return "yes" if apart <= BAND else f"no: {apart:.1f} times"
+def agreement(ways: Sequence[float | None]) -> str:
+    """Return "yes", or how far the smallest and the largest are apart. None stands for a way without a result."""
+    known = [way for way in ways if way is not None]
+    if min(known) <= 0:
+        return "no: a difference is not positive"
+    apart = max(known) / min(known)
+    judged = "yes" if apart <= BAND else f"no: {apart:.1f} times"
+    return judged if len(known) == len(ways) else f"{judged}; the profiler shows no operations"
 
 
 def main() -> None:
@@ -91,9 +147,9 @@ def main() -> None:
             try:
                 rows.append(row(environment, settings, arguments.launches))
             except measure.SideFailed as error:
-                rows.append([environment.name, "", "failed", "", "", str(error).splitlines()[0]])
+                rows.append([environment.name, "", "failed", "", "", "", str(error).splitlines()[0]])
             print("  ".join(rows[-1]), flush=True)
-    page.fill(PAGE, page.table(HEADER, rows, right=slice(2, 5)) + "\n\n" + provenance(settings))
+    page.fill(PAGE, page.table(HEADER, rows, right=slice(2, 6)) + "\n\n" + provenance(settings))
 
 
 def provenance(settings: Settings) -> str:
