@@ -36,8 +36,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "overhead.md"
 BAND = 1.5  # the largest of the three ways over the smallest
 TASK = "chain"
 PROFILED = 60  # steps under the profiler, as many as are timed
-NARROW, WIDE = WIDTHS[:2]  # no framework divides operations of these widths among threads
-KERNELS_ONLY = ("jax",)  # whose profiler has events of kernels without their dispatch
+NARROW, WIDE = WIDTHS[:2]  # profiled; a profile adds up the threads that may compute wider arrays
+KERNELS_ONLY = ("jax",)  # whose profiler has events of compiled kernels without their dispatch
 HEADER = (
     "environment",
     "mode",
