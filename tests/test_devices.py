@@ -85,7 +85,7 @@ def test_a_run_on_one_device_has_the_settings_of_older_runs():
 
 def test_a_framework_without_a_recipe_for_several_devices_is_not_compared():
     assert devices.why_absent(environments.load("torch"), "cnn", TWO) is None
-    reason = devices.why_absent(environments.load("chainer"), "cnn", TWO)
+    reason = devices.why_absent(environments.load("lasagne"), "cnn", TWO)
     assert reason.endswith("has no recipe for several devices")
 
 
