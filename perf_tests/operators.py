@@ -35,7 +35,7 @@ from stele_worker.tasks.chain import WIDTHS
 PAGE = Path(__file__).parents[1] / "docs" / "overhead.md"
 BAND = 1.5  # the largest of the three ways over the smallest
 TASK = "chain"
-PROFILED = 60  # steps under the profiler, as many as are timed
+PROFILED = 20  # steps under the profiler: few, so that other work seldom disturbs all of the launches
 NARROW, WIDE = WIDTHS[:2]  # profiled; a profile adds up the threads that may compute wider arrays
 KERNELS_ONLY = ("jax",)  # whose profiler has events of compiled kernels without their dispatch
 HEADER = (
