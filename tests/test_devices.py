@@ -13,7 +13,7 @@ from stele.measuring import processors
 from stele.measuring.settings import Settings
 from stele.parity import devices, ladder
 from stele.report import parity as parity_page
-from stele_worker import frameworks, process, ranks, tasks
+from stele_worker import agreement, frameworks, process, ranks, tasks
 
 TWO = Settings(device="cpu", threads=1, devices=2)
 ONE = {
@@ -168,6 +168,41 @@ def test_losses_of_ranks_are_averaged_and_memory_is_kept(monkeypatch):
     result = ranks.combined(outcomes[0])
     assert result["losses"] == [2.0, 2.0]
     assert [each["host_memory"] for each in result["ranks"]] == [5, 7]
+
+
+class InParts:
+    """A framework with two devices in one process, and a copy of the network on each. A batch is a list of parts."""
+
+    @staticmethod
+    def fetch(value):
+        return numpy.asarray(value)
+
+    @staticmethod
+    def copies(value):
+        return list(value) if isinstance(value, list) else [value]
+
+    @staticmethod
+    def on_each_device(read, net):
+        return [read(copy) for copy in net]
+
+
+class Recipe:
+    @staticmethod
+    def stored(net):
+        return {"w": numpy.array([net])}
+
+
+def states(net):
+    """Return the states of two devices whose copies of the network have the parameters ``net``."""
+    networks = agreement.stored_on_devices(InParts, Recipe, net)
+    return agreement.states_of_devices(InParts, [[numpy.zeros(2), numpy.ones(2)]], networks)
+
+
+def test_each_copy_of_a_network_in_one_process_is_compared():
+    equal, different = states([1.0, 1.0]), states([1.0, 2.0])
+    assert len(equal) == len(different) == 2
+    assert equal[0]["digest"] == equal[1]["digest"] == different[0]["digest"] != different[1]["digest"]
+    assert equal[0]["samples"] != equal[1]["samples"]
 
 
 def test_each_rank_has_its_own_processors(monkeypatch):

@@ -134,11 +134,14 @@ def make_training_step(net, trainer, before_update=lambda: None):
 
 
 def parts(batch):
-    """Return the part of a batch on each device; or its shards, if one device is the reference for several."""
+    """Return the part of a batch on each device; or its shards, if one device is the reference for several.
+
+    Each device computes all of a batch that ``take`` has not divided.
+    """
     if isinstance(batch, list):
         return batch
     if ranks.shards == 1:
-        return [batch]
+        return [batch.as_in_context(context) for context in contexts]
     return gluon.utils.split_data(batch, ranks.equal_shares(len(batch), ranks.shards))
 
 
@@ -158,7 +161,7 @@ def inference_step(recipe, net, task):
             if mode == "onednn" and not ready:
                 block.optimize_for(x, backend="MKLDNN", **options())
                 ready.append(True)
-            return joined([block(part) for part in parts(x)])
+            return joined([block(part) for part in x]) if isinstance(x, list) else block(x)
 
     return step
 
