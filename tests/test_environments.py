@@ -110,7 +110,7 @@ def test_each_mode_after_the_first_is_an_environment(tmp_path):
     path.write_text(
         'label = "Mine"\nframework = "mine"\ndevices = ["cpu", "cuda"]\n[modes.eager]\nlabel = "eager"\n'
         '[modes.graph]\nlabel = "compiled"\nreason = "faster"\ndevices = ["cuda"]\nphases = ["infer"]\n'
-        'variables = { A = "1" }\nprograms = { cc = "install it" }\n'
+        'variables = { A = "1" }\nprograms = { cc = "install it" }\nvaries = "no seed"\n'
     )
     eager, graph = description.read(path)
     assert (eager.name, eager.label, eager.mode, eager.base) == ("mine", "Mine", "eager", None)
@@ -121,6 +121,7 @@ def test_each_mode_after_the_first_is_an_environment(tmp_path):
         "mine",
     )
     assert (graph.devices, graph.variables, graph.programs) == (("cuda",), {"A": "1"}, {"cc": "install it"})
+    assert (eager.varies, graph.varies) == (None, "no seed")
     where = {"device": "cuda", "precision": "fp32"}
     assert graph.why_absent("gru", "train", **where) == "Mine, compiled has infer only: faster"
     assert graph.why_absent("gru", "infer", **where) is None

@@ -1,4 +1,4 @@
-"""PaddlePaddle 1, imperative (``fluid.dygraph``)."""
+"""PaddlePaddle 1: layers of ``fluid.dygraph``, executed imperatively, as a Program, or by ``@declarative``."""
 
 import itertools
 import os
@@ -8,13 +8,20 @@ import numpy
 import paddle
 import paddle.fluid as fluid
 from paddle.fluid.core import AnalysisConfig, create_paddle_predictor
+from paddle.fluid.dygraph.base import switch_to_static_graph
+from paddle.fluid.dygraph.jit import declarative
+
+from stele_worker import modes
 
 # operations of MKL-DNN in inference; its matmul is wrong if a network has several of one shape
 MKLDNN = {"conv2d", "batch_norm", "pool2d", "relu", "elementwise_add"}
 
-MODES = ("dygraph", "as-shipped")
+MODES = ("dygraph", "as-shipped", "program", "declarative")
+STATIC = ("program", "declarative")
 threads = 1
 mode = "dygraph"
+built = []  # the Programs that were built
+executor = fluid.Executor(fluid.CPUPlace())
 seeds = numpy.random.RandomState(0)  # of dropout
 
 
@@ -47,9 +54,91 @@ def flags():
     )
 
 
+def in_force():
+    """Return how many Programs were executed, and their operations; 0 in dygraph."""
+    converted = [program for program, *_ in fluid.dygraph.ProgramTranslator()._program_cache._caches.values()]
+    programs = built + [program.main_program for program in converted]
+    done = {
+        "programs": len(programs),
+        "operations": sum(len(program.global_block().ops) for program in programs),
+    }
+    return modes.check(mode, done, (done["operations"] > 0) == (mode in STATIC))
+
+
+def set_training(net, training):
+    """Set what dropout and batch normalisation do; in a Program, the second reads it from another attribute."""
+    (net.train if training else net.eval)()
+    for layer in net.sublayers():
+        if hasattr(layer, "_is_test"):
+            layer._is_test = not training
+
+
+def compiled(net, function):
+    """Return a function of tensors as the mode executes it; in mode "program", it has no gradients."""
+    if mode == "program":
+        run = program(net, lambda *inputs: [function(*inputs)])
+        return lambda *arrays: run(*arrays)[0]
+    return declared(net, function) if mode == "declarative" else function
+
+
+def declared(net, function):
+    """Return a function of tensors that ``@declarative`` converts into a Program at the first call."""
+
+    def call(net, *arrays):  # a Program has the parameters of the first argument; conversion loses closures
+        return net.declared(*arrays)
+
+    converted = declarative(call)
+
+    def run(*arrays):
+        net.declared = function
+        return converted(net, *arrays)
+
+    return run
+
+
+def program(net, function, scope=None):
+    """Return run(*arrays) -> the values of the list function(*inputs), computed by an Executor as one Program.
+
+    ``scope`` has the variables that stay from one run to the next.
+    """
+    scope = fluid.Scope() if scope is None else scope
+    made = []
+
+    @switch_to_static_graph
+    def run(*arrays):
+        if not made:  # at the first step, from its batch
+            made.append(make_program(net, function, scope, arrays))
+        main, outputs = made[0]
+        feed = {"x{}".format(i): array.value().get_tensor() for i, array in enumerate(arrays)}
+        # the cache keeps the Program as it was prepared for its first run
+        return executor.run(main, feed, outputs, scope=scope, return_numpy=False, use_program_cache=True)
+
+    return run
+
+
+def make_program(net, function, scope, arrays):
+    """Return a Program of function(*inputs), and its outputs. Its parameters share the memory of the network's."""
+    main, startup = fluid.Program(), fluid.Program()
+    for parameter in net.parameters():
+        scope.var(parameter.name).get_tensor()._share_data_with(parameter.value().get_tensor())
+    with fluid.program_guard(main, startup):
+        inputs = [
+            fluid.data("x{}".format(i), [None] + list(array.shape[1:]), array.dtype)
+            for i, array in enumerate(arrays)
+        ]
+        outputs = function(*inputs)
+    if startup.global_block().ops:  # it initialises what an optimiser needs
+        executor.run(startup, scope=scope)
+    built.append(main)
+    return main, outputs
+
+
 def drop(x, rate, training):
     """Return x with numbers dropped out, and the others scaled up, in training."""
-    seed = seeds.randint(1, 2**31) if training else None  # one seed gives one mask
+    if not training and not fluid.in_dygraph_mode():
+        return x  # declarative also differentiates the inference, which dropout refuses
+    # one seed gives one mask; a Program keeps its seed, so without one
+    seed = seeds.randint(1, 2**31) if training and fluid.in_dygraph_mode() else None
     scaled = "upscale_in_train"
     return fluid.layers.dropout(x, rate, is_test=not training, seed=seed, dropout_implementation=scaled)
 
@@ -61,7 +150,10 @@ def gradient(parameter):
 
 def gradients(recipe, net, task):
     """Return run(*inputs, y) -> (loss, {parameter: gradient})."""
-    compute = recipe.loss(net, task)
+    if mode == "program":
+        return program_gradients(recipe, net, task)
+    set_training(net, True)
+    compute = compiled(net, recipe.loss(net, task))
 
     def run(*arrays):
         net.train()
@@ -75,6 +167,30 @@ def gradients(recipe, net, task):
     return run
 
 
+def program_gradients(recipe, net, task):
+    """Return run(*inputs, y) -> (loss, {parameter: gradient}), computed as one Program."""
+    compute, names = (
+        recipe.loss(net, task),
+        {weight.name: name for name, weight in recipe.stored(net).items()},
+    )
+    found = []  # names of the parameters that have a gradient
+
+    def differentiate(*inputs):
+        loss = compute(*inputs)
+        pairs = fluid.backward.append_backward(loss, parameter_list=list(names))
+        found[:] = [names[weight.name] for weight, _ in pairs]
+        return [loss] + [gradient for _, gradient in pairs]
+
+    run = program(net, differentiate)
+
+    def run_named(*arrays):
+        set_training(net, True)
+        loss, *values = run(*arrays)
+        return loss, dict(zip(found, values))
+
+    return run_named
+
+
 def inference_step(recipe, net, task):
     """Return step(*inputs) -> logits or features."""
     return make_inference_step(net, getattr(recipe, "MKLDNN", True))
@@ -82,9 +198,9 @@ def inference_step(recipe, net, task):
 
 def make_inference_step(net, mkldnn=True):
     """Return step(*inputs) -> net(*inputs) without gradients: with Paddle Inference; imperatively as shipped."""
-    net.eval()
-    if mode == "as-shipped":
-        return fluid.dygraph.no_grad(net.__call__)
+    set_training(net, False)
+    if mode != "dygraph":
+        return fluid.dygraph.no_grad(compiled(net, net.__call__))
     predictors = []  # created at the first step, from its batch
 
     def step(*inputs):
@@ -101,10 +217,13 @@ def make_inference_step(net, mkldnn=True):
 
 def make_training_step(net, optimiser, loss, before_update=None):
     """Return step(*inputs, y) -> loss, which updates the parameters."""
-    net.train()
+    set_training(net, True)
+    if mode == "program":
+        return program_step(net, optimiser, loss, before_update)
+    compute = compiled(net, loss)
 
     def step(*arrays):
-        value = loss(*arrays)
+        value = compute(*arrays)
         value.backward()
         if before_update is not None:
             before_update()
@@ -113,6 +232,55 @@ def make_training_step(net, optimiser, loss, before_update=None):
         return value.detach()
 
     return step
+
+
+def program_step(net, optimiser, loss, before_update):
+    """Return step(*inputs, y) -> loss, in which a Program also updates the parameters."""
+    names = [parameter.name for parameter in net.parameters()]
+    scope, updates = fluid.Scope(), []
+
+    def minimise(*inputs):
+        value = loss(*inputs)
+        pairs = optimiser.backward(value, parameter_list=names)
+        if before_update is None:
+            optimiser.apply_gradients(pairs)
+        else:
+            updates.append(update_program(optimiser, pairs))
+        return [value]
+
+    run = program(net, minimise, scope)
+
+    def step(*arrays):
+        (value,) = run(*arrays)
+        if before_update is not None:
+            before_update()
+            update_parameters(updates[0], scope, optimiser._epsilon)
+        return value
+
+    return step
+
+
+def update_program(optimiser, pairs):
+    """Return another Program, which updates the parameters from gradients that the first one leaves in the scope."""
+    update = fluid.Program()
+    with fluid.program_guard(update):
+        optimiser.apply_gradients([shared(update.global_block(), *pair) for pair in pairs])
+    return update
+
+
+def shared(block, weight, grad):
+    """Return a parameter and its gradient as variables of another Program, which finds them in the scope."""
+    grad.persistable = True
+    kept = block.create_var(name=grad.name, shape=grad.shape, dtype=grad.dtype, persistable=True)
+    return fluid.framework.Parameter(block, weight.shape, weight.dtype, name=weight.name), kept
+
+
+@switch_to_static_graph
+def update_parameters(update, scope, epsilon):
+    """Run the update with another epsilon. It is an attribute, which a Program that is kept does not read again."""
+    for operation in update.global_block().ops:
+        operation._set_attr("epsilon", epsilon)
+    executor.run(update, scope=scope)
 
 
 def adam_step(net, task, loss):
@@ -191,8 +359,8 @@ def wait(value):
 
 
 def fetch(value):
-    # outputs of Paddle Inference are NumPy arrays
-    return value if isinstance(value, numpy.ndarray) else value.numpy()
+    # outputs of Paddle Inference are NumPy arrays, those of an Executor LoDTensors
+    return value.numpy() if hasattr(value, "numpy") else numpy.array(value)
 
 
 def peak_memory():
