@@ -2,18 +2,23 @@
 
 import copy
 import re
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy
 import pytest
 
 from stele import environments
 from stele.errors import SteleError
-from stele.measuring import processors
+from stele.measuring import measure, processors
 from stele.measuring.settings import Settings
 from stele.parity import devices, ladder
 from stele.report import parity as parity_page
-from stele_worker import agreement, frameworks, process, ranks, tasks
+from stele_worker import agreement, frameworks, measurement, process, ranks, tasks
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "perf_tests" / "devices"))
+import scaling
 
 TWO = Settings(device="cpu", threads=1, devices=2)
 ONE = {
@@ -203,6 +208,64 @@ def test_each_copy_of_a_network_in_one_process_is_compared():
     assert len(equal) == len(different) == 2
     assert equal[0]["digest"] == equal[1]["digest"] == different[0]["digest"] != different[1]["digest"]
     assert equal[0]["samples"] != equal[1]["samples"]
+
+
+def test_durations_of_communication_are_those_of_the_slowest_rank(monkeypatch):
+    outcomes = [
+        {"host_memory": 1, "device_memory": None, "communication": {"with": [1.0, 2.0]}},
+        {"host_memory": 1, "device_memory": None, "communication": {"with": [3.0, 1.0]}},
+    ]
+    monkeypatch.setattr(ranks, "results", lambda own: outcomes)
+    assert ranks.combined(outcomes[0])["communication"] == {"with": [3.0, 2.0]}
+
+
+class Recorded:
+    """Communication whose calls are recorded."""
+
+    def __init__(self, calls):
+        self.calls, self.exchanges = calls, None
+
+    def meet(self):
+        self.calls.append("meet")
+
+    def alone(self):
+        self.calls.append("alone")
+
+
+def test_steps_with_and_without_communication_take_turns_and_begin_together():
+    calls = []
+    communication = Recorded(calls)
+
+    def step(batch):
+        calls.append("with" if communication.exchanges else "without")
+
+    step.communication = lambda: communication
+    framework = SimpleNamespace(wait=lambda value: None, take=lambda data, rows: data)
+    batches = measurement.Batches(framework, [numpy.arange(4)], [numpy.arange(4)], None, None)
+    seconds = measurement.time_communication(step, batches, 2)
+    assert calls == ["meet", "with", "meet", "without", "meet", "alone"] * 3
+    assert {name: len(durations) for name, durations in seconds.items()} == dict.fromkeys(seconds, 2)
+
+
+def test_torch_can_leave_its_communication_out_and_do_it_alone():
+    pytest.importorskip("torch")
+    fields, _ = measure.inputs("gru")
+    plan = measure.Plan("gru", "train", "smoke", **fields, steps=2, asked={"communication": 2})
+    run = measure.side_by_side({"torch": environments.load("torch")}, plan, TWO)["torch"]
+    assert sorted(run.communication) == ["alone", "with", "without"]
+    assert all(len(seconds) == 2 for seconds in run.communication.values())
+
+
+@pytest.mark.parametrize(
+    "step, share",
+    [(1.0, 1.0), (1.5, 0.0), (1.25, 0.5), (2.0, -1.0)],
+)
+def test_overlap_is_the_share_of_the_communication_that_did_not_make_a_step_longer(step, share):
+    assert scaling.overlap({"with": [step], "without": [1.0], "alone": [0.5]}) == share
+
+
+def test_a_recipe_without_a_step_that_leaves_communication_out_has_empty_columns():
+    assert scaling.communication([]) == ("", "")
 
 
 def test_each_rank_has_its_own_processors(monkeypatch):

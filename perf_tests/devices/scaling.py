@@ -4,7 +4,7 @@
 
 Launches on one device and on several take turns, each in a fresh process. With weak scaling each device has the batch
 of one device; with strong scaling the batch is divided. On a CPU, a device is one thread on a processor of its own.
-Writes docs/devices.md. Every Run stays in .stele/devices.
+Writes docs/devices.md, which describes the columns. Every Run stays in .stele/devices.
 """
 
 import argparse
@@ -26,13 +26,26 @@ from stele.report import page
 from stele.text import MIB
 
 PAGE, FOLDER = Path(__file__).parents[2] / "docs" / "devices.md", Path(".stele/devices")
-HEAD = ("environment", "task", "devices", "scaling", "speed-up", "efficiency", "peak memory, MiB", "start, s")
+HEAD = (
+    "environment",
+    "task",
+    "devices",
+    "scaling",
+    "speed-up",
+    "efficiency",
+    "peak memory, MiB",
+    "start, s",
+    "communication, ms",
+    "overlap",
+)
+# all steps of the scale. A launch with a number of steps does not evaluate, and times the communication
+STEPS, ASKED = 10**6, {"communication": 8}
 
 
 def launch(environment: Environment, task: str, scale: str, settings: Settings) -> Run:
     """Return the Run of one launch, after it is saved. Raises measure.SideFailed."""
     fields, _ = measure.inputs(task)
-    plan = measure.Plan(task=task, phase="train", scale=scale, **fields)
+    plan = measure.Plan(task=task, phase="train", scale=scale, steps=STEPS, asked=ASKED, **fields)
     title = f"{environment.name} {task}, {settings.summary()}"
     with progress.waiting(title):
         run = measure.side_by_side({environment.name: environment}, plan, settings)[environment.name]
@@ -73,7 +86,23 @@ def facts(count: int, pairs: list[tuple[Run, Run]]) -> list[str]:
         f"{middle / count:.0%}",
         " + ".join(f"{peak / MIB:,.0f}" for peak in peaks),
         f"{starts[1]:.1f} (one: {starts[0]:.1f})",
+        *communication([run for _, run in pairs if run.communication]),
     ]
+
+
+def communication(runs: list[Run]) -> tuple[str, str]:
+    """Return the time of communication and its overlap in the middle of the launches; empty if nothing was read."""
+    if not runs:
+        return "", ""
+    alone = [median(run.communication["alone"]) for run in runs if run.communication]
+    overlaps = [overlap(run.communication) for run in runs if run.communication]
+    return f"{1e3 * median(alone):.1f}", f"{median(overlaps):.0%}"
+
+
+def overlap(seconds: dict[str, list[float]]) -> float:
+    """Return the share of the communication that did not make a step longer. Below 0: it also slows the computation."""
+    longer = median(both - without for both, without in zip(seconds["with"], seconds["without"], strict=True))
+    return 1 - longer / median(seconds["alone"])
 
 
 def throughput(run: Run) -> float:
@@ -96,6 +125,7 @@ def main() -> None:
     parser.add_argument("--scale", default="smoke", help="default: %(default)s")
     parser.add_argument("--device", choices=DEVICES, default=devices.default(), help="default: %(default)s")
     parser.add_argument("--devices", type=int, nargs="+", default=[2], metavar="N", help="default: 2")
+    parser.add_argument("--page", type=Path, default=PAGE, help="default: docs/devices.md")
     parser.add_argument("--launches", type=int, default=5, metavar="N", help="of each; default: %(default)s")
     arguments = parser.parse_args()
     if arguments.device == "cpu" and max(arguments.devices) > processors.count():
@@ -106,15 +136,9 @@ def main() -> None:
     with lock.machine("tox -e devices", wait=True, say=print):
         for task in arguments.task or ("densenet121", "transformer"):
             for environment in environments_with(task, "train", where, arguments.framework):
-                if environment.why_one_device("train") is None:
-                    found += rows(environment, task, arguments)
-                    print(
-                        *("  ".join(row) for row in found[-len(SCALINGS) * len(arguments.devices) :]),
-                        sep="\n",
-                    )
-                    page.fill(
-                        PAGE, markdown(found, arguments)
-                    )  # what was measured is on disk before the next one
+                found += rows(environment, task, arguments)
+                print(*("  ".join(row) for row in found[-len(SCALINGS) * len(arguments.devices) :]), sep="\n")
+                page.fill(arguments.page, markdown(found, arguments))  # on disk before the next one
 
 
 def markdown(found: list[list[str]], arguments: argparse.Namespace) -> str:

@@ -120,7 +120,7 @@ class Batches(NamedTuple):
         return take_turns(items, self.turn, self.host)
 
 
-def more(step, batches, outcome, blocks=0, new_batch=False, profile=0, sampler=None):
+def more(step, batches, outcome, blocks=0, new_batch=False, communication=0, profile=0, sampler=None):
     """Return what is measured on request, after everything else:
 
     blocks       seconds per step in each of so many blocks of steps, with one wait at the end of a block
@@ -129,6 +129,7 @@ def more(step, batches, outcome, blocks=0, new_batch=False, profile=0, sampler=N
     profile      seconds and calls of each operation in a step, the mean over so many steps under the profiler, and in
                  "step" those of the step itself, which the profiler makes slower. ``sampler`` is the path of
                  py-spy, for frameworks without a profiler
+    communication  of so many steps: see ``time_communication``; only if the recipe can leave the communication out
     """
     result, wait = {}, batches.framework.wait
     if blocks:
@@ -142,7 +143,38 @@ def more(step, batches, outcome, blocks=0, new_batch=False, profile=0, sampler=N
         [(result["new_batch"], _)] = clock.time_steps(step, batches.take(rows), wait)
     if profile:
         result["profile"] = profiled(step, batches, profile, sampler)
+    if communication and hasattr(
+        step, "communication"
+    ):  # last: afterwards the ranks have different parameters
+        result["communication"] = time_communication(step, batches, communication)
     return result
+
+
+def time_communication(step, batches, count):
+    """Return the seconds of ``count`` steps "with" communication, of as many "without", and of it "alone".
+
+    The three take turns, and all ranks begin each at the same time. The first turn is not counted.
+    """
+    communication, wait = step.communication(), batches.framework.wait
+
+    def run(exchanges, batch):
+        communication.exchanges = exchanges
+        return step(*batch)
+
+    ways = {
+        "with": lambda batch: run(True, batch),
+        "without": lambda batch: run(False, batch),
+        "alone": lambda batch: communication.alone(),
+    }
+    [rows] = batches.in_turns([[batches.rows[number % len(batches.rows)] for number in range(count + 1)]])
+    seconds = {name: [] for name in ways}
+    for batch in batches.take(rows):
+        for name, way in ways.items():
+            communication.meet()
+            began = perf_counter()
+            wait(way(batch))
+            seconds[name].append(perf_counter() - began)
+    return {name: durations[1:] for name, durations in seconds.items()}
 
 
 def profiled(step, batches, count, sampler=None):

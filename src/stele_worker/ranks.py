@@ -180,12 +180,20 @@ def scaled(task, scaling, model=None):
 
 
 def combined(result, keys=("host_memory", "device_memory")):
-    """Return the outcome of all ranks: losses are means; peak memory is that of each rank."""
+    """Return the outcome of all ranks: losses are means; peak memory is that of each rank.
+
+    Durations of communication are those of the slowest rank: all begin at the same time.
+    """
     outcomes = results(result)
     if len(outcomes) == 1:
         return result
     if "losses" in result:
         columns = zip(*(outcome["losses"] for outcome in outcomes))
         result["losses"] = [float(numpy.mean(losses)) for losses in columns]
+    if "communication" in result:
+        result["communication"] = {
+            name: [max(of_step) for of_step in zip(*(outcome["communication"][name] for outcome in outcomes))]
+            for name in result["communication"]
+        }
     result["ranks"] = [{key: outcome[key] for key in keys} for outcome in outcomes]
     return result

@@ -71,6 +71,8 @@ class Run:
         None  # of ``configure``: the import, the settings, and the start of all ranks
     )
     ranks: list[dict[str, int | None]] | None = None  # peak memory of each rank, bytes, if there are several
+    # seconds of each step "with" communication between devices, of each "without", and of it "alone"
+    communication: dict[str, list[float]] | None = None
 
     @cached_property
     def counted_seconds(self) -> tuple[float, ...]:
@@ -176,6 +178,7 @@ def check_durations(run: Run) -> None:
         raise SteleError("Not a Run: there are no durations of steps.")
     single = (run.import_seconds, run.new_batch, run.data_seconds, run.elapsed)
     several = (run.seconds, run.blocks, run.returned, run.evaluation_seconds, run.missed)
+    several += tuple((run.communication or {}).values())
     for value in itertools.chain(single, *several):
         if value is not None and not value > 0:
             raise SteleError(f"Not a Run: a duration of {value!r} s. Check the clock of the machine.")

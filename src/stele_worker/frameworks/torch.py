@@ -143,7 +143,8 @@ def evaluation_step(recipe, net, task):
 
 def make_training_step(net, optimiser, loss):
     """Return step(*inputs, y) -> loss, which updates the parameters."""
-    compute = compiled(on_all_devices(net, loss))
+    on_all = on_all_devices(net, loss)
+    compute = compiled(on_all)
     net.train()
     if is_sharded():
         use_separate_sgd(optimiser)
@@ -157,6 +158,8 @@ def make_training_step(net, optimiser, loss):
 
     step.state = lambda: training_state(net, optimiser)
     step.restore = lambda state: restore_training(net, optimiser, state)
+    if isinstance(on_all, torch.nn.parallel.DistributedDataParallel):
+        step.communication = lambda: Communication(on_all)
     return step
 
 
@@ -192,6 +195,41 @@ def on_all_devices(net, loss):
     if ranks.shards > 1:
         return lambda *arrays: sum(loss(*shard) for shard in shards_of(arrays)) / ranks.shards
     return loss
+
+
+class Communication:
+    """The exchange of gradients of DistributedDataParallel. A step can leave it out, and it can be done alone.
+
+    ``exchanges`` says whether the next step has it. Create it once, after all other steps.
+    """
+
+    def __init__(self, parallel):
+        self.exchanges, self.buckets = True, {}
+        parallel.register_comm_hook(self, exchange_bucket)
+
+    def alone(self):
+        """Exchange as many numbers, in the same buckets, as the steps did."""
+        works = [torch.distributed.all_reduce(numbers, async_op=True) for numbers in self.buckets.values()]
+        for work in works:
+            work.wait()
+
+    def meet(self):
+        """Return when all ranks have called this."""
+        torch.distributed.barrier()
+
+
+def exchange_bucket(communication, bucket):
+    """Return a future of the mean of a bucket of gradients over all ranks; of the rank's own, if it is left out."""
+    from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+
+    numbers = bucket.buffer()
+    if bucket.index() not in communication.buckets:
+        communication.buckets[bucket.index()] = torch.zeros_like(numbers)
+    if communication.exchanges:
+        return allreduce_hook(None, bucket)
+    future = torch.futures.Future(devices=[device] if device.type == "cuda" else None)
+    future.set_result(numbers)
+    return future
 
 
 def shards_of(arrays):
