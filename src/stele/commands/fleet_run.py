@@ -115,7 +115,7 @@ def wanted_environments(values: Sequence[str] | None) -> list[Environment]:
 def works_of(request: dict[str, Any], timeout: float) -> Iterator[Work]:
     """Yield a work for each launch of each cell on each type. Cells that an environment lacks are left out."""
     settings = request["settings"]
-    where = {"device": settings["device"], "precision": settings["precision"]}
+    where: dict[str, Any] = {"device": settings["device"], "precision": settings["precision"]}
     for needs in needs_of(settings["device"], request["types"]):
         for environment in map(environments.load, request["environments"]):
             for cell in (Cell(*cell) for cell in request["cells"]):

@@ -177,7 +177,7 @@ def price_of(arguments: argparse.Namespace) -> prices.Price | None:
 def select(arguments: argparse.Namespace, training: Training) -> list[Environment]:
     """Return the environments, each ready. Raises SteleError if one lacks the task."""
     selected = environments.load_ready([name for name in arguments.framework.split(",") if name])
-    where = {"device": training.settings.device, "precision": training.settings.precision}
+    where: dict[str, Any] = {"device": training.settings.device, "precision": training.settings.precision}
     for environment in selected:
         reason = environment.why_absent(training.task, TIME_TO_ACCURACY, **where)
         if reason is None and training.division != CLOSED:

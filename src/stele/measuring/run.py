@@ -177,8 +177,8 @@ def check_durations(run: Run) -> None:
     if not run.seconds:
         raise SteleError("Not a Run: there are no durations of steps.")
     single = (run.import_seconds, run.new_batch, run.data_seconds, run.elapsed)
-    several = (run.seconds, run.blocks, run.returned, run.evaluation_seconds, run.missed)
-    several += tuple((run.communication or {}).values())
+    series = (run.seconds, run.blocks, run.returned, run.evaluation_seconds, run.missed)
+    several = (*series, *(run.communication or {}).values())
     for value in itertools.chain(single, *several):
         if value is not None and not value > 0:
             raise SteleError(f"Not a Run: a duration of {value!r} s. Check the clock of the machine.")

@@ -44,7 +44,7 @@ def run_ladder(
 
 def phases(environment: Environment, task: str, settings: Settings) -> list[str]:
     """Return the phases of a Task that an environment can run."""
-    where = {"device": settings.device, "precision": settings.precision}
+    where: dict[str, Any] = {"device": settings.device, "precision": settings.precision}
     return [phase for phase in ("infer", "train") if environment.why_absent(task, phase, **where) is None]
 
 
