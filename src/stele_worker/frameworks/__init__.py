@@ -20,6 +20,8 @@ A framework that trains on several devices also has
 
 PARALLEL               "processes" or "sharded": see ``stele_worker.ranks``
 STATISTICS             whose samples batch normalisation uses: "own", those of each device, or "all"
+step.communication()   of a training step: an object with ``exchanges``, ``alone`` and ``meet``, see
+                       ``frameworks.torch.Communication``; only if a step can leave its communication out
 copies(value)          the parts, or the copies, of a value on the devices of this process; only if it has several
 on_each_device(read, net)    read(net) of each device of this process; only if ``copies`` cannot find all copies of a
                        parameter from one of them
