@@ -4,19 +4,22 @@ import copy
 import itertools
 import os
 import weakref
+from functools import partial
 
 import chainer
 import numpy
+from chainer.graph_optimizations.static_graph import static_graph
 
 from stele_worker import modes, ranks
 
-MODES = ("define-by-run", "as-shipped", "ideep")
+MODES = ("define-by-run", "as-shipped", "ideep", "static-graph")
 PARALLEL = "sharded"  # the batch over copies of the network in one process, as ParallelUpdater does it
 STATISTICS = "own"  # MultiNodeBatchNormalization of ChainerMN would exchange them; it needs MPI
 host = chainer.get_device("@numpy")
 device = host
 mode = "define-by-run"
 replicas = weakref.WeakKeyDictionary()  # network -> its copies for the other devices
+static_chains = []  # whose computations were recorded as a schedule
 
 KINDS = {"W": "weight", "b": "bias", "gamma": "weight", "beta": "bias"}  # Chainer's name -> neutral name
 
@@ -72,15 +75,56 @@ def flags():
 
 
 def in_force():
-    """Return whether Chainer computes with iDeep."""
-    done = {"ideep": int(chainer.config.use_ideep != "never")}
-    return modes.check(mode, done, bool(done["ideep"]) == (mode == "ideep"))
+    """Return whether Chainer computes with iDeep, and how many schedules static_graph recorded."""
+    schedules = sum(
+        len(found) for chain in static_chains for found in chain.schedule_manager.schedules.values()
+    )
+    done = {"ideep": int(chainer.config.use_ideep != "never"), "schedules": schedules}
+    obeyed = bool(done["ideep"]) == (mode == "ideep") and (schedules > 0) == (mode == "static-graph")
+    return modes.check(mode, done, obeyed)
 
 
 def on_device(net):
-    """Move a network's parameters to the device; return the network."""
+    """Move a network's parameters to the device; return the network, whose forward the mode may make static."""
     net.to_device(device)
+    if mode == "static-graph":
+        net.forward = partial(compiled(type(net).forward), net)
     return net
+
+
+def compiled(function):
+    """Return function(chain, x) as the mode executes it."""
+    if mode != "static-graph":
+        return function
+    static, trained = static_graph(function), []
+
+    def run(chain, x):
+        if chainer.config.schedule_func is not None:  # a static chain may not contain another one
+            return function(chain, x)
+        if chainer.config.train and not trained:
+            trained.append(record(static, chain, x))
+        value = static(chain, x)
+        if chain not in static_chains:
+            static_chains.append(chain)
+        return value
+
+    return run
+
+
+def record(static, chain, x):
+    """Record the schedule of a training step. This computes it twice, so restore what batch normalisation counted."""
+    counted = [array for link in chain.links() for array in persistent(link)]
+    before = [array.copy() for array in counted]
+    static(chain, x)
+    chain.schedule_manager.end_forward()
+    for array, value in zip(counted, before):
+        array[...] = value
+
+
+def persistent(link):
+    """Return the arrays of a link that are no parameters: the running statistics."""
+    values = [getattr(link, name) for name in getattr(link, "_persistent", ())]
+    return [value for value in values if isinstance(value, device.xp.ndarray)]
 
 
 def parameters(net):
@@ -155,10 +199,11 @@ def inference_step(recipe, net, task):
 
 def inference(net, predict):
     """Return step(x) -> predict(net, x) as an array, without gradients."""
+    compute = compiled(predict)
 
     def step(x):
         with chainer.using_config("train", False), chainer.no_backprop_mode():
-            outputs = [predict(net, part).array for part in parts(x)]
+            outputs = [compute(net, part).array for part in parts(x)]
         return outputs[0] if len(outputs) == 1 else device.xp.concatenate(outputs)
 
     return step
