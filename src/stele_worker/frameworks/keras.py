@@ -205,6 +205,11 @@ def add_state(step, net, optimiser):
     step.state, step.restore = state, restore
 
 
+def seen_by_optimiser(variable):
+    """Return what an optimiser may receive as a variable: on TensorFlow its value, or the copy of each device."""
+    return [variable, variable.value] + list(native.local(variable.value) if BACKEND == "tensorflow" else ())
+
+
 def to_arrays(variables, prefix=""):
     """Return the values of variables as NumPy arrays, named by their position."""
     return {prefix + str(number): keras.ops.convert_to_numpy(one) for number, one in enumerate(variables)}

@@ -14,6 +14,7 @@ from stele_worker.frameworks.keras import (
     make_training_step,
     outputs,
     parameters,
+    seen_by_optimiser,
     set_policy,
     to_arrays,
 )
@@ -149,11 +150,10 @@ class Rates(keras.optimizers.schedules.LearningRateSchedule):
 
 def nesterov(net, task):
     """Return Keras' Nesterov momentum, which has the learning rate inside the velocity, with the Task's decay."""
-    # TensorFlow's optimisers receive the value of a variable
     own = {
         id(key): cifar_fast.rate_and_decay(task, name)
         for variable, name in zip(net.weights, task_names(net.weights))
-        for key in (variable, variable.value)
+        for key in seen_by_optimiser(variable)
     }
 
     class Nesterov(keras.optimizers.SGD):
