@@ -280,12 +280,13 @@ def test_each_rank_has_its_own_processors(monkeypatch):
 
 
 def test_devices_of_the_processor_do_not_share_processors(monkeypatch):
-    from pytest_stele.session import threads_of_each
+    from pytest_stele.session import check_processors, threads_of_each
 
     monkeypatch.setattr(processors, "count", lambda: 4)
-    assert [threads_of_each(count, None, "cpu") for count in (1, 2, 4)] == [4, 2, 1]
+    assert [threads_of_each(count, None) for count in (1, 2, 4, 8)] == [4, 2, 1, 1]
+    check_processors(Settings(device="cpu", devices=2, threads=2))
     with pytest.raises(SteleError, match="--devices 8 with 1 threads each needs 8 processors"):
-        threads_of_each(8, None, "cpu")
+        check_processors(Settings(device="cpu", devices=8, threads=1))
     with pytest.raises(SteleError, match="needs 6 processors"):
-        threads_of_each(2, 3, "cpu")
-    assert threads_of_each(8, None, "cuda") == 1
+        check_processors(Settings(device="cpu", devices=2, threads=3))
+    check_processors(Settings(device="cuda", devices=8, threads=1))

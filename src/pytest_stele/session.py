@@ -15,7 +15,7 @@ from stele import environments
 from stele.environments import Environment
 from stele.errors import SteleError
 from stele.gate import baseline
-from stele.measuring import devices, processors
+from stele.measuring import processors
 from stele.measuring.settings import Settings
 from stele.measuring.worker import MAX_TIMEOUT, TIMEOUT
 from stele.models import arms, inputs, spec
@@ -81,25 +81,28 @@ def of(config: pytest.Config) -> Session:
     return config.stash[SESSION]
 
 
-def threads_of_each(count: int, threads: int | None, device: str | None) -> int:
-    """Return the threads of each device: an equal part of the processors, if none are asked for.
+def threads_of_each(count: int, threads: int | None) -> int:
+    """Return the threads of each device: an equal part of the processors, if none are asked for."""
+    return max(processors.count() // max(count, 1), 1) if threads is None else threads
 
-    Raises SteleError if devices of the processor would share processors, because that measures the sharing.
-    """
-    usable = processors.count()
-    if (device or devices.default()) == "cpu" and count > 1 and count * (threads or 1) > usable:
+
+def check_processors(settings: Settings) -> None:
+    """Raise SteleError if devices of the processor would share processors, because that measures the sharing."""
+    needed, usable = settings.devices * settings.threads, processors.count()
+    if settings.device == "cpu" and settings.devices > 1 and needed > usable:
         raise SteleError(
-            f"--devices {count} with {threads or 1} threads each needs {count * (threads or 1)} processors, and "
+            f"--devices {settings.devices} with {settings.threads} threads each needs {needed} processors, and "
             f"this machine has {usable}. Use fewer devices or --threads."
         )
-    return max(usable // max(count, 1), 1) if threads is None else threads
 
 
 def resolved(config: pytest.Config) -> Session:
     given = {option.name.replace("-", "_"): getattr(config.option, option.dest) for option in options.OPTIONS}
     chosen = {name: given[name] for name in SETTINGS if given[name] is not None and given[name] is not False}
-    chosen["threads"] = threads_of_each(chosen.get("devices", 1), given["threads"], given["device"])
+    chosen["threads"] = threads_of_each(chosen.get("devices", 1), given["threads"])
     settings = Settings(**chosen)
+    if not config.option.collectonly:  # which measures nothing
+        check_processors(settings)
     if given["launches"] is not None and given["launches"] < 1:
         raise SteleError(f"--launches {given['launches']}: at least 1 launch is needed.")
     timeout = TIMEOUT if given["worker_timeout"] is None else given["worker_timeout"]
