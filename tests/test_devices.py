@@ -1,5 +1,6 @@
 """Several devices: the settings, the ranks of a worker, and what rung 11 says."""
 
+import ast
 import copy
 import re
 import sys
@@ -18,6 +19,8 @@ from stele.report import parity as parity_page
 from stele_worker import agreement, frameworks, measurement, process, ranks, tasks
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "perf_tests" / "devices"))
+import faults
+import faulty_worker
 import scaling
 
 TWO = Settings(device="cpu", threads=1, devices=2)
@@ -247,13 +250,30 @@ def test_steps_with_and_without_communication_take_turns_and_begin_together():
     assert {name: len(durations) for name, durations in seconds.items()} == dict.fromkeys(seconds, 2)
 
 
-def test_torch_can_leave_its_communication_out_and_do_it_alone():
-    pytest.importorskip("torch")
+@pytest.mark.parametrize("name", ["torch", "keras-torch", "tensorflow", "paddle", "chainer"])
+def test_a_step_can_leave_its_communication_out_and_do_it_alone(name):
+    environment = environments.load(name)
+    if environments.state(environment).status != "ready":
+        pytest.skip(f"{name} is not ready: stele env make {name}")
     fields, _ = measure.inputs("gru")
     plan = measure.Plan("gru", "train", "smoke", **fields, steps=2, asked={"communication": 2})
-    run = measure.side_by_side({"torch": environments.load("torch")}, plan, TWO)["torch"]
+    run = measure.side_by_side({name: environment}, plan, TWO)[name]
     assert sorted(run.communication) == ["alone", "with", "without"]
     assert all(len(seconds) == 2 for seconds in run.communication.values())
+
+
+@pytest.mark.parametrize("name", faults.FAULTS)
+def test_each_fault_of_a_framework_can_be_planted_and_has_a_message(name):
+    planted = faulty_worker.PLANT[environments.load(name).framework]
+    assert {"none", *planted} == {"none", *faults.FAULTS[name]}
+    assert set(faults.FAULTS[name]) <= faults.MESSAGES.keys()
+
+
+def test_a_function_that_agreement_calls_has_its_arguments_in_each_framework():
+    for path in Path(frameworks.__file__).parent.glob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.FunctionDef) and node.name == "on_each_device":
+                assert [argument.arg for argument in node.args.args] == ["read", "net"], path.name
 
 
 @pytest.mark.parametrize(

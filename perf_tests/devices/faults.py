@@ -1,6 +1,6 @@
-"""Plant faults of data parallelism into PyTorch, and show what rung 11 of the ladder says about each.
+"""Plant faults of data parallelism into frameworks, and show what rung 11 of the ladder says about each.
 
-    python perf_tests/devices/faults.py [--task transformer] [--devices 2]
+    python perf_tests/devices/faults.py [--framework torch ...] [--task transformer] [--devices 2]
 
 Prints a line for each fault. Exits with 1 if a fault is not detected, or if its message does not name it.
 """
@@ -16,33 +16,51 @@ from stele.parity import devices, ladder
 
 WORKER = Path(__file__).with_name("faulty_worker.py")
 # fault -> what the message must contain; None: all devices compute the same
-FAULTS = {
+MESSAGES = {
     "none": None,
     "unscaled gradient": "the sum over the ranks, not their mean",
     "unsynchronised gradient": "Synchronise the gradients",
     "same samples": "ranks 0 and 1 read the same samples",
     "killed rank": "rank 1",
+    "communication left out": "Synchronise the gradients",
+}
+OF_EVERY_DEVICE = ("none", "unscaled gradient", "unsynchronised gradient", "same samples")
+# environment -> the faults that are planted
+FAULTS = {
+    "torch": (*OF_EVERY_DEVICE, "killed rank", "communication left out"),
+    "jax": OF_EVERY_DEVICE,
+    "chainer": (*OF_EVERY_DEVICE, "communication left out"),
+    "keras-torch": ("communication left out",),
+    "paddle": ("communication left out",),
+    "tensorflow": ("communication left out",),
 }
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--framework", action="append", choices=FAULTS, help="default: all of them")
     parser.add_argument("--task", default="transformer")
     parser.add_argument("--devices", type=int, default=2)
     arguments = parser.parse_args()
     settings = Settings(device="cpu", threads=1, devices=arguments.devices)
-    missed = [fault for fault in FAULTS if not is_named(fault, arguments.task, settings)]
+    missed = [
+        fault
+        for name in arguments.framework or FAULTS
+        for fault in FAULTS[name]
+        if not is_named(name, fault, arguments.task, settings)
+    ]
     return int(bool(missed))
 
 
-def is_named(fault: str, task: str, settings: Settings) -> bool:
-    """Return whether the finding of a fault names it, and print the finding."""
-    environment = dataclasses.replace(environments.load("torch"), command=("{python}", str(WORKER), fault))
-    [finding] = devices.run_ladder(environment, task, settings).findings
-    expected = FAULTS[fault]
+def is_named(name: str, fault: str, task: str, settings: Settings) -> bool:
+    """Return whether the finding of a fault in an environment names it, and print the finding."""
+    right = environments.load(name)
+    command = ("{python}", str(WORKER), right.framework, fault)
+    [finding] = devices.run_ladder(dataclasses.replace(right, command=command), task, settings).findings
+    expected = MESSAGES[fault]
     named = finding.status == "agrees" if expected is None else expected in finding.message
     text = ladder.message(finding) if finding.status == "differs" else "agrees"
-    print(f"{'ok' if named else 'NOT NAMED'}  {fault}: {text}", flush=True)
+    print(f"{'ok' if named else 'NOT NAMED'}  {name}, {fault}: {text}", flush=True)
     return named
 
 

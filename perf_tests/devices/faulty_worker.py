@@ -1,22 +1,43 @@
-"""A worker of PyTorch with a fault of data parallelism: ``python faulty_worker.py FAULT``. See faults.py."""
+"""A worker with a fault of data parallelism: ``python faulty_worker.py FRAMEWORK FAULT``. See faults.py."""
 
 import os
 import sys
 
 import numpy
 
-from stele_worker import __main__, ranks
+from stele_worker import __main__, frameworks, ranks
 
-FAULT = sys.argv[1]
+FRAMEWORK, FAULT = sys.argv[1:] if __name__ == "__main__" else ("torch", "none")
 
 
-def plant_unscaled_gradient():
+def of_module(name):
+    """Return FRAMEWORK's module, and the function ``name`` in it."""
+    module = frameworks.load(FRAMEWORK)
+    return module, getattr(module, name)
+
+
+def first_share(rows):
+    return numpy.split(rows, ranks.count)[0]
+
+
+def leave_communication_out():
+    """Train with the step that a launch times as a step without communication."""
+    module, right = of_module("make_training_step")
+
+    def make_training_step(*arguments, **options):
+        step = right(*arguments, **options)
+        if hasattr(step, "communication"):
+            step.communication().exchanges = False
+        return step
+
+    module.make_training_step = make_training_step
+
+
+def add_in_torch():
     """Add the gradients of the ranks, and do not divide them."""
     import torch.distributed
 
-    from stele_worker.frameworks import torch as module
-
-    right = module.on_all_devices
+    module, right = of_module("on_all_devices")
 
     def add(state, bucket):
         future = torch.distributed.all_reduce(bucket.buffer(), async_op=True).get_future()
@@ -31,34 +52,114 @@ def plant_unscaled_gradient():
     module.on_all_devices = on_all_devices
 
 
-def plant_unsynchronised_gradient():
+def train_alone_in_torch():
     """Let each rank train alone."""
-    from stele_worker.frameworks import torch as module
-
+    module, _ = of_module("on_all_devices")
     module.on_all_devices = lambda net, loss: loss
 
 
-def plant_same_samples():
+def share_samples_of_ranks():
     """Give every rank the share of the first one."""
-    ranks.share = lambda rows: numpy.split(rows, ranks.processes)[0]
+    ranks.share = first_share
 
 
-def plant_killed_rank():
+def kill_rank():
     """End the second rank when it reads its samples."""
     right = ranks.share
     ranks.share = lambda rows: os._exit(9) if ranks.number() == 1 else right(rows)
 
 
+def add_in_jax():
+    """Let each device compute the gradients of its samples; add them, and do not divide them."""
+    import jax
+
+    differentiate_on_each(lambda grads: jax.lax.psum(grads, "batch"))
+
+
+def train_alone_in_jax():
+    """Let each device keep the gradients of its samples."""
+    differentiate_on_each(lambda grads: grads)
+
+
+def differentiate_on_each(exchange):
+    """Let jax.value_and_grad differentiate on each device the loss of its samples, and then ``exchange`` gradients."""
+    import jax
+
+    right, everywhere, part = (
+        jax.value_and_grad,
+        jax.sharding.PartitionSpec(),
+        jax.sharding.PartitionSpec("batch"),
+    )
+
+    def value_and_grad(loss, has_aux):
+        def run(weights, state, *arrays):
+            (value, state), grads = right(loss, has_aux=has_aux)(weights, state, *arrays)
+            return (jax.lax.pmean(value, "batch"), state), exchange(grads)
+
+        def on_mesh(weights, state, *arrays):
+            mesh = frameworks.load("jax").sharding().mesh
+            inputs = (everywhere, everywhere) + (part,) * len(arrays)
+            # without a check of the outputs, they are equal on all devices only if ``run`` makes them so
+            return jax.shard_map(run, mesh=mesh, in_specs=inputs, out_specs=everywhere, check_vma=False)(
+                weights, state, *arrays
+            )
+
+        return on_mesh if ranks.count > 1 else right(loss, has_aux=has_aux)
+
+    jax.value_and_grad = value_and_grad
+
+
+def share_samples_of_devices():
+    """Give every device of the process the share of the first one."""
+    module, right = of_module("take")
+    module.take = lambda data, rows: right(data, numpy.tile(first_share(rows), ranks.count))
+
+
+def add_in_chainer():
+    """Add the gradients of the devices, and do not divide them."""
+    module, right = of_module("add_gradients")
+
+    def add_gradients(nets):
+        right(nets)
+        for parameter in nets[0].params():
+            parameter.grad *= len(nets)
+
+    module.add_gradients = add_gradients
+
+
+def train_alone_in_chainer():
+    """Let the devices exchange neither gradients nor parameters. The first one has the optimiser."""
+    module, _ = of_module("add_gradients")
+    module.add_gradients = module.copy_parameters = lambda nets: None
+
+
 PLANT = {
-    "none": lambda: None,
-    "unscaled gradient": plant_unscaled_gradient,
-    "unsynchronised gradient": plant_unsynchronised_gradient,
-    "same samples": plant_same_samples,
-    "killed rank": plant_killed_rank,
+    "torch": {
+        "unscaled gradient": add_in_torch,
+        "unsynchronised gradient": train_alone_in_torch,
+        "same samples": share_samples_of_ranks,
+        "killed rank": kill_rank,
+        "communication left out": leave_communication_out,
+    },
+    "jax": {
+        "unscaled gradient": add_in_jax,
+        "unsynchronised gradient": train_alone_in_jax,
+        "same samples": share_samples_of_devices,
+    },
+    "chainer": {
+        "unscaled gradient": add_in_chainer,
+        "unsynchronised gradient": train_alone_in_chainer,
+        "same samples": share_samples_of_devices,
+        "communication left out": leave_communication_out,
+    },
+    "keras": {"communication left out": leave_communication_out},
+    "paddle": {"communication left out": leave_communication_out},
+    "tensorflow": {"communication left out": leave_communication_out},
 }
 
 if __name__ == "__main__":
-    ranks.COMMAND[:] = [sys.executable, __file__, FAULT]
-    if "RANK" in os.environ or FAULT != "killed rank":
-        PLANT[FAULT]()
+    ranks.COMMAND[:] = [sys.executable, __file__, FRAMEWORK, FAULT]
+    # the rank that is killed is not the first one
+    if FAULT != "none" and ("RANK" in os.environ or FAULT != "killed rank"):
+        PLANT[FRAMEWORK][FAULT]()
     __main__.main()

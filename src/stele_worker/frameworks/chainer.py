@@ -141,26 +141,57 @@ def gradients_of(net):
 def gradients(recipe, net, task):
     """Return run(x, y) -> (loss, {parameter: gradient})."""
     named = getattr(recipe, "gradients_of", gradients_of)
-    return lambda x, y: (differentiate(networks(net), recipe.loss, x, y), named(net))
+
+    def run(x, y):
+        nets = networks(net)
+        value = differentiate(nets, recipe.loss, x, y)
+        add_gradients(nets)
+        return value, named(net)
+
+    return run
 
 
 def make_training_step(net, optimiser, loss, before_update=lambda: None):
     """Return step(x, y) -> loss, which updates the parameters on each device."""
+    communication = Communication(net)
 
     def step(x, y):
         nets = networks(net)
         value = differentiate(nets, loss, x, y)
+        if communication.exchanges:
+            add_gradients(nets)
         before_update()
         optimiser.update()
-        for replica in nets[1:]:
-            replica.copyparams(net)
+        if communication.exchanges:
+            copy_parameters(nets)
         return value
 
+    if ranks.count > 1:
+        step.communication = lambda: communication
     return step
 
 
+class Communication:
+    """The sum of the gradients and the copies of the parameters. A step can leave both out; both can be done alone.
+
+    ``exchanges`` says whether the next step has them. Either way only the first network has an optimiser.
+    """
+
+    def __init__(self, net):
+        self.exchanges, self.net = True, net
+
+    def alone(self):
+        """Exchange as many numbers as a step does."""
+        nets = networks(self.net)
+        add_gradients(nets)
+        copy_parameters(nets)
+
+    def meet(self):
+        """Return at once: one process begins for all devices."""
+
+
 def differentiate(nets, loss, x, y):
-    """Give the first of the networks the gradients of the mean loss of a batch; return this loss.
+    """Give each network its part of the gradients of the mean loss of a batch; return this loss.
 
     ``nets`` has a network for each device. Each computes its part of the batch; one network computes all parts.
     """
@@ -171,9 +202,19 @@ def differentiate(nets, loss, x, y):
     for value in values:
         value.grad = value.xp.full_like(value.array, 1 / len(shares))
         value.backward()
+    return sum(value.array for value in values) / len(shares)
+
+
+def add_gradients(nets):
+    """Give the first network the sum of the gradients of all."""
     for replica in nets[1:]:
         nets[0].addgrads(replica)
-    return sum(value.array for value in values) / len(shares)
+
+
+def copy_parameters(nets):
+    """Give each network the parameters of the first one."""
+    for replica in nets[1:]:
+        replica.copyparams(nets[0])
 
 
 def networks(net):

@@ -167,11 +167,8 @@ def make_gradient_function(net, loss):
 def make_training_step(net, optimiser, loss):
     """Return step(*inputs, y) -> loss, which updates the parameters."""
     optimiser.build(net.trainable_variables)
-    if BACKEND == "jax":
-        step = make_stateless_training_step(net, optimiser, loss)
-    else:
-        step = make_stateful_training_step(net, optimiser, loss)
-        step = compile_function(net, summed_over_devices(step))
+    make = make_stateless_training_step if BACKEND == "jax" else make_stateful_training_step
+    step = make(net, optimiser, loss)
     add_state(step, net, optimiser)
     return step
 
@@ -179,11 +176,14 @@ def make_training_step(net, optimiser, loss):
 def make_stateful_training_step(net, optimiser, loss):
     run = backward(net, loss)
 
-    def step(*arrays):
+    def update(*arrays):
         value, gradients = run(*arrays)
         optimiser.apply(gradients, net.trainable_variables)
         return value
 
+    step = compile_function(net, summed_over_devices(update))
+    if hasattr(run, "communication"):
+        step.communication = run.communication
     return step
 
 
@@ -280,6 +280,7 @@ def backward(net, loss):
             value.backward()
             return value.detach(), [variable.value.grad for variable in variables]
 
+        native.add_communication(run, compute)
         return run
     import tensorflow
 

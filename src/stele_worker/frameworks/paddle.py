@@ -177,7 +177,8 @@ def make_inference_step(net):
 
 def make_training_step(net, optimiser, loss):
     """Return step(*inputs, y) -> loss, which updates the parameters."""
-    compute = compiled(on_all_devices(net, loss))
+    on_all = on_all_devices(net, loss)
+    compute = compiled(on_all)
     net.train()
 
     def step(*arrays):
@@ -193,6 +194,8 @@ def make_training_step(net, optimiser, loss):
 
     step.state = lambda: dict(network_state(net), **to_arrays(slots(net, optimiser), "slot."))
     step.restore = restore
+    if isinstance(on_all, paddle.DataParallel):
+        step.communication = lambda: Communication(on_all)
     return step
 
 
@@ -214,6 +217,37 @@ def on_all_devices(net, loss):
     if ranks.shards > 1:
         return lambda *arrays: sum(loss(*shard) for shard in shards_of(arrays)) / ranks.shards
     return loss
+
+
+class Communication:
+    """The exchange of gradients of DataParallel. A step can leave it out, and it can be done alone.
+
+    ``exchanges`` says whether the next step has it.
+    """
+
+    def __init__(self, parallel):
+        self.parallel = parallel
+        sizes = [weight.size for weight in parallel.parameters() if weight.trainable]
+        groups = reversed(parallel.group_indices)  # the gradients of the last layer come first
+        self.buffers = [paddle.zeros([sum(sizes[index] for index in group)]) for group in groups]
+
+    @property
+    def exchanges(self):
+        return self.parallel.grad_need_sync
+
+    @exchanges.setter
+    def exchanges(self, exchanges):
+        self.parallel.grad_need_sync = exchanges  # what no_sync() changes
+
+    def alone(self):
+        """Exchange as many numbers, in the same groups, as the steps did."""
+        works = [paddle.distributed.all_reduce(numbers, sync_op=False) for numbers in self.buffers]
+        for work in works:
+            work.wait()
+
+    def meet(self):
+        """Return when all ranks have called this."""
+        paddle.distributed.barrier()
 
 
 def shards_of(arrays):

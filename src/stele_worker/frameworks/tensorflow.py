@@ -184,7 +184,12 @@ def all_reduced(function, operation):
     def run(*arrays):
         return tf.distribute.get_replica_context().all_reduce(operation, function(*arrays))
 
-    return lambda *arrays: strategy.run(run, arrays)
+    return on_each_part(run)
+
+
+def on_each_part(function):
+    """Return a function that each device executes with its part of the arrays; the result has a value of each."""
+    return lambda *arrays: strategy.run(function, arrays)
 
 
 def first_copies(values):
@@ -214,17 +219,57 @@ def make_training_step(loss, weights, update, xla=False):
 
     Both have in ``variables`` what they change beside the weights. A loss without it makes a step that cannot continue.
     """
-    differentiate, apply = differentiated_on_all_devices(loss, weights, xla), on_all_devices(update, weights)
+    apply = on_all_devices(update, weights)
 
-    @compiled(xla=xla)
-    def step(*arrays):
-        value, grads = differentiate(*arrays)
-        apply(grads)
-        return first_copies(value)
+    def make_step(differentiate):
+        @compiled(xla=xla)
+        def step(*arrays):
+            value, grads = differentiate(*arrays)
+            apply(grads)
+            return first_copies(value)
 
+        return step
+
+    step = make_step(differentiated_on_all_devices(loss, weights, xla))
+    if strategy is not None:
+        without = make_step(on_each_part(for_each_device(differentiated(loss, weights), xla)))
+        step = with_communication(step, without, weights)
     if hasattr(loss, "variables"):
         add_state(step, (weights, loss.variables, update.variables))
     return step
+
+
+def with_communication(step, without, weights):
+    """Return a step of several devices that can leave its communication out, for which it calls ``without``."""
+    communication = Communication(weights)
+
+    def either(*arrays):
+        return step(*arrays) if communication.exchanges else without(*arrays)
+
+    either.communication = lambda: communication
+    return either
+
+
+class Communication:
+    """The mean of loss and gradients over the devices. A step can leave it out, and it can be done alone.
+
+    ``exchanges`` says whether the next step has it.
+    """
+
+    def __init__(self, weights):
+        self.exchanges, self.weights, self.zeros = True, weights, None
+        self.run = compiled(all_reduced(lambda *values: values, tf.distribute.ReduceOp.MEAN))
+
+    def alone(self):
+        """Exchange as many numbers as a step does."""
+        if self.zeros is None:
+            self.zeros = [zeros_on_devices(())] + [
+                zeros_on_devices(weight.shape) for weight in self.weights.values()
+            ]
+        return self.run(*self.zeros)
+
+    def meet(self):
+        """Return at once: one process begins for all devices."""
 
 
 def add_state(step, variables):
@@ -347,10 +392,10 @@ def operations(plane, line):
 def put(array):
     if array.dtype == "int32":  # labels and tokens: TensorFlow keeps int32 in host memory
         array = array.astype("int64")
-    return tf.constant(array) if strategy is None else on_each_device(lambda number: tf.constant(array))
+    return tf.constant(array) if strategy is None else distributed(lambda number: tf.constant(array))
 
 
-def on_each_device(make):
+def distributed(make):
     """Return the values make(number), each on the device of this number, as one value of all devices."""
 
     def value(context):
@@ -361,11 +406,15 @@ def on_each_device(make):
     return strategy.experimental_distribute_values_from_function(value)
 
 
+def zeros_on_devices(shape):
+    return distributed(lambda number: tf.zeros(shape))
+
+
 def take(data, rows):
     if strategy is None:
         return tf.gather(data, rows)
     copies, shares = local(data), numpy.split(rows, ranks.equal_shares(len(rows), ranks.count))
-    return on_each_device(lambda number: tf.gather(copies[number], shares[number]))
+    return distributed(lambda number: tf.gather(copies[number], shares[number]))
 
 
 def draw_integers(samples, limit, seed):

@@ -158,8 +158,7 @@ def make_training_step(net, optimiser, loss):
 
     step.state = lambda: training_state(net, optimiser)
     step.restore = lambda state: restore_training(net, optimiser, state)
-    if isinstance(on_all, torch.nn.parallel.DistributedDataParallel):
-        step.communication = lambda: Communication(on_all)
+    add_communication(step, on_all)
     return step
 
 
@@ -195,6 +194,12 @@ def on_all_devices(net, loss):
     if ranks.shards > 1:
         return lambda *arrays: sum(loss(*shard) for shard in shards_of(arrays)) / ranks.shards
     return loss
+
+
+def add_communication(step, on_all):
+    """Let ``step`` leave out the communication of a loss that ``on_all_devices`` returned, if it has any."""
+    if isinstance(on_all, torch.nn.parallel.DistributedDataParallel):
+        step.communication = lambda: Communication(on_all)
 
 
 class Communication:
