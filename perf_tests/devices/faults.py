@@ -1,6 +1,6 @@
 """Plant faults of data parallelism into frameworks, and show what rung 11 of the ladder says about each.
 
-    python perf_tests/devices/faults.py [--framework torch ...] [--task transformer] [--devices 2]
+    python perf_tests/devices/faults.py [--framework torch ...] [--task gru] [--devices 2]
 
 Prints a line for each fault. Exits with 1 if a fault is not detected, or if its message does not name it.
 """
@@ -39,7 +39,7 @@ FAULTS = {
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--framework", action="append", choices=FAULTS, help="default: all of them")
-    parser.add_argument("--task", default="transformer")
+    parser.add_argument("--task", default="gru", help="default: %(default)s, which every framework has")
     parser.add_argument("--devices", type=int, default=2)
     arguments = parser.parse_args()
     settings = Settings(device="cpu", threads=1, devices=arguments.devices)
