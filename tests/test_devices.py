@@ -29,6 +29,7 @@ ONE = {
     "gradients": {"w": [1.0, 0.5, -0.2], "b": [0.1, 0.1, 0.1]},
     "ranks": [{"samples": "all", "digest": "d"}],
     "statistics": "own",
+    "score": None,
 }
 SAME = {**ONE, "ranks": [{"samples": "first", "digest": "d"}, {"samples": "second", "digest": "d"}]}
 
@@ -70,6 +71,28 @@ def test_each_difference_is_named(changes, named):
     assert finding.status == "differs"
     assert named in ladder.message(finding)
     assert ladder.message(finding).startswith("devices differ (rung 11): ")
+
+
+def compare_auc(several, one):
+    numbers = ({**copy.deepcopy(SAME), "score": several}, {**ONE, "score": one})
+    return devices.compare(*numbers, task="densenet121", settings=TWO)
+
+
+def test_an_auc_that_differs_is_named_with_both_values():
+    finding = compare_auc(0.55, 0.80)
+    assert finding.status == "differs"
+    assert ladder.message(finding).startswith(
+        "devices differ (rung 11): AUC 0.550 with 2 devices, 0.800 with one; tolerance 0.05"
+    )
+
+
+def test_an_auc_within_the_tolerance_agrees_and_is_shown():
+    finding = compare_auc(0.97, 1.0)
+    assert finding.status == "agrees"
+    assert (
+        finding.message
+        == "batch statistics are those of each device; AUC 0.970 with 2 devices, 1.000 with one"
+    )
 
 
 def test_a_gradient_that_differs_is_not_called_a_sum():

@@ -168,7 +168,7 @@ def test_equal_releases_that_often_miss_the_target_are_seldom_called_different()
     ("options", "message"),
     [
         (["--accuracy-scale=cpu-ful"], "Unknown tier of cnn 'cpu-ful'"),
-        (["--task=resnet50", "--accuracy-scale=paper"], "'resnet50' has random labels"),
+        (["--task=resnet50", "--accuracy-scale=paper"], "'resnet50' generates its samples"),
     ],
 )
 def test_a_task_that_cannot_be_trained_to_a_target_is_an_error(gate, capsys, options, message):

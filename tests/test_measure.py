@@ -91,6 +91,10 @@ def test_a_task_without_a_data_set_uses_noise():
     assert notice is None
 
 
+def test_generated_samples_with_a_meaning_are_synthetic_data():
+    assert measure.inputs("densenet121")[0]["data_origin"]["origin"] == "synthetic"
+
+
 @pytest.fixture
 def sides(tmp_path):
     """sides(environment) -> the Runs of the oracle and of this environment, measured side by side on small data."""

@@ -5,10 +5,21 @@ import pytest
 from stele import text
 from stele.errors import SteleError
 from stele.report import published, results
+from stele.report.sections import suite
 
 
 def test_a_run_is_one_line(run):
     assert results.line(run) == "torch  cnn train  [10.0 11.0 12.0] ms  5,818 images/s  accuracy 36.0%"
+
+
+def test_the_accuracy_is_called_what_the_task_calls_it(run):
+    scored = dataclasses.replace(run, task="densenet121", accuracy=0.8034)
+    assert results.line(scored).endswith("images/s  AUC 0.803")
+    assert "  AUC 0.803" in results.terminal([scored])[-1]
+    text = results.markdown([scored])
+    assert "| first step s | AUC | inference" in text and "| 0.803 |" in text and "accuracy" not in text
+    [figure] = suite.section([scored]).figures
+    assert "AUC" in figure.table.head and "accuracy" not in figure.table.head
 
 
 def test_the_line_of_a_run_shows_its_caveats(run):

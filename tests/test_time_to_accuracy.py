@@ -175,7 +175,7 @@ def test_an_old_price_is_a_warning(measure_seeds, monkeypatch, capsys):
         (["--price=runpod-h100-smx"], "Did you mean 'runpod-h100-sxm'?"),
         (["--price=-1"], "a price is a positive number of US dollars per hour"),
         (["--task=cifer"], "Unknown task 'cifer'"),
-        (["--task=resnet50", "--scale=paper"], "has random labels, so it has no accuracy"),
+        (["--task=resnet50", "--scale=paper"], "generates its samples, so it has no target accuracy"),
         (["--scale=cpu-ful"], "Unknown tier of cnn 'cpu-ful'"),
         (["--framework=nothing"], "nothing"),
     ],

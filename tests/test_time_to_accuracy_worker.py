@@ -174,7 +174,7 @@ def test_pauses_are_in_no_time(training):
 
 def test_random_labels_have_no_accuracy(training):
     training.subject.task.data = None
-    with pytest.raises(ValueError, match="task 'fake' has random labels"):
+    with pytest.raises(ValueError, match="task 'fake' generates its samples"):
         training.train()
 
 

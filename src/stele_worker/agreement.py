@@ -19,6 +19,7 @@ devices  losses      of each step: the means over the ranks
          gradients   of the first step as rank 0 has them: {parameter: sketch}
          ranks       of each device: hashes of its "samples", and "digest" of its parameters after those steps
          statistics  of batch normalisation: "own" of each device, or "all": of the batch of all devices; or None
+         score       of that batch after SCORE_STEPS more steps, as rank 0 has it; None if the Task has no score
 
 Dropout is off in train, because no two frameworks draw the same masks. It is on in infer, where it must have no effect.
 """
@@ -29,13 +30,14 @@ from typing import Any, NamedTuple
 import numpy
 
 from stele_worker import ranks
-from stele_worker.measurement import inputs_of, make_batches
+from stele_worker.measurement import inputs_of, make_batches, predictions, score
 from stele_worker.sketch import sketch
 
 UPDATE_STEPS = (1, 10)  # the numbers of steps after which the parameters are read
 BFLOAT16 = 2.0**-8  # relative rounding error of bfloat16
 LARGEST_OUTPUT = 4096  # numbers; of a larger output the sketch is sent
 REPEAT_STEPS = 5  # steps whose bits the phase repeat compares
+SCORE_STEPS = 60  # more steps before the score of several devices, until running statistics have settled
 
 
 def check(framework, subject, phase, save=None, flip=False):
@@ -179,6 +181,7 @@ def devices(context, arrays):
     # each device may have its own running statistics
     trained = [{name: parameters[name] for name in gradients} for parameters in stored]
     own = {"losses": losses, "ranks": states_of_devices(framework, shard, trained)}
+    own["score"] = score_of_batch(context, net, step, arrays)
     if ranks.number() > 0:
         return own
     of_ranks = ranks.results(own)
@@ -187,7 +190,25 @@ def devices(context, arrays):
         "gradients": gradients,
         "ranks": [state for each in of_ranks for state in each["ranks"]],
         "statistics": framework.STATISTICS if any(".running_" in name for name in stored[0]) else None,
+        "score": own["score"],
     }
+
+
+def score_of_batch(context, net, step, arrays):
+    """Train on, and return the score on the batch, all of which every rank computes; None if the Task has no score.
+
+    The samples have another order in each step, so that the running statistics of each rank become those of all.
+    """
+    subject, framework = context.subject.without_dropout(), context.framework
+    if subject.score is None:
+        return None
+    rng = numpy.random.RandomState(subject.task.seed)
+    for batch in make_batches(
+        framework, arrays, (rng.permutation(context.batch) for _ in range(SCORE_STEPS))
+    ):
+        run_step(framework, step, batch)
+    batch, rows = subject.arrange(subject.parity_batch()), numpy.arange(context.batch)
+    return score(subject, predictions(framework, subject, net, batch, [rows]))
 
 
 def stored_on_devices(framework, recipe, net):

@@ -10,8 +10,8 @@ An outcome is a dict:
     device_memory    peak memory on the device, in bytes; None on a CPU
 and after training also
     losses           of every step
-    accuracy         fraction of the Task's test samples classified correctly after the last step; None if the
-                     Task's labels are random
+    accuracy         fraction of the Task's test samples classified correctly after the last step, or the Task's score
+                     of them; None if the Task's labels are random
     evaluated        number of test samples
 
 On request it also has what ``more`` returns.
@@ -251,22 +251,35 @@ def forget_peak_memory(framework):
 
 
 def evaluate(framework, subject, net, data, host):
-    """Return the accuracy on the Task's test samples, and their number.
+    """Return the accuracy or the score on the Task's test samples, and their number.
 
     Every rank evaluates all of them: with FSDP2 no rank has the whole network.
     """
     task = subject.task
-    if task.data is None:
+    if task.data is None and subject.score is None:
         return NOT_EVALUATED
-    arrays = subject.samples("test", data)
-    inputs, target = [framework.put(array) for array in inputs_of(task, arrays)], arrays[-1]
-    step, test_rows, correct = subject.recipe.inference_step(net, task), subject.rows("test"), 0
+    arrays, test_rows = subject.samples("test", data), subject.rows("test")
     report = progress_reporter(host, "evaluate", len(test_rows))
-    for done, rows in enumerate(test_rows, 1):
-        batch = [framework.take(array, rows) for array in inputs]
-        correct += subject.correct(framework.fetch(step(*batch)), target[rows])
+    batches = predictions(framework, subject, net, arrays, test_rows, report)
+    if subject.score is None:
+        accuracy = sum(subject.correct(*batch) for batch in batches) / test_rows.size
+    else:
+        accuracy = score(subject, batches)
+    return {"accuracy": accuracy, "evaluated": test_rows.size}
+
+
+def predictions(framework, subject, net, arrays, batch_rows, report=lambda done: None):
+    """Yield the outputs of the network and the targets for each batch, as NumPy arrays."""
+    inputs, target = [framework.put(array) for array in inputs_of(subject.task, arrays)], arrays[-1]
+    step = subject.recipe.inference_step(net, subject.task)
+    for done, rows in enumerate(batch_rows, 1):
+        yield framework.fetch(step(*(framework.take(array, rows) for array in inputs))), target[rows]
         report(done)
-    return {"accuracy": correct / test_rows.size, "evaluated": test_rows.size}
+
+
+def score(subject, batches):
+    """Return the Task's score of all batches of ``predictions``."""
+    return subject.score(*map(numpy.concatenate, zip(*batches)))
 
 
 def inputs_of(task, arrays):

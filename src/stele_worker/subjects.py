@@ -17,6 +17,7 @@ initial(framework, weights)  the weights to start from: ``weights``, or in the o
                         draws; only of a TaskSubject
 augmented(samples, epoch)  samples of training, augmented in NumPy for an epoch; only of a TaskSubject
 correct(output, target) the number of right answers in a batch; None if labels mean nothing
+score                   score(outputs, targets) of all samples, in place of right answers; None if the Task has none
 loaded(weights)         the arrays that the network's parameters must equal; ``weights`` are those loaded or read back
 parity_batch()          the arrays of the small fixed batch that parity compares, in the Task's layout
 arrange(arrays)         such arrays in the layout of the recipe
@@ -69,11 +70,13 @@ class TaskSubject:
 
     def __init__(self, task, recipe, division="closed"):
         self.task, self.recipe, self.module = task, recipe, tasks.load(task.name)
-        self.opened = division == "open"
+        self.opened, self.score = division == "open", getattr(self.module, "score", None)
         self.parity_steps = self.module.PARITY_STEPS
 
     def samples(self, part, data):
         size = getattr(self.task, part)
+        if hasattr(self.module, "samples"):
+            return self.arrange(self.module.samples(self.task, part))
         if self.task.data is None:
             return self.arrange(self.module.example(self.task, size))
         x = numpy.load(data[part + "_x"], mmap_mode="r")
@@ -85,6 +88,7 @@ class TaskSubject:
         if part == "train":
             return [rows for epoch in self.epochs() for rows in epoch]
         batch = getattr(self.task, "test_batch", self.task.batch) if part == "test" else self.task.batch
+        batch = min(batch, self.task.test)  # of many devices it is large
         count = self.task.test // batch
         return numpy.arange(count * batch).reshape(count, batch)
 
@@ -143,7 +147,7 @@ class TaskSubject:
 class ModelSubject:
     """A model of the user with seeded random samples. It initialises itself, or takes the weights of another arm."""
 
-    parity_steps = 20
+    parity_steps, score = 20, None
 
     def __init__(self, task, recipe):
         self.task, self.recipe = task, recipe
@@ -189,7 +193,7 @@ class FileSubject:
     Its weights are those of the task file, or the network initialises itself as that of a ModelSubject does.
     """
 
-    parity_steps = 20
+    parity_steps, score = 20, None
 
     def __init__(self, task, recipe, file, scale):
         self.task, self.recipe, self.file, self.scale = task, recipe, file, scale

@@ -29,13 +29,13 @@ HEARTBEAT = 10.0
 
 
 def train(framework, subject, host, data, weights, turn=None, checkpoint=None):
-    """Train once and return an outcome. Raises ValueError if the labels of the Task are random.
+    """Train once and return an outcome. Raises ValueError if the Task has no data set.
 
     ``checkpoint`` is the path of a file to which the state is saved, and from which a killed training continues.
     """
     task, recipe = subject.task, subject.recipe
     if task.data is None:
-        raise ValueError("task {!r} has random labels, so it has no accuracy".format(task.name))
+        raise ValueError("task {!r} generates its samples, so it has no target accuracy".format(task.name))
     gc.collect()
     process.reset_peak_memory()
     began = perf_counter()

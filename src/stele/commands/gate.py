@@ -324,7 +324,7 @@ def require_trainings(arguments: argparse.Namespace, names: list[str], cells: Se
         if scale not in scales:
             raise SteleError(unknown_message(f"tier of {task}", scale, scales))
         if timed and not tasks.make(task, scale).data:
-            raise SteleError(f"--metric time-to-target needs an accuracy, but '{task}' has random labels.")
+            raise SteleError(f"--metric time-to-target needs a data set, but '{task}' generates its samples.")
         if timed and (arguments.target or tasks.target(task, scale)) is None:
             raise SteleError(f"Task '{task}' has no target at scale {scale}. Add --target 60%.")
 

@@ -137,14 +137,16 @@ def training_from(arguments: argparse.Namespace, **changes: Any) -> Training:
 
 
 def require_tier(task: str, scale: str) -> None:
-    """Raise SteleError unless the task has this scale, meaningful labels, and its real data."""
+    """Raise SteleError unless the task has this scale, a data set, and its real data."""
     if task not in tasks.NAMES:
         raise SteleError(unknown_message("task", task, tasks.NAMES))
     scales = tasks.load(task).SCALES
     if scale not in scales:
         raise SteleError(unknown_message(f"tier of {task}", scale, scales))
     if tasks.make(task, scale).data is None:
-        raise SteleError(f"Task '{task}' has random labels, so it has no accuracy. Choose a task with data.")
+        raise SteleError(
+            f"Task '{task}' generates its samples, so it has no target accuracy. Choose a task with data."
+        )
     fields, notice = measure.inputs(task)
     if notice:
         say(f"stele: {notice}")

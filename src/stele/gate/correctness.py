@@ -100,7 +100,7 @@ def accuracy_verdicts(trial: Trial, record: Record, cells: list[Cell], say: Say)
 
 
 def has_accuracy(trial: Trial, cell: Cell) -> bool:
-    """Return whether a cell is trained on labels with a meaning; those of a user's model are in its task file."""
+    """Return whether a cell is trained on a data set with labels; that of a user's model is in its task file."""
     if trial.model is not None:
         return trial.model.accuracy
     return tasks.make(cell.task, "paper").data is not None

@@ -90,6 +90,7 @@ class Devices(TypedDict):
     gradients: dict[str, Sketch]
     ranks: list[OfRank]
     statistics: str | None
+    score: float | None
 
 
 class Capability(TypedDict):

@@ -115,7 +115,8 @@ def search_inputs(task: str, variables: tuple[str | None, ...]) -> tuple[dict[st
     fields: dict[str, Any] = {}
     name, notice = tasks.make(task, "paper").data, None
     if name is None:
-        fields.update(data=None, data_origin={"origin": "seeded noise", "fingerprint": "none"})
+        origin = "synthetic" if tasks.has_meaning(task) else "seeded noise"
+        fields.update(data=None, data_origin={"origin": origin, "fingerprint": "none"})
     else:
         dataset = data.load(name)
         notice = dataset.notice

@@ -15,9 +15,11 @@ from stele.measuring.settings import Settings
 from stele.measuring.worker import WorkerError
 from stele.parity import golden_numbers, ladder
 from stele.parity.ladder import Finding, LadderResult
+from stele_worker import tasks
 
 RUNG = 11
 OF_SUM = 0.05  # relative: a gradient so near to N times that of one device is a sum over N devices
+OF_SCORE = 0.05  # absolute: more than the one pair of samples whose order may depend on rounding
 STATISTICS = {
     "own": "batch statistics are those of each device",
     "all": "batch statistics are those of the whole batch",
@@ -83,7 +85,7 @@ def compare(several: dict[str, Any], one: dict[str, Any], *, task: str, settings
 
 
 def compare_numbers(several: dict[str, Any], one: dict[str, Any], task: str, settings: Settings) -> Finding:
-    """Return the finding of gradients and losses, with the tolerances of rungs 5 and 7."""
+    """Return the finding of gradients, losses and the score, with the tolerances of rungs 5 and 7, and OF_SCORE."""
     limits = {rung: ladder.limit(rung, task, settings.precision) for rung in (5, 7)}
     gradients = ladder.gradients(5, limits[5], several, one)
     if gradients.status == "differs":
@@ -92,8 +94,24 @@ def compare_numbers(several: dict[str, Any], one: dict[str, Any], task: str, set
             suffix = f". It is {settings.devices} times that of one device: the sum over the ranks, not their mean."
         return gradients._replace(rung=RUNG, message=gradients.message + suffix)
     losses = ladder.losses(7, limits[7], several, one)
-    message = STATISTICS[several["statistics"]] if losses.status == "agrees" else losses.message
-    return losses._replace(rung=RUNG, message=message)
+    if losses.status != "agrees":
+        return losses._replace(rung=RUNG)
+    scores = compare_scores(several["score"], one["score"], tasks.score_name(task), settings.devices)
+    if scores.status == "differs":
+        return scores
+    parts = [STATISTICS[several["statistics"]], scores.message]
+    return losses._replace(rung=RUNG, message="; ".join(filter(None, parts)))
+
+
+def compare_scores(several: float | None, one: float | None, name: str, devices: int) -> Finding:
+    """Return the finding of the scores after training; without a message if the Task has none."""
+    if several is None or one is None:
+        return Finding(RUNG, "agrees")
+    message = f"{name} {several:.3f} with {devices} devices, {one:.3f} with one"
+    if abs(several - one) <= OF_SCORE:
+        return Finding(RUNG, "agrees", message)
+    reason = "Compare what inference reads on each device, such as running statistics."
+    return Finding(RUNG, "differs", f"{message}; tolerance {OF_SCORE}. {reason}")
 
 
 def is_sum(several: dict[str, Any], one: dict[str, Any], count: int) -> bool:

@@ -24,9 +24,19 @@ def line(run: Run) -> str:
     """Return ``torch  cnn train  [12.0 12.1 12.3] ms  5,280 images/s``, then accuracy and caveats."""
     step = median(run.counted_seconds)
     parts = [run.environment, f"{run.task} {run.phase}", f"{interval(step)} ms", rate(run, step)]
-    if run.accuracy is not None:
-        parts.append(f"accuracy {run.accuracy:.1%}")
-    return "  ".join([*parts, *caveats(run)])
+    return "  ".join(filter(None, [*parts, named_accuracy(run), *caveats(run)]))
+
+
+def named_accuracy(run: Run) -> str:
+    """Return ``accuracy 36.0%``, or the score of the task such as ``AUC 0.803``; empty if the Run has none."""
+    return "" if run.accuracy is None else f"{tasks.score_name(run.task)} {accuracy(run)}"
+
+
+def accuracy(run: Run) -> str:
+    """Return the accuracy as a percentage, or the score of the task as a fraction; "none" if the Run has none."""
+    if run.accuracy is None:
+        return "none"
+    return f"{run.accuracy:.1%}" if tasks.score_name(run.task) == "accuracy" else f"{run.accuracy:.3f}"
 
 
 def rate(run: Run, step: Estimate) -> str:
@@ -96,7 +106,7 @@ def cells(run: Run) -> list[str]:
         f"first {run.first_step:.2f} s",
         f"import {run.import_seconds:.1f} s",
         ", ".join(filter(None, [mebibytes(run.host_memory), device_memory(run)])),
-        "" if run.accuracy is None else f"accuracy {run.accuracy:.1%}",
+        named_accuracy(run),
         ", ".join(caveats(run)),
     ]
 
@@ -145,14 +155,14 @@ def tables_of_machine(newest: dict[Key, Run]) -> str:
 
 
 HEADER = (
-    "framework", "mode", "version", "training ms/step", "{}/s", "first step s", "accuracy",
-    "inference ms/batch", "{}/s", "import s", "peak memory MiB",
+    "framework", "mode", "version", "training ms/step", "{unit}/s", "first step s", "{score}",
+    "inference ms/batch", "{unit}/s", "import s", "peak memory MiB",
 )  # fmt: skip
 
 
 def task_table(task: str, runs: list[Run]) -> str:
     """Return the Markdown table of one task."""
-    header = [title.format(tasks.unit(task)) for title in HEADER]
+    header = [title.format(unit=tasks.unit(task), score=tasks.score_name(task)) for title in HEADER]
     rows = []
     for name in sorted({run.environment for run in runs}, key=table_order):
         phases = {run.phase: run for run in runs if run.environment == name}
@@ -168,12 +178,11 @@ def table_row(train: Run | None, infer: Run | None) -> list[str]:
     training = ["not run"] * 4
     if train is not None:
         step = median(train.counted_seconds)
-        accuracy = "none" if train.accuracy is None else f"{train.accuracy:.1%}"
         training = [
             step_cell(train),
             per_second(train, step),
             f"{train.first_step:.2f}",
-            accuracy,
+            accuracy(train),
         ]
     inference = ["not run"] * 2
     if infer is not None:

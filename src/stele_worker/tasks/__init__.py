@@ -25,7 +25,10 @@ augmentation_plan(task) the crops, flips and squares of the open division
 redrawn(task, arrays, draw)  the weights of the open division, where draw(shape) is the framework's initialisation
 augment(task, arrays, epoch)  the samples of an epoch, if the Task augments on the host: on_host(task)
 example(task, samples)  noise of the form of its samples: the inputs in order, then the target
+samples(task, part)     generated samples of "train" or "test" whose labels have a meaning; default: ``example``
 correct(output, target) how many answers of a batch are right; default: how often the largest logit is the target's
+SCORE, score(outputs, targets)  the name of a number from 0 to 1, and its value for all samples of the test set, in
+                        place of the fraction of right answers
 
 Random numbers come from ``numpy.random.RandomState``, whose stream is frozen, so that every Python from 3.6 on makes
 the same arrays, bit for bit.
@@ -97,6 +100,17 @@ def pretrained(name):
 def correct(name, output, target):
     """Return how many answers of a batch are right, from the outputs of the network and the targets."""
     return getattr(load(name), "correct", count_largest)(output, target)
+
+
+def has_meaning(name):
+    """Return whether the labels of a Task have a meaning: it has data, or generates samples with a meaning."""
+    module = load(name)
+    return make(name, "paper").data is not None or hasattr(module, "samples")
+
+
+def score_name(name):
+    """Return what the accuracy of a Task is called."""
+    return getattr(load(name), "SCORE", "accuracy") if name in NAMES else "accuracy"
 
 
 def count_largest(logits, labels):

@@ -6,7 +6,8 @@ channels (1x1), normalises again and convolves to 32 channels (3x3), which are a
 normalisation. A transition halves the channels (1x1) and averages windows of 2x2. Initial weights and batch
 normalisation are those of torchvision: He normal by the inputs, epsilon 1e-5, statistics as in the task ``resnet50``.
 Training: 64 images, mean of the binary cross-entropies of all labels, from logits; Adam with epsilon outside the root.
-Inference: logits. Images and labels are random, so there is no accuracy.
+Inference: logits. Images are noise with a wave for each finding that they have; the score is the mean area under the
+ROC curve (AUC). The labels of the parity check are random.
 Source: Huang et al., 2017; pytorch/vision, models/densenet.py; ilkarman/DeepLearningFrameworks, DenseNet-121.
 """
 
@@ -15,6 +16,7 @@ from typing import NamedTuple
 
 import numpy
 
+from stele_worker.tasks import scores
 from stele_worker.tasks.initialisers import he_normal, uniform, zeros
 
 FRAMEWORKS = ("torch", "jax", "tensorflow", "keras", "paddle", "numpy")
@@ -31,6 +33,10 @@ SCALES = {
     "paper": {},
 }
 BLOCKS = (6, 12, 24, 16)  # layers of the dense blocks
+SCORE, score = "AUC", scores.mean_auc
+RARE, FREQUENT = 0.02, 0.18  # the share of images with the rarest and with the most frequent finding
+STRONGEST = 0.3  # amplitude of a wave; that of the noise is 0.5
+FREQUENCIES = tuple((down, right) for down in range(4) for right in range(4))[1:15]  # periods in an image
 
 
 class Task(NamedTuple):
@@ -117,3 +123,26 @@ def example(task, samples):
     rng = numpy.random.RandomState(task.seed)
     images = rng.uniform(size=(samples, task.image, task.image, 3)).astype(numpy.float32)
     return images, rng.randint(0, 2, (samples, task.labels)).astype(numpy.float32)
+
+
+def waves(task):
+    """Return what each finding adds to an image, from -1 to 1: float32 (labels, image, image, 1)."""
+    place = 2 * numpy.pi * numpy.arange(task.image) / task.image
+    angles = (down * place[:, None] + right * place for down, right in FREQUENCIES)
+    return numpy.stack([numpy.cos(angle) for angle in angles])[..., None].astype(numpy.float32)
+
+
+def samples(task, part):
+    """Return images float32 (samples, image, image, 3) and labels 0 or 1, float32 (samples, labels), of a part.
+
+    An image is noise uniform in [0, 1), and a wave of random strength for each finding that it has.
+    """
+    count = getattr(task, part)
+    rng = numpy.random.RandomState([task.seed, ("train", "test").index(part)])
+    labels = rng.uniform(size=(count, task.labels)) < numpy.linspace(RARE, FREQUENT, task.labels)
+    strengths = (STRONGEST * labels * rng.uniform(size=labels.shape)).astype(numpy.float32)
+    images, of_findings = numpy.empty((count, task.image, task.image, 3), numpy.float32), waves(task)
+    for image, of_image in zip(images, strengths):  # one at a time: numpy draws float64, twice the memory
+        image[:] = rng.uniform(size=image.shape)
+        image += numpy.tensordot(of_image, of_findings, 1)
+    return images, labels.astype(numpy.float32)

@@ -11,10 +11,11 @@ from stele.report.sections import launches
 from stele.report.sections.launches import anchor
 from stele.statistics import median
 from stele.text import MIB, versions
+from stele_worker import tasks
 
 HEAD = (
     "environment", "low, ms", "ms/step", "high, ms", "samples/s", "first step, s", "import, s", "memory, MiB",
-    "accuracy", "Runs", "versions", "remarks",
+    "{score}", "Runs", "versions", "remarks",
 )  # fmt: skip
 TEXT = (
     "The median step of the newest launch of each environment, with its 95 % interval within the launch; launches "
@@ -43,8 +44,9 @@ def history(runs: Sequence[Run]) -> Section | None:
 
 def figure(cell: str, runs: Sequence[Run]) -> Figure:
     rows = [row(group) for group in by_environment(runs)]
-    table = Table(anchor(f"results {cell}"), f"Results of {cell}", HEAD, rows)
-    spec = charts.ranges(HEAD, name=0, low=1, middle=2, high=3, zero=True)
+    head = [title.format(score=tasks.score_name(runs[0].task)) for title in HEAD]
+    table = Table(anchor(f"results {cell}"), f"Results of {cell}", head, rows)
+    spec = charts.ranges(head, name=0, low=1, middle=2, high=3, zero=True)
     summary = f"Milliseconds of a step of {cell} in {len(rows)} environments. Less is faster."
     return Figure(table, [Chart(f"{cell}: ms/step", spec, summary)])
 
