@@ -146,19 +146,28 @@ def train_alone_in_chainer():
 
 
 PLANT = {
-def keep_statistics():
-    """Keep the initial running statistics, which only inference reads."""
-    from stele_worker.recipes.densenet121 import torch as recipe
-
-    right = recipe.normalisation
-
-    def normalisation(task, channels):
-        return right(task if ranks.processes == 1 else task._replace(statistics=0.0), channels)
-
-    recipe.normalisation = normalisation
-
-
-def kill_rank():
+    "torch": {
+        "unscaled gradient": add_in_torch,
+        "unsynchronised gradient": train_alone_in_torch,
+        "same samples": share_samples_of_ranks,
+        "stale statistics": keep_statistics,
+        "killed rank": kill_rank,
+        "communication left out": leave_communication_out,
+    },
+    "jax": {
+        "unscaled gradient": add_in_jax,
+        "unsynchronised gradient": train_alone_in_jax,
+        "same samples": share_samples_of_devices,
+    },
+    "chainer": {
+        "unscaled gradient": add_in_chainer,
+        "unsynchronised gradient": train_alone_in_chainer,
+        "same samples": share_samples_of_devices,
+        "communication left out": leave_communication_out,
+    },
+    "keras": {"communication left out": leave_communication_out},
+    "paddle": {"communication left out": leave_communication_out},
+    "tensorflow": {"communication left out": leave_communication_out},
 }
 
 if __name__ == "__main__":
