@@ -145,6 +145,13 @@ def test_fsdp_is_absent_on_one_device_and_says_so():
     assert line.startswith("torch-fsdp  gru  2 devices, fully_shard: the same as one device")
 
 
+@pytest.mark.parametrize("name", ["paddle-to-static", "paddle-cinn", "keras-torch-jit"])
+def test_a_mode_that_cannot_use_several_devices_is_absent_on_them_and_measured_on_one(name):
+    mode = environments.load(name)
+    assert devices.why_absent(mode, "gru", TWO) == f"{mode.label} has no recipe for several devices"
+    assert not mode.several
+
+
 def test_comparing_one_device_is_an_error(capsys):
     from stele.__main__ import main
 

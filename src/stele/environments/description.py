@@ -19,7 +19,7 @@
     [modes.<id>]    how it executes. The first mode is the environment itself; each other one becomes an environment
                     <name>-<id>, which has these keys of its own, in addition to those above:
                     label (in tables), reason (what the mode changes, and why), devices, phases, variables, programs,
-                    parallel (how it trains on several devices; it is absent on one), absent, varies,
+                    parallel (how it trains on several devices, and only on several; empty: it cannot), absent, varies,
                     eager (the phases, of train and infer, in which operations are executed one by one)
 
 ``<name>.lock`` in the same folder pins every package with its hash; ``stele env lock`` writes it. ``locked_with`` names
@@ -187,7 +187,7 @@ def in_mode(environment: Environment, mode: str) -> Environment:
         programs={**environment.programs, **facts.get("programs", {})},
         phases=None if phases is None else tuple(phases),
         parallel=facts.get("parallel", environment.parallel),
-        several="parallel" in facts,
+        several=bool(facts.get("parallel")),
         absent={**environment.absent, **facts.get("absent", {})},
         varies=facts.get("varies", environment.varies),
     )
