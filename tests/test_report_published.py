@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from stele.environments import names
+from stele.environments import first_modes, names
 from stele.errors import SteleError
 from stele.report import published
 
@@ -59,7 +59,15 @@ def test_an_environment_that_a_user_pinned_has_a_row(run):
 
 def test_every_environment_is_in_every_table(run):
     for table in published.tables([run]).split("\n\n")[1:6:2]:
-        assert len(table.splitlines()) >= 2 + len(names())
+        assert len(table.splitlines()) >= 2 + len(first_modes())
+
+
+def test_another_mode_has_a_row_only_if_it_was_measured(run):
+    assert "PyTorch, torch.compile" not in published.tables([run])
+    compiled = dataclasses.replace(run, environment="torch-compile", label="PyTorch, torch.compile")
+    text = published.tables([run, compiled])
+    assert line(text, 0, "PyTorch, torch.compile")[6] == "36.0%"
+    assert text.count("PyTorch, torch.compile") == 1
 
 
 def test_every_published_framework_has_an_environment():

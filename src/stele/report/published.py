@@ -40,7 +40,7 @@ HEADER = (
 def tables(runs: Iterable[Run]) -> str:
     """Return a table for each task, with every environment of the original and of this suite.
 
-    Raises SteleError if there are no Runs.
+    Another mode of an environment has a row only if it was measured. Raises SteleError if there are no Runs.
     """
     newest = results.newest_runs(runs)
     original = json.loads(FILE.read_text())
@@ -50,8 +50,9 @@ def tables(runs: Iterable[Run]) -> str:
 
 def table(task: str, published: dict[str, Any], newest: dict[tuple[str, str, str], Run]) -> str:
     """Return the table of one task. ``published`` are the published results by environment."""
-    pinned = {name for run_task, _, name in newest if run_task == task} - set(environments.names())
-    names = [*NEVER_WRITTEN, *environments.names(), *sorted(pinned)]
+    measured = {name for run_task, _, name in newest if run_task == task}
+    known = [name for name in environments.names() if name in measured or name in environments.first_modes()]
+    names = [*NEVER_WRITTEN, *known, *sorted(measured.difference(known))]
     shown = [name for name in names if name in published or name not in NEVER_WRITTEN]
     # the environments of the original come first, in its order
     shown.sort(key=lambda name: list(published).index(name) if name in published else len(published))
@@ -131,6 +132,7 @@ def footing(source: str, runs: list[Run]) -> list[str]:
         f"K80, P100 and published accuracy: {source}. ?? marks a value that the source does not give. Do not compare "
         "published numbers with measured ones: hardware, releases and, where the remarks say so, mathematics "
         "differ. Compare measured numbers only within one table, between rows without a remark on batch or form. "
-        f"Scale of the measurements: {scales}. Measured seconds are for the published task at the median step.",
+        f"Scale of the measurements: {scales}. Measured seconds are for the published task at the median step. "
+        "A measured accuracy is that after the training of this scale.",
         *results.provenance(runs),
     ]
