@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from stele import environments
-from stele.releases import frameworks, history, ledger
+from stele.releases import frameworks, history, ledger, trend
 from stele.releases.index import Release
 from stele.report import history as pages
 
@@ -13,8 +13,9 @@ METRICS = ("step", "host_memory")
 
 
 def record(add_environment, monkeypatch, folder, *, name="abacus"):
-    """Write the ledger and the numbers of all releases to the current folder."""
+    """Write the ledger and the numbers of all releases to the current folder. Otava is not available."""
     monkeypatch.setenv("HOME", str(folder / "home"))
+    monkeypatch.setattr(trend, "otava_changes", lambda lines: None)
     (folder / "home").mkdir()
     add_environment(name)
     path = environments.folders()[1] / f"{name}.toml"

@@ -30,7 +30,8 @@ CELL = "gru infer tuned"
 
 @pytest.fixture
 def abacus(add_environment, monkeypatch, tmp_path):
-    """A ledger of four releases of abacus, and a home folder without asv's files."""
+    """A ledger of four releases of abacus, and a home folder without asv's files. Otava is not available."""
+    monkeypatch.setattr(trend, "otava_changes", lambda lines: None)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home").mkdir()
     add_environment("abacus", absent={"gru train": "it only infers", "cnn": "no images"})
@@ -282,6 +283,7 @@ def test_asv_publishes_a_line_over_releases_and_its_step(machine, tmp_path, monk
     assert line.releases == tags
     assert line.values == pytest.approx([0.01] * 4 + [0.012] * 4, rel=1e-6)
     monkeypatch.setattr(trend, "otava_changes", lambda lines: [[4] for _ in lines])
+    trend.record_changes(site)
     rises = [rise for rise in trend.rises(site) if rise.line == "track_step gru infer tuned, abacus"]
     assert [rise.message for rise in rises] == [
         "track_step gru infer tuned, abacus: +20.0 % at abacus-1.5, from 0.01 to 0.012; Otava agrees"
@@ -298,6 +300,53 @@ def test_steps_up_and_down_are_found():
         ("abacus-1.3", 1.2),
         ("abacus-1.6", 0.75),
     ]
+
+
+# training of the CNN as JAX is shipped, in seconds: XLA used another library for convolutions from 0.9.1 on
+JAX = [0.3972, 0.4378, 0.4171, 0.4082, 0.4092, 0.501, 0.541, 0.507]
+
+
+def test_a_step_that_only_otava_finds_divides_the_line():
+    line = trend.Line([f"jax-{number}" for number in range(8)], JAX)
+    assert trend.steps(line) == []
+    [step] = trend.steps(line._replace(changes=(5,)))
+    assert (step.release, step.before, step.after) == ("jax-5", 0.4092, 0.507)
+    assert [(level.start, level.end) for level in trend.levels(line._replace(changes=(5,)))] == [
+        (0, 5),
+        (5, 8),
+    ]
+
+
+def test_a_change_of_otava_beside_a_step_of_asv_is_the_same_step():
+    line = trend.Line(TAGS, [1.0, 1.0, 2.0, 2.0])
+    assert trend.steps(line._replace(changes=(3,))) == trend.steps(line)
+
+
+def test_a_rise_that_only_otava_finds_is_reported(machine, tmp_path, monkeypatch):
+    ledger.add(
+        "abacus",
+        frameworks.environment_of("abacus"),
+        [Release("abacus", f"1.{number}", f"2024-02-0{number}T00:00:00+00:00") for number in range(5, 9)],
+    )
+    tags = ledger.tags("abacus")
+    machine(dict(zip(tags, (seconds / JAX[0] for seconds in JAX), strict=True)))
+    campaign.measure_releases(tags, request())
+    site = history.publish(tmp_path / "site")
+    trend.record_changes(site)
+    assert trend.rises(site) == []
+    monkeypatch.setattr(
+        trend,
+        "otava_changes",
+        lambda lines: [[5] if line.values[0] != line.values[-1] else [] for line in lines],
+    )
+    trend.record_changes(site)
+    [message] = [rise.message for rise in trend.rises(site) if "track_step gru infer" in rise.line]
+    assert message == (
+        "track_step gru infer tuned, abacus: +23.9 % at abacus-1.6, from 0.0103 to 0.01276; Otava agrees"
+    )
+    monkeypatch.setattr(trend, "otava_changes", lambda lines: None)
+    trend.record_changes(site)
+    assert trend.rises(site) == []
 
 
 def test_otava_is_used_if_it_is_available(monkeypatch):
@@ -364,7 +413,6 @@ def test_nightly_measures_new_releases_and_reports_rises(machine, capsys, monkey
         Release("abacus", name, f"2024-01-0{number}T00:00:00+00:00") for number, name in enumerate(FOUR, 1)
     ]
     monkeypatch.setattr("stele.commands.releases.index.releases", lambda package, prereleases=False: releases)
-    monkeypatch.setattr(trend, "otava_changes", lambda lines: None)
     machine(dict(zip(TAGS, [1.0, 1.0, 1.2, 1.2], strict=True)))
     command = ["nightly", "abacus", *OPTIONS, f"--site={tmp_path / 'site'}"]
     assert entry_point.main(command) == 1

@@ -63,6 +63,7 @@ def nightly(arguments: argparse.Namespace) -> int:
 def publish(arguments: argparse.Namespace, new: Sequence[str], *, complete: bool) -> int:
     """Publish the site and the report of the releases that are ``new``. Returns the exit code."""
     published = history.publish()
+    trend.record_changes(published)
     history_pages.write(arguments.site, published)
     rises = trend.rises(published)
     files.write_text(arguments.report, pages.markdown(rises, new))

@@ -17,7 +17,7 @@ from stele.errors import SteleError
 from stele.measuring import machine, progress
 from stele.measuring.settings import Settings
 from stele.models.arms import Extras
-from stele.releases import campaign, frameworks, history, index, ledger, measuring
+from stele.releases import campaign, frameworks, history, index, ledger, measuring, trend
 from stele.releases.campaign import Request
 from stele.releases.index import IndexUnavailable, Release
 from stele.report import history as history_pages
@@ -203,6 +203,7 @@ def group_by_framework(ranges: Sequence[str], last: int) -> list[list[str]]:
 def report(arguments: argparse.Namespace) -> int:
     """Publish the site, and print the table or write it to a page. Returns 0."""
     published = history.publish()
+    trend.record_changes(published)
     history_pages.write(arguments.site, published)
     facts, overview = machine.facts(), pages.overview(published)
     where = f"On {facts['processor']}, {facts['processors']} processors, {facts['system']}; {date.today()}."

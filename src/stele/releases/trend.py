@@ -1,7 +1,8 @@
-"""Find steps in the lines of the site: asv's detection, checked by Otava. A step is a release and a ratio.
+"""Find steps in the lines of the site: asv's detection, and Otava's. A step is a release and a ratio.
 
-asv reports the lines that are higher at their end than before, and the releases at which they rose. Otava runs in a
-separate environment and reports its changes at p 0.001.
+asv reports the lines that are higher at their end than before, and the releases at which they rose. In a line of few
+releases whose values differ a little, it misses a step of 20 %. Otava reports the changes that a t-test shows at
+p 0.001. It runs in a separate environment, once for each site; its changes are in a file of the site.
 """
 
 import itertools
@@ -10,8 +11,10 @@ import math
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
+from stele import files
 from stele.environments.installer import try_uv
 from stele.measuring import progress
 from stele.releases.history import Place, metric
@@ -27,6 +30,7 @@ print(json.dumps(changes))
 """
 REQUIREMENT = "apache-otava"
 MIN_STEP = 0.03  # relative height of a reported step
+CHANGES = "otava.json"  # in the folder of a site: Otava's changes by line
 
 
 class Rise(NamedTuple):
@@ -47,33 +51,43 @@ class Rise(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One graph of the site for one set of parameters: the releases and their values."""
+    """One graph of the site for one set of parameters: the releases and their values.
+
+    ``changes`` are the positions at which Otava found a change; None if Otava was not available.
+    """
 
     releases: list[str]
     values: list[float]
+    changes: tuple[int, ...] | None = None
 
 
 def rises(site: Path) -> list[Rise]:
-    """Return the rises that asv found, with Otava's opinion."""
+    """Return the rises that asv found, with Otava's opinion, and those that only Otava found."""
+    found = {(one.title, one.place.machine): one.line for one in all_series(site)}
+    reported = []
+    for rise in rises_of_asv(site):
+        line = found.get((rise.line, rise.machine), Line([], []))
+        agrees = None if line.changes is None else is_near_change(line, rise.release, line.changes)
+        reported.append(rise._replace(otava_agrees=agrees))
+    known = {(rise.line, rise.machine) for rise in reported}
+    more = [(key, line) for key, line in found.items() if key not in known and line.changes]
+    return reported + [
+        Rise(name, step.release, step.before, step.after, machine, otava_agrees=True)
+        for (name, machine), line in more
+        for step in steps(line)
+        if step.before < step.after and is_near_change(line, step.release, line.changes or ())
+    ]
+
+
+def rises_of_asv(site: Path) -> Iterator[Rise]:
+    """Yield the rises in the file of asv's regressions."""
     index = read(site / "index.json")
     tags = {number: tag for tag, number in index["tags"].items()}
-    candidates = []
     for entry, graph, _, parameters, _, _, jumps in read(site / "regressions.json")["regressions"]:
-        benchmark = index["benchmarks"][entry.partition("(")[0]]
-        line = read_line(site / graph, parameters, tags)
-        name = f"{title(benchmark, parameters)}, {branch(graph)}"
-        candidates += [
-            (Rise(name, tags[after], old, new, parameter(Path(graph), "machine")), line)
-            for _, after, old, new in jumps
-            if after in tags
-        ]
-    changes = otava_changes([line for _, line in candidates])
-    return [
-        rise._replace(
-            otava_agrees=None if changes is None else is_near_change(line, rise.release, changes[number])
-        )
-        for number, (rise, line) in enumerate(candidates)
-    ]
+        name = f"{title(index['benchmarks'][entry.partition('(')[0]], parameters)}, {branch(graph)}"
+        for _, after, old, new in jumps:
+            if after in tags:
+                yield Rise(name, tags[after], old, new, parameter(Path(graph), "machine"))
 
 
 def read(path: Path) -> Any:
@@ -125,10 +139,27 @@ class Series(NamedTuple):
     def title(self) -> str:
         return f"track_{self.metric} {self.cell}, {self.framework}"
 
+    @property
+    def key(self) -> str:
+        """The name of the line in the file of Otava's changes."""
+        return f"{self.title} on {self.place.machine}, {self.place.python}"
+
+
+def record_changes(site: Path) -> None:
+    """Write Otava's changes of all lines to a file of the site; without Otava, remove the file."""
+    series = list(all_series(site))
+    changes = otava_changes([one.line for one in series])
+    if changes is None:
+        (site / CHANGES).unlink(missing_ok=True)
+    else:
+        keys = (one.key for one in series)
+        files.write_text(site / CHANGES, json.dumps(dict(zip(keys, changes, strict=True)), indent=1))
+
 
 def all_series(site: Path) -> Iterator[Series]:
     """Yield every line of the site that has points."""
     index = read(site / "index.json")
+    changes = read(site / CHANGES) if (site / CHANGES).exists() else {}
     tags = {number: tag for tag, number in index["tags"].items()}
     for path in sorted(site.glob("graphs/**/branch-*/**/*.json")):
         benchmark = index["benchmarks"].get(path.stem)
@@ -139,9 +170,10 @@ def all_series(site: Path) -> Iterator[Series]:
             if line.values:
                 cell = " ".join(str(value).strip("'") for value in parameters)
                 place = Place(parameter(path, "machine"), parameter(path, "python"))
-                yield Series(
-                    branch(str(path)), metric(benchmark), cell, benchmark.get("unit", ""), place, line
-                )
+                unit = benchmark.get("unit", "")
+                series = Series(branch(str(path)), metric(benchmark), cell, unit, place, line)
+                found = changes.get(series.key)
+                yield series._replace(line=line._replace(changes=None if found is None else tuple(found)))
 
 
 def releases(site: Path) -> list[str]:
@@ -178,10 +210,16 @@ class Step(NamedTuple):
 
 
 def levels(line: Line) -> list[Level]:
-    """Return the levels that asv's detection finds in a line."""
+    """Return the levels between the steps that asv's detection finds in a line, and those that only Otava finds."""
     from asv.step_detect import detect_steps
 
-    return [Level(start, end, value) for start, end, value, *_ in detect_steps(line.values)]
+    found = [Level(start, end, value) for start, end, value, *_ in detect_steps(line.values)]
+    starts = [level.start for level in found]
+    more = [one for one in line.changes or () if not any(abs(one - start) <= 1 for start in starts)]
+    if not more:
+        return found
+    bounds = [*sorted([*starts, *more]), len(line.values)]
+    return [Level(start, end, median(line.values[start:end])) for start, end in itertools.pairwise(bounds)]
 
 
 def steps(line: Line) -> list[Step]:
