@@ -1,65 +1,109 @@
 """How much of a loader's work runs at the same time as the training step?
 
-    python perf_tests/pipelines [--framework NAME] [--launches N] [--samples N]      or: tox -e pipelines
+    python perf_tests/pipelines [--task NAME] [--framework NAME] [--launches N] [--samples N]      or: tox -e pipelines
+    python perf_tests/pipelines --task densenet121 --images FOLDER
 
-Measures CIFAR-10 with augmentation through the loader of each framework: the loader alone, the training step of the CNN
-alone, and both, in fresh processes that take turns. Writes docs/pipelines.md. What was measured stays in
-.stele/pipelines.jsonl.
+Measures images with augmentation through the loader of each framework: CIFAR-10 in memory with the task ``cnn``, and
+image files with the task ``densenet121``. The loader alone, the training step alone, and both, in fresh processes that
+take turns. Writes docs/pipelines.md. What was measured stays in .stele/pipelines.jsonl; an interrupted command
+continues from there. The files are those of FOLDER, or images of CIFAR-10 that are enlarged.
 """
 
 import argparse
 import json
 import subprocess
 import sys
+from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
+
+import image_files
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from fixtures import launches
 from fixtures.ready import environments_with
-from stele import files
-from stele.environments import Environment, builds
+from stele import environments, temporary
+from stele.environments import builds
 from stele.errors import SteleError
 from stele.measuring import lock, machine, measure, processors
 from stele.measuring.settings import Settings
 from stele.report import page
 
 PAGE, WORKER = Path(__file__).parents[2] / "docs/pipelines.md", Path(__file__).with_name("worker.py")
-LOG = Path(".stele/pipelines.jsonl")
+LOG, KEYS = Path(".stele/pipelines.jsonl"), ("pipeline", "seconds")  # of a line
+SETTINGS = Settings(device="cpu", threads=1, malloc="steady")
 LOADERS = {
-    "torch": "torch.utils.data.DataLoader",
-    "jax": "Grain",
-    "tensorflow": "tf.data",
-    "paddle": "paddle.io.DataLoader",
-    "mxnet-gluon": "gluon.data.DataLoader",
+    "cnn": {
+        "torch": "torch.utils.data.DataLoader",
+        "jax": "Grain",
+        "tensorflow": "tf.data",
+        "paddle": "paddle.io.DataLoader",
+        "mxnet-gluon": "gluon.data.DataLoader",
+    },
+    "densenet121": {
+        "torch": "torch.utils.data.DataLoader",
+        "jax": "Grain",
+        "tensorflow": "tf.data",
+        "keras-jax": "keras.utils.image_dataset_from_directory",
+        "keras-tensorflow": "keras.utils.image_dataset_from_directory",
+        "keras-torch": "keras.utils.image_dataset_from_directory",
+        "paddle": "paddle.io.DataLoader",
+    },
 }
+SAMPLES = {"cnn": 12800, "densenet121": 96}
+TITLES = {"cnn": "CIFAR-10 in memory, and the CNN", "densenet121": "image files, and DenseNet-121"}
 HEAD = ("framework", "loader", "loader alone, ms", "step alone, ms", "both, ms", "overlap")
 
 Seconds = dict[str, float]  # of a batch: loader, step and both
 
 
-def launch(environment: Environment, settings: Settings, samples: int) -> Seconds:
-    """Return what one process measures, after it is on disk. Raises SteleError, with its last line, if it fails."""
-    fields, _ = measure.inputs("cnn")
-    if fields["data"] is None:
-        raise SteleError("CIFAR-10 is not at hand. Set STELE_DATA to a folder that has it.")
+class Pipeline(NamedTuple):
+    task: str
+    environment: str
+
+    def __str__(self) -> str:
+        return f"{self.task} {self.environment}"
+
+
+def launch(pipeline: Pipeline, sources: dict[str, dict[str, Any]]) -> Seconds:
+    """Return what one process measures. Raises SteleError, with its last line, if it fails."""
+    environment = environments.load(pipeline.environment)
     request = {
-        "settings": {**settings.as_request(), "mode": environment.mode},
-        "images": fields["data"]["train_x"],
-        "labels": fields["data"]["train_y"],
-        "samples": samples,
+        "settings": {**SETTINGS.as_request(), "mode": environment.mode},
+        "task": pipeline.task,
         "workers": processors.count(),
+        **sources[pipeline.task],
     }
     command = [builds.command(environment)[0], str(WORKER), environment.framework, json.dumps(request)]
-    variables = {**builds.variables(environment), **settings.variables()}
+    variables = {**builds.variables(environment), **SETTINGS.variables()}
     done = subprocess.run(command, env=variables, capture_output=True, text=True)
     if done.returncode:
         raise SteleError(f"{environment.name}: {done.stderr.strip().splitlines()[-1]}")
     seconds: Seconds = json.loads(done.stdout.splitlines()[-1])
-    files.append_text(LOG, json.dumps({"environment": environment.name, **seconds}) + "\n")
     return seconds
+
+
+def find_sources(arguments: argparse.Namespace, folder: Path) -> dict[str, dict[str, Any]]:
+    """Return what the worker of each task reads. Image files are written to the folder, unless the user has some."""
+    images, labels = cifar10()
+    counts = {task: arguments.samples or SAMPLES[task] for task in LOADERS}
+    chosen = image_files.of_folder(arguments.images) if arguments.images else image_files.of_array(images)
+    image_files.write(folder, chosen, counts["densenet121"])
+    return {
+        "cnn": {"images": images, "labels": labels, "samples": counts["cnn"]},
+        "densenet121": {"folder": str(folder), "samples": counts["densenet121"]},
+    }
+
+
+def cifar10() -> tuple[str, str]:
+    """Return the paths of the images and labels. Raises SteleError if they are not at hand."""
+    fields, _ = measure.inputs("cnn")
+    if fields["data"] is None:
+        raise SteleError("CIFAR-10 is not at hand. Set STELE_DATA to a folder that has it.")
+    return fields["data"]["train_x"], fields["data"]["train_y"]
 
 
 def overlap(seconds: Seconds) -> float:
@@ -67,14 +111,38 @@ def overlap(seconds: Seconds) -> float:
     return (seconds["loader"] + seconds["step"] - seconds["both"]) / min(seconds["loader"], seconds["step"])
 
 
-def row(environment: Environment, launches: list[Seconds]) -> list[str]:
-    times = [f"{1e3 * median(one[part] for one in launches):.1f}" for part in ("loader", "step", "both")]
-    shares = sorted(map(overlap, launches))
+def row(pipeline: Pipeline, measured: list[Seconds]) -> list[str]:
+    times = [f"{1e3 * median(one[part] for one in measured):,.1f}" for part in ("loader", "step", "both")]
+    shares = sorted(map(overlap, measured))
     return [
-        environment.name,
-        LOADERS[environment.name],
+        pipeline.environment,
+        LOADERS[pipeline.task][pipeline.environment],
         *times,
         f"{median(shares):.2f} [{shares[0]:.2f} {shares[-1]:.2f}]",
+    ]
+
+
+def markdown(stored: dict[str, list[Seconds]]) -> str:
+    """Return a table for each task that was measured."""
+    parts = []
+    for task, loaders in LOADERS.items():
+        known = [one for name in loaders if str(one := Pipeline(task, name)) in stored]
+        if known:
+            table = page.table(HEAD, [row(one, stored[str(one)]) for one in known], right=slice(2, None))
+            parts.append(f"**{TITLES[task]}**\n\n{table}")
+    facts = machine.facts()
+    return "\n\n".join(parts) + (
+        f"\n\nMeasured until {date.today()} on {facts['processor']}, {facts['processors']} processors. One thread for "
+        f"the step, {processors.count()} workers for the loader."
+    )
+
+
+def selected(tasks: Iterable[str], names: list[str] | None) -> list[Pipeline]:
+    return [
+        Pipeline(task, environment.name)
+        for task in tasks
+        for environment in environments_with(task, "train", SETTINGS, list(LOADERS[task]))
+        if not names or environment.name in names
     ]
 
 
@@ -82,27 +150,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--framework", action="append", choices=LOADERS, help="default: all that are ready")
+    names = dict.fromkeys(name for loaders in LOADERS.values() for name in loaders)
+    parser.add_argument("--task", action="append", choices=LOADERS, help="default: both")
+    parser.add_argument("--framework", action="append", choices=names, help="default: all that are ready")
     parser.add_argument("--launches", type=int, default=3, metavar="N", help="default: %(default)s")
-    parser.add_argument(
-        "--samples", type=int, default=12800, metavar="N", help="images; default: %(default)s"
-    )
+    parser.add_argument("--samples", type=int, metavar="N", help=f"images; default: {SAMPLES}")
+    parser.add_argument("--images", type=Path, metavar="FOLDER", help="image files for densenet121")
     arguments = parser.parse_args()
-    settings = Settings(device="cpu", threads=1, malloc="steady")
-    selected = environments_with("cnn", "train", settings, arguments.framework or list(LOADERS))
-    measured: dict[str, Any] = {environment.name: [] for environment in selected}
-    with lock.machine("tox -e pipelines", wait=True, say=print):
-        for number in range(arguments.launches):
-            for environment in selected:
-                measured[environment.name].append(launch(environment, settings, arguments.samples))
-                print(number + 1, environment.name, measured[environment.name][-1], flush=True)
-    rows = [row(environment, measured[environment.name]) for environment in selected]
-    facts = machine.facts()
-    where = (
-        f"Measured {date.today()} on {facts['processor']}, {facts['processors']} processors. One thread for the step, "
-        f"{processors.count()} workers for the loader, {arguments.samples} images of CIFAR-10."
-    )
-    page.fill(PAGE, page.table(HEAD, rows, right=slice(2, None)) + f"\n\n{where}")
+    chosen = selected(arguments.task or LOADERS, arguments.framework)
+    with lock.machine("tox -e pipelines", wait=True, say=print), temporary.folder() as folder:
+        sources = find_sources(arguments, folder)
+        launches.measure(LOG, KEYS, chosen, arguments.launches, lambda one: launch(one, sources))
+    page.fill(PAGE, markdown(launches.load(LOG, *KEYS)))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Measures a loader alone, the training step of the CNN alone, and both, in the interpreter of a framework.
+"""Measures a loader alone, a training step alone, and both, in the interpreter of a framework.
 
-worker.py FRAMEWORK REQUEST prints the seconds of a batch as JSON. The request is JSON: settings, images and labels
-(paths of .npy files), samples, and workers of the loader.
+worker.py FRAMEWORK REQUEST prints the seconds of a batch as JSON. The request is JSON: settings, task, samples, workers
+of the loader, and what the task's loader reads: images and labels (paths of .npy files), or a folder of image files.
 """
 
 import importlib
@@ -24,24 +24,38 @@ WARMUP = 5  # batches
 def main(name, request):
     framework = frameworks.load(name)
     framework.configure(request["settings"])
-    loader = importlib.import_module("loaders." + name)
-    images, labels = (
-        numpy.load(request[part], mmap_mode="r")[: request["samples"]] for part in ("images", "labels")
-    )
-    task, recipe = tasks.make("cnn", "gate"), recipes.load("cnn", name)
+    task, recipe = tasks.make(request["task"], "gate"), recipes.load(request["task"], name)
+    loader, source = importlib.import_module("loaders." + name), SOURCES[task.name]
     net = recipe.load(recipe.network(task), tasks.weights(task))
     step = recipe.training_step(net, task)
 
     def load():
-        return loader.batches(numpy.array(images), numpy.array(labels), task.batch, request["workers"])
+        return source(loader, task, request)
 
     loader_seconds, last = seconds(load(), framework.wait)
-    repeated = itertools.repeat(last, len(labels) // task.batch)
+    repeated = itertools.repeat(last, request["samples"] // task.batch)
     return {
         "loader": loader_seconds,
         "step": seconds(repeated, lambda one: framework.wait(step(*one)))[0],
         "both": seconds(load(), lambda one: framework.wait(step(*one)))[0],
     }
+
+
+def in_memory(loader, task, request):
+    images, labels = (
+        numpy.array(numpy.load(request[part], mmap_mode="r")[: request["samples"]])
+        for part in ("images", "labels")
+    )
+    return loader.batches(images, labels, task.batch, request["workers"])
+
+
+def image_files(loader, task, request):
+    paths = sorted(map(str, Path(request["folder"]).iterdir()))[: request["samples"]]
+    labels = numpy.random.RandomState(0).randint(0, 2, (len(paths), task.labels)).astype(numpy.float32)
+    return loader.file_batches(paths, labels, task.image, task.batch, request["workers"])
+
+
+SOURCES = {"cnn": in_memory, "densenet121": image_files}
 
 
 def seconds(batches, use):

@@ -3,6 +3,7 @@
 import grain
 import jax
 import numpy
+from PIL import Image
 
 
 class Augment(grain.transforms.RandomMap):
@@ -10,6 +11,17 @@ class Augment(grain.transforms.RandomMap):
         image, label = sample
         top, left = rng.integers(9, size=2)
         image = numpy.pad(image, ((4, 4), (4, 4), (0, 0)))[top : top + 32, left : left + 32]
+        return (image[:, ::-1] if rng.random() < 0.5 else image).astype(numpy.float32) / 255, label
+
+
+class Crop(grain.transforms.RandomMap):
+    def __init__(self, size):
+        self.size = size
+
+    def random_map(self, sample, rng):
+        image, label = sample
+        top, left = rng.integers(len(image) - self.size + 1, size=2)
+        image = image[top : top + self.size, left : left + self.size]
         return (image[:, ::-1] if rng.random() < 0.5 else image).astype(numpy.float32) / 255, label
 
 
@@ -26,7 +38,23 @@ class Images:
         return self.images[number], self.labels[number]
 
 
+class Files(Images):
+    """A source of samples whose images are paths of files."""
+
+    def __getitem__(self, number):
+        with Image.open(self.images[number]) as file:
+            return numpy.asarray(file.convert("RGB")), self.labels[number]
+
+
 def batches(images, labels, batch, workers):
-    samples = grain.MapDataset.source(Images(images, labels)).seed(0).shuffle().random_map(Augment())
+    return augmented(Images(images, labels), Augment(), batch, workers)
+
+
+def file_batches(paths, labels, size, batch, workers):
+    return augmented(Files(paths, labels), Crop(size), batch, workers)
+
+
+def augmented(source, transform, batch, workers):
+    samples = grain.MapDataset.source(source).seed(0).shuffle().random_map(transform)
     options = grain.ReadOptions(num_threads=workers, prefetch_buffer_size=2 * batch)
     return map(jax.device_put, samples.to_iter_dataset(options).batch(batch, drop_remainder=True))

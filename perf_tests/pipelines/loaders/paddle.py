@@ -19,9 +19,28 @@ class Images(Dataset):
         return self.augment(Image.fromarray(self.images[number])), self.labels[number]
 
 
-def batches(images, labels, batch, workers):
-    return iter(
-        DataLoader(
-            Images(images, labels), batch_size=batch, shuffle=True, drop_last=True, num_workers=workers
+class Files(Dataset):
+    def __init__(self, paths, labels, size):
+        self.paths, self.labels = paths, labels
+        self.augment = transforms.Compose(
+            [transforms.RandomCrop(size), transforms.RandomHorizontalFlip(), transforms.ToTensor()]
         )
-    )
+
+    def __len__(self):
+        return len(self.labels)
+
+    def __getitem__(self, number):
+        with Image.open(self.paths[number]) as file:
+            return self.augment(file.convert("RGB")), self.labels[number]
+
+
+def batches(images, labels, batch, workers):
+    return loaded(Images(images, labels), batch, workers)
+
+
+def file_batches(paths, labels, size, batch, workers):
+    return loaded(Files(paths, labels, size), batch, workers)
+
+
+def loaded(samples, batch, workers):
+    return iter(DataLoader(samples, batch_size=batch, shuffle=True, drop_last=True, num_workers=workers))

@@ -9,6 +9,19 @@ def augment(image, label):
 
 
 def batches(images, labels, batch, workers):
+    return augmented(images, labels, augment, batch, workers)
+
+
+def file_batches(paths, labels, size, batch, workers):
+    def read(path, label):
+        image = tf.io.decode_image(tf.io.read_file(path), channels=3, expand_animations=False)
+        image = tf.image.random_crop(image, (size, size, 3))
+        return tf.cast(tf.image.random_flip_left_right(image), tf.float32) / 255, label
+
+    return augmented(paths, labels, read, batch, workers)
+
+
+def augmented(images, labels, transform, batch, workers):
     samples = tf.data.Dataset.from_tensor_slices((images, labels)).shuffle(len(labels))
-    samples = samples.map(augment, num_parallel_calls=workers, deterministic=False)
+    samples = samples.map(transform, num_parallel_calls=workers, deterministic=False)
     return iter(samples.batch(batch, drop_remainder=True).prefetch(tf.data.AUTOTUNE))
