@@ -3,9 +3,11 @@
 import pytest
 
 from small import climb, golden, variant
+from stele.measuring.settings import Settings
 from stele.parity import examination, ladder
 from stele_worker.causes import CAUSES
 
+CPU = Settings(device="cpu")
 PLANTED = [(name, task) for name, cause in CAUSES.items() for task in cause.tasks if task != "resnet50"]
 PLANTED += [(name, "resnet50") for name, cause in CAUSES.items() if cause.tasks == ("resnet50",)]
 
@@ -31,4 +33,4 @@ def likely_cause(task, phase, numbers, expected):
     def planted_variant(cause, phase):
         return variant(task, phase, cause)
 
-    return examination.likely_cause(difference, numbers, expected, task, "fp32", planted_variant)
+    return examination.likely_cause(difference, numbers, expected, task, CPU, planted_variant)

@@ -91,6 +91,14 @@ def test_resnet50_and_lower_precisions_have_larger_tolerances():
     assert difference(precision="bf16", **changes) is None
 
 
+@pytest.mark.parametrize("rung", ladder.COMPARED)
+def test_convolutions_in_float32_on_a_gpu_have_a_larger_tolerance(rung):
+    limit = ladder.limit
+    assert limit(rung, "cnn", "fp32", "cuda") == pytest.approx(10 * limit(rung, "cnn", "fp32"))
+    assert limit(rung, "cnn", "tf32", "cuda") == limit(rung, "cnn", "tf32")
+    assert limit(rung, "gru", "fp32", "cuda") == limit(rung, "gru", "fp32")
+
+
 def test_the_first_layer_that_differs_is_named_not_the_one_with_the_largest_error():
     golden = {**GOLDEN, "layers": {name: [1.0, 0.5, 0.5] for name in ("conv1", "conv2", "conv3")}}
     layers = {"conv1": [1.0, 0.5, 0.5], "conv2": [1.0, 0.5, 0.6], "conv3": [1.0, 0.5, 0.9]}

@@ -58,17 +58,18 @@ def examine(
     form = live.environment.forms.get(task)
     golden = golden_numbers.load(task, form)
     numbers = parity_answers(live, task, form, phases)
-    findings = ladder.compare(numbers, golden, task=task, precision=settings.precision)
+    where = {"precision": settings.precision, "device": settings.device}
+    findings = ladder.compare(numbers, golden, task=task, **where)
     if ladder.first_difference(findings) and "logits" not in numbers:  # inference may differ at a lower rung
         numbers |= parity_answers(live, task, form, ["infer"])
-        findings = ladder.compare(numbers, golden, task=task, precision=settings.precision)
+        findings = ladder.compare(numbers, golden, task=task, **where)
     lowest = ladder.first_difference(findings)
     if lowest is None:
         return findings
     with worker.launch(environments.ORACLE, Settings(device="cpu")) as oracle:
         measure.configure(oracle, Settings(device="cpu"))
         variant = make_variant(oracle, task, form)
-        cause = likely_cause(lowest, numbers, golden, task, settings.precision, variant)
+        cause = likely_cause(lowest, numbers, golden, task, settings, variant)
     return [with_cause(finding, cause) if finding is lowest else finding for finding in findings]
 
 
@@ -156,7 +157,7 @@ def likely_cause(
     numbers: dict[str, Any],
     golden: dict[str, Any],
     task: str,
-    precision: str,
+    settings: Settings,
     variant: Variant,
 ) -> str | None:
     """Return the message of the known cause with which the oracle computes the recipe's numbers, or None.
@@ -169,7 +170,7 @@ def likely_cause(
     # several causes give the same loss before the first step, so decide at the gradients
     decisive = 3 if phase == "infer" else max(difference.rung, 5)
     _, check = ladder.RUNGS[decisive]
-    accepted = LENIENCE * ladder.limit(decisive, task, precision)
+    accepted = LENIENCE * ladder.limit(decisive, task, settings.precision, settings.device)
     unexplained = check(decisive, accepted, numbers, golden).error
     errors = {}
     for name, cause in CAUSES.items():
