@@ -159,6 +159,21 @@ def equal_shares(samples, parts):
     return parts
 
 
+def mean_over_shards(loss, split):
+    """Return the mean of a loss over the shards of a batch, into which ``split(array, parts)`` divides it.
+
+    It is the loss itself, unless one device stands for several.
+    """
+    if shards == 1:
+        return loss
+
+    def mean(*arrays):
+        parts = equal_shares(arrays[0].shape[0], shards)
+        return sum(loss(*shard) for shard in zip(*(split(array, parts) for array in arrays))) / parts
+
+    return mean
+
+
 def only_training(verb):
     """Raise ValueError if a phase that uses one device was asked for with several."""
     if count > 1:

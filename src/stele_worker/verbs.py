@@ -66,9 +66,9 @@ def configure(host, framework, settings, model=None):
         modes.resolve(framework, module, settings)
     )  # before the user's module, which may make arrays
     if model is not None:
-        start = perf_counter()
+        before = perf_counter()
         specs.find(model)
-        import_seconds += perf_counter() - start
+        import_seconds += perf_counter() - before
     dtype = "bfloat16" if settings["precision"] == "bf16" else "float32"
     configuration.update(framework=module, dtype=dtype, scaling=settings.get("scaling", "weak"))
     ranks.results({})  # all ranks are ready

@@ -214,9 +214,7 @@ def on_all_devices(net, loss):
     """Return a loss whose gradients are the means over all ranks; or over shards of a batch, if that is configured."""
     if ranks.processes > 1:
         return paddle.DataParallel(Loss(net, loss))
-    if ranks.shards > 1:
-        return lambda *arrays: sum(loss(*shard) for shard in shards_of(arrays)) / ranks.shards
-    return loss
+    return ranks.mean_over_shards(loss, paddle.chunk)
 
 
 class Communication:
@@ -248,11 +246,6 @@ class Communication:
     def meet(self):
         """Return when all ranks have called this."""
         paddle.distributed.barrier()
-
-
-def shards_of(arrays):
-    """Return the arrays of each shard of a batch."""
-    return zip(*(array.chunk(ranks.equal_shares(len(array), ranks.shards)) for array in arrays))
 
 
 def to_arrays(tensors, prefix):

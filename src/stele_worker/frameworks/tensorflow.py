@@ -160,14 +160,7 @@ def differentiated(loss, weights):
 
 def in_shards(loss):
     """Return a loss that computes a batch in as many shards as are configured, as a reference for several devices."""
-    if ranks.shards == 1:
-        return loss
-    return lambda *arrays: sum(loss(*shard) for shard in shards_of(arrays)) / ranks.shards
-
-
-def shards_of(arrays):
-    """Return the arrays of each shard of a batch."""
-    return zip(*(tf.split(array, ranks.equal_shares(array.shape[0], ranks.shards)) for array in arrays))
+    return ranks.mean_over_shards(loss, tf.split)
 
 
 def differentiated_on_all_devices(loss, weights, xla):

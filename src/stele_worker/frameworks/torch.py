@@ -191,9 +191,7 @@ def on_all_devices(net, loss):
     if ranks.processes > 1:
         devices = [device] if device.type == "cuda" else None
         return torch.nn.parallel.DistributedDataParallel(Loss(net, loss), device_ids=devices)
-    if ranks.shards > 1:
-        return lambda *arrays: sum(loss(*shard) for shard in shards_of(arrays)) / ranks.shards
-    return loss
+    return ranks.mean_over_shards(loss, torch.chunk)
 
 
 def add_communication(step, on_all):
@@ -235,11 +233,6 @@ def exchange_bucket(communication, bucket):
     future = torch.futures.Future(devices=[device] if device.type == "cuda" else None)
     future.set_result(numbers)
     return future
-
-
-def shards_of(arrays):
-    """Return the arrays of each shard of a batch."""
-    return zip(*(array.chunk(ranks.equal_shares(len(array), ranks.shards)) for array in arrays))
 
 
 def training_state(net, optimiser):
