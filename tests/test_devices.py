@@ -4,6 +4,7 @@ import ast
 import copy
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,10 +12,13 @@ import numpy
 import pytest
 
 from stele import environments
+from stele.__main__ import parser
+from stele.commands import gate
 from stele.errors import SteleError
+from stele.gate import correctness
 from stele.measuring import measure, processors
 from stele.measuring.settings import Settings
-from stele.parity import devices, ladder
+from stele.parity import devices, examination, ladder
 from stele.report import parity as parity_page
 from stele_worker import agreement, frameworks, measurement, process, ranks, tasks
 
@@ -330,13 +334,67 @@ def test_each_rank_has_its_own_processors(monkeypatch):
 
 
 def test_devices_of_the_processor_do_not_share_processors(monkeypatch):
-    from pytest_stele.session import check_processors, threads_of_each
+    from pytest_stele.session import threads_of_each
 
     monkeypatch.setattr(processors, "count", lambda: 4)
     assert [threads_of_each(count, None) for count in (1, 2, 4, 8)] == [4, 2, 1, 1]
-    check_processors(Settings(device="cpu", devices=2, threads=2))
+    Settings(device="cpu", devices=2, threads=2).check_processors()
     with pytest.raises(SteleError, match="--devices 8 with 1 threads each needs 8 processors"):
-        check_processors(Settings(device="cpu", devices=8, threads=1))
+        Settings(device="cpu", devices=8, threads=1).check_processors()
     with pytest.raises(SteleError, match="needs 6 processors"):
-        check_processors(Settings(device="cpu", devices=2, threads=3))
-    check_processors(Settings(device="cuda", devices=8, threads=1))
+        Settings(device="cpu", devices=2, threads=3).check_processors()
+    Settings(device="cuda", devices=8, threads=1).check_processors()
+
+
+def gate_of(*options):
+    return gate.trial_from(parser().parse_args(["gate", "torch", "jax", *options]))
+
+
+def test_a_gate_on_several_devices_judges_training_on_all_of_them(monkeypatch):
+    monkeypatch.setattr(processors, "count", lambda: 2)
+    trial = gate_of("--devices=2", "--scaling=strong", "--task=cnn,gru")
+    assert (trial.settings.devices, trial.settings.scaling) == (2, "strong")
+    assert [cell.phase for cell in trial.cells] == ["train", "train"]
+    assert trial.common_cells() == list(trial.cells)
+
+
+def test_a_gate_on_several_devices_excludes_environments_that_cannot_use_them(monkeypatch):
+    monkeypatch.setattr(processors, "count", lambda: 2)
+    trial = replace(gate_of("--devices=2"), new=environments.load("cntk"))
+    assert trial.common_cells() == []
+    gate.require_cells(trial)  # NEW lacks what OLD has, which is a verdict
+    with pytest.raises(SteleError, match="Neither OLD nor NEW can measure cnn train: CNTK"):
+        gate.require_cells(replace(trial, old=environments.load("cntk")))
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (["--devices=3"], "--devices 3 with 1 threads each needs 3 processors"),
+        (["--devices=2", "--phase=infer"], "Inference uses one device"),
+        (["--devices=2", "--metric=time-to-target"], "Time to target is measured on one device"),
+        (["--devices=2", "--model=hf-tiny:bert"], "A model of the user is measured on one device"),
+    ],
+)
+def test_a_gate_refuses_what_several_devices_cannot_do(monkeypatch, options, message):
+    monkeypatch.setattr(processors, "count", lambda: 2)
+    with pytest.raises(SteleError, match=message):
+        gate_of(*options)
+
+
+@pytest.mark.parametrize("count, expected", [(1, [9]), (2, [9, 11])])
+def test_the_parity_of_a_gate_has_the_rung_of_its_devices(monkeypatch, count, expected):
+    def climbed(rung, device_counts):
+        def run_ladder(environment, task, settings, timeout):
+            device_counts.append(settings.devices)
+            return ladder.LadderResult([ladder.Finding(rung, "agrees")], {}, "")
+
+        return run_ladder
+
+    of_one, of_all = [], []
+    monkeypatch.setattr(processors, "count", lambda: 2)
+    monkeypatch.setattr(examination, "run_ladder", climbed(9, of_one))
+    monkeypatch.setattr(devices, "run_ladder", climbed(11, of_all))
+    findings = correctness.climb(gate_of(f"--devices={count}"), "cnn", "new")
+    assert [finding.rung for finding in findings] == expected
+    assert (of_one, of_all) == ([1], [count] * (count > 1))

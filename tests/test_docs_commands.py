@@ -62,6 +62,7 @@ def shell(add_environment, monkeypatch, tmp_path, run):
     """shell(line) -> exit code of a stele command that a user types in a repository with a model and measured Runs."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     add_environment("fake", **SCRIPT)
+    use_several_devices("fake")
     for name in RELEASES:
         add_environment(name, **SCRIPT)
         path = environments.folders()[1] / f"{name}.toml"
@@ -89,12 +90,18 @@ def shell(add_environment, monkeypatch, tmp_path, run):
     return shell
 
 
+def use_several_devices(name):
+    path = environments.folders()[1] / f"{name}.toml"
+    path.write_text('parallel = "ranks"\n' + path.read_text())
+    environments.described.cache_clear()
+
+
 def follow(framework, versions):
     """Write the releases of a framework into the ledger."""
     path = environments.folders()[1] / f"{framework}.toml"
     requirements = f'[requirements]\n"{framework}" = "the framework"\n'
-    path.write_text('parallel = "ranks"\n' + path.read_text() + requirements)
-    environments.described.cache_clear()
+    path.write_text(path.read_text() + requirements)
+    use_several_devices(framework)
     listed = [release(framework, version) for version in versions]
     ledger.add(framework, frameworks.environment_of(framework), listed)
 

@@ -86,23 +86,13 @@ def threads_of_each(count: int, threads: int | None) -> int:
     return max(processors.count() // max(count, 1), 1) if threads is None else threads
 
 
-def check_processors(settings: Settings) -> None:
-    """Raise SteleError if devices of the processor would share processors, because that measures the sharing."""
-    needed, usable = settings.devices * settings.threads, processors.count()
-    if settings.device == "cpu" and settings.devices > 1 and needed > usable:
-        raise SteleError(
-            f"--devices {settings.devices} with {settings.threads} threads each needs {needed} processors, and "
-            f"this machine has {usable}. Use fewer devices or --threads."
-        )
-
-
 def resolved(config: pytest.Config) -> Session:
     given = {option.name.replace("-", "_"): getattr(config.option, option.dest) for option in options.OPTIONS}
     chosen = {name: given[name] for name in SETTINGS if given[name] is not None and given[name] is not False}
     chosen["threads"] = threads_of_each(chosen.get("devices", 1), given["threads"])
     settings = Settings(**chosen)
     if not config.option.collectonly:  # which measures nothing
-        check_processors(settings)
+        settings.check_processors()
     if given["launches"] is not None and given["launches"] < 1:
         raise SteleError(f"--launches {given['launches']}: at least 1 launch is needed.")
     timeout = TIMEOUT if given["worker_timeout"] is None else given["worker_timeout"]

@@ -21,6 +21,7 @@ WITHOUT_VERDICT: dict[str, Any] = {
     "changed": None,
     "replaced": (),
     "budget": 0.0,
+    **options.ONE_DEVICE,
 }
 
 

@@ -37,7 +37,8 @@ def add(verbs: Any) -> None:
     gate.add_pair_options(verb)
     options.add_fleet_options(verb)
     verb.add_argument("--again", action="store_true", help="do not continue a gate that was interrupted")
-    verb.set_defaults(command=fleet_gate, replaced=(), changed=None)
+    # a node gives each measurement one device
+    verb.set_defaults(command=fleet_gate, replaced=(), changed=None, **options.ONE_DEVICE)
 
 
 def fleet_gate(arguments: argparse.Namespace) -> int:

@@ -61,6 +61,7 @@ def add(commands: Any) -> None:
     about = f"{summary} Measures two environments side by side and judges whether NEW is worse than OLD."
     command = commands.add_parser("gate", help=summary, description=about, epilog=EXIT_CODES)
     add_pair_options(command, nargs="?")
+    options.add_devices(command)
     command.add_argument(
         "--changed",
         metavar="REVISION",
@@ -172,6 +173,7 @@ def report_files(arguments: argparse.Namespace, name: str | None) -> dict[str, P
 
 def gate_pair(arguments: argparse.Namespace) -> int:
     subject = trial_from(arguments)
+    require_cells(subject)
     check_writable(arguments)
     subject, import_failure = prepare(subject, arguments.replaced)
     log = open_record(arguments, subject)
@@ -272,22 +274,11 @@ def trial_from(arguments: argparse.Namespace) -> Trial:
     model, extras = options.parse_model(arguments), options.parse_extras(arguments)
     old = arms.load(arguments.old, model, extras)
     new = arms.load(arguments.new, model, extras, replaced=arguments.replaced)
-    if model is None:
-        cells = options.parse_cells(arguments.task, arguments.phase)
-    else:
-        cells = options.phases_of(model.name, arguments.phase)
-    settings = Settings(
-        device=arguments.device,
-        precision=arguments.precision,
-        threads=arguments.threads,
-        malloc=arguments.malloc,
+    settings = settings_from(arguments)
+    phase = training_phase(arguments) if settings.devices > 1 else arguments.phase
+    cells = (
+        options.parse_cells(arguments.task, phase) if model is None else options.phases_of(model.name, phase)
     )
-    most = max(processors.count() - 1, 1)
-    if arguments.threads > most:
-        raise SteleError(
-            f"--threads {arguments.threads} leaves no processor of {processors.count()} for other processes. "
-            f"Use --threads {most} or less."
-        )
     if arguments.phase == "infer" and names == ["accuracy"]:
         raise SteleError(
             "--metric accuracy needs training, but --phase infer excludes it. Use --phase train."
@@ -312,6 +303,39 @@ def trial_from(arguments: argparse.Namespace) -> Trial:
         fail_fast=arguments.fail_fast,
         at_once=arguments.at_once,
     )
+
+
+def require_cells(subject: Trial) -> None:
+    """Raise SteleError, with the reason, if neither OLD nor NEW has any of the cells."""
+    absent = [subject.absences(cell) for cell in subject.cells]
+    if all(None not in reasons for reasons in absent):
+        raise SteleError(f"Neither OLD nor NEW can measure {subject.cells[0]}: {absent[0][0]}.")
+
+
+def settings_from(arguments: argparse.Namespace) -> Settings:
+    """Return the settings of all launches. Raises SteleError if they need more processors than there are."""
+    names = ("device", "precision", "threads", "malloc", "devices", "scaling")
+    settings = Settings(**{name: getattr(arguments, name) for name in names})
+    present = processors.count()
+    most = max(present - 1, 1)
+    if settings.devices == 1 and settings.threads > most:
+        raise SteleError(
+            f"--threads {settings.threads} leaves no processor of {present} for other processes. "
+            f"Use --threads {most} or less."
+        )
+    settings.check_processors()
+    return settings
+
+
+def training_phase(arguments: argparse.Namespace) -> str:
+    """Return the only phase that can use several devices. Raises SteleError if something else was selected."""
+    if arguments.model is not None:
+        raise SteleError("A model of the user is measured on one device. Leave out --devices or --model.")
+    if "time-to-target" in (arguments.metric or ""):
+        raise SteleError("Time to target is measured on one device. Leave out --devices or the metric.")
+    if arguments.phase == "infer":
+        raise SteleError("Inference uses one device. Leave out --devices or --phase infer.")
+    return "train"
 
 
 def require_trainings(arguments: argparse.Namespace, names: list[str], cells: Sequence[Cell]) -> None:

@@ -6,13 +6,14 @@ import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from stele import environments
 from stele.environments import lockfiles, revisions
 from stele.errors import SteleError
 from stele.gate.trial import AT_ONCE, TIMEOUT, Cell
 from stele.measuring import measure
-from stele.measuring.settings import MALLOC, SEEDS
+from stele.measuring.settings import MALLOC, SCALINGS, SEEDS
 from stele.measuring.worker import MAX_TIMEOUT
 from stele.models import inputs, spec
 from stele.models.arms import Extras
@@ -22,6 +23,8 @@ from stele_worker import tasks
 
 PHASES = ("train", "infer")
 UNITS = {"s": 1, "m": 60, "h": 3600}
+# of a command without the options of several devices
+ONE_DEVICE: dict[str, Any] = {"devices": 1, "scaling": SCALINGS[0]}
 
 
 def add_budget(command: argparse.ArgumentParser, default: str) -> None:
@@ -59,6 +62,23 @@ def add_process_options(command: argparse.ArgumentParser) -> None:
         choices=MALLOC,
         default="steady",
         help="profile of the C library's allocator; default: %(default)s",
+    )
+
+
+def add_devices(command: argparse.ArgumentParser) -> None:
+    """Add the options of training on several devices."""
+    command.add_argument(
+        "--devices",
+        type=parse_count,
+        default=1,
+        metavar="N",
+        help="train on so many devices, each with its threads; default: %(default)s",
+    )
+    command.add_argument(
+        "--scaling",
+        choices=SCALINGS,
+        default=SCALINGS[0],
+        help="weak: the batch grows with the devices; strong: it is divided; default: %(default)s",
     )
 
 

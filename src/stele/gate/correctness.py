@@ -11,7 +11,7 @@ from stele.gate.trial import Cell, Trial
 from stele.gate.verdict import Verdict, accuracy_verdict, unknown
 from stele.measuring.conditions import Monitor
 from stele.measuring.run import Run
-from stele.parity import examination, ladder
+from stele.parity import devices, examination, ladder
 from stele.parity.ladder import Finding
 from stele_worker import tasks
 
@@ -71,9 +71,7 @@ def parity_findings(
         durations.announce(trial, f"parity of {task}, {arm.upper()}", [(Cell(task, "all"), "parity")], say)
         monitor, findings = Monitor(trial.settings), list[Finding]()
         for _ in range(FAILED_LAUNCHES):
-            findings = examination.run_ladder(
-                trial.arm(arm), task, trial.settings, timeout=trial.timeout
-            ).findings
+            findings = climb(trial, task, arm)
             if worker_failed(findings) == until_failure:
                 break
         took = monitor.conditions().seconds
@@ -85,6 +83,16 @@ def parity_findings(
 
     entry = record.get_or_launch("parity", task, arm, launch=launch)
     return [Finding(**finding) for finding in entry["findings"]]
+
+
+def climb(trial: Trial, task: str, arm: str) -> list[Finding]:
+    """Return the findings of one device, and of several devices if the trial uses them."""
+    environment, settings = trial.arm(arm), trial.settings
+    of_one = replace(settings, devices=1)
+    findings = examination.run_ladder(environment, task, of_one, timeout=trial.timeout).findings
+    if settings.devices > 1 and not worker_failed(findings):
+        findings += devices.run_ladder(environment, task, settings, timeout=trial.timeout).findings
+    return findings
 
 
 def worker_failed(findings: list[Finding]) -> bool:

@@ -20,7 +20,7 @@ Say = Callable[[str], object]
 
 def key_of(trial: Trial, cell: Cell, kind: str) -> str:
     model = "" if trial.model is None else f" {trial.model.spec}"
-    return f"{trial.old.framework} {cell} {kind} {trial.scale} {trial.settings.threads}{model}"
+    return f"{trial.old.framework} {cell} {kind} {trial.scale} {trial.settings.processors}{model}"
 
 
 def read() -> dict[str, Any]:

@@ -135,7 +135,7 @@ def measure_lanes(
     )
     caches = fill_caches(launcher, plan, timeout) if launcher.kind.cached else None
     lanes = [{arm: trial.arm(arm) for arm in order} for order in orders]
-    groups = processors.lanes(settings.threads, of=None if launcher.timed else processors.usable())
+    groups = processors.lanes(settings.processors, of=None if launcher.timed else processors.usable())
     if len(lanes) > 1 and settings.device == "cpu" and len(groups) >= len(lanes):
         return measure.at_once(lanes, plan, settings, timeout=timeout, groups=groups, caches=caches)
     return [
@@ -188,7 +188,7 @@ def passes_at_once(trial: Trial, earlier: Sequence[Mapping[str, Run]], *, busy: 
     runs = earlier[-1].values() if earlier else []
     memory = sum(run.host_memory or LIKELY_MEMORY for run in runs) or len(ARMS) * LIKELY_MEMORY
     enough = int((machine.available_memory() or 0) / (SPARE_MEMORY * memory))
-    return max(1, min(trial.at_once, len(processors.lanes(trial.settings.threads)), enough))
+    return max(1, min(trial.at_once, len(processors.lanes(trial.settings.processors)), enough))
 
 
 def plan_of(

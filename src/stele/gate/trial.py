@@ -70,7 +70,8 @@ class Trial:
 
     def absences(self, cell: Cell) -> tuple[str | None, str | None]:
         """Return why OLD, and why NEW, does not have a cell; None for one that has it."""
-        where: dict[str, Any] = {"device": self.settings.device, "precision": self.settings.precision}
+        names = ("device", "precision", "devices")
+        where: dict[str, Any] = {name: getattr(self.settings, name) for name in names}
         return self.old.why_absent(*cell, **where), self.new.why_absent(*cell, **where)
 
     def common_cells(self) -> list[Cell]:

@@ -62,7 +62,7 @@ class Monitor:
     """
 
     def __init__(self, settings: Settings, session: int | None = None, lanes: int = 1) -> None:
-        self._pinned, self._session = pinned_processors(settings.threads, lanes), session
+        self._pinned, self._session = pinned_processors(settings.processors, lanes), session
         self._gpu_states: list[dict[str, str]] = []
         self._ended = threading.Event()
         if settings.device == "cuda":

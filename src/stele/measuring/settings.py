@@ -51,6 +51,20 @@ class Settings:
         if self.seed not in SEEDS:
             raise SteleError(f"--seed {self.seed}: the seed must be between 0 and {SEEDS[-1]}.")
 
+    @property
+    def processors(self) -> int:
+        """Return how many processors the threads of all devices use on a CPU."""
+        return self.threads * self.devices
+
+    def check_processors(self) -> None:
+        """Raise SteleError if devices of the processor would share processors, because that measures the sharing."""
+        usable = processors.count()
+        if self.device == "cpu" and self.devices > 1 and self.processors > usable:
+            raise SteleError(
+                f"--devices {self.devices} with {self.threads} threads each needs {self.processors} processors, and "
+                f"this machine has {usable}. Use fewer devices or --threads."
+            )
+
     def as_request(self) -> dict[str, Any]:
         """Return the settings in the form that the worker's ``configure`` accepts."""
         fields = {name: value for name, value in self.as_fields().items() if name != "malloc"}
