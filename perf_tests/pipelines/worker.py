@@ -1,7 +1,8 @@
 """Measures a loader alone, a training step alone, and both, in the interpreter of a framework.
 
-worker.py FRAMEWORK REQUEST prints the seconds of a batch as JSON. The request is JSON: settings, task, samples, workers
-of the loader, and what the task's loader reads: images and labels (paths of .npy files), or a folder of image files.
+worker.py FRAMEWORK REQUEST prints the seconds of a batch as JSON. The request is JSON: settings, task, samples, steps,
+workers of the loader, and what the task's loader reads: images and labels (paths of .npy files), or a folder of image
+files. The loader alone reads all samples; the training takes so many steps at most.
 """
 
 import importlib
@@ -32,13 +33,12 @@ def main(name, request):
     def load():
         return source(loader, task, request)
 
+    def train(batches):
+        return seconds(itertools.islice(batches, request["steps"]), lambda one: framework.wait(step(*one)))[0]
+
     loader_seconds, last = seconds(load(), framework.wait)
     repeated = itertools.repeat(last, request["samples"] // task.batch)
-    return {
-        "loader": loader_seconds,
-        "step": seconds(repeated, lambda one: framework.wait(step(*one)))[0],
-        "both": seconds(load(), lambda one: framework.wait(step(*one)))[0],
-    }
+    return {"loader": loader_seconds, "step": train(repeated), "both": train(load())}
 
 
 def in_memory(loader, task, request):

@@ -13,7 +13,7 @@ def file_batches(paths, labels, size, batch, workers):
     samples = keras.utils.image_dataset_from_directory(
         Path(paths[0]).parent, numbers, image_size=(PIXELS, PIXELS), batch_size=batch, seed=0, verbose=False
     )
-    augment = keras.Sequential(
+    augment = keras.layers.Pipeline(
         [
             keras.layers.RandomCrop(size, size),
             keras.layers.RandomFlip("horizontal"),
