@@ -23,7 +23,7 @@ from stele.environments import builds
 from stele.environments.state import State
 from stele.fleet import cluster, joining, slurm
 from stele.gate import baseline, correctness, launcher
-from stele.measuring import measure, store
+from stele.measuring import measure, processors, store
 from stele.models import arms
 from stele.parity import accuracy, devices, golden_numbers
 from stele.parity.ladder import Finding, LadderResult
@@ -63,6 +63,7 @@ def shell(add_environment, monkeypatch, tmp_path, run):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     add_environment("fake", **SCRIPT)
     use_several_devices("fake")
+    monkeypatch.setattr(processors, "count", lambda: 2)  # a page may show two devices
     for name in RELEASES:
         add_environment(name, **SCRIPT)
         path = environments.folders()[1] / f"{name}.toml"
