@@ -1,5 +1,7 @@
 """What bare.py, hand_written.py and peers/loop.py share: they make a step for every line that they read."""
 
+from __future__ import annotations  # loop.py also runs in Python 3.8
+
 import sys
 from collections.abc import Callable, Iterable
 from time import perf_counter

@@ -322,6 +322,20 @@ def test_a_recipe_without_a_step_that_leaves_communication_out_has_empty_columns
     assert scaling.communication([]) == ("", "")
 
 
+def test_by_default_the_first_modes_and_those_for_several_devices_are_measured(monkeypatch):
+    ready = [environments.load(name) for name in ("torch", "torch-compile", "torch-fsdp")]
+    monkeypatch.setattr(scaling, "environments_with", lambda *cell: ready)
+    assert [one.name for one in scaling.selected("cnn", TWO, None)] == ["torch", "torch-fsdp"]
+    assert scaling.selected("cnn", TWO, ["torch-compile"]) == ready  # which environments_with has selected
+
+
+def test_a_mode_for_several_devices_is_compared_with_the_first_mode_on_one():
+    single = {
+        name: scaling.on_one_device(environments.load(name)).name for name in ("torch-fsdp", "torch-compile")
+    }
+    assert single == {"torch-fsdp": "torch", "torch-compile": "torch-compile"}
+
+
 def test_each_rank_has_its_own_processors(monkeypatch):
     taken = []
     monkeypatch.setattr(process.os, "sched_getaffinity", lambda pid: {0, 1, 2, 3}, raising=False)

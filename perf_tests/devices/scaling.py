@@ -4,7 +4,8 @@
 
 Launches on one device and on several take turns, each in a fresh process. With weak scaling each device has the batch
 of one device; with strong scaling the batch is divided. On a CPU, a device is one thread on a processor of its own.
-Writes docs/devices.md, which describes the columns. Every Run stays in .stele/devices.
+By default, measures the first mode of each framework, and the modes that only several devices have. Writes
+docs/devices.md, which describes the columns. Every Run stays in .stele/devices.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from statistics import median
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from fixtures.ready import environments_with
+from stele import environments, temporary
 from stele.environments import Environment
 from stele.measuring import devices, lock, machine, measure, processors, progress, store
 from stele.measuring.run import Run
@@ -38,34 +40,50 @@ HEAD = (
     "communication, ms",
     "overlap",
 )
-# all steps of the scale. A launch with a number of steps does not evaluate, and times the communication
-STEPS, ASKED = 10**6, {"communication": 8}
+# a launch with a number of steps does not evaluate, and times the communication
+STEPS, ASKED = 20, {"communication": 8}
 
 
-def launch(environment: Environment, task: str, scale: str, settings: Settings) -> Run:
+def launch(environment: Environment, task: str, scale: str, settings: Settings, caches: Path) -> Run:
     """Return the Run of one launch, after it is saved. Raises measure.SideFailed."""
     fields, _ = measure.inputs(task)
     plan = measure.Plan(task=task, phase="train", scale=scale, steps=STEPS, asked=ASKED, **fields)
-    title = f"{environment.name} {task}, {settings.summary()}"
+    side, title = {environment.name: environment}, f"{environment.name} {task}, {settings.summary()}"
     with progress.waiting(title):
-        run = measure.side_by_side({environment.name: environment}, plan, settings)[environment.name]
+        run = measure.side_by_side(side, plan, settings, caches=caches)[environment.name]
     store.save(run, FOLDER)
     return run
 
 
+def selected(task: str, settings: Settings, names: list[str] | None) -> list[Environment]:
+    """Return the environments that can train a task on several devices: of ``names``, or of the defaults."""
+    ready = environments_with(task, "train", settings, names)
+    return [one for one in ready if names or one.base is None or one.several]
+
+
+def on_one_device(environment: Environment) -> Environment:
+    """Return the environment, or its first mode if its own mode needs several devices."""
+    return environments.load(environment.base) if environment.several and environment.base else environment
+
+
 def rows(environment: Environment, task: str, arguments: argparse.Namespace) -> list[list[str]]:
-    """Measure one recipe, and return a row for each number of devices and kind of scaling."""
+    """Measure one recipe, and return a row for each number of devices and kind of scaling.
+
+    Its launches share the compilations, which are not timed.
+    """
     one = Settings(device=arguments.device, threads=1, malloc="steady")
+    single = on_one_device(environment)
     cells = {
         (count, scaling): dataclasses.replace(one, devices=count, scaling=scaling)
         for count in arguments.devices
         for scaling in SCALINGS
     }
     pairs = defaultdict(list)
-    for _ in range(arguments.launches):
-        alone = launch(environment, task, arguments.scale, one)
-        for cell, settings in cells.items():
-            pairs[cell].append((alone, launch(environment, task, arguments.scale, settings)))
+    with temporary.folder() as caches:
+        for _ in range(arguments.launches):
+            alone = launch(single, task, arguments.scale, one, caches)
+            for cell, settings in cells.items():
+                pairs[cell].append((alone, launch(environment, task, arguments.scale, settings, caches)))
     return [
         [environment.name, task, str(count), scaling, *facts(count, pairs[count, scaling])]
         for count, scaling in cells
@@ -118,15 +136,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--framework", action="append", metavar="NAME", help="default: all that are ready")
+    parser.add_argument("--framework", action="append", metavar="NAME", help="default: see above")
     parser.add_argument(
         "--task", action="append", metavar="TASK", help="default: densenet121 and transformer"
     )
-    parser.add_argument("--scale", default="smoke", help="default: %(default)s")
+    parser.add_argument("--scale", default="gate", help="default: %(default)s")
     parser.add_argument("--device", choices=DEVICES, default=devices.default(), help="default: %(default)s")
     parser.add_argument("--devices", type=int, nargs="+", default=[2], metavar="N", help="default: 2")
     parser.add_argument("--page", type=Path, default=PAGE, help="default: docs/devices.md")
-    parser.add_argument("--launches", type=int, default=5, metavar="N", help="of each; default: %(default)s")
+    parser.add_argument("--launches", type=int, default=3, metavar="N", help="of each; default: %(default)s")
     arguments = parser.parse_args()
     if arguments.device == "cpu" and max(arguments.devices) > processors.count():
         sys.exit(
@@ -135,7 +153,7 @@ def main() -> None:
     found, where = [], Settings(device=arguments.device, threads=1, devices=max(arguments.devices))
     with lock.machine("tox -e devices", wait=True, say=print):
         for task in arguments.task or ("densenet121", "transformer"):
-            for environment in environments_with(task, "train", where, arguments.framework):
+            for environment in selected(task, where, arguments.framework):
                 found += rows(environment, task, arguments)
                 print(*("  ".join(row) for row in found[-len(SCALINGS) * len(arguments.devices) :]), sep="\n")
                 page.fill(arguments.page, markdown(found, arguments))  # on disk before the next one

@@ -21,6 +21,7 @@ from harness import LAUNCHES, SETTINGS, measure_ratio
 
 from fixtures import launches
 from stele import environments, statistics
+from stele.environments import builds
 from stele.measuring import lock, machine, measure
 from stele.report import page
 
@@ -30,9 +31,13 @@ KEYS = ("peer", "ratio")  # of a line
 LOOP = Path(__file__).with_name("loop.py")
 NAMES = {
     "torch": "plain PyTorch, as its tutorials",
+    "torchvision": "torchvision, its model and reference script",
     "transformers": "transformers, BertForSequenceClassification",
     "flax": "flax.linen and optax",
     "keras": "Keras, train_on_batch",
+    "paddle": "paddle.vision.models, and the documented loop",
+    "mxnet": "Gluon's tutorials, hybridized",
+    "chainer": "Chainer's examples",
 }
 LIMIT = 1.02  # a recipe that is this much slower, certainly, is named
 
@@ -49,6 +54,7 @@ class Peer(NamedTuple):
 PEERS = (
     Peer("torch", "torch", "cnn"),
     Peer("torch", "torch", "gru"),
+    Peer("torch", "torchvision", "resnet50"),
     Peer("torch", "transformers", "encoder"),
     Peer("jax", "flax", "cnn"),
     Peer("jax", "flax", "gru"),
@@ -58,16 +64,19 @@ PEERS = (
         for task in ("cnn", "gru")
     ),
     *(Peer("tensorflow", "keras", task) for task in ("cnn", "gru")),
+    *(Peer("paddle", "paddle", task) for task in ("resnet50", "mobilenetv2")),
+    *(Peer("mxnet-gluon", "mxnet", task) for task in ("cnn", "gru")),
+    *(Peer("chainer", "chainer", task) for task in ("cnn", "gru")),
 )
 
 
 def start_loop(peer: Peer) -> subprocess.Popen[str]:
-    """Start the loop of a peer; Keras runs on the backend of the environment."""
+    """Start the loop of a peer in the interpreter of its environment; Keras runs on the backend of the environment."""
     environment = environments.load(peer.environment)
-    backend = {"KERAS_BACKEND": "tensorflow"} if peer.environment == "tensorflow" else environment.variables
+    backend = {"KERAS_BACKEND": "tensorflow"} if peer.environment == "tensorflow" else {}
     return subprocess.Popen(
-        [sys.executable, LOOP, peer.name, peer.task, str(SETTINGS.threads)],
-        env={**os.environ, **backend, **SETTINGS.variables()},
+        [builds.command(environment)[0], str(LOOP), peer.name, peer.task, str(SETTINGS.threads)],
+        env={**os.environ, **builds.variables(environment), **backend, **SETTINGS.variables()},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
