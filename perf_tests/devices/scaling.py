@@ -63,7 +63,7 @@ def selected(task: str, settings: Settings, names: list[str] | None) -> list[Env
 
 def on_one_device(environment: Environment) -> Environment:
     """Return the environment, or its first mode if its own mode needs several devices."""
-    return environments.load(environment.base) if environment.several and environment.base else environment
+    return environments.load(environment.base) if environment.several else environment
 
 
 def rows(environment: Environment, task: str, arguments: argparse.Namespace) -> list[list[str]]:
