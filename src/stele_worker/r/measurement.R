@@ -138,10 +138,11 @@ take_turns <- function(next_batch, done, turn, host) {
   }
 }
 
-# Return report(done), which sends progress to the host at most once every PROGRESS_SECONDS.
+# Return report(done), which ends an interrupted request and sends progress at most once every PROGRESS_SECONDS.
 progress_reporter <- function(host, phase, of) {
   last <- clock$now()
   function(done) {
+    stop_if_interrupted()
     if (clock$now() - last >= PROGRESS_SECONDS) {
       host$report(phase = phase, done = done, of = of)
       last <<- clock$now()

@@ -14,13 +14,18 @@ module <- function(path) {
   modules[[path]]
 }
 
+# R delivers an interrupt only where stop_if_interrupted() is called: inside a call of reticulate it damages R's memory.
 main <- function() {
   requests <- file("/dev/fd/3", "r", raw = TRUE)  # raw: read a pipe without buffering
   answers <- file("/dev/fd/4", "a", raw = TRUE)
-  while (length(line <- readLines(requests, n = 1L, warn = FALSE, encoding = "UTF-8"))) {
-    answer(line, requests, answers)
-  }
+  suspendInterrupts({
+    while (length(line <- readLines(requests, n = 1L, warn = FALSE, encoding = "UTF-8"))) {
+      answer(line, requests, answers)
+    }
+  })
 }
+
+stop_if_interrupted <- function() allowInterrupts(Sys.sleep(0))
 
 # Carry out one request and send its progress, then its result or its error.
 answer <- function(line, requests, answers) {
@@ -38,7 +43,7 @@ answer <- function(line, requests, answers) {
     report = function(...) send("progress", list(...)),
     pause = function(done) { # wait until the host says to continue
       send("pause", list(done = done))
-      reply <- readLines(requests, n = 1L, warn = FALSE, encoding = "UTF-8")
+      reply <- allowInterrupts(readLines(requests, n = 1L, warn = FALSE, encoding = "UTF-8"))
       if (!length(reply)) {
         quit(status = 1L) # the host closed standard input
       }
@@ -54,7 +59,9 @@ answer <- function(line, requests, answers) {
     number <<- request[["id"]]
     request[["id"]] <- NULL
     verbs <- module("r/verbs.R") # loaded only now, because Python may print or be missing
-    send("result", verbs$do(request, host))
+    result <- verbs$do(request, host)
+    stop_if_interrupted()
+    send("result", result)
   }
   record_calls <- function(condition) calls <<- utils::head(sys.calls(), -1L)[-seq_len(depth)]
   tryCatch(
