@@ -104,7 +104,10 @@ def test_an_operation_counts_without_those_that_run_inside_it():
 
 
 def slow_operator(count):
-    return sum(number * number for number in range(count))
+    total = 0
+    for number in range(count):
+        total += number * number
+    return total
 
 
 def test_a_framework_without_a_profiler_shows_its_python_functions():
