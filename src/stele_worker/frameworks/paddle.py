@@ -314,10 +314,11 @@ def channels_last(output):
 
 
 def make_predictor(net, inputs):
-    """Return a Paddle Inference predictor of ``net`` for batches like ``inputs``, with oneDNN operations on a CPU."""
+    """Return a Paddle Inference predictor of ``net`` for samples like ``inputs``, with oneDNN operations on a CPU."""
+    specs = [paddle.static.InputSpec([None] + x.shape[1:], x.dtype) for x in inputs]  # None: of any number
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "net")
-        paddle.jit.save(net, path, input_spec=[paddle.static.InputSpec.from_tensor(x) for x in inputs])
+        paddle.jit.save(net, path, input_spec=specs)
         config = inference.Config(path + ".json", path + ".pdiparams")
         config.disable_glog_info()
         config.set_cpu_math_library_num_threads(threads)
