@@ -75,10 +75,11 @@ class PostNormLayer(fluid.dygraph.Layer):
 
 
 def load(net, weights):
-    for name, parameter in net.named_parameters():
+    for name, parameter in stored(net).items():
         parameter.set_value(neutral(name, weights[name]))
     return net
 
 
 def stored(net):
-    return dict(net.named_parameters())
+    """Return the parameters by name, without constants."""
+    return {name: parameter for name, parameter in net.named_parameters() if parameter.trainable}

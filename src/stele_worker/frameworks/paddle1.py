@@ -133,6 +133,20 @@ def make_program(net, function, scope, arrays):
     return main, outputs
 
 
+def constant(layer, array):
+    """Return an array as a parameter of a layer that is not trained: a Program knows only parameters."""
+    initial = fluid.ParamAttr(initializer=fluid.initializer.NumpyArrayInitializer(array), trainable=False)
+    return layer.create_parameter(list(array.shape), attr=initial)
+
+
+def known(parameter):
+    """Return a parameter as a Program knows it. Paddle does that only for those of the layer that is called."""
+    if fluid.in_dygraph_mode() or not isinstance(parameter, fluid.core.VarBase):
+        return parameter
+    facts = parameter.block, parameter.shape, parameter.dtype, parameter.type
+    return fluid.framework.Parameter(*facts, name=parameter.name)
+
+
 def drop(x, rate, training):
     """Return x with numbers dropped out, and the others scaled up, in training."""
     if not training and not fluid.in_dygraph_mode():

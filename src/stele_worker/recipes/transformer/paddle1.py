@@ -3,11 +3,11 @@
 import numpy
 import paddle.fluid as fluid
 from paddle.fluid import one_hot
-from paddle.fluid.dygraph import Embedding, LayerList, to_variable
+from paddle.fluid.dygraph import Embedding, LayerList
 from paddle.fluid.layers import label_smooth, matmul, mean, relu, softmax_with_cross_entropy
 
 from stele_worker.attention.paddle1 import CrossAttention, PostNormLayer, load, neutral, stored
-from stele_worker.frameworks.paddle1 import adam_step, drop, outputs
+from stele_worker.frameworks.paddle1 import adam_step, constant, drop, known, outputs
 from stele_worker.tasks.transformer import positions
 
 __all__ = ["LAYOUT", "load", "neutral", "stored"]
@@ -32,14 +32,14 @@ class Transformer(fluid.dygraph.Layer):
         super().__init__()
         self.rate, self.scale = task.dropout[0], task.hidden**0.5
         self.embedding = Embedding([task.vocabulary, task.hidden], is_sparse=False, padding_idx=None)
-        self.positions = to_variable(positions(task))
+        self.positions = constant(self, positions(task))
         above = numpy.triu(numpy.full((task.length, task.length), -1e9, numpy.float32), 1)
-        self.causal = to_variable(above[None, None])  # (batch, heads, queries, keys)
+        self.causal = constant(self, above[None, None])  # (batch, heads, queries, keys)
         self.encoder = LayerList([PostNormLayer(task, relu) for _ in range(task.layers)])
         self.decoder = LayerList([DecoderLayer(task, relu) for _ in range(task.layers)])
 
     def embed(self, tokens):
-        x = self.embedding(tokens) * self.scale + self.positions  # (batch, length, hidden)
+        x = self.embedding(tokens) * self.scale + known(self.positions)  # (batch, length, hidden)
         return drop(x, self.rate, self.training)
 
     def hidden(self, source, prefix):
@@ -48,11 +48,11 @@ class Transformer(fluid.dygraph.Layer):
             memory = layer(memory)
         x = self.embed(prefix)
         for layer in self.decoder:
-            x = layer(x, memory, self.causal)
+            x = layer(x, memory, known(self.causal))
         return x
 
     def project(self, x):
-        return matmul(x, self.embedding.weight, transpose_y=True)  # (..., vocabulary)
+        return matmul(x, known(self.embedding.weight), transpose_y=True)  # (..., vocabulary)
 
     def forward(self, source, prefix):  # the next token, because Paddle traces forward for inference
         return self.project(self.hidden(source, prefix)[:, -1])
