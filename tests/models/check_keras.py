@@ -1,6 +1,10 @@
 """Derived recipes in Keras 3 on the backend that KERAS_BACKEND names. Run where both are installed."""
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import contract
 import keras
@@ -180,3 +184,10 @@ def test_a_mode_of_the_backend_executes_the_inference(monkeypatch):
     monkeypatch.setattr(native, "compiled", lambda function, **options: called.append(1) or function)
     contract.loss_falls("keras", SPECS[0])
     assert called
+
+
+def test_keras_on_jax_does_not_import_tensorflow():
+    """An import of TensorFlow would count as memory of Keras on JAX."""
+    code = "import sys, contract; contract.configure('keras'); sys.exit('tensorflow' in sys.modules)"
+    on_jax = {**os.environ, "KERAS_BACKEND": "jax"}
+    assert subprocess.run([sys.executable, "-c", code], env=on_jax, cwd=Path(__file__).parent).returncode == 0

@@ -5,9 +5,11 @@ documents for each backend, with public names that every Keras 3 release has. It
 ``fit``. It returns the batch's loss on the device, where ``fit`` returns a running mean.
 """
 
+import random
 import weakref
 
 import keras
+import numpy
 
 from stele_worker import ranks
 from stele_worker.frameworks import load
@@ -31,6 +33,7 @@ device = "cpu"
 deterministic = False
 mode = "default"
 scope = None  # a reference, because Keras leaves the scope when it is collected
+fused = weakref.WeakSet()  # networks that are faster with XLA, also on a CPU
 pending = weakref.WeakKeyDictionary()  # JAX: network -> (variables, newer values from training)
 
 
@@ -45,7 +48,9 @@ def configure(settings):
     if BACKEND == "jax" and ranks.count > 1:
         used = keras.distribution.list_devices()[: ranks.count]
         keras.distribution.set_distribution(keras.distribution.DataParallel(devices=used))
-    keras.utils.set_random_seed(settings["seed"])
+    # Keras draws its seeds from here. keras.utils.set_random_seed would import TensorFlow wherever it is installed
+    random.seed(settings["seed"])
+    numpy.random.seed(settings["seed"])
     keras.config.set_floatx("float32")
     keras.config.set_image_data_format("channels_last")  # not slower than channels_first on any backend
 
@@ -93,9 +98,16 @@ def compile_function(net, function):
     return compiled(function, xla=uses_xla(net)) if BACKEND == "tensorflow" else compiled(function)
 
 
+def faster_with_xla(net):
+    """Mark a network that is faster with XLA, also on a CPU; return the network."""
+    fused.add(net)
+    return net
+
+
 def uses_xla(net):
     """Return whether XLA compiles a network on TensorFlow."""
-    return jit_compile(any(isinstance(layer, keras.layers.RNN) for layer in net.layers))
+    recurrent = any(isinstance(layer, keras.layers.RNN) for layer in net.layers)
+    return jit_compile(recurrent) or (mode == "default" and device == "cpu" and net in fused)
 
 
 def summed_over_devices(function):

@@ -15,7 +15,14 @@ from stele_worker.attention.keras import (
     self_attention,
     stored,
 )
-from stele_worker.frameworks.keras import adam, cross_entropy, make_training_step, outputs, set_policy
+from stele_worker.frameworks.keras import (
+    adam,
+    cross_entropy,
+    faster_with_xla,
+    make_training_step,
+    outputs,
+    set_policy,
+)
 
 __all__ = ["LAYOUT", "load", "named", "neutral", "stored"]
 
@@ -42,7 +49,8 @@ def network(task):
     )  # (batch, length, hidden)
     for number in range(task.layers):
         x = layer(x, "layer.{}".format(number), task)
-    return keras.Model(tokens, embedding(norm(x, "norm", task), reverse=True))  # (batch, length, vocabulary)
+    logits = embedding(norm(x, "norm", task), reverse=True)  # (batch, length, vocabulary)
+    return faster_with_xla(keras.Model(tokens, logits))
 
 
 def output(net):

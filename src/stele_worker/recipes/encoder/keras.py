@@ -17,7 +17,14 @@ from stele_worker.attention.keras import (
     self_attention,
     stored,
 )
-from stele_worker.frameworks.keras import adam, cross_entropy, make_training_step, outputs, set_policy
+from stele_worker.frameworks.keras import (
+    adam,
+    cross_entropy,
+    faster_with_xla,
+    make_training_step,
+    outputs,
+    set_policy,
+)
 
 __all__ = ["LAYOUT", "load", "named", "neutral", "stored"]
 
@@ -44,7 +51,8 @@ def network(task):
     for number in range(task.layers):
         x = layer(x, "layer.{}".format(number), task, mask)
     x = dropout(linear(x[:, 0], "pooler", task.hidden, "tanh"), task)  # (batch, hidden)
-    return keras.Model([tokens, segments], linear(x, "classifier", task.classes, dtype="float32"))
+    logits = linear(x, "classifier", task.classes, dtype="float32")
+    return faster_with_xla(keras.Model([tokens, segments], logits))
 
 
 def output(net):

@@ -16,7 +16,7 @@ from stele_worker.attention.keras import (
     self_attention,
     stored,
 )
-from stele_worker.frameworks.keras import adam, make_training_step, outputs, set_policy
+from stele_worker.frameworks.keras import adam, faster_with_xla, make_training_step, outputs, set_policy
 from stele_worker.tasks.transformer import positions
 
 __all__ = ["LAYOUT", "load", "named", "neutral", "stored"]
@@ -53,7 +53,8 @@ def network(task):
     x = embed(prefix)
     for number in range(task.layers):
         x = decoder_layer(x, memory, "decoder.{}".format(number), task)
-    return keras.Model([source, prefix], embedding(x, reverse=True))  # (batch, length, vocabulary)
+    logits = embedding(x, reverse=True)  # (batch, length, vocabulary)
+    return faster_with_xla(keras.Model([source, prefix], logits))
 
 
 def output(net):
