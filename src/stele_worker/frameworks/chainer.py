@@ -133,6 +133,16 @@ def parameters(net):
     return {".".join(links + [KINDS[kind]]): parameter for (*links, kind), parameter in paths}
 
 
+def arrays(net):
+    """Return a network's parameters and running statistics by neutral name."""
+    found = {name: parameter.array for name, parameter in parameters(net).items()}
+    for path, link in net.namedlinks():
+        if isinstance(link, chainer.links.BatchNormalization):
+            name = path.strip("/").replace("/", ".")
+            found[name + ".running_mean"], found[name + ".running_var"] = link.avg_mean, link.avg_var
+    return found
+
+
 def gradients_of(net):
     """Return the gradient of each parameter, by neutral name."""
     return {name: parameter.grad for name, parameter in parameters(net).items()}
@@ -149,6 +159,24 @@ def gradients(recipe, net, task):
         return value, named(net)
 
     return run
+
+
+def adam(net, task):
+    """Return an optimiser, and what it has to call before each update.
+
+    Chainer adds epsilon before it corrects the second moment, the tasks add it after: so correct epsilon by the same
+    factor.
+    """
+    optimiser = chainer.optimizers.Adam(
+        alpha=task.learning_rate, beta1=task.beta1, beta2=task.beta2, eps=task.epsilon, eta=1.0, weight_decay_rate=0,
+        amsgrad=False, adabound=False,
+    )  # fmt: skip
+    optimiser.setup(net)
+
+    def correct_epsilon():
+        optimiser.eps = task.epsilon * (1 - task.beta2 ** (optimiser.t + 1)) ** 0.5
+
+    return optimiser, correct_epsilon
 
 
 def make_training_step(net, optimiser, loss, before_update=lambda: None):

@@ -95,9 +95,14 @@ def cross_entropy():
     return graph(gluon.loss.SoftmaxCrossEntropyLoss(axis=-1, sparse_label=True, from_logits=False))
 
 
+def binary_cross_entropy():
+    """Return the loss of each sample: the mean over its labels, which are 0 or 1."""
+    return graph(gluon.loss.SigmoidBinaryCrossEntropyLoss(from_sigmoid=False))
+
+
 def gradients(recipe, net, task):
     """Return run(x, y) -> (loss, {parameter: gradient})."""
-    losses = cross_entropy()
+    losses = getattr(recipe, "LOSS", cross_entropy)()
     trainable = {name: weight for name, weight in recipe.parameters(net).items() if weight.grad_req != "null"}
     trainer = gluon.Trainer(net.collect_params(), "sgd", kvstore=kvstore(), update_on_kvstore=False)
 
@@ -117,9 +122,27 @@ def kvstore():
     return "device" if len(contexts) > 1 else None
 
 
-def make_training_step(net, trainer, before_update=lambda: None):
+def adam(net, task):
+    """Return a Trainer, and what it has to call before each update.
+
+    MXNet adds epsilon before it corrects the second moment, the tasks add it after: so correct epsilon by the same
+    factor.
+    """
+    constants = {"learning_rate": task.learning_rate, "beta1": task.beta1, "beta2": task.beta2, "wd": 0.0}
+    trainer = gluon.Trainer(
+        net.collect_params(), "adam", dict(constants, lazy_update=False), kvstore=kvstore()
+    )
+
+    def correct_epsilon():
+        count = trainer.optimizer.num_update + 1
+        trainer.optimizer.epsilon = task.epsilon * (1 - task.beta2**count) ** 0.5
+
+    return trainer, correct_epsilon
+
+
+def make_training_step(net, trainer, before_update=lambda: None, loss=cross_entropy):
     """Return step(x, y) -> loss, which updates the parameters on each device."""
-    losses = cross_entropy()
+    losses = loss()
 
     def step(x, y):
         with autograd.record(train_mode=True):

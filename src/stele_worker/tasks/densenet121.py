@@ -19,11 +19,11 @@ import numpy
 from stele_worker.tasks import scores
 from stele_worker.tasks.initialisers import he_normal, uniform, zeros
 
-FRAMEWORKS = ("torch", "jax", "tensorflow", "keras", "paddle", "numpy")
+FRAMEWORKS = ("torch", "jax", "tensorflow", "keras", "paddle", "mxnet_gluon", "chainer", "numpy")
 PARITY_SEED, PARITY_STEPS = 24, 20  # the seed and the optimizer steps of the parity check
 UNIT = "images"
 # rounding decides a few of the many ReLUs; the first step of Adam is the sign of a gradient, which may be near 0
-FACTOR = {5: 1000, 6: 3000, 7: 100}
+FACTOR = {5: 1000, 6: 4000, 7: 100}
 SMALL = {"growth": 8, "image": 64, "batch": 4}
 SCALES = {
     "parity": SMALL,

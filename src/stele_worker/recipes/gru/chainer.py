@@ -4,7 +4,7 @@ import chainer
 import chainer.functions as F
 import chainer.links as L
 
-from stele_worker.frameworks.chainer import inference, make_training_step, on_device, outputs
+from stele_worker.frameworks.chainer import adam, inference, make_training_step, on_device, outputs
 
 LAYOUT = None
 
@@ -57,23 +57,7 @@ def loss(net, x, y):
 
 
 def training_step(net, task):
-    optimiser = chainer.optimizers.Adam(
-        alpha=task.learning_rate,
-        beta1=task.beta1,
-        beta2=task.beta2,
-        eps=task.epsilon,
-        eta=1.0,
-        weight_decay_rate=0,
-        amsgrad=False,
-        adabound=False,
-    )
-    optimiser.setup(net)
-
-    def correct_epsilon():
-        # Chainer adds epsilon before it corrects the second moment, the Task adds it after: so correct
-        # epsilon by the same factor
-        optimiser.eps = task.epsilon * (1 - task.beta2 ** (optimiser.t + 1)) ** 0.5
-
+    optimiser, correct_epsilon = adam(net, task)
     return make_training_step(net, optimiser, loss, correct_epsilon)
 
 

@@ -1,9 +1,8 @@
 """GRU on IMDB in MXNet's Gluon: rnn.GRU, time before batch."""
 
-from mxnet import gluon
 from mxnet.gluon import nn, rnn
 
-from stele_worker.frameworks.mxnet_gluon import graph, kvstore, make_training_step, put
+from stele_worker.frameworks.mxnet_gluon import adam, graph, make_training_step, put
 
 LAYOUT = None
 
@@ -60,17 +59,7 @@ def body(net):
 
 
 def training_step(net, task):
-    constants = {"learning_rate": task.learning_rate, "beta1": task.beta1, "beta2": task.beta2, "wd": 0.0}
-    constants["lazy_update"] = False
-    trainer = gluon.Trainer(net.collect_params(), "adam", constants, kvstore=kvstore())
-
-    def correct_epsilon():
-        # MXNet adds epsilon before it corrects the second moment, the Task adds it after: so correct
-        # epsilon by the same factor
-        count = trainer.optimizer.num_update + 1
-        trainer.optimizer.epsilon = task.epsilon * (1 - task.beta2**count) ** 0.5
-
-    return make_training_step(net, trainer, correct_epsilon)
+    return make_training_step(net, *adam(net, task))
 
 
 def stored(net):

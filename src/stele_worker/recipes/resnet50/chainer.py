@@ -4,13 +4,7 @@ import chainer
 import chainer.functions as F
 import chainer.links as L
 
-from stele_worker.frameworks.chainer import (
-    inference,
-    make_training_step,
-    on_device,
-    outputs,
-    parameters,
-)
+from stele_worker.frameworks.chainer import arrays, inference, make_training_step, on_device, outputs
 from stele_worker.tasks.resnet50 import blocks
 
 LAYOUT = "NCHW"
@@ -78,21 +72,9 @@ def network(task):
     return ResNet50(task)
 
 
-def normalisations(net):
-    """Return the batch normalisations by neutral name."""
-    return {
-        path.strip("/").replace("/", "."): link
-        for path, link in net.namedlinks()
-        if isinstance(link, L.BatchNormalization)
-    }
-
-
 def load(net, weights):
-    for name, parameter in parameters(net).items():
-        parameter.array[...] = weights[name]
-    for name, link in normalisations(net).items():
-        link.avg_mean[...] = weights[name + ".running_mean"]
-        link.avg_var[...] = weights[name + ".running_var"]
+    for name, array in arrays(net).items():
+        array[...] = weights[name]
     return on_device(net)
 
 
@@ -113,10 +95,7 @@ def training_step(net, task):
 
 
 def stored(net):
-    arrays = {name: parameter.array for name, parameter in parameters(net).items()}
-    for name, link in normalisations(net).items():
-        arrays[name + ".running_mean"], arrays[name + ".running_var"] = link.avg_mean, link.avg_var
-    return arrays
+    return arrays(net)
 
 
 def neutral(name, array):

@@ -1,0 +1,127 @@
+"""DenseNet-121 in Chainer: define-by-run, NCHW."""
+
+import chainer
+import chainer.functions as F
+import chainer.links as L
+
+from stele_worker.frameworks.chainer import (
+    adam,
+    arrays,
+    inference,
+    make_training_step,
+    on_device,
+    outputs,
+)
+from stele_worker.tasks.densenet121 import blocks, layers
+
+LAYOUT = "NCHW"
+
+
+def convolution(inputs, outputs, size, stride=1):
+    return L.Convolution2D(inputs, outputs, ksize=size, stride=stride, pad=size // 2, nobias=True)
+
+
+def normalisation(task, channels):
+    return L.BatchNormalization(
+        channels, decay=1 - task.statistics, eps=task.norm_epsilon, use_gamma=True, use_beta=True
+    )
+
+
+class Stem(chainer.Chain):
+    def __init__(self, task):
+        super().__init__()
+        with self.init_scope():
+            self.conv = convolution(3, 2 * task.growth, 7, 2)
+            self.norm = normalisation(task, 2 * task.growth)
+
+    def forward(self, x):
+        return F.max_pooling_2d(F.relu(self.norm(self.conv(x))), ksize=3, stride=2, pad=1, cover_all=False)
+
+
+class Layer(chainer.Chain):
+    """Return the channels that a dense layer appends to its input."""
+
+    def __init__(self, task, inputs):
+        super().__init__()
+        with self.init_scope():
+            self.norm1 = normalisation(task, inputs)
+            self.conv1 = convolution(inputs, 4 * task.growth, 1)
+            self.norm2 = normalisation(task, 4 * task.growth)
+            self.conv2 = convolution(4 * task.growth, task.growth, 3)
+
+    def forward(self, x):
+        return self.conv2(F.relu(self.norm2(self.conv1(F.relu(self.norm1(x))))))
+
+
+class Block(chainer.ChainList):
+    def forward(self, x):
+        for layer in self:
+            x = F.concat((x, layer(x)), axis=1)
+        return x
+
+
+class Transition(chainer.Chain):
+    def __init__(self, task, inputs, outputs):
+        super().__init__()
+        with self.init_scope():
+            self.norm = normalisation(task, inputs)
+            self.conv = convolution(inputs, outputs, 1)
+
+    def forward(self, x):
+        return F.average_pooling_2d(self.conv(F.relu(self.norm(x))), ksize=2, stride=2, pad=0)
+
+
+class DenseNet121(chainer.Chain):
+    def __init__(self, task):
+        super().__init__()
+        self.blocks = [name for name, *_ in blocks(task)]
+        with self.init_scope():
+            self.stem = Stem(task)
+            for name, inputs, channels, count in blocks(task):
+                rows = [Layer(task, inputs + number * task.growth) for number in range(count)]
+                setattr(self, name, Block(*rows) if count else Transition(task, inputs, channels))
+            self.norm = normalisation(task, channels)
+            self.classifier = L.Linear(channels, task.labels, nobias=False)
+
+    def forward(self, x):  # (batch, 3, 224, 224)
+        x = self.stem(x)  # (batch, 64, 56, 56)
+        for name in self.blocks:
+            x = getattr(self, name)(x)
+        x = F.mean(F.relu(self.norm(x)), axis=(2, 3))  # (batch, 1024), from (batch, 1024, 7, 7)
+        return self.classifier(x)  # (batch, 14)
+
+
+def network(task):
+    return DenseNet121(task)
+
+
+def load(net, weights):
+    for name, array in arrays(net).items():
+        array[...] = weights[name]
+    return on_device(net)
+
+
+def predict(net, x):
+    return net(x)
+
+
+def loss(net, x, y):
+    with chainer.using_config("train", True):
+        return F.sigmoid_cross_entropy(net(x), y.astype("int32"), reduce="mean")  # it takes integers only
+
+
+def training_step(net, task):
+    optimiser, correct_epsilon = adam(net, task)
+    return make_training_step(net, optimiser, loss, correct_epsilon)
+
+
+def stored(net):
+    return arrays(net)
+
+
+def neutral(name, array):
+    return array  # Chainer has the Task's layouts
+
+
+def activations(net, task):
+    return outputs(net, [name for name, _ in layers(task)], inference(net, predict))

@@ -1,0 +1,135 @@
+"""DenseNet-121 in MXNet's Gluon: NCHW."""
+
+from mxnet.gluon import nn
+
+from stele_worker.frameworks.mxnet_gluon import adam, binary_cross_entropy, graph, make_training_step, put
+from stele_worker.tasks.densenet121 import blocks
+
+LAYOUT = "NCHW"
+LOSS = binary_cross_entropy
+
+
+def convolution(name, inputs, outputs, size, stride=1):
+    return nn.Conv2D(
+        outputs,
+        kernel_size=size,
+        strides=stride,
+        padding=size // 2,
+        in_channels=inputs,
+        use_bias=False,
+        prefix=name,
+    )
+
+
+def normalisation(task, name, channels):
+    # MXNet always updates the running variance by the biased variance, (n - 1) / n of the Task's. Training
+    # does not use it, so it computes the same. scale=False would be the symbol's fix_gamma
+    return nn.BatchNorm(
+        axis=1,
+        momentum=1 - task.statistics,
+        epsilon=task.norm_epsilon,
+        center=True,
+        scale=True,
+        use_global_stats=False,
+        in_channels=channels,
+        prefix=name,
+    )
+
+
+class Layer(nn.HybridBlock):
+    """Append the channels of a dense layer to its input."""
+
+    def __init__(self, task, name, inputs):
+        super().__init__(prefix=name)
+        self.blocked = task.growth % 16 == 0
+        with self.name_scope():
+            self.norm1 = normalisation(task, "norm1.", inputs)
+            self.conv1 = convolution("conv1.", inputs, 4 * task.growth, 1)
+            self.norm2 = normalisation(task, "norm2.", 4 * task.growth)
+            self.conv2 = convolution("conv2.", 4 * task.growth, task.growth, 3)
+
+    def hybrid_forward(self, F, x):
+        y = self.conv1(F.relu(self.norm1(x)))
+        return self.append(F, x, self.conv2(F.relu(self.norm2(y))))
+
+    def append(self, F, x, y):
+        if self.blocked:
+            return F.concat(x, y, dim=1)
+        # oneDNN cannot divide the gradient into parts whose channels are no multiple of 16, but MXNet itself can
+        flat = F.concat(*[F.reshape(part, shape=(0, 0, -1)) for part in (x, y)], dim=1)
+        return F.reshape_like(flat, x, lhs_begin=2, lhs_end=3, rhs_begin=2, rhs_end=4)
+
+
+class Transition(nn.HybridBlock):
+    def __init__(self, task, name, inputs, outputs):
+        super().__init__(prefix=name)
+        with self.name_scope():
+            self.norm = normalisation(task, "norm.", inputs)
+            self.conv = convolution("conv.", inputs, outputs, 1)
+            self.pool = nn.AvgPool2D(pool_size=2, strides=2, padding=0, ceil_mode=False)
+
+    def hybrid_forward(self, F, x):
+        return self.pool(self.conv(F.relu(self.norm(x))))
+
+
+def parts(task):
+    """Yield the blocks of the network up to the last normalisation."""
+    yield convolution("stem.conv.", 3, 2 * task.growth, 7, 2)
+    yield normalisation(task, "stem.norm.", 2 * task.growth)
+    yield nn.Activation("relu")  # (batch, 64, 112, 112)
+    yield nn.MaxPool2D(pool_size=3, strides=2, padding=1, ceil_mode=False)  # (batch, 64, 56, 56)
+    for name, inputs, outputs, layers in blocks(task):
+        for number in range(layers):
+            yield Layer(task, "{}.{}.".format(name, number), inputs + number * task.growth)
+        if layers == 0:
+            yield Transition(task, name + ".", inputs, outputs)
+    yield normalisation(task, "norm.", outputs)  # (batch, 1024, 7, 7)
+
+
+class DenseNet121(nn.HybridBlock):
+    def __init__(self, task):
+        super().__init__(prefix="")  # with the prefixes above, parameters have nearly neutral names
+        with self.name_scope():
+            self.features = nn.HybridSequential(prefix="")
+            self.features.add(*parts(task), nn.Activation("relu"), nn.GlobalAvgPool2D(), nn.Flatten())
+            *_, (_, _, channels, _) = blocks(task)
+            self.classifier = nn.Dense(
+                task.labels, in_units=channels, use_bias=True, flatten=False, prefix="classifier."
+            )
+
+    def hybrid_forward(self, F, x):  # (batch, 3, 224, 224)
+        return self.classifier(self.features(x))  # (batch, 14)
+
+
+def network(task):
+    return graph(DenseNet121(task))
+
+
+def parameters(net):
+    """Return parameters and running statistics by neutral name."""
+    return {
+        name.replace("gamma", "weight").replace("beta", "bias"): parameter
+        for name, parameter in net.collect_params().items()
+    }
+
+
+def load(net, weights):
+    for name, parameter in parameters(net).items():
+        parameter.set_data(put(weights[name]))
+    return net
+
+
+def body(net):
+    return net  # what inference computes
+
+
+def training_step(net, task):
+    return make_training_step(net, *adam(net, task), loss=LOSS)
+
+
+def stored(net):
+    return {name: parameter.data() for name, parameter in parameters(net).items()}
+
+
+def neutral(name, array):
+    return array  # MXNet has the Task's layouts
