@@ -11,6 +11,15 @@ def test_only_the_generated_part_is_replaced(tmp_path):
     assert readme.read_text() == f"before\n{page.BEGIN}\nnew\n{page.END}\nafter\n"
 
 
+def test_a_page_has_several_generated_parts(tmp_path):
+    readme = tmp_path / "README.md"
+    second = page.BEGIN.replace("stele", "stele, second")
+    readme.write_text(f"{page.BEGIN}\none\n{page.END}\n{second}\ntwo\n{page.END}\n")
+    page.fill(readme, "three", by="stele, second")
+    page.fill(readme, "four")
+    assert readme.read_text() == f"{page.BEGIN}\nfour\n{page.END}\n{second}\nthree\n{page.END}\n"
+
+
 def test_a_page_without_markers_is_an_error_and_not_changed(tmp_path):
     readme = tmp_path / "README.md"
     readme.write_text("text")

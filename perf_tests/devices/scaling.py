@@ -3,7 +3,8 @@
     python perf_tests/devices/scaling.py [--framework NAME] [--task TASK] [--devices N ...]      or: tox -e devices
 
 Launches on one device and on several take turns, each in a fresh process. With weak scaling each device has the batch
-of one device; with strong scaling the batch is divided. On a CPU, a device is one thread on a processor of its own.
+of one device; with strong scaling the batch is divided. On a CPU, a device is one thread on a processor of its own;
+devices that are more than the processors share them, which the table says.
 By default, measures the first mode of each framework, and the modes that only several devices have. Writes
 docs/devices.md, which describes the columns. Every Run stays in .stele/devices.
 """
@@ -85,9 +86,21 @@ def rows(environment: Environment, task: str, arguments: argparse.Namespace) -> 
             for cell, settings in cells.items():
                 pairs[cell].append((alone, launch(environment, task, arguments.scale, settings, caches)))
     return [
-        [environment.name, task, str(count), scaling, *facts(count, pairs[count, scaling])]
+        [
+            environment.name,
+            task,
+            label(count, arguments.device),
+            scaling,
+            *facts(count, pairs[count, scaling]),
+        ]
         for count, scaling in cells
     ]
+
+
+def label(count: int, device: str) -> str:
+    """Return the number of devices, with the processors that they share if there are too few."""
+    available = processors.count()
+    return f"{count} on {available} processors" if device == "cpu" and count > available else str(count)
 
 
 def facts(count: int, pairs: list[tuple[Run, Run]]) -> list[str]:
@@ -146,10 +159,6 @@ def main() -> None:
     parser.add_argument("--page", type=Path, default=PAGE, help="default: docs/devices.md")
     parser.add_argument("--launches", type=int, default=3, metavar="N", help="of each; default: %(default)s")
     arguments = parser.parse_args()
-    if arguments.device == "cpu" and max(arguments.devices) > processors.count():
-        sys.exit(
-            f"{max(arguments.devices)} devices need as many processors; this machine has {processors.count()}."
-        )
     found, where = [], Settings(device=arguments.device, threads=1, devices=max(arguments.devices))
     with lock.machine("tox -e devices", wait=True, say=print):
         for task in arguments.task or ("densenet121", "transformer"):

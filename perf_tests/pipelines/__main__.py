@@ -116,7 +116,8 @@ def overlap(seconds: Seconds) -> float:
 def row(pipeline: Pipeline, measured: list[Seconds]) -> list[str]:
     seconds = [median(one[part] for one in measured) for part in ("loader", "step", "both")]
     shares = sorted(map(overlap, measured))
-    shown = f"{median(shares):.2f} [{shares[0]:.2f} {shares[-1]:.2f}]"
+    spread = f" [{shares[0]:.2f} {shares[-1]:.2f}]" if len(shares) > 1 else ""
+    shown = f"{median(shares):.2f}{spread}"
     if seconds[0] < NEGLIGIBLE * seconds[1]:
         shown = f"loading needs less than {NEGLIGIBLE:.0%} of a step"
     times = [f"{1e3 * value:,.1f}" for value in seconds]
@@ -131,11 +132,11 @@ def markdown(stored: dict[str, list[Seconds]]) -> str:
         if known:
             table = page.table(HEAD, [row(one, stored[str(one)]) for one in known], right=slice(2, None))
             parts.append(f"**{TITLES[task]}**\n\n{table}")
-    facts = machine.facts()
-    return "\n\n".join(parts) + (
-        f"\n\nMeasured until {date.today()} on {facts['processor']}, {facts['processors']} processors. One thread for "
-        f"the step, {processors.count()} workers for the loader."
-    )
+    facts, count = machine.facts(), min(map(len, stored.values()), default=0)
+    where = f"{facts['processor']}, {facts['processors']} processors"
+    launched = f"at least {count} launch{'' if count == 1 else 'es'} of each"
+    threads = f"One thread for the step, {processors.count()} workers for the loader."
+    return "\n\n".join([*parts, f"Measured until {date.today()} on {where}, {launched}. {threads}"])
 
 
 def selected(tasks: Iterable[str], names: list[str] | None) -> list[Pipeline]:
