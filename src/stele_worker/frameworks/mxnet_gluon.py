@@ -19,6 +19,8 @@ STATISTICS = "own"  # SyncBatchNorm of gluon.contrib would exchange them
 device = mx.cpu()
 contexts = [device]  # of --devices; the first is ``device``
 mode = "hybridize"
+# parts of MXNet's names of parameters -> parts of the neutral names
+NAMES = {"gamma": "weight", "beta": "bias", "l0_i2h": "input", "l0_h2h": "hidden"}
 blocks = []  # that compute as a graph, unless the mode is imperative
 
 
@@ -82,6 +84,32 @@ def graph(block):
     block.hybridize(active=mode != "imperative", **options())
     blocks.append(block)
     return block
+
+
+def parameters(net):
+    """Return parameters and running statistics by neutral name."""
+    found = {}
+    for name, parameter in net.collect_params().items():
+        for part, neutral_part in NAMES.items():
+            name = name.replace(part, neutral_part)
+        found[name] = parameter
+    return found
+
+
+def load(net, weights):
+    """Set the parameters of a network; return the network."""
+    for name, parameter in parameters(net).items():
+        parameter.set_data(put(weights[name]))
+    return net
+
+
+def stored(net):
+    """Return the arrays of a network by neutral name."""
+    return {name: parameter.data() for name, parameter in parameters(net).items()}
+
+
+def neutral(name, array):
+    return array  # MXNet has the Task's layouts
 
 
 def in_force():

@@ -3,7 +3,17 @@
 from mxnet import gluon
 from mxnet.gluon import nn
 
-from stele_worker.frameworks.mxnet_gluon import graph, kvstore, make_training_step, put
+from stele_worker.frameworks.mxnet_gluon import (
+    graph,
+    kvstore,
+    load,
+    make_training_step,
+    neutral,
+    parameters,
+    stored,
+)
+
+__all__ = ["LAYOUT", "load", "neutral", "parameters", "stored"]
 
 LAYOUT = "NCHW"
 
@@ -42,16 +52,6 @@ def network(task):
     return graph(CNN(task))
 
 
-def parameters(net):
-    return net.collect_params()
-
-
-def load(net, weights):
-    for name, parameter in parameters(net).items():
-        parameter.set_data(put(weights[name]))
-    return net
-
-
 def body(net):
     return net  # what inference computes
 
@@ -61,11 +61,3 @@ def training_step(net, task):
     constants = {"learning_rate": task.learning_rate, "momentum": task.momentum, "wd": 0.0}
     trainer = gluon.Trainer(net.collect_params(), "sgd", constants, kvstore=kvstore())
     return make_training_step(net, trainer)
-
-
-def stored(net):
-    return {name: parameter.data() for name, parameter in parameters(net).items()}
-
-
-def neutral(name, array):
-    return array  # MXNet has the Task's layouts

@@ -2,8 +2,19 @@
 
 from mxnet.gluon import nn
 
-from stele_worker.frameworks.mxnet_gluon import adam, binary_cross_entropy, graph, make_training_step, put
+from stele_worker.frameworks.mxnet_gluon import (
+    adam,
+    binary_cross_entropy,
+    graph,
+    load,
+    make_training_step,
+    neutral,
+    parameters,
+    stored,
+)
 from stele_worker.tasks.densenet121 import blocks
+
+__all__ = ["LAYOUT", "load", "neutral", "parameters", "stored"]
 
 LAYOUT = "NCHW"
 LOSS = binary_cross_entropy
@@ -105,31 +116,9 @@ def network(task):
     return graph(DenseNet121(task))
 
 
-def parameters(net):
-    """Return parameters and running statistics by neutral name."""
-    return {
-        name.replace("gamma", "weight").replace("beta", "bias"): parameter
-        for name, parameter in net.collect_params().items()
-    }
-
-
-def load(net, weights):
-    for name, parameter in parameters(net).items():
-        parameter.set_data(put(weights[name]))
-    return net
-
-
 def body(net):
     return net  # what inference computes
 
 
 def training_step(net, task):
     return make_training_step(net, *adam(net, task), loss=LOSS)
-
-
-def stored(net):
-    return {name: parameter.data() for name, parameter in parameters(net).items()}
-
-
-def neutral(name, array):
-    return array  # MXNet has the Task's layouts

@@ -2,7 +2,17 @@
 
 from mxnet.gluon import nn, rnn
 
-from stele_worker.frameworks.mxnet_gluon import adam, graph, make_training_step, put
+from stele_worker.frameworks.mxnet_gluon import (
+    adam,
+    graph,
+    load,
+    make_training_step,
+    neutral,
+    parameters,
+    stored,
+)
+
+__all__ = ["LAYOUT", "load", "neutral", "parameters", "stored"]
 
 LAYOUT = None
 
@@ -36,35 +46,9 @@ def network(task):
     return graph(Classifier(task))
 
 
-NAMES = {
-    "gru.l0_i2h_weight": "gru.input_weight",
-    "gru.l0_h2h_weight": "gru.hidden_weight",
-    "gru.l0_i2h_bias": "gru.input_bias",
-    "gru.l0_h2h_bias": "gru.hidden_bias",
-}
-
-
-def parameters(net):
-    return {NAMES.get(name, name): parameter for name, parameter in net.collect_params().items()}
-
-
-def load(net, weights):
-    for name, parameter in parameters(net).items():
-        parameter.set_data(put(weights[name]))
-    return net
-
-
 def body(net):
     return net  # what inference computes
 
 
 def training_step(net, task):
     return make_training_step(net, *adam(net, task))
-
-
-def stored(net):
-    return {name: parameter.data() for name, parameter in parameters(net).items()}
-
-
-def neutral(name, array):
-    return array  # MXNet has the Task's layouts

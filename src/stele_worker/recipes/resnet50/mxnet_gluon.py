@@ -3,8 +3,18 @@
 from mxnet import gluon
 from mxnet.gluon import nn
 
-from stele_worker.frameworks.mxnet_gluon import graph, kvstore, make_training_step, put
+from stele_worker.frameworks.mxnet_gluon import (
+    graph,
+    kvstore,
+    load,
+    make_training_step,
+    neutral,
+    parameters,
+    stored,
+)
 from stele_worker.tasks.resnet50 import blocks
+
+__all__ = ["LAYOUT", "load", "neutral", "parameters", "stored"]
 
 LAYOUT = "NCHW"
 
@@ -84,20 +94,6 @@ def network(task):
     return graph(ResNet50(task))
 
 
-def parameters(net):
-    """Return parameters and running statistics by neutral name."""
-    return {
-        name.replace("gamma", "weight").replace("beta", "bias"): parameter
-        for name, parameter in net.collect_params().items()
-    }
-
-
-def load(net, weights):
-    for name, parameter in parameters(net).items():
-        parameter.set_data(put(weights[name]))
-    return net
-
-
 def body(net):
     return net.features  # what inference computes
 
@@ -107,11 +103,3 @@ def training_step(net, task):
     constants = {"learning_rate": task.learning_rate, "momentum": task.momentum, "wd": 0.0}
     trainer = gluon.Trainer(net.collect_params(), "sgd", constants, kvstore=kvstore())
     return make_training_step(net, trainer)
-
-
-def stored(net):
-    return {name: parameter.data() for name, parameter in parameters(net).items()}
-
-
-def neutral(name, array):
-    return array  # MXNet has the Task's layouts
