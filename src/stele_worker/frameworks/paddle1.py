@@ -139,8 +139,8 @@ def constant(layer, array):
     return layer.create_parameter(list(array.shape), attr=initial)
 
 
-def known(parameter):
-    """Return a parameter as a Program knows it. Paddle does that only for those of the layer that is called."""
+def as_variable(parameter):
+    """Return a parameter as a Variable in a Program. Paddle itself converts only those of the layer that it calls."""
     if fluid.in_dygraph_mode() or not isinstance(parameter, fluid.core.VarBase):
         return parameter
     facts = parameter.block, parameter.shape, parameter.dtype, parameter.type

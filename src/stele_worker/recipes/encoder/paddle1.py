@@ -5,7 +5,7 @@ from paddle.fluid.dygraph import Embedding, LayerList, Linear
 from paddle.fluid.layers import cast, gelu, mean, reshape, slice, softmax_with_cross_entropy, tanh
 
 from stele_worker.attention.paddle1 import PostNormLayer, load, neutral, norm, stored
-from stele_worker.frameworks.paddle1 import adam_step, drop, known, outputs
+from stele_worker.frameworks.paddle1 import adam_step, as_variable, drop, outputs
 
 __all__ = ["LAYOUT", "load", "neutral", "stored"]
 
@@ -26,7 +26,7 @@ class Encoder(fluid.dygraph.Layer):
         self.classifier = Linear(task.hidden, task.classes)
 
     def forward(self, tokens, segments):
-        places = slice(known(self.positions.weight), axes=[0], starts=[0], ends=[self.length])
+        places = slice(as_variable(self.positions.weight), axes=[0], starts=[0], ends=[self.length])
         x = self.tokens(tokens) + places + self.segments(segments)
         x = drop(self.norm(x), self.rate, self.training)  # (batch, length, hidden)
         padding = cast(tokens == fluid.layers.zeros_like(tokens), "float32")

@@ -7,7 +7,7 @@ from paddle.fluid.dygraph import Embedding, LayerList
 from paddle.fluid.layers import label_smooth, matmul, mean, relu, softmax_with_cross_entropy
 
 from stele_worker.attention.paddle1 import CrossAttention, PostNormLayer, load, neutral, stored
-from stele_worker.frameworks.paddle1 import adam_step, constant, drop, known, outputs
+from stele_worker.frameworks.paddle1 import adam_step, as_variable, constant, drop, outputs
 from stele_worker.tasks.transformer import positions
 
 __all__ = ["LAYOUT", "load", "neutral", "stored"]
@@ -39,7 +39,7 @@ class Transformer(fluid.dygraph.Layer):
         self.decoder = LayerList([DecoderLayer(task, relu) for _ in range(task.layers)])
 
     def embed(self, tokens):
-        x = self.embedding(tokens) * self.scale + known(self.positions)  # (batch, length, hidden)
+        x = self.embedding(tokens) * self.scale + as_variable(self.positions)  # (batch, length, hidden)
         return drop(x, self.rate, self.training)
 
     def hidden(self, source, prefix):
@@ -48,11 +48,11 @@ class Transformer(fluid.dygraph.Layer):
             memory = layer(memory)
         x = self.embed(prefix)
         for layer in self.decoder:
-            x = layer(x, memory, known(self.causal))
+            x = layer(x, memory, as_variable(self.causal))
         return x
 
     def project(self, x):
-        return matmul(x, known(self.embedding.weight), transpose_y=True)  # (..., vocabulary)
+        return matmul(x, as_variable(self.embedding.weight), transpose_y=True)  # (..., vocabulary)
 
     def forward(self, source, prefix):  # the next token, because Paddle traces forward for inference
         return self.project(self.hidden(source, prefix)[:, -1])
