@@ -1,36 +1,42 @@
 """How much memory does a layer need, what does recomputation bring, and do independent layers run at the same time?
 
     python perf_tests/depth.py [--framework NAME] [--launches N]      or: tox -e depth
+    python perf_tests/depth.py --table
 
 Measures the task ``stack`` in every mode of each framework: peak memory at four depths, in inference, in training, and
 in training with recomputation; then the step of two branches, and that of a sequence with as many layers, in turns.
-Writes docs/depth.md. Every Run stays in .stele/depth.
+Writes docs/depth.md. What was measured stays in .stele/depth.jsonl; an interrupted command continues from there.
 """
 
 import argparse
 import dataclasses
 import sys
-from collections.abc import Iterator
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from statistics import median
+from typing import Any, NamedTuple
 
 import numpy
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from fixtures import launches
 from fixtures.ready import environments_with
+from stele import environments
 from stele.environments import Environment
-from stele.measuring import lock, machine, measure, processors, store
-from stele.measuring.run import Run
+from stele.measuring import lock, machine, measure, processors
+from stele.measuring.run import PHASES, Run
 from stele.measuring.settings import Settings
 from stele.report import page
 from stele.text import MIB
 from stele_worker import tasks
 from stele_worker.tasks.stack import DEPTHS
 
-PAGE, FOLDER = Path(__file__).parents[1] / "docs" / "depth.md", Path(".stele/depth")
+PAGE, FILE = Path(__file__).parents[1] / "docs" / "depth.md", Path(".stele/depth.jsonl")
+KEYS = ("measurement", "result")  # of a line
 TASK, STEPS = "stack", 4
+ONE_THREAD = Settings(device="cpu", threads=1, malloc="plain")
 KINDS = {
     "inference": ("infer", ""),
     "training": ("train", ""),
@@ -47,34 +53,59 @@ MEMORY_HEAD = (
 BRANCHES_HEAD = ("environment", "mode", "inference: branches / sequence", "training: branches / sequence")
 
 
-def launch(environment: Environment, phase: str, scale: str, settings: Settings, steps: int | None) -> Run:
-    """Return the Run of one launch, after it is saved. Raises measure.SideFailed."""
+class Memory(NamedTuple):
+    """The peak memory of one kind of step at one depth."""
+
+    environment: str
+    kind: str
+    depth: int
+
+    def __str__(self) -> str:
+        return f"memory {self.environment} {self.depth} layers, {self.kind}"
+
+    def launch(self) -> float:
+        """Return the bytes, of the device if it has a memory of its own. Raises measure.SideFailed.
+
+        The smaller one of two processes counts, because all that disturbs adds to a peak. They run at the same time,
+        because that changes no peak.
+        """
+        phase, suffix = KINDS[self.kind]
+        environment = without_fragments(environments.load(self.environment))
+        groups = processors.lanes(1)[:2] or None
+        lanes = [{self.environment: environment} for _ in groups or [None]]
+        runs = measure.at_once(
+            lanes, plan(phase, f"depth-{self.depth}{suffix}", STEPS), ONE_THREAD, groups=groups
+        )
+        return min(peak(run) for lane in runs for run in lane.values())
+
+
+class Branches(NamedTuple):
+    """Two branches, and a sequence of as many layers."""
+
+    environment: str
+    phase: str
+
+    def __str__(self) -> str:
+        return f"branches {self.environment} {self.phase}"
+
+    def launch(self) -> float:
+        """Return the step of the branches over that of the sequence. Raises measure.SideFailed."""
+        return self.step("branches") / self.step("sequence")
+
+    def step(self, scale: str) -> float:
+        name = self.environment
+        settings = Settings(device="cpu", threads=processors.count(), malloc="steady")
+        runs = measure.side_by_side({name: environments.load(name)}, plan(self.phase, scale, None), settings)
+        return median(runs[name].counted_seconds)
+
+
+def plan(phase: str, scale: str, steps: int | None) -> measure.Plan:
     fields, _ = measure.inputs(TASK)
-    plan = measure.Plan(task=TASK, phase=phase, scale=scale, steps=steps, **fields)
-    run = measure.side_by_side({environment.name: environment}, plan, settings)[environment.name]
-    store.save(run, FOLDER)
-    return run
+    return measure.Plan(task=TASK, phase=phase, scale=scale, steps=steps, **fields)
 
 
-def memory_rows(environment: Environment, settings: Settings, launches: int) -> Iterator[list[str]]:
-    for kind, (phase, suffix) in KINDS.items():
-        try:
-            peaks = [
-                peak(environment, phase, f"depth-{depth}{suffix}", settings, launches) for depth in DEPTHS
-            ]
-        except measure.SideFailed as error:
-            yield [environment.name, label(environment), kind, "failed: " + str(error).splitlines()[0]]
-            continue
-        layer = float(numpy.polyfit(DEPTHS, peaks, 1)[0])
-        sizes = [f"{size / MIB:,.0f}" for size in peaks]
-        yield [
-            environment.name,
-            label(environment),
-            kind,
-            *sizes,
-            f"{layer / MIB:.2f}",
-            f"{layer / activations():.1f}",
-        ]
+def peak(run: Run) -> float:
+    return run.device_memory or run.host_memory or 0
 
 
 def without_fragments(environment: Environment) -> Environment:
@@ -84,10 +115,36 @@ def without_fragments(environment: Environment) -> Environment:
     )
 
 
-def peak(environment: Environment, phase: str, scale: str, settings: Settings, launches: int) -> float:
-    """Return the median peak memory of the launches, in bytes: of the device, if it has a memory of its own."""
-    runs = [launch(environment, phase, scale, settings, STEPS) for _ in range(launches)]
-    return median(run.device_memory or run.host_memory or 0 for run in runs)
+def launch(item: Memory | Branches) -> float | str:
+    """Return what one launch measures, or the message of the one that failed."""
+    try:
+        return item.launch()
+    except measure.SideFailed as error:
+        return "failed: " + str(error).splitlines()[0]
+
+
+def names(phase: str, chosen: Sequence[str] | None) -> list[str]:
+    return [each.name for each in environments_with(TASK, phase, ONE_THREAD, chosen)]
+
+
+def items_of(chosen: Sequence[str] | None) -> tuple[list[Memory], list[Branches]]:
+    """Return what is measured of the environments that are ready; of those chosen, if there are some."""
+    ready = {phase: names(phase, chosen) for phase in PHASES}
+    all_names = list(dict.fromkeys(name for phase in PHASES[::-1] for name in ready[phase]))
+    steps = [(name, kind) for name in all_names for kind, (phase, _) in KINDS.items() if name in ready[phase]]
+    memory = [Memory(name, kind, depth) for name, kind in steps for depth in DEPTHS]
+    return memory, [Branches(name, phase) for phase in PHASES for name in ready[phase]]
+
+
+def memory_row(name: str, kind: str, stored: dict[str, list[Any]]) -> list[str]:
+    """Return the peaks, the slope of a line through them, and the slope over the activations of a layer."""
+    results = [stored[str(Memory(name, kind, depth))][0] for depth in DEPTHS]
+    failed = [result for result in results if isinstance(result, str)]
+    if failed:
+        return [name, label(name), kind, failed[0]]
+    layer = float(numpy.polyfit(DEPTHS, results, 1)[0])
+    sizes = [f"{size / MIB:,.0f}" for size in results]
+    return [name, label(name), kind, *sizes, f"{layer / MIB:.2f}", f"{layer / activations():.1f}"]
 
 
 def activations() -> int:
@@ -96,29 +153,47 @@ def activations() -> int:
     return 4 * task.batch * task.width
 
 
-def branches_row(environment: Environment, settings: Settings, launches: int) -> list[str]:
-    """Return the medians of the ratios of launches, which take turns, with the smallest and the largest."""
-    cells = []
-    for phase in ("infer", "train"):
-        try:
-            ratios = sorted(
-                step(environment, phase, "branches", settings)
-                / step(environment, phase, "sequence", settings)
-                for _ in range(launches)
-            )
-        except measure.SideFailed as error:
-            cells.append("failed: " + str(error).splitlines()[0])
-        else:
-            cells.append(f"{median(ratios):.2f} [{ratios[0]:.2f} {ratios[-1]:.2f}]")
-    return [environment.name, label(environment), *cells]
+def branches_row(name: str, stored: dict[str, list[Any]]) -> list[str]:
+    return [
+        name,
+        label(name),
+        *(ratios(stored.get(str(Branches(name, phase)), [])) for phase in PHASES[::-1]),
+    ]
 
 
-def step(environment: Environment, phase: str, scale: str, settings: Settings) -> float:
-    return median(launch(environment, phase, scale, settings, None).counted_seconds)
+def ratios(results: Sequence[Any]) -> str:
+    """Return the median of the launches, with the smallest and the largest."""
+    failed = [result for result in results if isinstance(result, str)]
+    if failed or not results:
+        return failed[0] if failed else "absent"
+    return f"{median(results):.2f} [{min(results):.2f} {max(results):.2f}]"
 
 
-def label(environment: Environment) -> str:
+def label(name: str) -> str:
+    environment = environments.load(name)
     return environment.modes[environment.mode]["label"] if environment.mode else ""
+
+
+def markdown(memory: Sequence[Memory], branches: Sequence[Branches], stored: dict[str, list[Any]]) -> str:
+    missing = {(item.environment, item.kind) for item in memory if str(item) not in stored}
+    rows = [
+        row for row in dict.fromkeys((item.environment, item.kind) for item in memory) if row not in missing
+    ]
+    compared = dict.fromkeys(item.environment for item in branches if str(item) in stored)
+    facts = machine.facts()
+    where = f"Measured until {date.today()} on {facts['processor']}, {facts['processors']} processors"
+    return "\n\n".join(
+        [
+            "**Peak memory over the depth**",
+            page.table(MEMORY_HEAD, [memory_row(*row, stored) for row in rows], right=slice(3, None)),
+            f"{where}, one thread.",
+            "**Two branches, and a sequence of as many layers**",
+            page.table(
+                BRANCHES_HEAD, [branches_row(name, stored) for name in compared], right=slice(2, None)
+            ),
+            f"{where}, a thread for each. The median of the ratios of launches in turns, the smallest and the largest.",
+        ]
+    )
 
 
 def main() -> None:
@@ -126,32 +201,19 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--framework", action="append", metavar="NAME", help="default: all that are ready")
-    parser.add_argument("--launches", type=int, default=3, metavar="N", help="default: %(default)s")
-    arguments = parser.parse_args()
-    one = Settings(device="cpu", threads=1, malloc="plain")
-    every = Settings(device="cpu", threads=processors.count(), malloc="steady")
-    memory, branches = [], []
-    with lock.machine("tox -e depth", wait=True, say=print):
-        for environment in environments_with(TASK, "infer", one, arguments.framework):
-            memory += memory_rows(without_fragments(environment), one, arguments.launches)
-            branches.append(branches_row(environment, every, arguments.launches))
-            print(*("  ".join(row) for row in (*memory[-len(KINDS) :], branches[-1])), sep="\n", flush=True)
-    page.fill(PAGE, markdown(memory, branches, every.threads))
-
-
-def markdown(memory: list[list[str]], branches: list[list[str]], threads: int) -> str:
-    facts = machine.facts()
-    where = f"Measured {date.today()} on {facts['processor']}, {facts['processors']} processors"
-    return "\n\n".join(
-        [
-            "**Peak memory over the depth**",
-            page.table(MEMORY_HEAD, memory, right=slice(3, None)),
-            f"{where}, one thread. Medians of the launches.",
-            "**Two branches, and a sequence of as many layers**",
-            page.table(BRANCHES_HEAD, branches, right=slice(2, None)),
-            f"{where}, {threads} threads. The median of the ratios of launches in turns, the smallest and the largest.",
-        ]
+    parser.add_argument(
+        "--launches", type=int, default=3, metavar="N", help="of the branches; default: %(default)s"
     )
+    parser.add_argument(
+        "--table", action="store_true", help="measure nothing; write the page from what is stored"
+    )
+    arguments = parser.parse_args()
+    memory, branches = items_of(arguments.framework)
+    if not arguments.table:
+        with lock.machine("tox -e depth", wait=True, say=print):
+            launches.measure(FILE, KEYS, memory, 1, launch)
+            launches.measure(FILE, KEYS, branches, arguments.launches, launch)
+    page.fill(PAGE, markdown(*items_of(None), launches.load(FILE, *KEYS)))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from stele import __main__ as entry_point
 from stele.measuring import measure, store
 from stele.measuring.settings import Settings
 from stele.parity import accuracy
+from stele.report import page
 from stele.time_to_accuracy import prices, seeds
 from stele_worker import tasks
 
@@ -266,3 +267,6 @@ def test_the_markdown_table_names_the_target_and_the_data(measure_seeds):
     assert (
         "**cnn**, scale quick, closed division, target 60.0%, 3 epochs" in text and "Data: official." in text
     )
+    Path("page.md").write_text(f"{page.BEGIN}\nNot measured yet.\n{page.END}\n")
+    assert measure_seeds("--write=page.md") == 0
+    assert "3 epochs" in Path("page.md").read_text() and "Not measured" not in Path("page.md").read_text()

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from stele import __main__ as entry_point
+from stele.commands import tricks as command
 from stele.measuring import measure
 from stele.report import page
 from stele.time_to_accuracy import ablation, seeds
@@ -106,7 +107,7 @@ def test_an_interrupted_ablation_continues(tricks, monkeypatch):
 
 def test_the_tables_are_written_between_the_markers_of_a_page(tricks, tmp_path):
     path = tmp_path / "page.md"
-    path.write_text(f"# Tricks\n{page.BEGIN}\nNot measured yet.\n{page.END}\n")
+    path.write_text(f"# Tricks\n{page.BEGIN.replace(page.BY, command.PART)}\nNot measured yet.\n{page.END}\n")
     assert tricks(f"--write={path}") == 0
     text = path.read_text()
     assert "| smoothing |" in text and "**fake**: cnn, scale quick" in text and "Not measured" not in text

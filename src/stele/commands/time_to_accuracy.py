@@ -16,7 +16,7 @@ from stele.measuring.run import CLOSED, DIVISIONS, Run
 from stele.measuring.settings import DEVICES, PRECISIONS, Settings
 from stele.measuring.worker import TIMEOUT
 from stele.parity import accuracy
-from stele.report import dawnbench, mlperf
+from stele.report import dawnbench, mlperf, page
 from stele.report import time_to_accuracy as pages
 from stele.text import unknown_message
 from stele.time_to_accuracy import prices, seeds
@@ -52,6 +52,9 @@ def add(commands: Any) -> None:
     )
     command.add_argument("--json", type=Path, metavar="FILE", help="write the results as JSON")
     command.add_argument("--markdown", type=Path, metavar="FILE", help="write the table as Markdown")
+    command.add_argument(
+        "--write", type=Path, metavar="FILE", help="write the table between the markers of the page FILE"
+    )
     command.add_argument(
         "--dawnbench", type=Path, metavar="FOLDER", help="write DAWNBench's TSV and JSON files"
     )
@@ -222,6 +225,8 @@ def write(arguments: argparse.Namespace, summaries: Sequence[Summary]) -> None:
         files.write_text(arguments.json, pages.to_json(summaries))
     if arguments.markdown:
         files.write_text(arguments.markdown, pages.markdown(summaries) + "\n")
+    if arguments.write:
+        page.fill(arguments.write, pages.markdown(summaries))
     for summary in summaries:
         if arguments.dawnbench:
             dawnbench.write(arguments.dawnbench, list(summary.runs), summary.price)

@@ -17,6 +17,7 @@ from stele.time_to_accuracy.summary import Summary, summarise
 from stele_worker import tasks
 
 EPILOG = "Exit: 0 measured; 2 usage or environment; 130 interrupted. The same command then continues."
+PART = "stele, tricks"  # of the page; "stele time-to-accuracy" writes another part
 
 
 def add(commands: Any) -> None:
@@ -44,7 +45,7 @@ def tricks(arguments: argparse.Namespace) -> int:
     for environment in selected:
         finish(environment, training, effects[environment.name])
     if arguments.write is not None:
-        page.fill(arguments.write, pages.markdown(effects))
+        page.fill(arguments.write, pages.markdown(effects), by=PART)
     if arguments.plot is not None:
         pages.draw(effects, arguments.plot)
     return 0
