@@ -3,8 +3,9 @@
     python perf_tests/prices.py [--kind KIND] [--task NAME] [--framework NAME] [--launches N]      or: tox -e prices
     python perf_tests/prices.py --table
 
-Each row compares two workers that take turns step by step: the step of the first over that of the second. What was
-measured stays in .stele/prices.jsonl; an interrupted command continues from there.
+Each row compares two workers that take turns step by step, with one thread: the step of the first over that of the
+second. Two launches are measured at the same time, each on a processor of its own. What was measured stays in
+.stele/prices.jsonl; an interrupted command continues from there.
 """
 
 import argparse
@@ -13,7 +14,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,7 +35,11 @@ from stele_worker import tasks
 PAGE = Path(__file__).parents[1] / "docs" / "prices.md"
 FILE = Path(".stele/prices.jsonl")
 KEYS = ("pair", "result")  # of a line
-STEPS = 16  # launches differ by more than the medians of more steps do
+SETTINGS = Settings(
+    device="cpu", threads=1, malloc="steady"
+)  # with more threads, steps vary several times as much
+AT_ONCE = 2  # launches
+STEPS = 32
 LAUNCHES = 6  # a median of fewer has no 95 % interval
 TIMEOUT = 300.0  # seconds of silence; a search for kernels may take long
 SMALL = 0.02  # a difference that does not matter, as a fraction
@@ -72,21 +76,29 @@ def pairs_of(cell: Cell, names: Sequence[str]) -> list[Pair]:
     return [pair for pair in found if {pair.first, pair.second} <= set(names)]
 
 
-def launch(pair: Pair, settings: Settings) -> float | str:
-    """Return log(first / second) of one launch of both, or the message of the one that failed."""
-    changed = {"first": replace(settings, deterministic=True)} if pair.kind == "determinism" else {}
+def launch(pair: Pair) -> list[float] | str:
+    """Return log(first / second) of each launch at the same time, or the message of the one that failed."""
+    changed = {"first": replace(SETTINGS, deterministic=True)} if pair.kind == "determinism" else {}
     sides = {"first": environments.load(pair.first), "second": environments.load(pair.second)}
-    plan = plan_of(pair.cell, "gate", None, STEPS)
+    plan, groups = plan_of(pair.cell, "gate", None, STEPS), processors.lanes(1)[:AT_ONCE]
+    orders = [sides, dict(reversed(sides.items()))][: len(groups) or 1]  # the order of turns may matter
     try:
-        runs = measure.side_by_side(sides, plan, settings, timeout=TIMEOUT, changed=changed)
+        measured = measure.at_once(
+            orders, plan, SETTINGS, timeout=TIMEOUT, groups=groups or None, changed=changed
+        )
     except measure.SideFailed as error:
         return str(error).splitlines()[0]
-    return STEP.difference(runs["second"], runs["first"]) or 0.0
+    return [STEP.difference(runs["second"], runs["first"]) or 0.0 for runs in measured]
 
 
 def load() -> dict[str, list[Any]]:
-    """Return the launches that are stored, by pair."""
-    return launches.load(FILE, *KEYS)
+    """Return the launches that are stored, by pair: log(first / second), or the message of those that failed."""
+    stored = launches.load(FILE, *KEYS)
+    return {pair: [one for result in results for one in as_list(result)] for pair, results in stored.items()}
+
+
+def as_list(result: list[float] | str) -> Sequence[float | str]:
+    return [result] if isinstance(result, str) else result
 
 
 def meaning(kind: str, ratio: Estimate) -> str:
@@ -143,12 +155,11 @@ def main() -> None:
         "--table", action="store_true", help="measure nothing; write the page from what is stored"
     )
     arguments = parser.parse_args()
-    settings = Settings(device="cpu", threads=processors.count(), malloc="steady")
     cells = [Cell(task, phase) for task in arguments.task or ("cnn", "gru") for phase in PHASES]
     every = [
         pair
         for cell in cells
-        for pair in pairs_of(cell, [each.name for each in environments_with(*cell, settings)])
+        for pair in pairs_of(cell, [each.name for each in environments_with(*cell, SETTINGS)])
     ]
     chosen = [
         pair
@@ -157,7 +168,8 @@ def main() -> None:
     ]
     if not arguments.table:
         with lock.machine("tox -e prices", wait=True, say=print):
-            launches.measure(FILE, KEYS, chosen, arguments.launches, partial(launch, settings=settings))
+            rounds = math.ceil(arguments.launches / max(1, len(processors.lanes(1)[:AT_ONCE])))
+            launches.measure(FILE, KEYS, chosen, rounds, launch)
     page.fill(PAGE, markdown(every, load()))
 
 

@@ -1,5 +1,6 @@
 """The page of prices: which pairs are compared, and what their ratios mean."""
 
+import json
 import math
 import sys
 from dataclasses import replace
@@ -60,6 +61,13 @@ def test_the_page_names_what_is_missing():
     text = prices.markdown([pair], {str(pair): [0.0] * 6})
     assert "| keras-jax | jax | gru train | [1.000 1.000 1.000] | 6 | no difference that matters |" in text
     assert text.count("Not measured yet.") == len(prices.KINDS) - 1
+
+
+def test_launches_at_the_same_time_are_separate_results(tmp_path, monkeypatch):
+    monkeypatch.setattr(prices, "FILE", tmp_path / "prices.jsonl")
+    lines = [{"pair": "a", "result": [0.1, 0.2]}, {"pair": "a", "result": "no g++"}]
+    prices.FILE.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert prices.load() == {"a": [0.1, 0.2, "no g++"]}
 
 
 def test_a_side_can_have_settings_of_its_own():

@@ -41,11 +41,10 @@ def network(task):
     set_policy(task)
     source, prefix = [keras.Input((task.length,), dtype="int32") for _ in range(2)]
     embedding = Embedding(task.vocabulary, task.hidden, name="embedding")
+    places = ops.convert_to_tensor(positions(task))  # a NumPy array would be copied in each step
 
     def embed(tokens):
-        return dropout(
-            task.hidden**0.5 * embedding(tokens) + positions(task), task
-        )  # (batch, length, hidden)
+        return dropout(task.hidden**0.5 * embedding(tokens) + places, task)  # (batch, length, hidden)
 
     memory = embed(source)
     for number in range(task.layers):
