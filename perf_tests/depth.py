@@ -15,18 +15,18 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from fixtures import launches
-from fixtures.ready import environments_with
+from fixtures.ready import environments_with, mode_label
 from stele import environments
 from stele.environments import Environment
 from stele.measuring import lock, machine, measure, processors
-from stele.measuring.run import PHASES, Run
+from stele.measuring.run import Run
 from stele.measuring.settings import Settings
 from stele.report import page
 from stele.text import MIB
@@ -36,6 +36,7 @@ from stele_worker.tasks.stack import DEPTHS
 PAGE, FILE = Path(__file__).parents[1] / "docs" / "depth.md", Path(".stele/depth.jsonl")
 KEYS = ("measurement", "result")  # of a line
 TASK, STEPS = "stack", 4
+ORDER = ("infer", "train")  # of the columns
 ONE_THREAD = Settings(device="cpu", threads=1, malloc="plain")
 KINDS = {
     "inference": ("infer", ""),
@@ -51,6 +52,9 @@ MEMORY_HEAD = (
     "a layer / its activations",
 )
 BRANCHES_HEAD = ("environment", "mode", "inference: branches / sequence", "training: branches / sequence")
+
+
+Item = TypeVar("Item", "Memory", "Branches")
 
 
 class Memory(NamedTuple):
@@ -123,17 +127,13 @@ def launch(item: Memory | Branches) -> float | str:
         return "failed: " + str(error).splitlines()[0]
 
 
-def names(phase: str, chosen: Sequence[str] | None) -> list[str]:
-    return [each.name for each in environments_with(TASK, phase, ONE_THREAD, chosen)]
-
-
-def items_of(chosen: Sequence[str] | None) -> tuple[list[Memory], list[Branches]]:
-    """Return what is measured of the environments that are ready; of those chosen, if there are some."""
-    ready = {phase: names(phase, chosen) for phase in PHASES}
-    all_names = list(dict.fromkeys(name for phase in PHASES[::-1] for name in ready[phase]))
-    steps = [(name, kind) for name in all_names for kind, (phase, _) in KINDS.items() if name in ready[phase]]
+def items() -> tuple[list[Memory], list[Branches]]:
+    """Return what is measured of the environments that are ready."""
+    ready = {phase: [each.name for each in environments_with(TASK, phase, ONE_THREAD)] for phase in ORDER}
+    names = dict.fromkeys(name for of_phase in ready.values() for name in of_phase)
+    steps = [(name, kind) for name in names for kind, (phase, _) in KINDS.items() if name in ready[phase]]
     memory = [Memory(name, kind, depth) for name, kind in steps for depth in DEPTHS]
-    return memory, [Branches(name, phase) for phase in PHASES for name in ready[phase]]
+    return memory, [Branches(name, phase) for name in names for phase in ORDER if name in ready[phase]]
 
 
 def memory_row(name: str, kind: str, stored: dict[str, list[Any]]) -> list[str]:
@@ -157,7 +157,7 @@ def branches_row(name: str, stored: dict[str, list[Any]]) -> list[str]:
     return [
         name,
         label(name),
-        *(ratios(stored.get(str(Branches(name, phase)), [])) for phase in PHASES[::-1]),
+        *(ratios(stored.get(str(Branches(name, phase)), [])) for phase in ORDER),
     ]
 
 
@@ -170,8 +170,7 @@ def ratios(results: Sequence[Any]) -> str:
 
 
 def label(name: str) -> str:
-    environment = environments.load(name)
-    return environment.modes[environment.mode]["label"] if environment.mode else ""
+    return mode_label(environments.load(name))
 
 
 def markdown(memory: Sequence[Memory], branches: Sequence[Branches], stored: dict[str, list[Any]]) -> str:
@@ -208,12 +207,17 @@ def main() -> None:
         "--table", action="store_true", help="measure nothing; write the page from what is stored"
     )
     arguments = parser.parse_args()
-    memory, branches = items_of(arguments.framework)
+    memory, branches = items()
     if not arguments.table:
         with lock.machine("tox -e depth", wait=True, say=print):
-            launches.measure(FILE, KEYS, memory, 1, launch)
-            launches.measure(FILE, KEYS, branches, arguments.launches, launch)
-    page.fill(PAGE, markdown(*items_of(None), launches.load(FILE, *KEYS)))
+            launches.measure(FILE, KEYS, of(memory, arguments.framework), 1, launch)
+            launches.measure(FILE, KEYS, of(branches, arguments.framework), arguments.launches, launch)
+    page.fill(PAGE, markdown(memory, branches, launches.load(FILE, *KEYS)))
+
+
+def of(found: Sequence[Item], chosen: Sequence[str] | None) -> list[Item]:
+    """Return the items of the chosen environments; all if none is chosen."""
+    return [item for item in found if not chosen or item.environment in chosen]
 
 
 if __name__ == "__main__":

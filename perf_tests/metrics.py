@@ -15,7 +15,7 @@ from statistics import median as middle
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from fixtures.ready import environments_with
+from fixtures.ready import environments_with, mode_label
 from stele import temporary
 from stele.environments import Environment
 from stele.gate.launcher import plan_of
@@ -68,7 +68,7 @@ def row(environment: Environment, cell: Cell, settings: Settings, count: int) ->
         except measure.SideFailed as error:
             print(f"{environment.name} {cell} {kind}: {error}", file=sys.stderr)
             runs[kind] = None
-    mode = environment.modes[environment.mode]["label"] if environment.mode else ""
+    mode = mode_label(environment)
     return [environment.name, mode, *(number(runs.get(kind, []), name) for kind, _, name in COLUMNS)]
 
 

@@ -22,7 +22,7 @@ import numpy
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from fixtures.ready import environments_with
+from fixtures.ready import environments_with, mode_label
 from stele.environments import Environment
 from stele.measuring import lock, machine, measure, processors
 from stele.measuring.run import Run
@@ -109,7 +109,7 @@ def intercept(seconds: Mapping[int, float]) -> float:
 
 
 def row(environment: Environment, settings: Settings, launches: int) -> list[str]:
-    label = environment.modes[environment.mode]["label"] if environment.mode else ""
+    label = mode_label(environment)
     operations = tasks.units(TASK, "paper")
     runs = measured(environment, "infer", settings, launches)
     seconds = {width: middle(map(step, each)) for width, each in runs.items()}

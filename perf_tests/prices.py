@@ -35,9 +35,8 @@ from stele_worker import tasks
 PAGE = Path(__file__).parents[1] / "docs" / "prices.md"
 FILE = Path(".stele/prices.jsonl")
 KEYS = ("pair", "result")  # of a line
-SETTINGS = Settings(
-    device="cpu", threads=1, malloc="steady"
-)  # with more threads, steps vary several times as much
+# with more threads, steps vary several times as much
+SETTINGS = Settings(device="cpu", threads=1, malloc="steady")
 AT_ONCE = 2  # launches
 STEPS = 32
 LAUNCHES = 6  # a median of fewer has no 95 % interval

@@ -113,6 +113,15 @@ def test_the_tables_are_written_between_the_markers_of_a_page(tricks, tmp_path):
     assert "| smoothing |" in text and "**fake**: cnn, scale quick" in text and "Not measured" not in text
 
 
+def test_a_page_without_markers_does_not_train_again(tricks, tmp_path, monkeypatch):
+    path = tmp_path / "page.md"
+    path.write_text("# Tricks\n")
+    assert tricks(f"--write={path}") == 2
+    monkeypatch.setattr(seeds, "train_seed", lambda *all: pytest.fail("trained again"))
+    path.write_text(f"{page.BEGIN.replace(page.BY, command.PART)}\n{page.END}\n")
+    assert tricks(f"--write={path}") == 0
+
+
 def test_the_plot_has_a_line_for_the_framework_and_the_published_times(tricks, tmp_path):
     pytest.importorskip("matplotlib", reason="needs matplotlib: pip install matplotlib")
     path = tmp_path / "plot.svg"

@@ -7,6 +7,7 @@ from statistics import median as middle
 
 from record import SCALE, Cell, Pass
 
+from fixtures.ready import mode_label
 from stele import environments
 from stele.report import page
 from stele.statistics import median
@@ -43,7 +44,7 @@ def first_mode(name: str) -> str:
 
 def row(name: str, passes: Sequence[Pass], base: str) -> list[str]:
     environment = environments.load(name)
-    label = environment.modes[environment.mode]["label"] if environment.mode else ""
+    label = mode_label(environment)
     runs = [one.runs[name] for one in passes if name in one.runs]
     if not runs:
         reasons = [one.failed[name] for one in passes if name in one.failed]

@@ -113,10 +113,10 @@ def time_to_accuracy(arguments: argparse.Namespace) -> int:
         mlperf.load_package()  # now, because hours may pass until it is needed
     selected = select(arguments, training)
     summaries = [measure_seeds(one, training, target, price) for one in selected]
-    for environment in selected:
-        seeds.finish(environment, training)
     print("", *pages.lines(summaries), sep="\n")
     write(arguments, summaries)
+    for environment in selected:  # last, so that a failed write does not train again
+        seeds.finish(environment, training)
     return exit_code(summaries)
 
 

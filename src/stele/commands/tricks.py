@@ -42,12 +42,12 @@ def tricks(arguments: argparse.Namespace) -> int:
         pages.load_matplotlib()  # now, because hours may pass until it is needed
     selected = time_to_accuracy.select(arguments, training)
     effects = {one.name: measure_tricks(one, training, target) for one in selected}
-    for environment in selected:
-        finish(environment, training, effects[environment.name])
     if arguments.write is not None:
         page.fill(arguments.write, pages.markdown(effects), by=PART)
     if arguments.plot is not None:
         pages.draw(effects, arguments.plot)
+    for environment in selected:  # last, so that a failed write does not train again
+        finish(environment, training, effects[environment.name])
     return 0
 
 

@@ -15,6 +15,8 @@ class Segment(layers.Layer):
     def __init__(self, parts, **options):
         super().__init__(**options)
         self.parts = parts
+        # PyTorch ends a recomputation with an exception. A filtered one would hold the recomputed arrays
+        keras.config.disable_traceback_filtering()
 
     def build(self, shape):
         for part in self.parts:
@@ -40,8 +42,6 @@ def branch(task, number, x):
 
 def network(task):
     set_policy(task)
-    # PyTorch ends a recomputation with an exception. A filtered one would hold the recomputed arrays
-    keras.config.disable_traceback_filtering()
     x = keras.Input((task.width,))
     branches = [branch(task, number, x) for number in range(task.branches)]
     total = branches[0] if task.branches == 1 else layers.Add()(branches)
