@@ -1,4 +1,4 @@
-"""GRU on IMDB in TensorFlow: on a CPU tf.while_loop over time, whose training XLA compiles; cuDNN's GRU on a GPU."""
+"""GRU on IMDB in TensorFlow: on a CPU tf.while_loop over time, which XLA compiles; cuDNN's GRU on a GPU."""
 
 import tensorflow as tf
 
@@ -6,7 +6,7 @@ from stele_worker.frameworks import tensorflow as framework
 from stele_worker.frameworks.tensorflow import adam, make_training_step
 
 LAYOUT = None
-XLA = ("train",)  # the loop over time is faster with it; inference is slower
+XLA = ("train", "infer")  # the loop over time is faster with it
 CUDNN = True  # on a GPU; XLA cannot compile it
 
 
@@ -33,10 +33,11 @@ def predict(net, task, x):
 
 def loop_gru(net, task, x):
     x = x @ net["gru.input_weight"] + net["gru.input_bias"]  # (150, batch, 300): one product for all steps
-    steps = tf.TensorArray(x.dtype, task.length).unstack(x)
+    # one array for each gate: XLA computes a step of 64 samples in half of the time, compared with one array
+    gates = [tf.TensorArray(x.dtype, task.length).unstack(gate) for gate in tf.split(x, 3, axis=2)]
 
     def cell(step, h):
-        xr, xz, xn = tf.split(steps.read(step), 3, axis=1)
+        xr, xz, xn = [gate.read(step) for gate in gates]
         hr, hz, hn = tf.split(h @ net["gru.hidden_weight"] + net["gru.hidden_bias"], 3, axis=1)
         r = tf.sigmoid(xr + hr)  # (batch, 100)
         z = tf.sigmoid(xz + hz)
