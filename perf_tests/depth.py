@@ -124,7 +124,7 @@ def launch(item: Memory | Branches) -> float | str:
     try:
         return item.launch()
     except measure.SideFailed as error:
-        return "failed: " + str(error).splitlines()[0]
+        return "failed: " + error.headline
 
 
 def items() -> tuple[list[Memory], list[Branches]]:

@@ -147,7 +147,7 @@ def main() -> None:
             try:
                 rows.append(row(environment, settings, arguments.launches))
             except measure.SideFailed as error:
-                rows.append([environment.name, "", "failed", "", "", "", str(error).splitlines()[0]])
+                rows.append([environment.name, "", "failed", "", "", "", error.headline])
             print("  ".join(rows[-1]), flush=True)
     page.fill(PAGE, page.table(HEADER, rows, right=slice(2, 6)) + "\n\n" + provenance(settings))
 

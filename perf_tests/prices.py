@@ -86,7 +86,7 @@ def launch(pair: Pair) -> list[float] | str:
             orders, plan, SETTINGS, timeout=TIMEOUT, groups=groups or None, changed=changed
         )
     except measure.SideFailed as error:
-        return str(error).splitlines()[0]
+        return error.headline
     return [STEP.difference(runs["second"], runs["first"]) or 0.0 for runs in measured]
 
 

@@ -79,7 +79,7 @@ def measure_pass(cell: Cell, seed: int) -> Pass:
         try:
             return Pass(measuring.side_by_side(sides, plan, of_all, timeout=TIMEOUT), failed)
         except measuring.SideFailed as error:
-            failed[error.side] = str(error).splitlines()[0]
+            failed[error.side] = error.headline
             del sides[error.side]
     return Pass({}, failed)
 

@@ -143,6 +143,10 @@ class SideFailed(Exception):
         super().__init__(str(error))
         self.side, self.lane = side, lane
 
+    @property
+    def headline(self) -> str:
+        return str(self).partition("\n")[0]
+
 
 def side_by_side(
     sides: Mapping[str, Environment],
