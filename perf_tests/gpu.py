@@ -131,9 +131,12 @@ def outcome(step: Step, result: dict[str, Any] | None) -> list[str]:
 
 
 def ready(device: str) -> list[str]:
-    """Return the environments that support the device and are ready, or can be built."""
-    found = []
-    for name in environments.first_modes():
+    """Return the environments that support the device and are ready, or can be built.
+
+    An environment with another one for the device, as jax-cuda beside jax, uses the processor alone.
+    """
+    found, names = [], environments.first_modes()
+    for name in (name for name in names if f"{name}-{device}" not in names):
         environment = environments.load(name)
         supported = environment.devices is None or device in environment.devices
         if supported and (environments.state(environment).status == "ready" or environment.needs_gpu):

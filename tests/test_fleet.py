@@ -1,6 +1,7 @@
 """A fleet without Ray: what is given to which node, what is kept, and what is said."""
 
 import json
+import subprocess
 import sys
 import threading
 import time
@@ -10,7 +11,7 @@ import pytest
 
 from stele import __main__ as entry_point
 from stele.errors import SteleError
-from stele.fleet import campaign, dispatch, node, slots, status, stepwise
+from stele.fleet import campaign, cluster, dispatch, joining, node, slots, status, stepwise
 from stele.fleet.dispatch import Dispatch
 from stele.fleet.work import (
     CUDA,
@@ -159,6 +160,21 @@ def test_an_interrupted_command_continues_and_an_ended_one_starts_again(tmp_path
     assert campaign.open_campaign({"cells": 2})[1] is False
 
 
+def test_two_equal_commands_do_not_measure_the_same_at_the_same_time(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    program = (
+        "from stele.fleet import campaign; campaign.open_campaign({}); print('held', flush=True); input()"
+    )
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "held\n"
+        for again in (False, True):
+            with pytest.raises(SteleError, match="Another command measures the same already"):
+                campaign.open_campaign({}, again=again)
+        other.kill()
+    assert campaign.open_campaign({})[1] is True
+
+
 def test_a_result_is_one_file_however_often_it_arrives(tmp_path, monkeypatch, run):
     monkeypatch.chdir(tmp_path)
     place, _ = campaign.open_campaign({})
@@ -184,11 +200,11 @@ def state(**changes):
 
 def test_the_status_says_what_runs_where_what_waits_and_the_end(tmp_path):
     now = time.time()
-    one = state(done=4, seconds=40.0, places=2)
+    one = state(done=14, total=20, timed=4, seconds=40.0, places=2)  # an earlier command measured ten
     one.start("torch cnn train, launch 1", Started("a", "node-a", now - 4.0))
     status.write(tmp_path / "status.json", one)
     lines = status.lines(status.read(tmp_path / "status.json"), now)
-    assert "4 of 10 measured, 0 failed, 1 running, 5 waiting; estimated end" in lines[0]
+    assert "14 of 20 measured, 0 failed, 1 running, 5 waiting; estimated end" in lines[0]
     assert "torch cnn train, launch 1" in lines[1] and "node-a" in lines[1]
     assert one.left(now) == pytest.approx((6 * 10.0 - 4.0) / 2, abs=0.1)
 
@@ -331,6 +347,26 @@ def test_no_slurm_is_one_message(monkeypatch, capsys, tmp_path, add_environment)
 def test_join_needs_one_address(words, capsys):
     assert entry_point.main(["fleet", "join", *words]) == 2
     assert "Name the address of the first node" in capsys.readouterr().err
+
+
+def test_different_versions_of_ray_are_told_with_all_lines_about_them():
+    output = (
+        "Traceback\nRuntimeError: Version mismatch: The cluster has:\n    Ray: 2.60.0\n    Python: 3.11.9\n"
+    )
+    reason = joining.reason_in(output)
+    assert reason.startswith("RuntimeError: Version mismatch") and reason.endswith("Python: 3.11.9")
+    message = "All nodes need the same versions of Ray and Python"
+    with pytest.raises(SteleError, match=message), cluster.told("Ray does not start on this machine"):
+        raise RuntimeError(reason)
+    assert joining.reason_in("usage\n\n  port is taken\n") == "port is taken"
+    assert joining.reason_in("") == "it printed nothing"
+
+
+def test_a_missing_token_is_told():
+    exceptions = pytest.importorskip("ray.exceptions")
+    message = "Set RAY_AUTH_TOKEN to the token of the cluster"
+    with pytest.raises(SteleError, match=message), cluster.told("Cannot use the Ray cluster at auto"):
+        raise exceptions.AuthenticationError("no token")
 
 
 def test_joining_needs_the_token(monkeypatch, capsys):

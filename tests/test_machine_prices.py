@@ -22,6 +22,7 @@ def test_the_table_has_positive_prices_with_a_date_and_a_source():
     [
         ("NVIDIA H100 80GB HBM3", "runpod-h100-sxm"),
         ("NVIDIA H200", "hyperstack-h200-sxm"),
+        ("NVIDIA GH200 480GB", None),
         ("Tesla T4", None),
     ],
 )

@@ -52,6 +52,14 @@ def test_without_a_terminal_nothing_is_written(monkeypatch):
     assert screen.getvalue() == ""
 
 
+def test_without_a_terminal_a_training_writes_a_line_for_each_epoch(monkeypatch):
+    screen = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", screen)
+    with progress.bar("torch cnn, seed 0") as show:
+        show({**REPORT, "done": 2, "of": 4, "loss": 1.2345, "accuracy": 0.567, "remaining": 90.0})
+    assert screen.getvalue() == "torch cnn, seed 0: 2 of 4, loss 1.234, accuracy 56.7%, 1.5 min left\n"
+
+
 def test_what_has_no_known_end_shows_how_long_it_takes(watch):
     screen = watch()
     with progress.waiting("building torch [bold]"):

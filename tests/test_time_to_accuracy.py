@@ -92,6 +92,16 @@ def test_a_target_out_of_reach_is_reported_after_three_seeds_with_the_probabilit
     assert len(list((FOLDER / store.UNFINISHED).glob("*.json"))) == 3
 
 
+def test_an_environment_that_cannot_reach_the_target_does_not_stop_the_others(
+    measure_seeds, add_environment, capsys
+):
+    add_environment("bad", accuracies=[0.501, 0.502, 0.503, 0.504])
+    assert measure_seeds("--framework=bad,fake", "--json=out.json") == 2
+    assert "stele: bad cannot reach 60.0% in 3 epochs" in capsys.readouterr().err
+    [result] = json.loads(Path("out.json").read_text())["results"]
+    assert result["environment"] == "fake"
+
+
 def test_a_target_that_is_only_missed_so_far_is_measured_to_the_end(measure_seeds):
     assert measure_seeds(accuracies=[0.59, 0.57, 0.598, 0.61]) == 0
 
@@ -245,7 +255,14 @@ def test_the_divisions_have_separate_checkpoints(tmp_path):
     closed = seeds.Training("cifar-fast", "cpu", Settings(), 1, tmp_path)
     opened = dataclasses.replace(closed, division="open")
     environment = SimpleNamespace(name="torch")
-    assert seeds.checkpoint(environment, closed, 0) != seeds.checkpoint(environment, opened, 0)
+    assert seeds.checkpoint(environment, closed, 0, REAL) != seeds.checkpoint(environment, opened, 0, REAL)
+
+
+def test_trainings_on_different_data_have_separate_checkpoints(tmp_path):
+    training = seeds.Training("cifar-fast", "cpu", Settings(), 1, tmp_path)
+    environment = SimpleNamespace(name="torch")
+    files = [seeds.checkpoint(environment, training, 0, data) for data in (REAL, SYNTHETIC)]
+    assert files[0] != files[1]
 
 
 def test_a_task_without_an_open_division_is_an_error_before_training(measure_seeds, capsys):

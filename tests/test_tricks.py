@@ -140,6 +140,13 @@ def test_a_plot_without_matplotlib_is_an_error_before_anything_is_measured(trick
     assert "pip install matplotlib" in output.err and "seed" not in output.out
 
 
+def test_a_target_out_of_reach_is_told_after_the_first_seeds_and_the_ablation_goes_on(tricks, capsys):
+    assert tricks("--target=90%") == 0
+    captured = capsys.readouterr()
+    assert "stele: fake cannot reach 90.0% in 24 epochs: after 3 seeds" in captured.err
+    assert "celu" in captured.out
+
+
 def test_a_task_without_tricks_is_an_error(tricks, capsys):
     assert tricks("--scale=gate") == 2
     assert "Task 'cnn' has no tricks at scale gate." in capsys.readouterr().err

@@ -76,6 +76,12 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def report_to(host):
+    """Let the other ranks report an error as the answer to the request of this Host."""
+    for rank in others:
+        rank.host = host
+
+
 def forward(line):
     """Send a line of the host to the other ranks."""
     for rank in others:

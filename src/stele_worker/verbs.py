@@ -34,6 +34,7 @@ def do(request, host):
     verb = request.pop("verb", None)
     if verb not in VERBS:
         raise ValueError("unknown verb {!r}; this worker knows {}".format(verb, ", ".join(sorted(VERBS))))
+    ranks.report_to(host)
     try:
         return VERBS[verb](host, **request)
     except Exception as error:

@@ -29,7 +29,7 @@ def add(verbs: Any) -> None:
 def fleet_nightly(arguments: argparse.Namespace) -> int:
     """Returns the exit code, as ``stele nightly`` does; 2 if something could not be measured."""
     releases.sync(arguments)
-    deadline = time.monotonic() + arguments.budget
+    deadline = time.time() + arguments.budget
     place, _ = campaign.open_campaign(request_from(arguments))
     works = list(works_of(arguments, place, deadline))
     new: set[str] = set()
@@ -75,7 +75,7 @@ def works_of(arguments: argparse.Namespace, place: campaign.Campaign, deadline: 
                         "launches": arguments.launches,
                         "scale": arguments.scale,
                         "error": arguments.error,
-                        "budget": max(deadline - time.monotonic(), 0.0),
+                        "until": deadline,
                         "code": code_fingerprint(),
                         "ledger": packed,
                         "saved": nights.saved_files(tags),

@@ -351,6 +351,8 @@ def require_trainings(arguments: argparse.Namespace, names: list[str], cells: Se
             raise SteleError(f"--metric time-to-target needs a data set, but '{task}' generates its samples.")
         if timed and (arguments.target or tasks.target(task, scale)) is None:
             raise SteleError(f"Task '{task}' has no target at scale {scale}. Add --target 60%.")
+        if timed:
+            options.require_real_data(task, scale)
 
 
 def selected_metrics(arguments: argparse.Namespace, names: list[str]) -> tuple[Metric, ...]:

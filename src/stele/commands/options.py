@@ -293,5 +293,17 @@ def announce_inputs(names: Iterable[str]) -> None:
             say(f"stele: {notice}")
 
 
+def require_real_data(task: str, scale: str) -> None:
+    """Find the data of a task. Raises SteleError if it is synthetic, except at scale smoke."""
+    fields, notice = measure.inputs(task)
+    if notice:
+        say(f"stele: {notice}")
+    if fields["data_origin"]["origin"] == "synthetic" and scale != "smoke":
+        raise SteleError(
+            f"The tier '{scale}' of '{task}' needs real data. Set STELE_DATA to a folder that has it. "
+            "Only the tier 'smoke' can do without; it has no target, so add --target."
+        )
+
+
 def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)

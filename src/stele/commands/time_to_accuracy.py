@@ -11,7 +11,7 @@ from stele.commands import options
 from stele.commands.options import say
 from stele.environments import Environment
 from stele.errors import SteleError
-from stele.measuring import machine, measure, processors
+from stele.measuring import machine, processors
 from stele.measuring.run import CLOSED, DIVISIONS, Run
 from stele.measuring.settings import DEVICES, PRECISIONS, Settings
 from stele.measuring.worker import TIMEOUT
@@ -40,6 +40,11 @@ def add(commands: Any) -> None:
     command = commands.add_parser("time-to-accuracy", help=summary, description=summary, epilog=EPILOG)
     command.add_argument("--framework", metavar="ID[,ID...]", default="torch", help="default: %(default)s")
     add_training_options(command)
+    command.add_argument(
+        "--price",
+        metavar="NAME_OR_USD",
+        help="price per hour, from the table or as a number; default: by the GPU",
+    )
     command.add_argument(
         "--epochs", type=options.parse_count, metavar="N", help="default: those of the task at its scale"
     )
@@ -87,11 +92,6 @@ def add_training_options(command: argparse.ArgumentParser) -> None:
         help="default: all processors",
     )
     command.add_argument(
-        "--price",
-        metavar="NAME_OR_USD",
-        help="price per hour, from the table or as a number; default: by the GPU",
-    )
-    command.add_argument(
         "--no-wait",
         action="store_true",
         help="exit if another measurement runs on this machine, instead of waiting for it",
@@ -112,12 +112,15 @@ def time_to_accuracy(arguments: argparse.Namespace) -> int:
     if arguments.mlperf is not None:
         mlperf.load_package()  # now, because hours may pass until it is needed
     selected = select(arguments, training)
-    summaries = [measure_seeds(one, training, target, price) for one in selected]
-    print("", *pages.lines(summaries), sep="\n")
-    write(arguments, summaries)
-    for environment in selected:  # last, so that a failed write does not train again
-        seeds.finish(environment, training)
-    return exit_code(summaries)
+    measured = [(one, measure_seeds(one, training, target, price)) for one in selected]
+    summaries = [summary for _, summary in measured if summary is not None]
+    if summaries:
+        print("", *pages.lines(summaries), sep="\n")
+        write(arguments, summaries)
+    for environment, summary in measured:  # last, so that a failed write does not train again
+        if summary is not None:
+            seeds.finish(environment, training)
+    return exit_code(summaries) if len(summaries) == len(selected) else 2
 
 
 def training_from(arguments: argparse.Namespace, **changes: Any) -> Training:
@@ -150,14 +153,7 @@ def require_tier(task: str, scale: str) -> None:
         raise SteleError(
             f"Task '{task}' generates its samples, so it has no target accuracy. Choose a task with data."
         )
-    fields, notice = measure.inputs(task)
-    if notice:
-        say(f"stele: {notice}")
-    if fields["data_origin"]["origin"] == "synthetic" and scale != "smoke":
-        raise SteleError(
-            f"The tier '{scale}' of '{task}' needs real data. Set STELE_DATA to a folder that has it, "
-            "or use --scale smoke."
-        )
+    options.require_real_data(task, scale)
 
 
 def target_of(arguments: argparse.Namespace) -> float:
@@ -194,29 +190,29 @@ def select(arguments: argparse.Namespace, training: Training) -> list[Environmen
 
 def measure_seeds(
     environment: Environment, training: Training, target: float, price: prices.Price | None
-) -> Summary:
-    """Train all seeds and return their Summary. Raises SteleError early if the target is out of reach."""
+) -> Summary | None:
+    """Train all seeds and return their Summary; None if the first ones show that the target is out of reach."""
     runs: list[Run] = []
     for run in seeds.train(environment, training):
         runs.append(run)
         print(pages.seed_line(run, target), flush=True)
-        if len(runs) == FIRST:
-            require_reachable(runs, target)
+        if len(runs) == FIRST and (reason := why_unreachable(runs, target)):
+            say(f"stele: {reason} Lower --target, or raise --epochs.")
+            return None
     reference = None if training.changes else accuracy.reference_accuracies(runs[0])
     return summarise(runs, target, price=price, reference=reference)
 
 
-def require_reachable(runs: Sequence[Run], target: float) -> None:
-    """Raise SteleError, with the probability, if the first seeds show that the epochs are too few for the target."""
+def why_unreachable(runs: Sequence[Run], target: float) -> str | None:
+    """Return, with the probability, that the epochs are too few for the target, if the first seeds show it."""
     accuracies = [run.accuracy for run in runs if run.accuracy is not None]
     p = convergence.reach_p(accuracies, target)
     if p is None or p >= UNREACHABLE:
-        return
+        return None
     average = convergence.mean(accuracies).middle
-    raise SteleError(
+    return (
         f"{runs[0].environment} cannot reach {target:.1%} in {len(runs[0].seconds)} epochs: after {len(runs)} seeds, "
-        f"the mean accuracy is {average:.2%}, and a run reaches the target with a probability of {p:.2g}. "
-        "Lower --target, or raise --epochs."
+        f"the mean accuracy is {average:.2%}, and a run reaches the target with a probability of {p:.2g}."
     )
 
 

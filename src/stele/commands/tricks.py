@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from stele.commands import time_to_accuracy
+from stele.commands import options, time_to_accuracy
+from stele.commands.time_to_accuracy import FIRST, why_unreachable
 from stele.environments import Environment
 from stele.errors import SteleError
 from stele.report import page
@@ -60,6 +61,8 @@ def measure_tricks(environment: Environment, training: Training, target: float) 
         for run in seeds.train(environment, one):
             runs.append(run)
             print(f"{names}, {one.epochs} epochs: {seed_line(run, target)}", flush=True)
+            if len(runs) == FIRST and (reason := why_unreachable(runs, target)):
+                options.say(f"stele: {reason}")  # the accuracies are still wanted
         return summarise(runs, target)
 
     effects = list(ablation.measure_steps(environment, training, measure))

@@ -2,13 +2,16 @@
 
     .stele/fleet/<date>-<id>/campaign.json   the request; its id is a hash of it
     .stele/fleet/<date>-<id>/status.json     what runs where, for ``stele fleet status``
+    .stele/fleet/<date>-<id>/lock            held while a command measures
     .stele/fleet/<date>-<id>/ended           nothing is left to measure; the same command starts again
 
 A Run is one file in the store of Runs, whose name follows from the campaign and the launch: so no launch can have two.
 """
 
+import fcntl
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +19,7 @@ from typing import Any
 
 from stele import files, schema
 from stele.environments.description import slug
+from stele.errors import SteleError
 from stele.fleet.work import Work
 from stele.measuring.run import Run
 
@@ -35,6 +39,17 @@ class Campaign:
     def end(self) -> None:
         """Note that nothing is left to measure."""
         files.write_text(self.folder / "ended", "")
+
+    def hold(self) -> None:
+        """Keep other commands out until this process ends. Raises SteleError if one measures this campaign."""
+        file = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(file)
+            raise SteleError(
+                "Another command measures the same already: see stele fleet status. Wait until it has ended."
+            ) from None
 
     def path_of(self, work: Work) -> Path:
         return RUNS / f"{self.folder.name}-{slug(work.key)}.json"
@@ -56,14 +71,20 @@ def identity(request: Mapping[str, Any]) -> str:
 
 
 def open_campaign(request: Mapping[str, Any], *, again: bool = False) -> tuple[Campaign, bool]:
-    """Return the newest campaign with this request that has not ended, or a new one; and whether it is continued."""
+    """Return the newest campaign with this request that has not ended, or a new one; and whether it is continued.
+
+    Raises SteleError if another command measures it.
+    """
     name = identity(request)
     earlier = [Campaign(path) for path in sorted(FOLDER.glob(f"*-{name}"))]
-    if earlier and not earlier[-1].ended and not again:
-        return earlier[-1], True
+    if earlier and not earlier[-1].ended:
+        earlier[-1].hold()
+        if not again:
+            return earlier[-1], True
     campaign = Campaign(FOLDER / f"{datetime.now():%Y%m%dT%H%M%S}-{name}")
     text = json.dumps(schema.wrap({"request": request}), indent=1) + "\n"
     files.write_text(campaign.folder / "campaign.json", text)
+    campaign.hold()
     return campaign, False
 
 

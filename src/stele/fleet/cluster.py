@@ -108,7 +108,8 @@ class Cluster:
 
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         self.ray, self.function = ray, function
-        self.board = ray.remote(Board).options(num_cpus=0, scheduling_strategy=here).remote()
+        options = {"num_cpus": 0, "scheduling_strategy": here, "max_restarts": -1, "max_task_retries": -1}
+        self.board = ray.remote(Board).options(**options).remote()
         self.remote = ray.remote(execute)
         self.pending: set[Any] = set()
 
@@ -140,7 +141,10 @@ class Cluster:
             return Answer(LOST, message=f"{type(error).__name__}: {str(error).splitlines()[0]}")
 
     def started(self) -> list[Started]:
-        events: list[Started] = self.ray.get(self.board.take.remote())
+        try:
+            events: list[Started] = self.ray.get(self.board.take.remote())
+        except self.ray.exceptions.RayError:  # Ray starts the Board again
+            return []
         return events
 
     def hold(self, function: stepwise.Function, work: Work, avoided: Collection[str]) -> Any:
@@ -284,11 +288,15 @@ def own_signals() -> Iterator[None]:
 @contextlib.contextmanager
 def told(what: str) -> Iterator[None]:
     """Raise SteleError in place of the errors of Ray's start, with what to do."""
+    from ray.exceptions import AuthenticationError, RayError
+
     try:
         yield
-    except (ConnectionError, OSError, ValueError, RuntimeError) as error:
+    except (ConnectionError, OSError, ValueError, RuntimeError, RayError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         advice = "Start its first node with: stele fleet join --head IP, and run this command there."
         if "mismatch" in reason.lower():
             advice = "All nodes need the same versions of Ray and Python. Install them, then start the nodes again."
+        if isinstance(error, AuthenticationError):
+            advice = "Set RAY_AUTH_TOKEN to the token of the cluster: see docs/fleet.md."
         raise SteleError(f"{what}: {reason.rstrip('.')}. {advice}") from None

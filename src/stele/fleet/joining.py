@@ -5,6 +5,7 @@ import os
 import secrets
 import subprocess
 import sys
+from itertools import dropwhile
 
 from stele.errors import SteleError
 from stele.fleet import cluster
@@ -58,6 +59,7 @@ def start(*arguments: str) -> None:
 
 
 def reason_in(output: str) -> str:
-    """Return the last line that says something."""
+    """Return the last line that says something; of different versions, all from the first line about them."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return lines[-1] if lines else "it printed nothing"
+    about_versions = list(dropwhile(lambda line: "mismatch" not in line.lower(), lines))
+    return " ".join(about_versions or lines[-1:]) or "it printed nothing"

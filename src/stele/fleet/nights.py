@@ -48,7 +48,7 @@ def measure_on_node(request: dict[str, Any]) -> dict[str, Any]:
             request["launches"],
             request["scale"],
             request["error"],
-            time.monotonic() + request["budget"],
+            time.monotonic() + request["until"] - time.time(),
             said.append,
         )
         complete = campaign.measure_releases(request["tags"], wanted)

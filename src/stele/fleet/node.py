@@ -61,12 +61,12 @@ def measure_cell(request: dict[str, Any]) -> dict[str, Any]:
     environment = environments.load(wanted.environment)
     what = f"stele fleet: {environment.name} {wanted.task} {wanted.phase}"
     device = wanted.settings.get("device", "cpu")
-    with working_in(wanted.folder), slots.taken(what, device, lambda message: None):
+    with working_in(wanted.folder), slots.taken(what, device, lambda message: None) as slot:
         build(environment)
         fields, _ = measure.inputs(wanted.task)
         plan = measure.Plan(wanted.task, wanted.phase, wanted.scale, **fields)
         settings = Settings(**wanted.settings)
-        name = f"{environment.name}-{wanted.task}-{wanted.phase}"
+        name = f"{environment.name}-{wanted.task}-{wanted.phase}-{slot.number}"
         try:
             with worker.launch(environment, settings, name=name, timeout=wanted.timeout) as live:
                 return measure.measure(live, plan, settings).to_dict()

@@ -85,7 +85,7 @@ def wait_for(wanted: list[Slot], stack: contextlib.ExitStack) -> Slot:
     """Return the first of these slots that is free, and hold its lock until the stack is closed."""
     folder = cache.create()
     files = [
-        stack.enter_context((folder / f"measuring-{slot.number}.lock").open("a+", encoding="utf-8"))
+        stack.enter_context((folder / f"{slot.number}-{lock.FILE}").open("a+", encoding="utf-8"))
         for slot in wanted
     ]
     while True:

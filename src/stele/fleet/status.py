@@ -36,7 +36,8 @@ class Status:
     done: int = 0
     failed: int = 0
     places: int = 1  # measurements that the fleet does at the same time
-    seconds: float = 0.0  # that the done work took, in all
+    seconds: float = 0.0  # that the timed works took, in all
+    timed: int = 0  # works of this command whose start and end were seen
     running: dict[str, Running] = field(default_factory=dict)  # by key
     messages: list[str] = field(default_factory=list)
     ended: float | None = None
@@ -46,10 +47,10 @@ class Status:
         return self.total - self.done - self.failed - len(self.running)
 
     def left(self, now: float) -> float | None:
-        """Return the seconds until all is done, if the rest takes as long as what is done; None before that."""
-        if not self.done:
+        """Return the seconds until all is done, if the rest takes as long as what was timed; None before that."""
+        if not self.timed:
             return None
-        each = self.seconds / self.done
+        each = self.seconds / self.timed
         spent = sum(min(now - one["since"], each) for one in self.running.values())
         return max((self.waiting + len(self.running)) * each - spent, 0.0) / max(self.places, 1)
 
@@ -60,7 +61,8 @@ class Status:
         begun = self.running.pop(outcome.work.key, None)
         if outcome.failure is None:
             self.done += 1
-            self.seconds += now - begun["since"] if begun else 0.0
+            if begun:
+                self.timed, self.seconds = self.timed + 1, self.seconds + now - begun["since"]
         else:
             self.failed += 1
             self.messages.append(f"{outcome.work.what}: {outcome.failure}")

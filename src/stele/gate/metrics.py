@@ -125,7 +125,8 @@ def time_spent(run: Run) -> float:
 def time_to_target(run: Run) -> float | None:
     """Return the seconds until a training reached the target, with those that missed it; None if none did.
 
-    Its mean over launches is the expected time to the target: a training that misses is repeated with another seed.
+    Its arithmetic mean over launches is the expected time to the target: a training that misses is repeated with
+    another seed. The gate compares geometric means, so it shows less of a changed probability: see docs/metrics.md.
     """
     reached = run.accuracy is not None and run.accuracy >= run.plan["target"]
     return time_spent(run) if reached else None

@@ -1,6 +1,7 @@
 """NVIDIA devices: the one that is used, and the variables that CUDA's libraries read once, when they are loaded."""
 
 import os
+from itertools import takewhile
 from pathlib import Path
 
 NAMES = ("cpu", "cuda")
@@ -11,10 +12,16 @@ WARM_SECONDS = 2.0  # after which the clocks of a GPU have settled; it is also m
 
 def first(root: Path = Path("/dev")) -> str | None:
     """Return the number or the id of the first device that CUDA_VISIBLE_DEVICES allows; None without a device."""
+    return next(iter(allowed(1, root)), None)
+
+
+def allowed(count: int, root: Path = Path("/dev")) -> list[str]:
+    """Return the numbers or the ids of the devices that CUDA_VISIBLE_DEVICES allows, the first ``count`` at most."""
     if not any(path for link in LINKS for path in root.glob(link)):
-        return None
-    allowed = os.environ.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0].strip()
-    return None if allowed in NONE else allowed
+        return []
+    text = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(count))))
+    names = (name.strip() for name in text.split(","))
+    return list(takewhile(lambda name: name not in NONE, names))[:count]
 
 
 def default() -> str:
@@ -22,13 +29,17 @@ def default() -> str:
     return "cpu" if first() is None else "cuda"
 
 
-def variables(device: str, precision: str) -> dict[str, str]:
+def variables(device: str, precision: str, count: int = 1) -> dict[str, str]:
     """Return the environment variables of a worker.
 
-    It sees one device, or none on a CPU. CUDA numbers devices as nvidia-smi does, by their place on the bus. Libraries
-    use TF32 only in that precision; the switches of some frameworks do not reach all libraries.
+    It sees ``count`` devices, or none on a CPU. CUDA numbers devices as nvidia-smi does, by their place on the bus.
+    Libraries use TF32 only in that precision; the switches of some frameworks do not reach all libraries.
     """
     if device == "cpu":
         return {"CUDA_VISIBLE_DEVICES": "-1"}
     exact = {} if precision == "tf32" else {"NVIDIA_TF32_OVERRIDE": "0"}
-    return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": first() or "0", **exact}
+    return {
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "CUDA_VISIBLE_DEVICES": ",".join(allowed(count)) or "0",
+        **exact,
+    }

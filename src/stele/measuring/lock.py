@@ -9,15 +9,26 @@ import contextlib
 import fcntl
 import json
 import os
+import socket
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import IO, TypedDict
 
 from stele import schema
 from stele.data import cache
 from stele.errors import SteleError
 
-FILE = "measuring.lock"
+
+def here() -> str:
+    """Return a name that all containers of this machine have, and no machine with which it may share the cache."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8")[:8]
+    except OSError:
+        return socket.gethostname()
+
+
+FILE = f"measuring-{here()}.lock"
 POLL = 0.5  # seconds between two attempts
 REMINDER = 60.0  # seconds between two messages
 

@@ -1,4 +1,4 @@
-"""Show on a terminal how far something is, and how long it still takes. Nothing is shown elsewhere.
+"""Show on a terminal how far something is, and how long it still takes. Elsewhere, a training writes a line per epoch.
 
 One display is active at a time; a display inside of another one shows nothing. A display of something that is timed is
 drawn only between launches, because a thread that draws would disturb them.
@@ -52,7 +52,7 @@ def bar(title: str) -> Iterator[Callable[[dict[str, Any]], None]]:
     """
     with display(redraw=True) as shown:
         if shown is None:
-            yield lambda report: None
+            yield lambda report: None if active else write_epoch(title, report)
             return
         task, latest = shown.add_task(title, total=None), ""
 
@@ -63,6 +63,13 @@ def bar(title: str) -> Iterator[Callable[[dict[str, Any]], None]]:
             shown.update(task, description=text, completed=report["done"], total=report["of"])
 
         yield show
+
+
+def write_epoch(title: str, report: dict[str, Any]) -> None:
+    """Write a line if the report has a loss, as that after an epoch of a training."""
+    if is_number(report.get("loss")):
+        where = f"{report['done']} of {report['of']}{details(report)}"
+        print(f"{title}: {where}", file=sys.stderr, flush=True)
 
 
 def details(report: dict[str, Any]) -> str:

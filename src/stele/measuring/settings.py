@@ -79,7 +79,7 @@ class Settings:
         """Return the environment variables that numerical libraries read only once, when they are loaded."""
         libraries = ("OMP", "OPENBLAS", "MKL", "NUMEXPR")
         threads = {f"{library}_NUM_THREADS": str(self.threads) for library in libraries}
-        device = devices.variables(self.device, self.precision)
+        device = devices.variables(self.device, self.precision, self.devices)
         return {**threads, **device, **MALLOC[self.malloc], "PYTHONHASHSEED": "0"}
 
     def summary(self) -> str:

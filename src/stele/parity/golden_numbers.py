@@ -81,11 +81,16 @@ def save(task: str, form: str | None, numbers: dict[str, Any], folder: Path | No
     if "logits" in content:
         content["logits"] = sample_columns(content["logits"])
     lines = [
-        f" {json.dumps(kind)}: {json.dumps(round_floats(value, DIGITS.get(kind, OTHER_DIGITS)))}"
+        f" {json.dumps(kind)}: {compact(round_floats(value, DIGITS.get(kind, OTHER_DIGITS)))}"
         for kind, value in schema.wrap(content).items()
     ]
     files.write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
     return path
+
+
+def compact(value: Any) -> str:
+    """Return JSON without spaces, because the wheel is small."""
+    return json.dumps(value, separators=(",", ":"))
 
 
 def sample_columns(logits: list[list[float]]) -> list[list[float]]:

@@ -57,7 +57,7 @@ def train(environment: Environment, training: Training) -> Iterator[Run]:
         if run is None:
             run = train_seed(environment, training, fields, seed)
             store.save(run, training.folder / store.UNFINISHED)
-            checkpoint(environment, training, seed).unlink(missing_ok=True)
+            checkpoint(environment, training, seed, fields).unlink(missing_ok=True)
             require_same_release(run, before)
         yield run
 
@@ -87,7 +87,7 @@ def finish(environment: Environment, training: Training) -> None:
 def train_seed(environment: Environment, training: Training, fields: dict[str, Any], seed: int) -> Run:
     """Train one seed. A training that was killed continues from its last checkpoint."""
     settings = replace(training.settings, seed=seed)
-    path = checkpoint(environment, training, seed)
+    path = checkpoint(environment, training, seed, fields)
     path.parent.mkdir(parents=True, exist_ok=True)
     plan = measure.Plan(
         training.task,
@@ -105,12 +105,13 @@ def train_seed(environment: Environment, training: Training, fields: dict[str, A
         return measure.measure(live, plan, settings, progress=show)
 
 
-def checkpoint(environment: Environment, training: Training, seed: int) -> Path:
-    """Return the file of the state of a training that has not ended."""
+def checkpoint(environment: Environment, training: Training, seed: int, fields: dict[str, Any]) -> Path:
+    """Return the file of the state of a training that has not ended. Trainings on other data have another file."""
+    data = fields["data_origin"]["fingerprint"][:12]
     values = (training.epochs, *(training.tricks or ()), training.changes.get("division"))
     changes = "-".join(str(value) for value in values if value is not None)
     settings = replace(training.settings, seed=seed).summary()
-    name = slug(f"{environment.name}-{training.task}-{training.scale}-{changes}-{settings}")
+    name = slug(f"{environment.name}-{training.task}-{training.scale}-{changes}-{settings}-{data}")
     return training.folder / store.UNFINISHED / f"{name}.npz"
 
 

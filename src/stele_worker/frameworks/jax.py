@@ -338,5 +338,6 @@ def copies(value):
 
 
 def peak_memory():
-    statistics = jax.devices()[0].memory_stats()
-    return statistics["peak_bytes_in_use"] if statistics else None
+    """Return the bytes of the device that used most; None on a CPU."""
+    statistics = [one.memory_stats() for one in jax.local_devices()]
+    return max(one["peak_bytes_in_use"] for one in statistics) if all(statistics) else None

@@ -449,9 +449,14 @@ def copies(value):
 
 
 def forget_peak_memory():
-    if device == "cuda":
-        tf.config.experimental.reset_memory_stats("GPU:0")
+    for number in range(ranks.count if device == "cuda" else 0):
+        tf.config.experimental.reset_memory_stats("GPU:%d" % number)
 
 
 def peak_memory():
-    return tf.config.experimental.get_memory_info("GPU:0")["peak"] if device == "cuda" else None
+    """Return the bytes of the device that used most; None on a CPU."""
+    if device == "cpu":
+        return None
+    return max(
+        tf.config.experimental.get_memory_info("GPU:%d" % number)["peak"] for number in range(ranks.count)
+    )

@@ -154,7 +154,8 @@ def make_training_step(net, optimiser, loss):
         value = compute(*arrays)
         value.backward()
         optimiser.step()
-        return value.detach()
+        # CUDA graphs write the loss of each step to the same memory
+        return value.detach().clone() if MODES[mode] and device.type == "cuda" else value.detach()
 
     step.state = lambda: training_state(net, optimiser)
     step.restore = lambda state: restore_training(net, optimiser, state)

@@ -112,10 +112,11 @@ class Muon(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self):
         for group in self.param_groups:
+            # a number would be compiled again, and torch.tensor would wait for the GPU
+            rate = torch.full((), group["lr"], device=group["params"][0].device)
             for value in group["params"]:
                 if "velocity" not in self.state[value]:
                     self.state[value]["velocity"] = torch.zeros_like(value)
-                rate = torch.tensor(group["lr"], device=value.device)  # a number would be compiled again
                 self.move(value, value.grad, self.state[value]["velocity"], rate)
 
     def move_filter(self, value, gradient, velocity, rate):
