@@ -301,7 +301,7 @@ def require_real_data(task: str, scale: str) -> None:
     if fields["data_origin"]["origin"] == "synthetic" and scale != "smoke":
         raise SteleError(
             f"The tier '{scale}' of '{task}' needs real data. Set STELE_DATA to a folder that has it. "
-            "Only the tier 'smoke' can do without; it has no target, so add --target."
+            "Or use --scale smoke with --target."
         )
 
 

@@ -21,7 +21,7 @@ from stele.errors import SteleError
 
 
 def here() -> str:
-    """Return a name that all containers of this machine have, and no machine with which it may share the cache."""
+    """Return a name of this machine for all its containers. Machines may share the cache."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8")[:8]
     except OSError:

@@ -81,7 +81,7 @@ def save(task: str, form: str | None, numbers: dict[str, Any], folder: Path | No
     if "logits" in content:
         content["logits"] = sample_columns(content["logits"])
     lines = [
-        f" {json.dumps(kind)}: {compact(round_floats(value, DIGITS.get(kind, OTHER_DIGITS)))}"
+        f"{json.dumps(kind)}:{compact(round_floats(value, DIGITS.get(kind, OTHER_DIGITS)))}"
         for kind, value in schema.wrap(content).items()
     ]
     files.write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")

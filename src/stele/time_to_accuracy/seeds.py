@@ -106,7 +106,7 @@ def train_seed(environment: Environment, training: Training, fields: dict[str, A
 
 
 def checkpoint(environment: Environment, training: Training, seed: int, fields: dict[str, Any]) -> Path:
-    """Return the file of the state of a training that has not ended. Trainings on other data have another file."""
+    """Return the file of the state of a training that has not ended."""
     data = fields["data_origin"]["fingerprint"][:12]
     values = (training.epochs, *(training.tricks or ()), training.changes.get("division"))
     changes = "-".join(str(value) for value in values if value is not None)
