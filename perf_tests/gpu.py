@@ -136,9 +136,9 @@ def ready(device: str) -> list[str]:
     An environment with another one for the device, as jax-cuda beside jax, uses the processor alone.
     """
     found, names = [], environments.first_modes()
-    for name in (name for name in names if f"{name}-{device}" not in names):
-        environment = environments.load(name)
-        supported = environment.devices is None or device in environment.devices
+    for name in names:
+        environment, has_another = environments.load(name), f"{name}-{device}" in names
+        supported = not has_another and (environment.devices is None or device in environment.devices)
         if supported and (environments.state(environment).status == "ready" or environment.needs_gpu):
             found.append(name)
     return found

@@ -30,6 +30,7 @@ count = 1  # devices
 processes = 1  # that divide each batch
 shards = 1  # in which one device computes a batch, as a reference for devices that do not exchange statistics
 others = []  # the ranks that this process has started
+host = None  # of the current request, which is told if another rank fails
 
 
 def number():
@@ -47,14 +48,14 @@ def configure(framework, module, settings):
     processes = count if kind == "processes" else 1
 
 
-def start(request, host):
+def start(request):
     """Start the other ranks with the request that this process has received."""
     if processes == 1 or number() > 0:
         return
     port = free_port()
     os.environ.update(torchrun_variables(0, port))
     for rank in range(1, processes):
-        others.append(Rank(rank, dict(os.environ, **torchrun_variables(rank, port)), host))
+        others.append(Rank(rank, dict(os.environ, **torchrun_variables(rank, port))))
     forward((protocol.encode(dict(request, id=host.number)) + "\n").encode())
 
 
@@ -74,12 +75,6 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
-
-
-def report_to(host):
-    """Let the other ranks report an error as the answer to the request of this Host."""
-    for rank in others:
-        rank.host = host
 
 
 def forward(line):
@@ -107,8 +102,8 @@ class Requests:
 class Rank:
     """Another rank of this worker. If it fails, the worker ends with its error."""
 
-    def __init__(self, number, variables, host):
-        self.number, self.host, self.results = number, host, queue.Queue()
+    def __init__(self, number, variables):
+        self.number, self.results = number, queue.Queue()
         self.process = subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=variables)
         threading.Thread(target=self.read, daemon=True).start()
 
@@ -131,8 +126,8 @@ class Rank:
     def end(self, error):
         """End the worker with an error, unless it answers with an error itself: the other ranks would wait forever."""
         time.sleep(ANSWER_SECONDS)
-        if not self.host.failed:
-            self.host.send("error", dict(error, message="rank {}: {}".format(self.number, error["message"])))
+        if not host.failed:
+            host.send("error", dict(error, message="rank {}: {}".format(self.number, error["message"])))
         os._exit(1)
 
 

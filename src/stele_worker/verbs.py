@@ -34,7 +34,7 @@ def do(request, host):
     verb = request.pop("verb", None)
     if verb not in VERBS:
         raise ValueError("unknown verb {!r}; this worker knows {}".format(verb, ", ".join(sorted(VERBS))))
-    ranks.report_to(host)
+    ranks.host = host
     try:
         return VERBS[verb](host, **request)
     except Exception as error:
@@ -60,7 +60,7 @@ def configure(host, framework, settings, model=None):
     module = frameworks.load(framework)
     import_seconds = perf_counter() - start
     ranks.configure(framework, module, settings)
-    ranks.start(dict(request, verb="configure"), host)
+    ranks.start(dict(request, verb="configure"))
     if ranks.processes > 1:
         process.limit_processors(settings["threads"], ranks.number())
     module.configure(

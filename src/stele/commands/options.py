@@ -294,14 +294,12 @@ def announce_inputs(names: Iterable[str]) -> None:
 
 
 def require_real_data(task: str, scale: str) -> None:
-    """Find the data of a task. Raises SteleError if it is synthetic, except at scale smoke."""
-    fields, notice = measure.inputs(task)
-    if notice:
-        say(f"stele: {notice}")
+    """Raise SteleError if the data of a task is synthetic, except at scale smoke."""
+    fields, _ = measure.inputs(task)
     if fields["data_origin"]["origin"] == "synthetic" and scale != "smoke":
         raise SteleError(
-            f"The tier '{scale}' of '{task}' needs real data. Set STELE_DATA to a folder that has it. "
-            "Or use --scale smoke with --target."
+            f"The tier '{scale}' of '{task}' needs real data. Set STELE_DATA to a folder that has it, "
+            "or choose the tier smoke with --target."
         )
 
 

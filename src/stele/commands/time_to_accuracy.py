@@ -153,6 +153,7 @@ def require_tier(task: str, scale: str) -> None:
         raise SteleError(
             f"Task '{task}' generates its samples, so it has no target accuracy. Choose a task with data."
         )
+    options.announce_inputs([task])
     options.require_real_data(task, scale)
 
 

@@ -1,4 +1,4 @@
-"""NVIDIA devices: the one that is used, and the variables that CUDA's libraries read once, when they are loaded."""
+"""NVIDIA devices: those that are used, and the variables that CUDA's libraries read once, when they are loaded."""
 
 import os
 from itertools import takewhile
