@@ -17,6 +17,8 @@ INSPECTION = {
     "summary": "Scripted: 12 parameters; inputs 8x3 from the signature",
 }
 SCRIPTED = Path(__file__).with_name("scripted.py")
+# seconds after which a test stops a worker that hangs; on a slow machine, Python alone can need one to start
+SHORT = 3
 
 
 def scripted_environment(script, name="scripted"):

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fakes import correct_numbers
+from fakes import SHORT, correct_numbers
 from processes import alive, wait_until
 from stele import __main__ as entry_point
 from stele.commands import gate as command
@@ -248,7 +248,7 @@ def test_fail_fast_ends_at_the_first_regression(gate):
     [("segfault", "killed by SIGSEGV"), ("raise_error", "no such kernel"), ("hang", "sent no message")],
 )
 def test_a_new_release_that_fails_is_broken(gate, capsys, failure, message):
-    assert gate("--worker-timeout=0.5", new={"infer": failure}) == 1
+    assert gate(f"--worker-timeout={SHORT}", new={"infer": failure}) == 1
     out = printed(capsys)
     assert "BROKEN  gru infer  all" in out and message in out
     assert len(entries()[1]) == 2  # the first pass alone is not certain enough

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
-from fakes import SCRIPTED, correct_numbers
+from fakes import SCRIPTED, SHORT, correct_numbers
 from processes import alive, wait_until
 from stele import environments, files
 from stele.gate import baseline
@@ -222,8 +222,8 @@ def test_a_broken_worker_fails_one_test_and_the_suite_continues(suite, action, m
 
 def test_a_hanging_worker_fails_one_test(suite):
     suite.add("hanging", infer="hang")
-    done = suite("--framework=hanging", "--task=gru", "--worker-timeout=0.5", "-k", "inference")
-    assert "sent no message for 0.5 s during 'infer' and was stopped" in done.stdout
+    done = suite("--framework=hanging", "--task=gru", f"--worker-timeout={SHORT}", "-k", "inference")
+    assert f"sent no message for {SHORT} s during 'infer' and was stopped" in done.stdout
     assert "1 failed" in done.stdout
 
 

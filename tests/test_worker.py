@@ -3,6 +3,7 @@ import sys
 
 import pytest
 
+from fakes import SHORT
 from processes import alive, in_group, wait_until
 from stele.environments import Environment
 from stele.measuring.worker import WorkerError
@@ -38,8 +39,8 @@ def test_every_failure_has_a_distinct_message(scripted, action, message):
 
 
 def test_a_worker_that_hangs_is_stopped_after_the_timeout(scripted):
-    worker = scripted(train="hang", timeout=0.5)
-    with pytest.raises(WorkerError, match=r"sent no message for 0\.5 s during 'train' and was stopped"):
+    worker = scripted(train="hang", timeout=SHORT)
+    with pytest.raises(WorkerError, match=f"sent no message for {SHORT} s during 'train' and was stopped"):
         worker.ask("train")
     assert not alive(worker._process.pid)
 
@@ -57,7 +58,7 @@ def test_a_request_to_a_dead_worker_is_an_error(scripted):
 
 
 def test_the_child_processes_of_a_worker_end_with_it(scripted):
-    worker = scripted(train="hang_with_child", timeout=0.5)
+    worker = scripted(train="hang_with_child", timeout=SHORT)
     with pytest.raises(WorkerError):
         worker.ask("train")
     wait_until(lambda: not in_group(worker._process.pid))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes import SHORT
 from processes import alive, wait_until
 from stele.environments import Environment
 from stele.errors import SteleError
@@ -154,18 +155,18 @@ def heartbeat(done):
 
 def test_a_worker_that_hangs_while_a_thread_repeats_its_progress_is_stopped(start):
     with pytest.raises(
-        WorkerError, match=r"sent messages but reported no new step for 0\.5 s during"
+        WorkerError, match=f"sent messages but reported no new step for {SHORT} s during"
     ) as failure:
-        start(heartbeat("7"), timeout=0.5).ask("train")
+        start(heartbeat("7"), timeout=SHORT).ask("train")
     assert "'train' and was stopped. If the machine is slow, increase --worker-timeout" in str(failure.value)
 
 
 def test_a_worker_that_reports_new_steps_forever_is_stopped(start, monkeypatch):
-    monkeypatch.setattr("stele.measuring.deadline.LONGEST", 2)
+    monkeypatch.setattr("stele.measuring.deadline.LONGEST", 1.5)
     with pytest.raises(
-        WorkerError, match=r"did not finish within 1 s \(2 times the timeout\) during 'train'"
+        WorkerError, match=rf"did not finish within {1.5 * SHORT} s \(1\.5 times the timeout\) during 'train'"
     ):
-        start(heartbeat("number"), timeout=0.5).ask("train")
+        start(heartbeat("number"), timeout=SHORT).ask("train")
 
 
 def test_a_worker_that_prints_forever_is_stopped_also_if_it_reports_progress(start, monkeypatch):
