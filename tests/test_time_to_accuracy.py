@@ -102,6 +102,13 @@ def test_an_environment_that_cannot_reach_the_target_does_not_stop_the_others(
     assert result["environment"] == "fake"
 
 
+def test_frameworks_are_trained_in_turns(measure_seeds, add_environment, capsys):
+    add_environment("other", accuracies=[0.61, 0.62])
+    assert measure_seeds("--framework=other,fake", count=2) == 0
+    trained = re.findall(r"^(\w+) +seed (\d)", capsys.readouterr().out, flags=re.MULTILINE)
+    assert trained == [("other", "0"), ("fake", "0"), ("other", "1"), ("fake", "1")]
+
+
 def test_a_target_that_is_only_missed_so_far_is_measured_to_the_end(measure_seeds):
     assert measure_seeds(accuracies=[0.59, 0.57, 0.598, 0.61]) == 0
 

@@ -112,13 +112,13 @@ def time_to_accuracy(arguments: argparse.Namespace) -> int:
     if arguments.mlperf is not None:
         mlperf.load_package()  # now, because hours may pass until it is needed
     selected = select(arguments, training)
-    measured = [(one, measure_seeds(one, training, target, price)) for one in selected]
-    summaries = [summary for _, summary in measured if summary is not None]
+    measured = measure_in_turns(selected, training, target)
+    summaries = [summary_of(runs, training, target, price) for runs in measured.values()]
     if summaries:
         print("", *pages.lines(summaries), sep="\n")
         write(arguments, summaries)
-    for environment, summary in measured:  # last, so that a failed write does not train again
-        if summary is not None:
+    for environment in selected:  # last, so that a failed write does not train again
+        if environment.name in measured:
             seeds.finish(environment, training)
     return exit_code(summaries) if len(summaries) == len(selected) else 2
 
@@ -189,17 +189,30 @@ def select(arguments: argparse.Namespace, training: Training) -> list[Environmen
     return selected
 
 
-def measure_seeds(
-    environment: Environment, training: Training, target: float, price: prices.Price | None
-) -> Summary | None:
-    """Train all seeds and return their Summary; None if the first ones show that the target is out of reach."""
-    runs: list[Run] = []
-    for run in seeds.train(environment, training):
-        runs.append(run)
-        print(pages.seed_line(run, target), flush=True)
-        if len(runs) == FIRST and (reason := why_unreachable(runs, target)):
-            say(f"stele: {reason} Lower --target, or raise --epochs.")
-            return None
+def measure_in_turns(
+    selected: Sequence[Environment], training: Training, target: float
+) -> dict[str, list[Run]]:
+    """Train the first seed in all frameworks, then the second, and so on: a change of the machine affects all alike.
+
+    Returns the Runs by environment, without those whose first seeds show that the target is out of reach.
+    """
+    measured: dict[str, list[Run]] = {one.name: [] for one in selected}
+    waiting = {one.name: seeds.train(one, training) for one in selected}
+    while waiting:
+        for name, trainings in list(waiting.items()):
+            run = next(trainings, None)
+            if run is None:
+                del waiting[name]
+                continue
+            measured[name].append(run)
+            print(pages.seed_line(run, target), flush=True)
+            if len(measured[name]) == FIRST and (reason := why_unreachable(measured[name], target)):
+                say(f"stele: {reason} Lower --target, or raise --epochs.")
+                del waiting[name], measured[name]
+    return measured
+
+
+def summary_of(runs: Sequence[Run], training: Training, target: float, price: prices.Price | None) -> Summary:
     reference = None if training.changes else accuracy.reference_accuracies(runs[0])
     return summarise(runs, target, price=price, reference=reference)
 
