@@ -9,7 +9,6 @@ default; 1 it is not.
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -17,12 +16,13 @@ from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from planting import planted
+
 from stele.measuring import machine
 from stele.report import page
 
-ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs/explain.md"
-PLANTED = ROOT / "perf_tests/planted_torch.py"
+PAGE = Path(__file__).parents[1] / "docs/explain.md"
+CHANGES = ("operator", "default")  # that are planted
 
 
 class Case(NamedTuple):
@@ -68,11 +68,9 @@ def main() -> int:
     parser.add_argument("--case", choices=[*CASES, "all"])
     parser.add_argument("--write", action="store_true", help="write docs/explain.md")
     arguments = parser.parse_args()
-    planted = [name for name in CASES if name in ("operator", "default")]
-    names = {"all": list(CASES), None: planted}.get(arguments.case, [arguments.case])
-    with tempfile.TemporaryDirectory(prefix="stele-explanations-") as folder:
-        describe(Path(folder))
-        outcomes = {name: explain(CASES[name], Path(folder)) for name in names}
+    names = {"all": list(CASES), None: list(CHANGES)}.get(arguments.case, [arguments.case])
+    with planted(*CHANGES) as variables:
+        outcomes = {name: explain(CASES[name], variables) for name in names}
     for name, (_, found) in outcomes.items():
         print(f"{name}: {CASES[name].named} is {'named' if found else 'NOT named'}")
     if arguments.write:
@@ -83,22 +81,14 @@ def main() -> int:
     return 0 if all(found for _, found in outcomes.values()) else 1
 
 
-def describe(folder: Path) -> None:
-    """Describe an environment for each planted change."""
-    for change in ("operator", "default"):
-        command = json.dumps([sys.executable, str(PLANTED), change])
-        text = f'label = "PyTorch with a planted {change}"\nframework = "torch"\ncommand = {command}\n'
-        (folder / f"torch-{change}.toml").write_text(text, encoding="utf-8")
-
-
-def explain(case: Case, folder: Path) -> tuple[str, bool]:
+def explain(case: Case, variables: dict[str, str]) -> tuple[str, bool]:
     """Return what the command prints, and whether it names what it must."""
-    report = folder / "explanation.json"
-    command = [sys.executable, "-m", "stele", "explain", *case.arguments.split(), "--json", str(report)]
-    variables = {**os.environ, "STELE_ENVIRONMENTS": str(folder)}
-    done = subprocess.run(command, env=variables, stdout=subprocess.PIPE, encoding="utf-8", check=True)
-    print(done.stdout, flush=True)
-    return done.stdout.strip(), is_named(case, json.loads(report.read_text(encoding="utf-8")))
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder, "explanation.json")
+        command = [sys.executable, "-m", "stele", "explain", *case.arguments.split(), "--json", str(report)]
+        done = subprocess.run(command, env=variables, stdout=subprocess.PIPE, encoding="utf-8", check=True)
+        print(done.stdout, flush=True)
+        return done.stdout.strip(), is_named(case, json.loads(report.read_text(encoding="utf-8")))
 
 
 def is_named(case: Case, content: dict[str, Any]) -> bool:

@@ -1,9 +1,11 @@
 """Everything that needs a GPU, in one command. Writes docs/gpu.md.
 
-    python perf_tests/gpu.py [--framework NAME] [--device DEVICE] [--only STEP] [--table]      or: tox -e gpu
+    python perf_tests/gpu.py [--framework NAME] [--only STEP] [--upstream FOLDER] [--table]      or: tox -e gpu
 
 Builds the environments for CUDA, from local wheels in UV_FIND_LINKS if there is no network. Then it climbs the ladder
-in each precision, measures the suite and the modes, gates a release against itself, and gates a slow-down of 3 %.
+in each precision and in each mode, measures the suite and the modes, gates a release against itself, gates a slow-down
+of 3 %, and measures the time to 94 % on CIFAR-10. With --upstream FOLDER, which has clones of cifar10-fast and
+cifar10-airbench, it compares the recipes in PyTorch with the code of their authors.
 The output of each step stays in .stele/gpu. An interrupted command continues with the first step that has not ended.
 """
 
@@ -13,7 +15,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +23,7 @@ from typing import Any, NamedTuple
 from stele import environments, files
 from stele.measuring import devices, machine
 from stele.report import page
+from stele_worker.protocol import TIME_TO_ACCURACY
 
 PAGE = Path(__file__).parents[1] / "docs" / "gpu.md"
 FOLDER = Path(".stele/gpu")
@@ -28,6 +31,11 @@ ROOT = Path(__file__).parents[1]
 GATED = "torch"  # the framework of the two gates
 BURN = 0.03  # the share by which the planted fault makes a step longer
 TAIL = 60  # lines of the output that the page shows
+SEEDS = 20  # of the time to accuracy
+UPSTREAM = {
+    "cifar-fast": "cifar10-fast",
+    "cifar-airbench": "cifar10-airbench",
+}  # task -> name of the author's clone
 
 
 class Step(NamedTuple):
@@ -44,8 +52,8 @@ class Step(NamedTuple):
         return FOLDER / f"{self.name}.json"
 
 
-def steps(device: str, names: Sequence[str]) -> list[Step]:
-    """Return all steps in their order, for the environments ``names``."""
+def steps(device: str, names: Sequence[str], upstream: Path | None = None) -> list[Step]:
+    """Return all steps in their order, for the environments ``names`` and the clones in the folder ``upstream``."""
     stele, where, listed = (sys.executable, "-m", "stele"), ("--device", device), ",".join(names)
     suite = (sys.executable, "-m", "pytest", "perf_tests", "--benchmark-only", *where, "--scale", "quick")
     gate = (*stele, "gate", GATED)
@@ -60,6 +68,8 @@ def steps(device: str, names: Sequence[str]) -> list[Step]:
                  (*stele, "parity", *where, "--precision", precision, "--framework", listed))
             for precision in precisions
         ),
+        Step("ladder-modes", "all rungs agree in each mode",
+             (*stele, "parity", *where, "--modes", "--framework", listed)),
         Step("suite", "steps and accuracy", (*suite, "--framework", listed, "--runs", str(FOLDER / "runs"))),
         Step("modes", "eager beside compiled",
              (sys.executable, str(ROOT / "perf_tests" / "modes"), *where, *modes)),
@@ -67,7 +77,38 @@ def steps(device: str, names: Sequence[str]) -> list[Step]:
              (*gate, GATED, "--task", "cnn", "--task", "gru", "--budget", "15m", *where)),
         Step("slower", f"a planted slow-down of {BURN:.0%} is reported", (*gate, "slower", *judged), 1,
              (("STELE_ENVIRONMENTS", str((FOLDER / "environments").absolute())),)),
+        *time_to_accuracy(device, names),
+        *((compare_with(upstream, device, task) for task in UPSTREAM) if upstream else ()),
     ]  # fmt: skip
+
+
+def time_to_accuracy(device: str, names: Sequence[str]) -> Iterator[Step]:
+    """Yield a step for each task with a target: ``SEEDS`` trainings in each framework that has it."""
+    stele = (sys.executable, "-m", "stele")
+    where = ("--device", "cuda", "--precision", "bf16", "--seeds", str(SEEDS))
+    if device == "cpu":  # only to try the steps
+        where = ("--device", "cpu", "--scale", "smoke", "--target", "5%", "--seeds", "2")
+    precision = "bf16" if device == "cuda" else "fp32"
+    for task in UPSTREAM:
+        able = [
+            name
+            for name in names
+            if not environments.load(name).why_absent(
+                task, TIME_TO_ACCURACY, device=device, precision=precision
+            )
+        ]
+        if able:
+            command = (*stele, "time-to-accuracy", "--task", task, "--framework", ",".join(able), *where)
+            yield Step(task, f"time to the target of {task}", command, None)
+    if GATED in names and device == "cuda":
+        yield Step("tricks", "what each trick brings", (*stele, "tricks", "--framework", GATED, *where), None)
+
+
+def compare_with(folder: Path, device: str, task: str) -> Step:
+    """Return the step that compares a recipe in PyTorch with the code of its author."""
+    script = (sys.executable, str(ROOT / "perf_tests" / "upstream.py"))
+    command = (*script, task, str(folder / UPSTREAM[task]), "--device", device)
+    return Step(f"upstream-{task}", "equal losses, and the ratio of the steps", command)
 
 
 def write_slower() -> None:
@@ -154,6 +195,9 @@ def main() -> int:
     parser.add_argument("--device", choices=devices.NAMES, default="cuda", help="default: %(default)s")
     parser.add_argument("--only", action="append", metavar="STEP", help="run only this step; default: all")
     parser.add_argument(
+        "--upstream", type=Path, metavar="FOLDER", help="has the clones cifar10-fast and cifar10-airbench"
+    )
+    parser.add_argument(
         "--table", action="store_true", help="run nothing; write the page from what is stored"
     )
     arguments = parser.parse_args()
@@ -162,7 +206,7 @@ def main() -> int:
               "or try the steps with --device cpu.", file=sys.stderr)  # fmt: skip
         return 2
     write_slower()
-    every = steps(arguments.device, arguments.framework or ready(arguments.device))
+    every = steps(arguments.device, arguments.framework or ready(arguments.device), arguments.upstream)
     results = []
     for step in every:
         result = load(step, arguments.device)

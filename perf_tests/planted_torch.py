@@ -1,4 +1,4 @@
-"""A worker of PyTorch with a planted change: run ``planted_torch.py operator|default``, not ``-m stele_worker``."""
+"""A worker of PyTorch with a planted change: run ``planted_torch.py operator``, ``default`` or ``optimizer``."""
 
 import sys
 import time
@@ -28,6 +28,17 @@ def plant_default(torch):
     torch.backends.mkldnn.set_flags(False)
 
 
+def plant_optimizer(torch):
+    """Let gradient descent move the weights after every second step only, which takes less time."""
+    move = torch.optim.SGD.step
+
+    def lazy(optimizer, closure=None):
+        optimizer.calls = getattr(optimizer, "calls", 0) + 1
+        return move(optimizer, closure) if optimizer.calls % 2 else None
+
+    torch.optim.SGD.step = lazy
+
+
 def load(name, change=None):
     """Import a framework as the worker does, and change it."""
     module = LOAD(name)
@@ -36,7 +47,7 @@ def load(name, change=None):
 
 
 LOAD = frameworks.load
-planted = {"operator": plant_operator, "default": plant_default}[sys.argv[1]]
+planted = {"operator": plant_operator, "default": plant_default, "optimizer": plant_optimizer}[sys.argv[1]]
 frameworks.load = lambda name: load(name, planted)
 sys.argv[1:] = []
 sys.exit(worker.main())

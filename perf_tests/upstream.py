@@ -5,7 +5,7 @@
 
 FOLDER is a clone of github.com/davidcpage/cifar10-fast or github.com/KellerJordan/cifar10-airbench. The code in it is
 executed; nothing of it is part of this project. Both sides start from the same weights and take the same batch of
-noise, on a CPU in float32, in turns, step by step. Prints the largest relative difference of the losses, and the ratio
+noise, in float32, in turns, step by step. Prints the largest relative difference of the losses, and the ratio
 of the durations. At the learning rates of these tasks, rounding grows about tenfold in a step.
 """
 
@@ -22,12 +22,13 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from stele.measuring.settings import DEVICES
 from stele_worker import frameworks, recipes, tasks
 from stele_worker.subjects import TaskSubject
 from stele_worker.tasks import cifar_airbench, cifar_fast
 
 BATCH = {"cifar-fast": 512, "cifar-airbench": 500}
-SETTINGS = {"device": "cpu", "precision": "fp32", "deterministic": False, "autotune": True, "seed": 0}
+SETTINGS = {"precision": "fp32", "deterministic": False, "autotune": True, "seed": 0}
 # spellings of PyTorch 1.0 and of Python 3.7, what a CPU does not need, and what this comparison leaves out
 OLD_SPELLINGS = (
     (r"add_\((\w+), (\w+)\)", r"add_(\2, alpha=\1)"),
@@ -53,7 +54,7 @@ def airbench(folder, task, weights, x, y):
     text = (folder / "airbench94_muon.py").read_text(encoding="utf-8")
     text = text[text.index("import torch\n") :]  # before it, the file reads itself
     upstream = module("airbench", text[: text.rindex("\nif __name__")] if "\nif __name__" in text else text)
-    net = upstream.CifarNet().to(memory_format=torch.channels_last).train()
+    net = upstream.CifarNet().to(x.device, memory_format=torch.channels_last).train()
     names = {"linear.weight": "head.weight"}
     fill(net, {names.get(name, name.replace("group", "layers.")): one for name, one in weights.items()})
     others = [
@@ -112,6 +113,7 @@ def fast(folder, task, weights, x, y):
         "pool": nn.MaxPool2d(4), "flatten": upstream.Flatten(), "linear": nn.Linear(8 * width, 10, bias=False),
         "logits": upstream.Mul(chosen.factor),
     })  # fmt: skip
+    net.to(x.device)
     fill(net, {upstream_name(name): repeated(name, one, groups) for name, one in weights.items()})
     rates = cifar_fast.learning_rates(task)
     optimisers = []
@@ -167,6 +169,7 @@ def parse():
     parser.add_argument("task", choices=BATCH)
     parser.add_argument("folder", type=Path, help="a clone of upstream's repository")
     parser.add_argument("--batch", type=int, help=f"images of a step; default: {BATCH}")
+    parser.add_argument("--device", choices=DEVICES, default="cpu", help="default: %(default)s")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="default: %(default)s")
     parser.add_argument("--steps", type=int, default=12, help="of each side; default: %(default)s")
     return parser.parse_args()
@@ -176,17 +179,19 @@ def main():
     arguments = parse()
     batch = arguments.batch or BATCH[arguments.task]
     torch_support = frameworks.load("torch")
-    torch_support.configure(dict(SETTINGS, threads=arguments.threads, mode="eager"))
+    torch_support.configure(dict(SETTINGS, device=arguments.device, threads=arguments.threads, mode="eager"))
     steps = 100 * batch  # so many images that the learning rate is that of the first steps of an epoch
     task = tasks.make(arguments.task, "cpu-full", batch=batch, train=steps)
     subject = TaskSubject(task, recipes.load(task.name, "torch"))
     weights = subject.weights()
     x, y = tasks.load(task.name).example(task, batch)
-    images = torch.from_numpy(x).permute(0, 3, 1, 2).contiguous()
+    images = torch.from_numpy(x).permute(0, 3, 1, 2).contiguous().to(arguments.device)
     if task.name == "cifar-airbench":
         images = images.contiguous(memory_format=torch.channels_last)
     upstream = {"cifar-fast": fast, "cifar-airbench": airbench}[task.name]
-    theirs = upstream(arguments.folder, task, weights, images, torch.from_numpy(y).long())
+    theirs = upstream(
+        arguments.folder, task, weights, images, torch.from_numpy(y).long().to(arguments.device)
+    )
     net = subject.recipe.load(subject.recipe.network(task), weights)
     own, arrays = (
         subject.recipe.training_step(net, task),

@@ -151,7 +151,7 @@ class Described(NamedTuple):
 def many(monkeypatch, tmp_path):
     """A machine with everything that makes the screen longer."""
     statuses = ["ready", "missing", "broken"]
-    reasons = ["not built. Build it", "Run: pip install -e", "no interpreter"]
+    reasons = ["not built. Build it", "Run: pip install", "no interpreter"]
     described = {
         f"environment-number-{number}": Described(f"environment-number-{number}") for number in range(60)
     }

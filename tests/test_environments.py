@@ -80,7 +80,7 @@ def test_a_missing_package_comes_with_the_command_to_install_it():
     missing = Environment(name="jax", label="JAX", framework="jax", imports=("sys", "no_such_module"))
     state = environments.state(missing)
     assert state.status == "missing"
-    assert state.reason == "no_such_module is not installed. Run: pip install -e '.[jax]' -c constraints.txt"
+    assert state.reason == "no_such_module is not installed. Run: pip install 'pytest-stele[jax]'"
 
 
 def test_the_state_is_found_without_importing_the_framework(tmp_path):

@@ -188,9 +188,24 @@ def script(code, text="done"):
 
 def test_every_step_of_the_issue_is_there():
     names = [step.name for step in gpu.steps("cuda", ["torch", "jax-cuda"])]
-    assert names == ["build", "ladder-fp32", "ladder-tf32", "ladder-bf16", "suite", "modes", "same", "slower"]
+    assert names == [
+        "build", "ladder-fp32", "ladder-tf32", "ladder-bf16", "ladder-modes", "suite", "modes", "same", "slower",
+        "cifar-fast", "cifar-airbench", "tricks",
+    ]  # fmt: skip
     [build] = [step for step in gpu.steps("cuda", ["torch", "jax-cuda"]) if step.name == "build"]
     assert build.command[-1] == "jax-cuda"
+
+
+def test_the_recipes_are_compared_with_their_authors_code_where_it_is(tmp_path):
+    compared = [step for step in gpu.steps("cuda", ["torch"], tmp_path) if step.name.startswith("upstream-")]
+    assert [step.name for step in compared] == ["upstream-cifar-fast", "upstream-cifar-airbench"]
+    assert str(tmp_path / "cifar10-airbench") in compared[1].command
+
+
+def test_the_time_to_accuracy_is_measured_where_a_framework_has_the_task():
+    commands = {step.name: step.command for step in gpu.steps("cuda", ["torch", "keras-torch"])}
+    assert "torch,keras-torch" in commands["cifar-fast"] and "torch" in commands["cifar-airbench"]
+    assert "cifar-airbench" not in {step.name for step in gpu.steps("cuda", ["keras-torch"])}
 
 
 def test_a_step_that_ended_as_expected_is_not_repeated(folder):

@@ -13,6 +13,8 @@ import pytest
 
 from stele import __main__ as entry_point
 from stele import environments
+from stele.commands import releases as releases_command
+from stele.errors import SteleError
 from stele.gate.trial import Cell
 from stele.measuring import measure
 from stele.measuring.measure import SideFailed
@@ -242,6 +244,24 @@ def test_a_damaged_file_is_reported_and_renamed(machine, capsys):
         r"is damaged: .* It was renamed to \w+-virtualenv-py[\d.]+\.damaged", capsys.readouterr().err
     )
     assert not path.exists() and path.with_suffix(".damaged").exists()
+
+
+def test_other_modes_have_lines_of_their_own(machine):
+    path = environments.folders()[1] / "abacus.toml"
+    path.write_text(path.read_text() + '[modes.plain]\nlabel = "plain"\n[modes.slow]\nlabel = "slow"\n')
+    environments.described.cache_clear()
+    assert releases_command.parse_modes("tuned,slow") == ("tuned", "slow")
+    timed = machine(dict.fromkeys(TAGS, 1.0))
+    for _ in range(2):
+        assert campaign.measure_releases(TAGS, request(modes=("tuned", "slow")))
+        assert set(history.numbers(TAGS[0], history.current_place())["step"]) == {CELL, "gru infer slow"}
+    assert len(timed) == 6  # not measured again
+
+
+def test_all_modes_can_be_selected_and_an_unknown_one_is_an_error(abacus):
+    assert {"tuned", "as-shipped", "compile", "xla"} <= set(releases_command.parse_modes("all"))
+    with pytest.raises(SteleError, match="Unknown mode 'compil'. Did you mean 'compile'"):
+        releases_command.parse_modes("compil")
 
 
 def test_a_different_machine_starts_a_new_line(machine, monkeypatch):

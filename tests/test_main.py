@@ -74,33 +74,17 @@ def test_rebase_writes_the_oracles_answers_for_each_form(monkeypatch, tmp_path, 
         assert golden_numbers.load("gru", form, tmp_path / "parity") == numbers
 
 
-def test_a_band_is_measured_over_seeds(add_environment, monkeypatch, tmp_path, capsys):
-    add_environment("steady", seconds=[0.5, 0.1], accuracy=0.5)
-    monkeypatch.setattr(accuracy, "FILE", tmp_path / "accuracy.json")
-    assert entry_point.main(["band", "--task=gru", "--scale=smoke", "--framework=steady", "--seeds=5"]) == 0
-    [entry] = accuracy.read(tmp_path / "accuracy.json")["gru"]["smoke"].values()
-    assert entry["accuracies"] == [0.5] * 5
-    assert entry["source"].startswith("5 seeds of scripted 1.0")
+def test_the_other_modes_of_an_environment_are_compared_if_they_are_asked_for(monkeypatch):
+    monkeypatch.setattr(environments, "load_ready", lambda names: [environments.load("torch")])
 
+    def compared(*options):
+        arguments = entry_point.parser().parse_args(["parity", "--task", "gru", *options])
+        return [
+            environment.name for environment, _ in parity_command.cells(arguments, Settings(device="cpu"))
+        ]
 
-def test_a_band_continues_after_the_recorded_seeds(add_environment, monkeypatch, tmp_path, capsys):
-    add_environment("steady", seconds=[0.5, 0.1], accuracy=0.5)
-    monkeypatch.setattr(accuracy, "FILE", tmp_path / "accuracy.json")
-    command = ["band", "--task=gru", "--scale=smoke", "--framework=steady", "--seeds=5"]
-    assert entry_point.main(command) == 0
-    content = json.loads((tmp_path / "accuracy.json").read_text())["bands"]
-    [entry] = content["gru"]["smoke"].values()
-    entry["accuracies"] = [0.25, 0.25, 0.25]
-    (tmp_path / "accuracy.json").write_text(json.dumps(content))
-    assert entry_point.main(command) == 0
-    [entry] = accuracy.read(tmp_path / "accuracy.json")["gru"]["smoke"].values()
-    assert entry["accuracies"] == [0.25, 0.25, 0.25, 0.5, 0.5]
-
-    entry.update(accuracies=[0.25], source="1 seeds of scripted 0.9")
-    content["gru"]["smoke"] = dict.fromkeys(content["gru"]["smoke"], entry)
-    (tmp_path / "accuracy.json").write_text(json.dumps(content))
-    assert entry_point.main(command) == 2
-    assert "started with 1 seeds of scripted 0.9, but this is scripted 1.0" in capsys.readouterr().err
+    assert compared() == ["torch"]
+    assert compared("--modes")[0] == "torch" and "torch-compile" in compared("--modes")
 
 
 def test_the_ladder_of_a_recipe_is_printed_written_and_merged(add_environment, tmp_path, capsys):
@@ -298,8 +282,3 @@ def test_capabilities_are_written_to_a_page_and_a_wrong_one_has_exit_code_one(
     assert entry_point.main(["capabilities", "--framework=able", f"--write={tmp_path / 'page.md'}"]) == 1
     assert "able  second-order gradient            yes" in capsys.readouterr().out
     assert "| Able | yes | **wrong** |" in (tmp_path / "page.md").read_text()
-
-
-def test_four_seeds_are_too_few_for_a_band(capsys):
-    assert entry_point.main(["band", "--task=cnn", "--scale=smoke", "--seeds=4"]) == 2
-    assert "--seeds 4: a band needs at least 5 seeds." in capsys.readouterr().err

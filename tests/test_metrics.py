@@ -82,6 +82,31 @@ def test_a_launch_measures_blocks_and_another_batch(phase):
     )
 
 
+def test_compilations_are_those_that_the_framework_reports(run):
+    def count(in_force):
+        return BY_NAME["compilations"].value(dataclasses.replace(run, in_force=in_force))
+
+    assert (
+        count({"graphs": 2, "recompilations": 1, "graph_breaks": 3}) == 2
+    )  # the second graph is the repetition
+    assert [count({"traces": 2}), count({"programs": 2, "operations": 310}), count({"compilations": 1})] == [
+        2,
+        2,
+        1,
+    ]
+    assert count({"graphs": 0}) is None and count(None) is None
+
+
+def test_what_a_new_batch_compiles_again_counts():
+    sizes = {4}  # for each of which the framework compiled
+    framework = SimpleNamespace(
+        wait=lambda value: None, take=numpy.take, in_force=lambda: {"compilations": len(sizes)}
+    )
+    batches = measurement.Batches(framework, [numpy.arange(8)], numpy.arange(8).reshape(2, 4), None, None)
+    result = measurement.more(lambda x: sizes.add(len(x)), batches, {}, new_batch=True)
+    assert result["in_force"] == {"compilations": 2}
+
+
 def test_a_launch_that_is_not_asked_has_no_number():
     plan = plan_of(CELL, "smoke", None, 3)
     run = measure.side_by_side({"a": ORACLE}, plan, CPU)["a"]
@@ -167,6 +192,6 @@ def test_the_caches_of_frameworks_are_in_the_folder(tmp_path):
 
 def test_every_metric_has_a_unit_and_a_sentence():
     for metric in ALL:
-        assert metric.unit in ("s", "bytes")
+        assert metric.unit in ("s", "bytes", "count")
         assert metric.meaning.endswith(".") and metric.meaning[0].isupper()
     assert len({metric.name for metric in ALL}) == len(ALL)

@@ -12,7 +12,7 @@ from stele.time_to_accuracy import ablation, seeds
 from stele_worker import tasks
 
 REAL = {"data": None, "data_origin": {"origin": "official", "fingerprint": "0"}}
-TRICKS = {"baseline": 24, "device": 24, "smoothing": 23, "celu": 20}
+TRICKS = {"baseline": 24, "device-augmentation": 24, "label-smoothing": 23, "celu": 20, "ema": 20}
 
 
 @pytest.fixture
@@ -62,12 +62,13 @@ def test_a_trick_that_the_framework_lacks_is_left_out_of_the_later_steps():
 def test_the_table_has_the_accuracy_at_the_old_and_the_new_epochs_and_the_published_time(tricks, capsys):
     assert tricks() == 0
     rows = table(capsys)
-    assert rows["baseline"][-1] == "75.0" and rows["device"][-1] == "70.0"
-    smoothing = rows["smoothing"]
+    assert rows["baseline"][-1] == "75.0" and rows["device-augmentation"][-1] == "70.0"
+    smoothing = rows["label-smoothing"]
     assert smoothing[1] == "[2.00 2.00 2.00]"
     assert smoothing[2] == "24" and smoothing[4] == "23"
     assert " 62.00 " in smoothing[3] and " 62.00 " in smoothing[5]
-    assert smoothing[-1] == "64.0"
+    assert smoothing[-1] == "59.0"
+    assert len(rows["ema"]) == 8  # the article has no time for it alone
 
 
 def test_a_trick_that_a_framework_does_not_have_is_absent_with_the_reason(tricks, capsys):
@@ -84,9 +85,8 @@ def test_a_training_that_two_steps_need_is_trained_once(tricks, monkeypatch):
 
     monkeypatch.setattr(seeds, "train_seed", remember)
     assert tricks() == 0
-    assert (
-        len(trained) == len(set(trained)) == 3 * 4
-    )  # baseline, device, and smoothing with 24 and with 23 epochs
+    # baseline, device-augmentation, label-smoothing with 24 and with 23 epochs, ema
+    assert len(trained) == len(set(trained)) == 3 * 5
 
 
 def test_an_interrupted_ablation_continues(tricks, monkeypatch):
@@ -102,7 +102,7 @@ def test_an_interrupted_ablation_continues(tricks, monkeypatch):
     assert tricks() == 130
     monkeypatch.setattr(seeds, "train_seed", lambda *all: trained.append(all[-1]) or train_seed(*all))
     assert tricks() == 0
-    assert len(trained) == 12
+    assert len(trained) == 15
 
 
 def test_the_tables_are_written_between_the_markers_of_a_page(tricks, tmp_path):
@@ -110,7 +110,9 @@ def test_the_tables_are_written_between_the_markers_of_a_page(tricks, tmp_path):
     path.write_text(f"# Tricks\n{page.BEGIN.replace(page.BY, command.PART)}\nNot measured yet.\n{page.END}\n")
     assert tricks(f"--write={path}") == 0
     text = path.read_text()
-    assert "| smoothing |" in text and "**fake**: cnn, scale quick" in text and "Not measured" not in text
+    assert (
+        "| label-smoothing |" in text and "**fake**: cnn, scale quick" in text and "Not measured" not in text
+    )
 
 
 def test_a_page_without_markers_does_not_train_again(tricks, tmp_path, monkeypatch):
@@ -127,7 +129,7 @@ def test_the_plot_has_a_line_for_the_framework_and_the_published_times(tricks, t
     path = tmp_path / "plot.svg"
     assert tricks(f"--plot={path}") == 0
     first = path.read_bytes()
-    for text in ("fake", "published, V100", "smoothing", "75", "26"):
+    for text in ("fake", "published, V100", "label-smoothing", "75", "26"):
         assert f"<!-- {text} -->".encode() in first
     assert tricks(f"--plot={path}") == 0
     assert path.read_bytes() == first  # equal results give an equal file
@@ -153,5 +155,13 @@ def test_a_task_without_tricks_is_an_error(tricks, capsys):
 
 
 def test_the_published_times_are_those_of_the_article():
-    assert ablation.PUBLISHED_SECONDS == (75, 70, 64, 59, 52, 46, 43, 36, 34, 26)
-    assert ablation.published(9) == 26 and ablation.published(10) is None
+    assert tuple(ablation.PUBLISHED_SECONDS.values()) == (75, 70, 64, 59, 52, 46, 43, 36, 34, 26)
+
+
+def test_the_published_times_follow_the_tricks_of_the_task():
+    """The article adds "ema" and "schedule" in one step, so only "ema" has no time."""
+    tricks = list(tasks.tricks("cifar-fast", "gpu"))
+    assert [trick for trick in tricks if trick in ablation.PUBLISHED_SECONDS] == list(
+        ablation.PUBLISHED_SECONDS
+    )
+    assert set(tricks) - set(ablation.PUBLISHED_SECONDS) == {"ema"}

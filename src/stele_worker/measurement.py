@@ -125,7 +125,7 @@ def more(step, batches, outcome, blocks=0, new_batch=False, communication=0, pro
 
     blocks       seconds per step in each of so many blocks of steps, with one wait at the end of a block
     returned     seconds until a call of the step returned, the mean of each block
-    new_batch    seconds of the first step with another number of samples
+    new_batch    seconds of the first step with another number of samples; and ``in_force`` after it
     profile      seconds and calls of each operation in a step, the mean over so many steps under the profiler, and in
                  "step" those of the step itself, which the profiler makes slower. ``sampler`` is the path of
                  py-spy, for frameworks without a profiler
@@ -141,6 +141,7 @@ def more(step, batches, outcome, blocks=0, new_batch=False, communication=0, pro
     if new_batch:
         rows = batches.in_turns([other_size(batches.rows)])
         [(result["new_batch"], _)] = clock.time_steps(step, batches.take(rows), wait)
+        result.update(in_force(batches.framework))
     if profile:
         result["profile"] = profiled(step, batches, profile, sampler)
     if communication and hasattr(
@@ -229,9 +230,12 @@ def summarise(framework, task, seconds, warmup, steady):
         "steady": steady,
         "batch": task.batch,
     }
-    if hasattr(framework, "in_force"):
-        outcome["in_force"] = framework.in_force()
-    return outcome
+    return dict(outcome, **in_force(framework))
+
+
+def in_force(framework):
+    """Return what the framework reports about its mode, as a field of an outcome; {} if it has no modes."""
+    return {"in_force": framework.in_force()} if hasattr(framework, "in_force") else {}
 
 
 def repeat(batch_rows, seconds, least):

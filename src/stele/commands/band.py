@@ -1,16 +1,18 @@
 """``stele band``: measure the accuracy band of a task, over seeds."""
 
 import argparse
-import sys
 from typing import Any
 
-from stele import environments, text
+from stele import text
 from stele.commands import options
+from stele.commands.time_to_accuracy import FOLDER, require_tier, select
 from stele.errors import SteleError
-from stele.measuring import measure, progress, worker
+from stele.measuring import processors
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
 from stele.parity import accuracy
+from stele.time_to_accuracy import seeds
+from stele.time_to_accuracy.seeds import Training
 from stele_worker import tasks
 
 SEEDS, MIN_SEEDS = 10, accuracy.MIN_SEEDS
@@ -18,9 +20,15 @@ SEEDS, MIN_SEEDS = 10, accuracy.MIN_SEEDS
 
 def add(commands: Any) -> None:
     command = commands.add_parser("band", help="measure an accuracy band over seeds")
-    command.add_argument("--task", choices=("cnn", "gru"), required=True)
-    command.add_argument("--scale", choices=tasks.SCALES, required=True)
-    command.add_argument("--framework", metavar="ID", default="torch", help="default: %(default)s")
+    command.add_argument("--task", metavar="ID", required=True, help="a task with data, such as cnn")
+    command.add_argument(
+        "--scale",
+        required=True,
+        help=f"{', '.join(tasks.SCALES)}; for a task with a target accuracy, one of its tiers, such as cpu",
+    )
+    command.add_argument(
+        "--framework", type=parse_one, metavar="ID", default="torch", help="default: %(default)s"
+    )
     command.add_argument(
         "--seeds",
         type=options.parse_count,
@@ -31,49 +39,47 @@ def add(commands: Any) -> None:
     command.set_defaults(command=band)
 
 
+def parse_one(name: str) -> str:
+    if not name or "," in name:
+        raise argparse.ArgumentTypeError("a band needs exactly one framework")
+    return name
+
+
 def band(arguments: argparse.Namespace) -> int:
-    """Train from each seed, record the accuracies after each one, and print the band. Returns 0."""
+    """Train from each seed, then record the accuracies and print the band. Returns 0.
+
+    The trainings are those of ``stele time-to-accuracy``. An interrupted command continues after the saved seeds.
+    """
     if arguments.seeds < MIN_SEEDS:
         raise SteleError(f"--seeds {arguments.seeds}: a band needs at least {MIN_SEEDS} seeds.")
-    environment = environments.load(arguments.framework)
-    fields, notice = measure.inputs(arguments.task)
-    print(notice or f"{arguments.task}: data {fields['data_origin']['origin']}", file=sys.stderr)
-    plan = measure.Plan(task=arguments.task, phase="train", scale=arguments.scale, **fields)
-    accuracies = recorded_accuracies(arguments, plan)
-    for seed in range(len(accuracies), arguments.seeds):
-        settings = Settings(seed=seed)
-        title = f"{environment.name} {arguments.task}, seed {seed}"
-        with worker.launch(environment, settings) as live, progress.bar(title) as show:
-            run = measure.measure(live, plan, settings, progress=show)
-        if run.accuracy is None:
-            raise SteleError(f"Task '{arguments.task}' has no accuracy, so it has no band.")
-        require_same_release(run)
-        accuracies.append(round(run.accuracy, 6))
-        source = f"{len(accuracies)} seeds of {text.versions(run.versions)}, {run.when[:10]}"
-        accuracy.add(run, accuracies, source)
-        print(f"seed {seed}: {run.accuracy:.2%}", flush=True)
-    entry = accuracy.entry(arguments.task, arguments.scale, plan.data_origin["fingerprint"])
-    print(accuracy.measured_band(entry) if entry else "No accuracy was measured.")
+    require_tier(arguments.task, arguments.scale)
+    require_scale(arguments.task, arguments.scale)
+    settings = Settings(threads=processors.count(), malloc="steady")
+    training = Training(arguments.task, arguments.scale, settings, arguments.seeds, FOLDER)
+    [environment] = select(arguments.framework, training)
+    runs = []
+    for run in seeds.train(environment, training):
+        runs.append(run)
+        print(f"seed {run.settings['seed']}: {run.accuracy:.2%}", flush=True)
+    print(record(runs))
+    seeds.finish(environment, training)
     return 0
 
 
-def recorded_accuracies(arguments: argparse.Namespace, plan: measure.Plan) -> list[float]:
-    """Return the recorded accuracies of an incomplete band, so that its seeds are not trained again."""
-    entry = accuracy.entry(arguments.task, arguments.scale, plan.data_origin["fingerprint"])
-    if entry is None or len(entry["accuracies"]) >= MIN_SEEDS:
-        return []
-    print(f"continuing after {entry['source']}", file=sys.stderr)
-    return list(entry["accuracies"])
+def require_scale(task: str, scale: str) -> None:
+    """Raise SteleError unless the ladder or the time to accuracy compares trainings at this scale with a band.
+
+    Tasks with a target have both kinds of training, and only that of the time to accuracy augments its images.
+    """
+    known = getattr(tasks.load(task), "TARGETS", tasks.SCALES)
+    if scale not in known:
+        raise SteleError(text.unknown_message(f"scale of a band of {task}", scale, known))
 
 
-def require_same_release(run: Run) -> None:
-    """Raise SteleError if an incomplete band was measured with a different release."""
-    recorded, current = (
-        accuracy.entry(run.task, run.scale, run.data["fingerprint"]),
-        text.versions(run.versions),
-    )
-    if recorded and len(recorded["accuracies"]) < MIN_SEEDS and current not in recorded["source"]:
-        raise SteleError(
-            f"The band was started with {recorded['source']}, but this is {current}. Install that release, "
-            f"or delete the entry in {accuracy.FILE.name} and restart."
-        )
+def record(runs: list[Run]) -> accuracy.Band | None:
+    """Record the accuracies of all seeds, and return their band."""
+    accuracies = [round(run.accuracy, 6) for run in runs if run.accuracy is not None]
+    source = f"{len(runs)} seeds of {text.versions(runs[0].versions)}, {runs[-1].when[:10]}"
+    accuracy.add(runs[0], accuracies, source)
+    entry = accuracy.entry(runs[0].task, runs[0].scale, runs[0].data["fingerprint"])
+    return None if entry is None else accuracy.measured_band(entry)

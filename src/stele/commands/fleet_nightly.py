@@ -75,6 +75,7 @@ def works_of(arguments: argparse.Namespace, place: campaign.Campaign, deadline: 
                         "launches": arguments.launches,
                         "scale": arguments.scale,
                         "error": arguments.error,
+                        "modes": releases.parse_modes(arguments.mode),
                         "until": deadline,
                         "code": code_fingerprint(),
                         "ledger": packed,

@@ -299,7 +299,7 @@ def require_real_data(task: str, scale: str) -> None:
     if fields["data_origin"]["origin"] == "synthetic" and scale != "smoke":
         raise SteleError(
             f"The tier '{scale}' of '{task}' needs real data. Set STELE_DATA to a folder that has it, "
-            "or choose the tier smoke with --target."
+            "or choose the tier smoke."
         )
 
 

@@ -36,6 +36,9 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--framework", metavar="ID[,ID...]", action="append", help="environments; default: all that are ready"
     )
+    command.add_argument(
+        "--modes", action="store_true", help="compare the other modes of the environments, too"
+    )
     command.add_argument("--task", choices=tasks.NAMES, action="append", help="default: all")
     command.add_argument("--device", choices=DEVICES, default="cpu", help="default: %(default)s")
     command.add_argument("--precision", choices=PRECISIONS, default="fp32", help="default: %(default)s")
@@ -72,7 +75,7 @@ def add(commands: Any) -> None:
         type=Path,
         nargs="+",
         metavar="FILE",
-        help="run nothing; show the results in these files from --json, for each recipe the last one",
+        help="run nothing; show the results in these files from --json; a later file replaces an earlier one",
     )
     command.add_argument(
         "--rebase", action="store_true", help="regenerate the golden numbers with the oracle"
@@ -225,6 +228,8 @@ def newer_result(earlier: LadderResult, later: LadderResult) -> LadderResult:
 def cells(arguments: argparse.Namespace, settings: Settings) -> Iterator[Cell]:
     """Yield each selected environment and task, if the environment can run a phase of the task."""
     selected = environments.load_ready(arguments.framework)
+    if arguments.modes:
+        selected = environments.with_modes(selected)
     for task in arguments.task or tasks.NAMES:
         yield from (
             (item, task)
@@ -261,5 +266,5 @@ def rebase(arguments: argparse.Namespace) -> int:
                 measure.configure(live, settings)
                 phases = examination.phases(environments.ORACLE, task, settings)
                 numbers = examination.parity_answers(live, task, form, phases)
-            print(golden_numbers.save(task, form, {**numbers, "norms": golden_numbers.norms(task, form)}))
+            print(golden_numbers.save(task, form, numbers))
     return 0

@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from stele import files, schema
+from stele import environments, files, schema
 from stele.commands import options
 from stele.commands.options import say
 from stele.environments import Environment
@@ -102,6 +102,13 @@ def add_measuring_options(verb: argparse.ArgumentParser, *, locks: bool = True) 
         metavar="SCALE",
         help="also train once at this scale to measure the error, for example quick",
     )
+    verb.add_argument(
+        "--mode",
+        metavar="ID[,ID...]",
+        default=",".join(campaign.MODES),
+        help="tuned is the first mode of a framework; also as-shipped, another mode such as compile, or all; "
+        "default: %(default)s",
+    )
     options.add_budget(verb, "24h")
     (options.add_launch_options if locks else options.add_process_options)(verb)
 
@@ -110,11 +117,12 @@ def request_from(arguments: argparse.Namespace) -> Request:
     """Return the Request that the options describe. Its deadline starts now."""
     model = options.parse_model(arguments) if arguments.command is run else None
     if model is not None:
-        history.register_model(model.name)
+        history.register(history.MODELS, model.name)
         cells = options.phases_of(model.name, arguments.phase)
     else:
         cells = options.parse_cells(arguments.task, arguments.phase)
         options.announce_inputs(cell.task for cell in cells)
+    modes = parse_modes(arguments.mode)
     return Request(
         cells,
         Settings(device="cpu", threads=arguments.threads, malloc=arguments.malloc),
@@ -125,7 +133,21 @@ def request_from(arguments: argparse.Namespace) -> Request:
         say,
         model,
         options.parse_extras(arguments) if model is not None else Extras(),
+        modes,
     )
+
+
+def parse_modes(text: str) -> tuple[str, ...]:
+    """Return the modes that ``--mode`` selects, and have asv track them. Raises SteleError for an unknown one."""
+    described = [
+        mode for name in environments.first_modes() for mode in campaign.other_modes(environments.load(name))
+    ]
+    known = tuple(dict.fromkeys((*campaign.MODES, *described)))
+    modes = known if text == "all" else tuple(options.parse_names("mode", text, known))
+    for mode in modes:
+        if mode not in campaign.MODES:
+            history.register(history.MODES, mode)
+    return modes
 
 
 def sync(arguments: argparse.Namespace) -> int:
@@ -222,7 +244,7 @@ def measure_installed(arguments: argparse.Namespace) -> int:
     numbers: dict[str, dict[str, float]] = {}
     environment = frameworks.asv_environment(tag, arguments.python)
     for cell in request.cells:
-        for mode in campaign.MODES:
+        for mode in request.modes:
             if campaign.has_cell(environment, cell, mode, request.settings):
                 outcome = measuring.compare(
                     [campaign.in_mode(environment, mode)],

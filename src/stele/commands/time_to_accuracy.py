@@ -111,7 +111,7 @@ def time_to_accuracy(arguments: argparse.Namespace) -> int:
     target, price = target_of(arguments), price_of(arguments)
     if arguments.mlperf is not None:
         mlperf.load_package()  # now, because hours may pass until it is needed
-    selected = select(arguments, training)
+    selected = select(arguments.framework, training)
     measured = measure_in_turns(selected, training, target)
     summaries = [summary_of(runs, training, target, price) for runs in measured.values()]
     if summaries:
@@ -176,9 +176,9 @@ def price_of(arguments: argparse.Namespace) -> prices.Price | None:
     return price
 
 
-def select(arguments: argparse.Namespace, training: Training) -> list[Environment]:
-    """Return the environments, each ready. Raises SteleError if one lacks the task."""
-    selected = environments.load_ready([name for name in arguments.framework.split(",") if name])
+def select(names: str, training: Training) -> list[Environment]:
+    """Return the environments ID[,ID...], each ready. Raises SteleError if one lacks the task."""
+    selected = environments.load_ready([name for name in names.split(",") if name])
     where: dict[str, Any] = {"device": training.settings.device, "precision": training.settings.precision}
     for environment in selected:
         reason = environment.why_absent(training.task, TIME_TO_ACCURACY, **where)

@@ -41,7 +41,7 @@ def tricks(arguments: argparse.Namespace) -> int:
     target = time_to_accuracy.target_of(arguments)
     if arguments.plot is not None:
         pages.load_matplotlib()  # now, because hours may pass until it is needed
-    selected = time_to_accuracy.select(arguments, training)
+    selected = time_to_accuracy.select(arguments.framework, training)
     effects = {one.name: measure_tricks(one, training, target) for one in selected}
     if arguments.write is not None:
         page.fill(arguments.write, pages.markdown(effects), by=PART)

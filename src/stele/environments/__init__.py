@@ -30,6 +30,7 @@ __all__ = [
     "names",
     "state",
     "unknown_message",
+    "with_modes",
 ]
 
 FOLDER = Path(__file__).parent / "descriptions"
@@ -68,6 +69,14 @@ def names() -> tuple[str, ...]:
 def first_modes() -> tuple[str, ...]:
     """Return the names of the environments without their other modes, in the order of the tables."""
     return tuple(name for name, environment in described().items() if environment.base is None)
+
+
+def with_modes(selected: Iterable[Environment]) -> list[Environment]:
+    """Return the environments, each followed by its other modes."""
+    every = described().values()
+    return [
+        one for first in selected for one in (first, *(mode for mode in every if mode.base == first.name))
+    ]
 
 
 def load(name: str) -> Environment:

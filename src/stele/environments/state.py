@@ -35,7 +35,7 @@ def state_in_host(environment: Environment) -> State:
         return State("ready", None)
     absent = [module for module in environment.imports if importlib.util.find_spec(module) is None]
     if absent:
-        command = f"pip install -e '.[{environment.base or environment.name}]' -c constraints.txt"
+        command = f"pip install 'pytest-stele[{environment.base or environment.name}]'"
         verb = "is" if len(absent) == 1 else "are"
         return State("missing", None, f"{' and '.join(absent)} {verb} not installed. Run: {command}")
     return State("ready", version(environment))

@@ -50,7 +50,10 @@ def measure_on_node(request: dict[str, Any]) -> dict[str, Any]:
             request["error"],
             time.monotonic() + request["until"] - time.time(),
             said.append,
+            modes=tuple(request["modes"]),
         )
+        for mode in set(wanted.modes) - set(campaign.MODES):
+            history.register(history.MODES, mode)
         complete = campaign.measure_releases(request["tags"], wanted)
         return {**numbers_here(request["tags"], cell), "complete": complete, "said": said}
 

@@ -132,6 +132,15 @@ def time_to_target(run: Run) -> float | None:
     return time_spent(run) if reached else None
 
 
+# what frameworks report of a mode that counts compilations; those that were repeated count, too
+COMPILATIONS = ("graphs", "traces", "compilations", "programs", "schedules")
+
+
+def compilations(run: Run) -> int | None:
+    """Return how often a process compiled a step; None if it compiled nothing, or if the framework does not tell."""
+    return sum((run.in_force or {}).get(name, 0) for name in COMPILATIONS) or None
+
+
 METRICS = (
     Metric("step", "s", "A step: the tenth percentile, because other programs can only make a step longer.",
            0.01, 0.05, 0.01, step_seconds, (LONG,), by_turn=True),
@@ -156,6 +165,8 @@ MORE = (
            0.05, 0.25, 0.1, lambda run: run.first_step, (WARM,)),
     Metric("first-step-new-batch", "s", "The first step with another number of samples: some frameworks compile again.",
            0.05, 0.25, 0.1, lambda run: run.new_batch, (NEW_BATCH,)),
+    Metric("compilations", "count", "The compilations of a process for a batch and then one of another size.",
+           0.05, 0.25, 0.01, compilations, (NEW_BATCH,)),
     Metric("time-to-target", "s", "Training until the target accuracy; a training that misses it is repeated.",
            0.05, 0.25, 0.1, time_to_target, (TRAININGS,), ("train",), least=time_spent),
 )  # fmt: skip

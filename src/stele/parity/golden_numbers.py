@@ -2,9 +2,9 @@
 
 ``golden/<task>.json``, or ``<task>-<form>.json`` for an alternative form of the Task, contains a worker's answer to
 ``parity`` (see ``stele_worker.agreement``): logits and layers; and with dropout off the first loss, the gradients, the
-updates of all parameters after one and ten optimiser steps, and twenty losses. ``norms`` are the norms of the initial
-parameters. Gradients, updates and layers are sketches: three numbers for each array. The wheel contains these files,
-so they are small: long rows of logits are sampled, and numbers have only the digits that the ladder compares.
+updates of all parameters after one and ten optimiser steps, and twenty losses. Gradients, updates and layers are
+sketches: three numbers for each array. The wheel contains these files, so they are small: long rows of logits are
+sampled, and numbers have only the digits that the ladder compares. ``load`` adds the norms of the initial parameters.
 """
 
 import json
@@ -21,10 +21,10 @@ from stele_worker import tasks
 
 FOLDER = Path(__file__).parent / "golden"
 
-KINDS = ("task", "norms", "logits", "layers", "loss", "gradients", "updates", "losses")
+KINDS = ("task", "logits", "layers", "loss", "gradients", "updates", "losses")
 
 # significant digits of the stored numbers: their rounding is at most a tenth of the smallest tolerance of the ladder
-DIGITS = {"norms": 3, "gradients": 5, "updates": 5}
+DIGITS = {"gradients": 5, "updates": 5}
 OTHER_DIGITS = 7
 COLUMNS = 128  # stored logits or features of an example, at most
 
@@ -33,7 +33,6 @@ class Golden(TypedDict, total=False):
     """The content of a file."""
 
     task: str
-    norms: dict[str, float]
     logits: list[list[float]]
     layers: dict[str, list[float]]
     loss: float
@@ -52,6 +51,7 @@ def load(task: str, form: str | None = None, folder: Path | None = None) -> dict
     path = file(task, form, folder)
     try:
         numbers = schema.convert_golden_numbers(schema.read(path))
+        numbers = {**numbers, "norms": norms(task, form)}
         check(numbers)
     except (OSError, ValueError) as error:
         raise SteleError(

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from stele import environments
-from stele.environments import Environment, builds
+from stele.environments import Environment, builds, description
 from stele.environments.installer import Unsolvable
 from stele.errors import SteleError
 from stele.gate.trial import Cell
@@ -26,8 +26,8 @@ from stele.releases.history import Place
 from stele.releases.measuring import Outcome
 from stele_worker import tasks
 
-AS_SHIPPED = "as-shipped"
-MODES = ("tuned", AS_SHIPPED)  # the first mode of an environment, and the one without its tuning
+TUNED, AS_SHIPPED = "tuned", "as-shipped"  # the first mode of an environment, and the one without its tuning
+MODES = (TUNED, AS_SHIPPED)  # that are measured by default
 
 
 class Request(NamedTuple):
@@ -42,6 +42,7 @@ class Request(NamedTuple):
     say: Callable[[str], object]
     model: Model | None = None  # a model of the user in place of the tasks
     extras: Extras = Extras()  # what every release gets for it
+    modes: tuple[str, ...] = MODES
 
 
 def measure_releases(tags: Sequence[str], request: Request, *, again: bool = False) -> bool:
@@ -60,7 +61,7 @@ def measure_releases(tags: Sequence[str], request: Request, *, again: bool = Fal
     if request.model is not None and ready:
         request = inspected(request, request.model, ready[-1])
     for cell in request.cells:
-        for mode in MODES:
+        for mode in request.modes:
             if not fill_cell(ready, cell, mode, request, place, again=again):
                 return False
     return measure_errors(ready, request, place)
@@ -80,9 +81,14 @@ def is_complete(tag: str, place: Place, request: Request) -> bool:
     if recorded is None:
         return False
     environment = frameworks.environment_of(frameworks.framework_of(tag))
-    present = [cell for cell in request.cells if why_absent(environment, cell, request.settings) is None]
-    errors = {f"{cell.task} train tuned" for cell in present if request.error and cell.phase == "train"}
-    steps = {f"{cell} tuned" for cell in present}
+    present = [
+        (cell, mode)
+        for cell in request.cells
+        for mode in request.modes
+        if has_cell(environment, cell, mode, request.settings)
+    ]
+    trained = {cell for cell, mode in present if request.error and cell.phase == "train" and mode == TUNED}
+    steps, errors = {f"{cell} {mode}" for cell, mode in present}, {f"{cell} {TUNED}" for cell in trained}
     complete = steps <= set(recorded["step"]) and errors <= set(recorded["error"])
     return complete or not any(recorded.values())  # the file of a release that was not built has no values
 
@@ -151,14 +157,21 @@ def fill_cell(
 
 
 def has_cell(environment: Environment, cell: Cell, mode: str, settings: Settings) -> bool:
-    """Return whether a release has this cell in this mode; mode as-shipped exists only if it differs from tuned."""
-    present = why_absent(environment, cell, settings) is None
-    return present and (mode != AS_SHIPPED or AS_SHIPPED in environment.modes)
+    """Return whether a release has this mode, and this cell in it."""
+    has_mode = mode == TUNED or mode in other_modes(environment)
+    return has_mode and why_absent(in_mode(environment, mode), cell, settings) is None
+
+
+def other_modes(environment: Environment) -> list[str]:
+    """Return the modes of an environment without its first, which is called TUNED here."""
+    return list(environment.modes)[1:]
 
 
 def in_mode(environment: Environment, mode: str) -> Environment:
-    """Return the environment in mode "tuned" or "as-shipped"."""
-    return replace(environment, mode=AS_SHIPPED) if mode == AS_SHIPPED else environment
+    """Return the environment in one of its modes, under its own name."""
+    if mode == TUNED:
+        return environment
+    return replace(description.in_mode(environment, mode), name=environment.name)
 
 
 def anchor(
@@ -201,9 +214,9 @@ def measure_errors(releases: Sequence[Environment], request: Request, place: Pla
     for release in releases:
         for cell in request.cells:
             recorded = history.recorded_cells(release.name, place, "error")
-            if cell.phase != "train" or not has_cell(release, cell, "tuned", request.settings):
+            if cell.phase != "train" or not has_cell(release, cell, TUNED, request.settings):
                 continue
-            if f"{cell} tuned" in recorded or tasks.make(cell.task, "paper").data is None:
+            if f"{cell} {TUNED}" in recorded or tasks.make(cell.task, "paper").data is None:
                 continue
             if time.monotonic() > request.deadline:
                 return False
@@ -213,5 +226,5 @@ def measure_errors(releases: Sequence[Environment], request: Request, place: Pla
             except SideFailed as failure:
                 request.say(f"{release.name}, {cell}: {failure}")
                 value = None
-            history.save(release.name, place, {"error": {f"{cell} tuned": value}})
+            history.save(release.name, place, {"error": {f"{cell} {TUNED}": value}})
     return True

@@ -26,7 +26,8 @@ from stele.releases.intervals import Intervals, Pair
 
 BENCHMARKS = Path(__file__).parent / "asv_benchmarks"
 CONFIGURATION = "asv.conf.json"
-MODELS = Path(".stele/models")  # the models of the user, a name on each line, for asv_benchmarks
+# the models of the user, and the modes that are not measured by default, a name on each line, for asv_benchmarks
+MODELS, MODES = Path(".stele/models"), Path(".stele/modes")
 RESULTS = Path(".stele/asv/results")
 HTML = Path(".stele/asv/html")  # the folder of `asv publish`, as in asv.conf.json
 HOST = Path(".stele/host")  # contains the path of the interpreter that has stele, for asv_benchmarks
@@ -78,11 +79,11 @@ def benchmarks() -> list[dict[str, Any]]:
     return discovered
 
 
-def register_model(name: str) -> None:
-    """Have asv track a model of the user. Its results come after those of the tasks and of earlier models."""
-    names = MODELS.read_text(encoding="utf-8").splitlines() if MODELS.exists() else []
+def register(path: Path, name: str) -> None:
+    """Have asv track one of MODELS or MODES. Its results come after those that were registered earlier."""
+    names = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     if name not in names:
-        files.write_text(MODELS, "".join(f"{each}\n" for each in [*names, name]))
+        files.write_text(path, "".join(f"{each}\n" for each in [*names, name]))
         benchmarks.cache_clear()
 
 

@@ -9,7 +9,7 @@ from stele.report import page
 from stele.report.time_to_accuracy import estimate
 from stele.statistics import Estimate
 from stele.text import align, figure
-from stele.time_to_accuracy.ablation import PUBLISHED_ACCURACY, PUBLISHED_SECONDS, Effect, published, runs_of
+from stele.time_to_accuracy.ablation import PUBLISHED_ACCURACY, PUBLISHED_SECONDS, Effect, runs_of
 from stele.time_to_accuracy.summary import Summary
 
 HEAD = (
@@ -39,7 +39,7 @@ def markdown(effects: Mapping[str, Sequence[Effect]]) -> str:
 
 
 def rows(effects: Sequence[Effect]) -> list[list[str]]:
-    return [row(effect, published(number)) for number, effect in enumerate(effects)]
+    return [row(effect, PUBLISHED_SECONDS.get(effect.step.trick)) for effect in effects]
 
 
 def row(effect: Effect, seconds: float | None) -> list[str]:
@@ -77,8 +77,8 @@ def draw(effects: Mapping[str, Sequence[Effect]], path: Path) -> None:
     for environment, of_environment in effects.items():
         draw_line(axis, environment, of_environment)
     heights = [100 * PUBLISHED_ACCURACY] * len(PUBLISHED_SECONDS)
-    axis.plot(PUBLISHED_SECONDS, heights, "k|--", linewidth=0.6, label="published, V100")
-    for seconds in PUBLISHED_SECONDS:
+    axis.plot(list(PUBLISHED_SECONDS.values()), heights, "k|--", linewidth=0.6, label="published, V100")
+    for seconds in PUBLISHED_SECONDS.values():
         axis.annotate(
             f"{seconds:g}", (seconds, heights[0]), xytext=(0, 5), textcoords="offset points", fontsize=6
         )

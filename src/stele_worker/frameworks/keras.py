@@ -77,7 +77,12 @@ def set_policy(task):
 
 
 def use_cudnn():
-    """Return whether a GRU uses the backend's fused operation. On a CPU the plain loop is faster if XLA compiles it."""
+    """Return whether a GRU uses the backend's fused operation. On a CPU the plain loop is faster if XLA compiles it.
+
+    XLA cannot compile that of TensorFlow.
+    """
+    if BACKEND == "tensorflow" and jit_compile(recurrent=True):
+        return False
     return "auto" if device == "cuda" or BACKEND == "torch" else False
 
 

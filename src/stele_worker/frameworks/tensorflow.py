@@ -141,7 +141,12 @@ def gradients(recipe, net, task):
 
 def uses_xla(recipe, phase):
     """Return whether a recipe is faster with XLA, and XLA can compile it."""
-    return phase in getattr(recipe, "XLA", ()) and not (device == "cuda" and hasattr(recipe, "CUDNN"))
+    return phase in getattr(recipe, "XLA", ()) and not (hasattr(recipe, "CUDNN") and uses_cudnn())
+
+
+def uses_cudnn():
+    """Return whether recurrent layers use cuDNN, which XLA cannot compile."""
+    return device == "cuda" and mode != "xla"
 
 
 def differentiated(loss, weights):
@@ -326,7 +331,7 @@ def inference_step(recipe, net, task):
     """Return step(*inputs) -> logits or features."""
     xla = uses_xla(recipe, "infer")
     step = compiled(inferred_on_all_devices(lambda *inputs: recipe.predict(net, task, *inputs), xla), xla=xla)
-    return step if mode != "frozen" else frozen(step)
+    return step if mode != "frozen" else frozen(step, uses_jit(xla))
 
 
 def inferred_on_all_devices(predict, xla):
@@ -337,16 +342,25 @@ def inferred_on_all_devices(predict, xla):
     return lambda *inputs: strategy.run(run, inputs)
 
 
-def frozen(step):
-    """Return a function with its variables as constants, made at the first call."""
-    made = []
+def frozen(step, jit):
+    """Return a function with its variables as constants, made at the first call with inputs of these shapes."""
+    made = {}
 
     def run(*batch):
-        if not made:
-            made.append(convert_variables_to_constants_v2(step.get_concrete_function(*batch)))
-        return made[0](*batch)[0]
+        shapes = tuple(tuple(array.shape) for array in batch)
+        if shapes not in made:
+            made[shapes] = freeze(step.get_concrete_function(*batch), jit)
+        return made[shapes](*batch)[0]
 
     return run
+
+
+def freeze(function, jit):
+    """Return a traced function with its variables as constants; ``jit``: compiled by XLA, which the copy forgets."""
+    constant = convert_variables_to_constants_v2(function, lower_control_flow=not jit)
+    if not jit:
+        return constant
+    return tf.function(lambda *batch: constant(*batch), autograph=False, jit_compile=True)
 
 
 def profile(run):

@@ -84,15 +84,19 @@ def compiled(function):
     """Return a function of tensors as the mode executes it."""
     if MODES[mode] is None:
         return function
-    if mode == "frozen":
-        from torch._inductor import config
+    from torch._dynamo import config as dynamo
+    from torch._inductor import config as inductor
 
-        config.freezing = True
+    inductor.freezing = mode == "frozen"
+    if hasattr(
+        dynamo, "fail_on_recompile_limit_hit"
+    ):  # from 2.6 on; in place of eager execution without an error
+        dynamo.fail_on_recompile_limit_hit = True
     return torch.compile(function, **MODES[mode])
 
 
 def in_force():
-    """Return what torch.compile did: graphs, graph breaks and recompilations; {} in eager mode."""
+    """Return what torch.compile did: graphs, graph breaks, recompilations, and what it left eager; {} in eager mode."""
     if MODES[mode] is None:
         return {}
     from torch._dynamo.convert_frame import FRAME_COMPILE_COUNTER  # compilations of each frame
@@ -102,8 +106,13 @@ def in_force():
         "graphs": counters["stats"]["unique_graphs"],
         "graph_breaks": sum(counters["graph_break"].values()),
         "recompilations": sum(FRAME_COMPILE_COUNTER.values()) - len(FRAME_COMPILE_COUNTER),
+        "eager_functions": counters["frames"]["total"] - counters["frames"]["ok"],  # such as that of a GRU
     }
-    return modes.check(mode, done, done["graphs"] > 0)
+    obeyed = done["graphs"] > 0
+    if mode == "graphs":
+        done["skipped_graphs"] = counters["inductor"]["cudagraph_skips"]
+        obeyed = obeyed and done["skipped_graphs"] < done["graphs"]
+    return modes.check(mode, done, obeyed)
 
 
 def gradients(recipe, net, task):

@@ -31,7 +31,8 @@ FACTOR = {7: 10}  # in twenty steps, rounding decides a few of many pooling wind
 MEAN, DEVIATION = (125.31, 122.95, 113.87), (62.99, 62.09, 66.70)  # of the training images, by channel
 MARGIN = 4  # reflected pixels on each side, from which a crop is taken
 DEVICE = "device-augmentation"  # augment on the device; without it NumPy does, on the host
-# the tricks in the order of the article, and the epochs that reach 94.1 % with each
+# the tricks in the order of the article, and the epochs that reach 94.1 % with each. The article adds "ema" and
+# "schedule" in one step
 EPOCHS = OrderedDict(
     (
         ("baseline", 24),
@@ -42,9 +43,9 @@ EPOCHS = OrderedDict(
         ("ghost-norm", 18),
         ("frozen-scale", 17),
         ("whitening", 14),
-        ("ema", 13),
+        ("ema", 14),
+        ("schedule", 13),
         ("flip", 10),
-        ("schedule", 10),
     )
 )
 ALL = tuple(EPOCHS)[1:]
@@ -59,7 +60,7 @@ SCALES = {
     "gpu": {},
     "paper": {},
 }
-TARGETS = {"cpu": 0.6, "cpu-full": 0.94, "gpu": 0.94}
+TARGETS = {"smoke": 0.05, "cpu": 0.6, "cpu-full": 0.94, "gpu": 0.94}
 # fewer than with all the data, because the network is small and the target is lower
 CPU_EPOCHS = OrderedDict(zip(EPOCHS, (10, 10, 10, 9, 8, 7, 6, 5, 5, 4, 4)))
 TRICKS = {"cpu": CPU_EPOCHS, "cpu-full": EPOCHS, "gpu": EPOCHS}

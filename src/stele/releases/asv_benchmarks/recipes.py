@@ -17,12 +17,16 @@ ROOT = Path(os.environ.get("ASV_CONF_DIR", "."))
 OPTIONS = "STELE_ASV"
 # contains the path of the interpreter that has stele; `stele releases sync` writes it
 HOST = ROOT / ".stele" / "host"
-# models of the user, a name on each line; `stele releases run --model` writes it
-MODELS = ROOT / ".stele" / "models"
+# models of the user, and more modes, a name on each line; `stele releases run` with --model or --mode writes them
+MODELS, MODES = ROOT / ".stele" / "models", ROOT / ".stele" / "modes"
 TASKS = ["cnn", "resnet50", "gru", "mobilenetv2", "transformer", "encoder", "decoder", "generation", "chain",
          "stack", "densenet121", "cifar-fast", "cifar-airbench"]  # fmt: skip
 TASKS += MODELS.read_text().split() if MODELS.exists() else []
-PARAMS = (TASKS, ["train", "infer"], ["tuned", "as-shipped"])
+PARAMS = (
+    TASKS,
+    ["train", "infer"],
+    ["tuned", "as-shipped"] + (MODES.read_text().split() if MODES.exists() else []),
+)
 UNITS = {
     "step": "seconds",
     "first_step": "seconds",

@@ -85,9 +85,7 @@ def suite_row(run: Run, metrics: Sequence[Metric]) -> list[Cell]:
 
 
 def title(metric: Metric) -> str:
-    return (
-        f"{metric.name}, {'MiB' if metric.unit == 'bytes' else 'ms' if metric.name in MILLISECONDS else 's'}"
-    )
+    return f"{metric.name}, {'MiB' if metric.unit == 'bytes' else 'ms' if metric.name in MILLISECONDS else metric.unit}"
 
 
 def scaled(metric: Metric, value: float | None) -> float | None:

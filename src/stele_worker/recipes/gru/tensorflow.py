@@ -25,7 +25,7 @@ def predict(net, task, x):
     embedded = tf.gather(net["embedding.weight"], tf.transpose(x))  # (150, batch, 125)
     net = {name: tf.cast(net[name], task.dtype) for name in net if name != "embedding.weight"}
     x = tf.cast(embedded, task.dtype)
-    recurrent = cudnn_gru if framework.device == "cuda" else loop_gru
+    recurrent = cudnn_gru if framework.uses_cudnn() else loop_gru
     return tf.cast(
         recurrent(net, task, x) @ net["dense.weight"] + net["dense.bias"], tf.float32
     )  # (batch, 2)
@@ -80,7 +80,7 @@ def trainable(net):
 
 
 def training_step(net, task):
-    return make_training_step(loss(net, task), net, adam(task, net), xla=framework.device == "cpu")
+    return make_training_step(loss(net, task), net, adam(task, net), xla=not framework.uses_cudnn())
 
 
 def stored(net):
