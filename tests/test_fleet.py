@@ -1,17 +1,20 @@
 """A fleet without Ray: what is given to which node, what is kept, and what is said."""
 
+import itertools
 import json
+import os
 import subprocess
 import sys
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from stele import __main__ as entry_point
 from stele.errors import SteleError
-from stele.fleet import campaign, cluster, dispatch, joining, node, slots, status, stepwise
+from stele.fleet import campaign, cluster, dispatch, joining, node, slots, slurm, status, stepwise
 from stele.fleet.dispatch import Dispatch
 from stele.fleet.work import (
     CUDA,
@@ -92,6 +95,26 @@ def test_no_fit_node_is_told_for_each_work():
     assert {outcome.failure for outcome in outcomes.values()} == {
         "no node with a processor is left that can measure it."
     }
+
+
+def test_work_whose_last_node_has_left_ends_after_some_minutes(monkeypatch):
+    monkeypatch.setattr(dispatch.time, "monotonic", itertools.count(0, 60).__next__)
+    [left], [other] = nodes(1, types=("H100",)), nodes(1, types=("H200",))
+    fleet = [left, other._replace(id="other")]
+
+    def do(node, work):
+        if node is left:
+            fleet.remove(left)
+        return Answer(DONE, node, work.key)
+
+    cells = [
+        work._replace(needs=Needs("cpu", name))
+        for work, name in zip(works(3), ("H100", "H100", "H200"), strict=True)
+    ]
+    outcomes, told = run(Virtual(fleet, do), cells)
+    failures = [outcomes[work.key].failure for work in cells]
+    assert failures == [None, "the last node with a H100 has left.", None]
+    assert told == ["no node has a H100 any more. Its work waits 5 minutes for another node."]
 
 
 def test_work_that_a_node_lacks_goes_to_another_and_the_node_keeps_other_work():
@@ -250,6 +273,37 @@ class Full:
     free = 2**30 // 5
 
 
+def test_a_node_with_other_data_is_unfit(monkeypatch):
+    here = {"data": None, "data_origin": {"origin": "synthetic", "fingerprint": "0f"}}
+    monkeypatch.setattr(node.measure, "inputs", lambda task: (here, "synthetic data"))
+    assert node.inputs("gru", "0f") == here
+    with pytest.raises(
+        NodeUnfit, match=r"its data of gru \(synthetic\) is not that of .* Set STELE_DATA there"
+    ):
+        node.inputs("gru", "1e")
+
+
+def test_a_node_that_cannot_read_its_data_is_unfit(monkeypatch):
+    def fail(task):
+        raise SteleError("train.npy is damaged")
+
+    monkeypatch.setattr(node.measure, "inputs", fail)
+    with pytest.raises(NodeUnfit, match="it cannot read the data of gru: train.npy is damaged"):
+        node.inputs("gru", "0f")
+
+
+def test_works_with_different_names_have_folders_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("STELE_CACHE", str(tmp_path / "cache"))
+    found = []
+    for folder, name in ((None, "torch-gru-train"), (None, "torch-gru-infer"), (str(tmp_path), "gate")):
+        with node.working_in(folder, name):
+            found.append(Path.cwd())
+    assert found == [
+        *(tmp_path / "cache/fleet" / f"torch-gru-{phase}" for phase in ("train", "infer")),
+        tmp_path / "gate",
+    ]
+
+
 def test_numa_nodes_are_slots(tmp_path, monkeypatch):
     for number, text in enumerate(["0-3,8", "4-7"]):
         (tmp_path / f"node{number}").mkdir()
@@ -330,6 +384,35 @@ def test_no_ray_is_one_message(monkeypatch, capsys, tmp_path, add_environment):
     monkeypatch.setitem(sys.modules, "ray", None)
     assert entry_point.main(["fleet", "run", "--framework=steady", "--task=gru", "--scale=smoke"]) == 2
     assert capsys.readouterr().err.endswith("Ray is not installed. Run: pip install 'pytest-stele[fleet]'\n")
+
+
+def test_jobs_of_an_array_are_done_as_processes_of_this_machine(tmp_path):
+    """The local executor of submitit."""
+    pytest.importorskip("submitit", reason="needs submitit: pip install submitit")
+
+    def measure(request):
+        if "fails" in request:
+            raise SteleError("the framework fails")
+        return {"pid": os.getpid()} if request else os.abort()
+
+    requests = [{"number": 1}, {"number": 2}, {"fails": True}, {}]
+    cells = [Work(str(number), f"cell {number}", request) for number, request in enumerate(requests)]
+    with slurm.submitted(tmp_path, measure, None, cluster="local") as array:
+        outcomes, _ = run(array, cells)
+    pids = {outcomes[key].result["pid"] for key in ("0", "1")}
+    assert len(pids) == 2 and os.getpid() not in pids
+    assert outcomes["2"].failure == "the framework fails"
+    assert "its job ended without a result" in outcomes["3"].failure
+
+
+def test_jobs_that_a_killed_command_left_are_cancelled(tmp_path, monkeypatch):
+    for name in ("7_0_submitted.pkl", "7_1_submitted.pkl", "7_0_0_result.pkl"):
+        (tmp_path / name).touch()
+    asked = []
+    monkeypatch.setattr(slurm.subprocess, "run", lambda command, check: asked.append(command))
+    slurm.cancel_earlier(tmp_path)
+    slurm.cancel_earlier(tmp_path / "absent")
+    assert asked == [["scancel", "7_1"]]
 
 
 def test_no_slurm_is_one_message(monkeypatch, capsys, tmp_path, add_environment):

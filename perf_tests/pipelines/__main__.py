@@ -40,8 +40,12 @@ LOADERS = {
         "torch": "torch.utils.data.DataLoader",
         "jax": "Grain",
         "tensorflow": "tf.data",
+        "keras-jax": "tf.data with the layers of Keras",
+        "keras-tensorflow": "tf.data with the layers of Keras",
+        "keras-torch": "tf.data with the layers of Keras",
         "paddle": "paddle.io.DataLoader",
         "mxnet-gluon": "gluon.data.DataLoader",
+        "chainer": "chainer.iterators.MultiprocessIterator",
     },
     "densenet121": {
         "torch": "torch.utils.data.DataLoader",
@@ -51,6 +55,7 @@ LOADERS = {
         "keras-tensorflow": "keras.utils.image_dataset_from_directory",
         "keras-torch": "keras.utils.image_dataset_from_directory",
         "paddle": "paddle.io.DataLoader",
+        "mxnet-gluon": "gluon.data.DataLoader",
     },
 }
 SAMPLES, STEPS = {"cnn": 12800, "densenet121": 960}, {"cnn": 200, "densenet121": 25}

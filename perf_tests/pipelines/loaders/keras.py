@@ -1,27 +1,33 @@
-"""keras.utils.image_dataset_from_directory, which uses tf.data on every backend, with the layers of Keras."""
+"""tf.data, which Keras uses on every backend, with the layers of Keras; Keras' own function reads the files."""
 
 from pathlib import Path
 
 import keras
+import tensorflow as tf
+from keras.layers import Pipeline, RandomCrop, RandomFlip, Rescaling, ZeroPadding2D
 
 PIXELS = 256  # of a file
 
 
+def batches(images, labels, batch, workers):
+    samples = tf.data.Dataset.from_tensor_slices((images, labels)).shuffle(len(labels))
+    return augmented(
+        samples.batch(batch, drop_remainder=True), [ZeroPadding2D(4), RandomCrop(32, 32)], workers
+    )
+
+
 def file_batches(paths, labels, size, batch, workers):
-    """``paths`` are all files of one folder, in order. ``workers``: TensorFlow chooses the number of threads."""
+    """``paths`` are all files of one folder, in order."""
     numbers = list(range(len(paths)))  # the function takes one integer of each file
     samples = keras.utils.image_dataset_from_directory(
         Path(paths[0]).parent, numbers, image_size=(PIXELS, PIXELS), batch_size=batch, seed=0, verbose=False
     )
-    augment = keras.layers.Pipeline(
-        [
-            keras.layers.RandomCrop(size, size),
-            keras.layers.RandomFlip("horizontal"),
-            keras.layers.Rescaling(1 / 255),
-        ]
-    )
-    samples = samples.map(
-        lambda images, rows: (augment(images, training=True), rows), num_parallel_calls=workers
-    )
-    for images, rows in samples.prefetch(workers):
-        yield keras.ops.convert_to_tensor(images.numpy()), keras.ops.convert_to_tensor(labels[rows.numpy()])
+    for images, rows in augmented(samples, [RandomCrop(size, size)], workers):
+        yield images, keras.ops.convert_to_tensor(labels[keras.ops.convert_to_numpy(rows)])
+
+
+def augmented(samples, crop, workers):
+    augment = Pipeline([*crop, RandomFlip("horizontal"), Rescaling(1 / 255)])
+    samples = samples.map(lambda images, y: (augment(images, training=True), y), num_parallel_calls=workers)
+    for arrays in samples.prefetch(workers):
+        yield tuple(keras.ops.convert_to_tensor(array.numpy()) for array in arrays)

@@ -99,7 +99,8 @@ def arena_of(
     request: dict[str, Any] = {
         "arguments": typed,
         "code": code_fingerprint(),
-        "folder": None if arguments.address else str((place.folder / "work").absolute()),
+        "folder": None if arguments.address else str(place.folder.absolute()),
+        "name": slug(f"{names}-{type_name or arguments.device}"),
         "header": None,
         "entries": [],
     }
@@ -163,14 +164,14 @@ def report(arguments: argparse.Namespace, arena: Arena) -> None:
 def on_node(request: dict[str, Any], emit: Emit) -> Event:
     """Run the gate on this node: emit what is measured, and return the verdicts. This runs in a thread of an actor."""
     node.check(request["code"])
-    arguments = argparse.Namespace(**request["arguments"])
-    subject = gate.trial_from(arguments)
-    with (
-        spoken(emit),
-        node.working_in(request["folder"]),
-        slots.taken(f"stele fleet gate {subject.old.name} {subject.new.name}", subject.settings.device, say),
-    ):
-        return judged(subject, request, emit)
+    with spoken(emit):
+        subject = gate.trial_from(argparse.Namespace(**request["arguments"]))
+        what = f"stele fleet gate {subject.old.name} {subject.new.name}"
+        with (
+            node.working_in(request["folder"], request["name"]),
+            slots.taken(what, subject.settings.device, say),
+        ):
+            return judged(subject, request, emit)
 
 
 def judged(subject: Trial, request: dict[str, Any], emit: Emit) -> Event:

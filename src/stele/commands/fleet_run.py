@@ -20,6 +20,7 @@ from stele.fleet.status import Status
 from stele.fleet.work import CPU, Needs, Outcome, Started, Work
 from stele.gate.trial import Cell, code_fingerprint
 from stele.measuring import progress, store
+from stele.measuring.measure import inputs
 from stele.measuring.settings import DEVICES, PRECISIONS, Settings
 from stele.report import results
 from stele_worker import tasks
@@ -136,12 +137,19 @@ def work_of(
         "scale": request["scale"],
         "settings": request["settings"],
         "code": request["code"],
+        "data": fingerprint(cell.task),
         "timeout": timeout,
     }
     where = f" on {needs.type}" if needs.type else ""
     what = f"{environment.name} {cell}{where}, launch {number}"
     parts = [environment.slug, cell.task, cell.phase, needs.type or needs.device, str(number)]
     return Work("-".join(parts), what, wanted, needs)
+
+
+def fingerprint(task: str) -> str:
+    """Return the fingerprint of a task's data on this machine, which the nodes must have, too."""
+    fields, _ = inputs(task)
+    return str(fields["data_origin"]["fingerprint"])
 
 
 def needs_of(device: str, types: Sequence[str]) -> list[Needs]:

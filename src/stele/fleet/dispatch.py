@@ -4,13 +4,15 @@ The engine schedules, retries and places. This decides: a node that is not fit t
 node cannot do goes to another node, and work whose nodes were lost is not tried again.
 """
 
+import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
 from stele.errors import SteleError
-from stele.fleet.work import DONE, LACKS, LOST, UNFIT, Answer, Node, Outcome, Started, Work
+from stele.fleet.work import DONE, LACKS, LOST, UNFIT, Answer, Needs, Node, Outcome, Started, Work
 
 POLL = 1.0  # seconds without news, after which the status is written again
+LONGEST_ABSENCE = 300.0  # seconds that work waits for a node after the last one with its device has left
 
 Handle = Any  # of submitted work; the engine knows what it is
 
@@ -42,6 +44,7 @@ class Dispatch:
         self.unfit: dict[str, Node] = {}
         self.lacking: dict[str, set[str]] = {}  # the ids of nodes that cannot do a work, by its key
         self.submitted: dict[Handle, Work] = {}
+        self.absent: dict[Needs, float] = {}  # since when no node has this device
 
     def submit(self, works: Sequence[Work]) -> list[Outcome]:
         """Submit works. Return the failures of those that no node can do; the others are not held up by them."""
@@ -59,7 +62,10 @@ class Dispatch:
         return failures
 
     def wait(self) -> list[Outcome]:
-        """Return what has ended; nothing if nothing did for a second. Submits again what another node has to do."""
+        """Return what has ended; nothing if nothing did for a second. Submits again what another node has to do.
+
+        Work whose last node has left ends after LONGEST_ABSENCE, unless another one comes.
+        """
         outcomes, again = [], []
         for handle in self.engine.wait(list(self.submitted), POLL):
             work = self.submitted.pop(handle)
@@ -68,7 +74,26 @@ class Dispatch:
                 again.append(work)
             else:
                 outcomes.append(outcome_of(work, answer))
-        return outcomes + self.submit(again)
+        return outcomes + self.submit(again) + self.without_node()
+
+    def without_node(self) -> list[Outcome]:
+        """Return the failures of works that have waited too long for a node with their device."""
+        nodes, now = self.engine.nodes(), time.monotonic()
+        needed = {work.needs for work in self.submitted.values()} if nodes else set()
+        absent = {needs for needs in needed if not any(node.has(needs) for node in nodes)}
+        for needs in absent - self.absent.keys():
+            minutes = LONGEST_ABSENCE / 60
+            self.tell(
+                f"no node has a {needs} any more. Its work waits {minutes:.0f} minutes for another node."
+            )
+        self.absent = {needs: self.absent.get(needs, now) for needs in absent}
+        late = [
+            handle
+            for handle, work in self.submitted.items()
+            if now - self.absent.get(work.needs, now) > LONGEST_ABSENCE
+        ]
+        works = [self.submitted.pop(handle) for handle in late]
+        return [Outcome(work, failure=f"the last node with a {work.needs} has left.") for work in works]
 
     def belongs_elsewhere(self, work: Work, answer: Answer) -> bool:
         """Return whether another node has to do the work, and note that this one does not."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from stele import files
+from stele.environments.description import slug
 from stele.fleet import node, slots
 from stele.gate.trial import Cell
 from stele.measuring.settings import Settings
@@ -37,7 +38,9 @@ def measure_on_node(request: dict[str, Any]) -> dict[str, Any]:
     node.check(request["code"])
     cell, said = Cell(*request["cell"]), list[str]()
     what = f"stele fleet nightly: {request['framework']} {cell}"
-    with node.working_in(request["folder"]), slots.taken(what, "cpu", said.append):
+    name = slug(f"{request['framework']}-{cell.task}-{cell.phase}")
+    with node.working_in(request["folder"], name), slots.taken(what, "cpu", said.append):
+        node.inputs(cell.task, request["data"])
         if request["ledger"] is not None:
             ledger.unpack(request["ledger"], Path("ledger.bundle"))
         for name, text in request["saved"].items():

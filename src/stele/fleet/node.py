@@ -32,6 +32,7 @@ class CellRequest:
     scale: str
     settings: dict[str, Any]
     code: str  # the fingerprint of the worker's code on the machine of the command
+    data: str  # the fingerprint of the data on the machine of the command
     timeout: float = TIMEOUT
     folder: str | None = None  # where logs are written; None for a folder in the node's cache
 
@@ -63,7 +64,7 @@ def measure_cell(request: dict[str, Any]) -> dict[str, Any]:
     device = wanted.settings.get("device", "cpu")
     with working_in(wanted.folder), slots.taken(what, device, lambda message: None) as slot:
         build(environment)
-        fields, _ = measure.inputs(wanted.task)
+        fields = inputs(wanted.task, wanted.data)
         plan = measure.Plan(wanted.task, wanted.phase, wanted.scale, **fields)
         settings = Settings(**wanted.settings)
         name = f"{environment.name}-{wanted.task}-{wanted.phase}-{slot.number}"
@@ -74,6 +75,24 @@ def measure_cell(request: dict[str, Any]) -> dict[str, Any]:
             raise
         except SteleError as error:  # not the framework's fault
             raise unfit_if_full(error) from error
+
+
+def inputs(task: str, fingerprint: str) -> dict[str, Any]:
+    """Return the data of a task as ``measure.inputs`` does.
+
+    Raises NodeUnfit if it cannot be read, or is not that of the command: without a network, a node has synthetic data.
+    """
+    try:
+        fields, _ = measure.inputs(task)
+    except (SteleError, OSError) as error:
+        raise NodeUnfit(f"it cannot read the data of {task}: {error}") from error
+    found = fields["data_origin"]
+    if found["fingerprint"] != fingerprint:
+        raise NodeUnfit(
+            f"its data of {task} ({found['origin']}) is not that of the machine where the command was typed. "
+            "Set STELE_DATA there to a folder with the same data, then start the node again."
+        )
+    return fields
 
 
 def unfit_if_full(error: SteleError) -> Exception:
@@ -97,9 +116,12 @@ def build(environment: Environment) -> None:
 
 
 @contextlib.contextmanager
-def working_in(folder: str | None) -> Iterator[None]:
-    """Work in a folder: logs and records are written there."""
-    target = Path(folder) if folder else cache.create() / "fleet"
+def working_in(folder: str | None, name: str = "") -> Iterator[None]:
+    """Work in a folder, where logs and records are written: ``name`` in ``folder``, or in one of the node's cache.
+
+    Works that write the same files need different names, because a node can do several at the same time.
+    """
+    target = (Path(folder) if folder else cache.create() / "fleet") / name
     target.mkdir(parents=True, exist_ok=True)
     before = Path.cwd()
     os.chdir(target)

@@ -7,18 +7,20 @@ submitit and of ``sbatch``.
 import contextlib
 import platform
 import shutil
+import subprocess
 import time
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from stele.errors import SteleError
-from stele.fleet.work import CPU, LOST, Answer, Function, Needs, Node, Started, Work, attempt
+from stele.fleet.work import CPU, FAILED, Answer, Function, Needs, Node, Started, Work, attempt
 
 ABSENT = "submitit is not installed. Run: pip install 'pytest-stele[fleet]'"
 NO_SLURM = "Slurm is not installed on this machine: there is no sbatch. Run this command on a login node."
 MINUTES = 24 * 60  # most of a job
 POLL = 0.5  # seconds
+SUBMITTED = "_submitted.pkl"  # after the number of a job, in the file that submitit writes for it
 
 
 class Array:
@@ -57,7 +59,8 @@ class Array:
             answer: Answer = handle.result()
             return answer
         except Exception as error:  # submitit's, for a job that was killed or cancelled
-            return Answer(LOST, message=f"see {handle.paths.stderr}: {type(error).__name__}")
+            reason = f"its job ended without a result ({type(error).__name__}). See {handle.paths.stderr}."
+            return Answer(FAILED, message=reason)
 
     def started(self) -> list[Started]:
         """Return the jobs that run, each once."""
@@ -72,6 +75,14 @@ class Array:
         """Cancel what still waits or runs."""
         for job in list(self.jobs):
             job.cancel()
+
+
+def cancel_earlier(folder: Path) -> None:
+    """Cancel the jobs that a killed command left in ``folder``: what they would measure is submitted again."""
+    jobs = {path.name.removesuffix(SUBMITTED) for path in folder.glob(f"*{SUBMITTED}")}
+    ended = {path.name.removesuffix("_0_result.pkl") for path in folder.glob("*_0_result.pkl")}
+    if left := sorted(jobs - ended):
+        subprocess.run(["scancel", *left], check=False)
 
 
 def execute(function: Function, request: dict[str, Any]) -> Answer:
@@ -109,6 +120,8 @@ def submitted(
     executor = submitit.AutoExecutor(folder=str(folder.absolute()), cluster=cluster)
     if partition:
         executor.update_parameters(slurm_partition=partition)
+    if cluster == "slurm":
+        cancel_earlier(folder)
     array = Array(executor, function)
     try:
         yield array

@@ -142,7 +142,7 @@ def compilations(run: Run) -> int | None:
 
 
 METRICS = (
-    Metric("step", "s", "A step: the tenth percentile, because other programs can only make a step longer.",
+    Metric("step", "s", "A step: step by step in launches that take turns; elsewhere, the tenth percentile.",
            0.01, 0.05, 0.01, step_seconds, (LONG,), by_turn=True),
     Metric("first-step", "s", "The first step of a process: it traces, compiles and allocates.",
            0.05, 0.25, 0.1, lambda run: run.first_step),
