@@ -70,6 +70,9 @@ def pairs_of(cell: Cell, names: Sequence[str]) -> list[Pair]:
     found += [Pair("search", "torch-max-autotune", "torch-compile", cell)]
     found += [Pair("tuning", f"{name}-as-shipped", name, cell) for name in names]
     found += [
+        Pair("tuning", "tensorflow-function", "tensorflow", cell)
+    ]  # XLA, where the recipe is faster with it
+    found += [
         Pair("determinism", name, name, cell) for name in names if name.count("-") == 0 or name in WRAPPED
     ]
     return [pair for pair in found if {pair.first, pair.second} <= set(names)]

@@ -31,9 +31,10 @@ FAULTS = {
     "torch": (*OF_EVERY_DEVICE, "stale statistics", "killed rank", "communication left out"),
     "jax": OF_EVERY_DEVICE,
     "chainer": (*OF_EVERY_DEVICE, "communication left out"),
-    "keras-torch": ("communication left out",),
-    "paddle": ("communication left out",),
-    "tensorflow": ("communication left out",),
+    "keras-torch": (*OF_EVERY_DEVICE, "communication left out"),
+    "mxnet-gluon": OF_EVERY_DEVICE,
+    "paddle": (*OF_EVERY_DEVICE, "communication left out"),
+    "tensorflow": (*OF_EVERY_DEVICE, "communication left out"),
 }
 TASKS = {"stale statistics": "densenet121"}  # faults that only this task shows
 

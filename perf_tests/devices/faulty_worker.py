@@ -11,8 +11,10 @@ FRAMEWORK, FAULT = sys.argv[1:] if __name__ == "__main__" else ("torch", "none")
 
 
 def of_module(name):
-    """Return FRAMEWORK's module, and the function ``name`` in it."""
+    """Return FRAMEWORK's module, and the function ``name`` in it; Keras takes some from the module of its backend."""
     module = frameworks.load(FRAMEWORK)
+    if not hasattr(module, name):
+        module = module.native
     return module, getattr(module, name)
 
 
@@ -52,7 +54,7 @@ def add_in_torch():
     module.on_all_devices = on_all_devices
 
 
-def train_alone_in_torch():
+def train_alone():
     """Let each rank train alone."""
     module, _ = of_module("on_all_devices")
     module.on_all_devices = lambda net, loss: loss
@@ -145,10 +147,84 @@ def train_alone_in_chainer():
     module.add_gradients = module.copy_parameters = lambda nets: None
 
 
+def add_in_tensorflow():
+    """Add the gradients of the devices, and do not divide them."""
+    import tensorflow as tf
+
+    exchange_in_tensorflow(lambda context, grads: context.all_reduce(tf.distribute.ReduceOp.SUM, grads))
+
+
+def train_alone_in_tensorflow():
+    """Let each device keep the gradients of its samples."""
+    exchange_in_tensorflow(lambda context, grads: grads)
+
+
+def exchange_in_tensorflow(exchange):
+    """Let each device compute the mean of the loss, and give its gradients to ``exchange``."""
+    import tensorflow as tf
+
+    module, right = of_module("differentiated_on_all_devices")
+
+    def differentiated_on_all_devices(loss, weights, xla):
+        if module.strategy is None:
+            return right(loss, weights, xla)
+        differentiate = module.for_each_device(module.differentiated(loss, weights), xla)
+
+        def run(*arrays):
+            context, (value, grads) = tf.distribute.get_replica_context(), differentiate(*arrays)
+            return context.all_reduce(tf.distribute.ReduceOp.MEAN, value), exchange(context, grads)
+
+        return module.on_each_part(run)
+
+    module.differentiated_on_all_devices = differentiated_on_all_devices
+
+
+def add_in_paddle():
+    """Multiply the mean gradients of the ranks by their number."""
+    import paddle
+
+    module, right = of_module("on_all_devices")
+    backward, networks = paddle.Tensor.backward, []
+
+    def on_all_devices(net, loss):
+        networks.append(right(net, loss))
+        return networks[-1]
+
+    def add(loss, *arguments, **options):
+        backward(loss, *arguments, **options)
+        for parameter in networks[-1].parameters() if ranks.processes > 1 else ():
+            if parameter.grad is not None:
+                parameter.grad.scale_(ranks.processes)
+
+    module.on_all_devices, paddle.Tensor.backward = on_all_devices, add
+
+
+def add_in_mxnet():
+    """Multiply the mean gradients of the devices by their number."""
+    from mxnet import gluon
+
+    right = gluon.Trainer._allreduce_grads
+
+    def add(trainer):
+        right(trainer)
+        for parameter in trainer._params:
+            for gradient in parameter.list_grad() if parameter.grad_req != "null" else ():
+                gradient *= ranks.count
+
+    gluon.Trainer._allreduce_grads = add
+
+
+def train_alone_in_mxnet():
+    """Let the devices keep the gradients of their samples."""
+    from mxnet import gluon
+
+    gluon.Trainer._allreduce_grads = lambda trainer: None
+
+
 PLANT = {
     "torch": {
         "unscaled gradient": add_in_torch,
-        "unsynchronised gradient": train_alone_in_torch,
+        "unsynchronised gradient": train_alone,
         "same samples": share_samples_of_ranks,
         "stale statistics": keep_statistics,
         "killed rank": kill_rank,
@@ -165,9 +241,29 @@ PLANT = {
         "same samples": share_samples_of_devices,
         "communication left out": leave_communication_out,
     },
-    "keras": {"communication left out": leave_communication_out},
-    "paddle": {"communication left out": leave_communication_out},
-    "tensorflow": {"communication left out": leave_communication_out},
+    "keras": {
+        "unscaled gradient": add_in_torch,
+        "unsynchronised gradient": train_alone,
+        "same samples": share_samples_of_ranks,
+        "communication left out": leave_communication_out,
+    },
+    "paddle": {
+        "unscaled gradient": add_in_paddle,
+        "unsynchronised gradient": train_alone,
+        "same samples": share_samples_of_ranks,
+        "communication left out": leave_communication_out,
+    },
+    "tensorflow": {
+        "unscaled gradient": add_in_tensorflow,
+        "unsynchronised gradient": train_alone_in_tensorflow,
+        "same samples": share_samples_of_devices,
+        "communication left out": leave_communication_out,
+    },
+    "mxnet_gluon": {
+        "unscaled gradient": add_in_mxnet,
+        "unsynchronised gradient": train_alone_in_mxnet,
+        "same samples": share_samples_of_devices,
+    },
 }
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ HOW = (
         action="append",
     ),
     flag("modes", "also each other mode of these frameworks, such as torch-compile"),
-    valued("task", "ID[,ID...]", "cnn, resnet50, gru; default: all", action="append"),
+    valued("task", "ID[,ID...]", "tasks such as cnn,gru; default: all", action="append"),
     valued(
         "scale",
         "SCALE",

@@ -33,7 +33,7 @@ def add(commands: Any) -> None:
     summary = "find the release that made a metric worse"
     about = f"{summary}: a binary search between a good and a bad release, with the gate's statistics"
     command = commands.add_parser("bisect", help=summary, description=about, epilog=EXIT_CODES)
-    command.add_argument("framework", metavar="FRAMEWORK", help="as in `stele releases list`")
+    command.add_argument("framework", metavar="FRAMEWORK", help="a framework, such as jax")
     command.add_argument(
         "good", metavar="GOOD", help="a release, such as 0.9.2; with --pins also requirements"
     )
@@ -49,7 +49,7 @@ def add(commands: Any) -> None:
         "--pins", action="store_true", help="bisect over every package that differs, not over releases"
     )
     command.add_argument(
-        "--scale", choices=("gate", "study"), default="gate", help="of a launch; default: %(default)s"
+        "--scale", choices=("gate", "study"), default="gate", help="scale of a launch; default: %(default)s"
     )
     options.add_trial_options(command)
     command.add_argument("--json", type=Path, metavar="FILE", help="write the result to this file")

@@ -129,7 +129,7 @@ def describe_cache(folder: Path) -> str:
     """Return the free space for environments."""
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     free = shutil.disk_usage(existing).free
-    few = ", too few for several environments" if free < LEAST_FREE else ""
+    few = ", too little for several environments" if free < LEAST_FREE else ""
     writable = "" if os.access(existing, os.W_OK) else ", cannot be written: set STELE_CACHE"
     return f"{free / 2**30:.0f} GiB free{few}{writable}, {folder}"
 

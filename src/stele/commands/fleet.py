@@ -20,7 +20,7 @@ def add(commands: Any) -> None:
     verb.set_defaults(command=show_status)
     verb = verbs.add_parser("join", help="make this machine a node, until: ray stop")
     verb.add_argument(
-        "address", nargs="?", metavar="ADDRESS", help="of the first node, such as 10.0.0.5:6379"
+        "address", nargs="?", metavar="ADDRESS", help="address of the first node, such as 10.0.0.5:6379"
     )
     verb.add_argument("--head", metavar="IP[:PORT]", help="make this machine the first node, at this address")
     verb.set_defaults(command=join)

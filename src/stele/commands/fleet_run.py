@@ -47,14 +47,17 @@ def add_run_options(verb: argparse.ArgumentParser) -> None:
     )
     options.add_cell_options(verb)
     verb.add_argument(
-        "--scale", choices=("gate", *tasks.SCALES), default="gate", help="of a launch; default: %(default)s"
+        "--scale",
+        choices=("gate", *tasks.SCALES),
+        default="gate",
+        help="scale of a launch; default: %(default)s",
     )
     verb.add_argument(
         "--launches",
         type=options.parse_count,
         default=1,
         metavar="N",
-        help="of each cell; default: %(default)s",
+        help="launches of each cell; default: %(default)s",
     )
     verb.add_argument("--device", choices=DEVICES, default=CPU, help="default: %(default)s")
     verb.add_argument("--precision", choices=PRECISIONS, default="fp32", help="default: %(default)s")
@@ -62,7 +65,7 @@ def add_run_options(verb: argparse.ArgumentParser) -> None:
     options.add_worker_timeout(verb)
     options.add_fleet_options(verb)
     verb.add_argument("--slurm", action="store_true", help="submit a Slurm job array instead of using Ray")
-    verb.add_argument("--partition", metavar="NAME", help="of Slurm; default: that of the site")
+    verb.add_argument("--partition", metavar="NAME", help="partition of Slurm; default: that of the site")
     verb.add_argument("--again", action="store_true", help="do not continue a command that was interrupted")
 
 

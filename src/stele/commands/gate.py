@@ -91,8 +91,8 @@ def add(commands: Any) -> None:
 def add_pair_options(command: argparse.ArgumentParser, *, nargs: str | None = None) -> None:
     """Add what says which pair is compared and how. ``nargs`` is "?" if OLD and NEW may be left out."""
     environment = "a requirement such as keras==3.14.1, an environment, or an interpreter"
-    command.add_argument("old", metavar="OLD", nargs=nargs, help=environment)
-    command.add_argument("new", metavar="NEW", nargs=nargs, help=environment)
+    command.add_argument("old", metavar="OLD", nargs=nargs, help=f"what is in use: {environment}")
+    command.add_argument("new", metavar="NEW", nargs=nargs, help=f"what is judged: {environment}")
     options.add_cell_options(command)
     options.add_model_options(command)
     command.add_argument(
@@ -115,7 +115,7 @@ def add_pair_options(command: argparse.ArgumentParser, *, nargs: str | None = No
     command.add_argument("--device", choices=DEVICES, default="cpu", help="default: %(default)s")
     command.add_argument("--precision", choices=PRECISIONS, default="fp32", help="default: %(default)s")
     command.add_argument(
-        "--scale", choices=SCALES, default="gate", help="of the timed launches; default: %(default)s"
+        "--scale", choices=SCALES, default="gate", help="scale of the timed launches; default: %(default)s"
     )
     command.add_argument(
         "--accuracy-scale",
@@ -127,7 +127,7 @@ def add_pair_options(command: argparse.ArgumentParser, *, nargs: str | None = No
         "--target",
         type=options.parse_accuracy,
         metavar="ACCURACY",
-        help="of the metric time-to-target, such as 94%%; default: that of the task",
+        help="target of the metric time-to-target, such as 94%%; default: that of the task",
     )
     options.add_trial_options(command)
     command.add_argument("--json", type=Path, metavar="FILE", help="write a report as JSON")

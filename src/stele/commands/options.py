@@ -99,7 +99,7 @@ def add_fleet_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--address",
         metavar="ADDRESS",
-        help="of a Ray cluster: auto on one of its nodes; default: Ray on this machine, for this command",
+        help="address of a Ray cluster: auto on one of its nodes; default: Ray on this machine, for this command",
     )
     command.add_argument(
         "--type",

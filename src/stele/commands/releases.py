@@ -39,7 +39,10 @@ def add(commands: Any) -> None:
     verb.set_defaults(command=show)
     verb = verbs.add_parser("run", help="measure releases side by side, for asv to show")
     verb.add_argument(
-        "range", nargs="*", metavar="RANGE", help="as in list; default: the last releases of each framework"
+        "range",
+        nargs="*",
+        metavar="RANGE",
+        help="a range, as in stele releases list; default: the last releases of each framework",
     )
     verb.add_argument(
         "--last",

@@ -106,12 +106,12 @@ def describe(file: IO[str], what: str) -> None:
 
 
 def holder(file: IO[str]) -> str:
-    """Return ``stele gate A B (process 123, since 12 min)``, or that it is unknown."""
+    """Return ``stele gate A B (process 123, started 12 min ago)``, or that it is unknown."""
     file.seek(0)
     try:
         facts = schema.parse(file.read())
         schema.check(facts, Holder, "it")
         minutes = (time.time() - facts["since"]) / 60
-        return f"{facts['what']} (process {facts['pid']}, since {minutes:.0f} min)"
+        return f"{facts['what']} (process {facts['pid']}, started {minutes:.0f} min ago)"
     except ValueError:
         return "an unknown process"

@@ -9,10 +9,11 @@ from stele_worker import modes, ranks
 
 PARALLEL = "processes"  # DistributedDataParallel, or FSDP2 in its mode; with ranks as torchrun starts them
 STATISTICS = "own"  # SyncBatchNorm would exchange them; it needs GPUs
-# the arguments of torch.compile; eager does not compile. "frozen" folds the weights into the compiled inference,
-# "fsdp" gives each rank a part of each parameter
+# the arguments of torch.compile; eager does not compile. "as-shipped" is eager without tuning, "frozen" folds the
+# weights into the compiled inference, "fsdp" gives each rank a part of each parameter
 MODES = {
     "eager": None,
+    "as-shipped": None,
     "compile": {},
     "max-autotune": {"mode": "max-autotune"},
     "graphs": {"mode": "reduce-overhead"},  # CUDA graphs
@@ -87,7 +88,8 @@ def compiled(function):
     from torch._dynamo import config as dynamo
     from torch._inductor import config as inductor
 
-    inductor.freezing = mode == "frozen"
+    # on a CPU, products are searched only if their weights are constants
+    inductor.freezing = mode == "frozen" or (mode == "max-autotune" and device.type == "cpu")
     if hasattr(
         dynamo, "fail_on_recompile_limit_hit"
     ):  # from 2.6 on; in place of eager execution without an error
@@ -155,8 +157,10 @@ def make_training_step(net, optimiser, loss):
     on_all = on_all_devices(net, loss)
     compute = compiled(on_all)
     net.train()
-    if is_sharded():
-        use_separate_sgd(optimiser)
+    if mode == "as-shipped":
+        use_separate_operations(optimiser, torch.optim.Optimizer)
+    if is_sharded():  # the fused SGD does not know parts of parameters in 2.13
+        use_separate_operations(optimiser, torch.optim.SGD)
 
     def step(*arrays):
         optimiser.zero_grad()
@@ -172,12 +176,11 @@ def make_training_step(net, optimiser, loss):
     return step
 
 
-def use_separate_sgd(optimiser):
-    """Make SGD update with several operations: the fused one does not know parts of parameters in 2.13."""
+def use_separate_operations(optimiser, kind):
+    """Let the optimisers of a kind update with several operations, not with a fused one."""
     for part in parts(optimiser):
-        if isinstance(part, torch.optim.SGD):
-            for group in part.param_groups:
-                group["fused"] = False
+        for group in part.param_groups if isinstance(part, kind) else ():
+            group["fused"] = False
 
 
 class Loss(torch.nn.Module):
@@ -294,6 +297,8 @@ def image_format(task):
 
     The kernels for IEEE float32 on a GPU are faster with channels first: pytorch issue 44943.
     """
+    if mode == "as-shipped":
+        return torch.contiguous_format
     exact = task.dtype == "float32" and not torch.backends.cudnn.allow_tf32
     return torch.contiguous_format if device.type == "cuda" and exact else torch.channels_last
 
