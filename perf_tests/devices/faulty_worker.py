@@ -192,9 +192,10 @@ def add_in_paddle():
 
     def add(loss, *arguments, **options):
         backward(loss, *arguments, **options)
-        for parameter in networks[-1].parameters() if ranks.processes > 1 else ():
-            if parameter.grad is not None:
-                parameter.grad.scale_(ranks.processes)
+        with paddle.no_grad():
+            for parameter in networks[-1].parameters() if ranks.processes > 1 else ():
+                if parameter.grad is not None:
+                    parameter.grad.scale_(ranks.processes)
 
     module.on_all_devices, paddle.Tensor.backward = on_all_devices, add
 
@@ -218,6 +219,12 @@ def train_alone_in_mxnet():
     """Let the devices keep the gradients of their samples."""
     from mxnet import gluon
 
+    right = gluon.Trainer.__init__
+
+    def update_on_devices(trainer, *arguments, **options):
+        right(trainer, *arguments, **dict(options, update_on_kvstore=False))
+
+    gluon.Trainer.__init__ = update_on_devices
     gluon.Trainer._allreduce_grads = lambda trainer: None
 
 

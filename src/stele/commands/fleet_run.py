@@ -19,8 +19,8 @@ from stele.fleet.dispatch import Dispatch, Engine
 from stele.fleet.status import Status
 from stele.fleet.work import CPU, Needs, Outcome, Started, Work
 from stele.gate.trial import Cell, code_fingerprint
+from stele.measuring import measure as measuring
 from stele.measuring import progress, store
-from stele.measuring.measure import inputs
 from stele.measuring.settings import DEVICES, PRECISIONS, Settings
 from stele.report import results
 from stele_worker import tasks
@@ -151,7 +151,7 @@ def work_of(
 
 def fingerprint(task: str) -> str:
     """Return the fingerprint of a task's data on this machine, which the nodes must have, too."""
-    fields, _ = inputs(task)
+    fields, _ = measuring.inputs(task)
     return str(fields["data_origin"]["fingerprint"])
 
 

@@ -97,7 +97,7 @@ def gradients(recipe, net, task):
     compute, weights = partial(recipe.loss, net, task), recipe.trainable(net)
     if mode == "eager":
         return lambda x, y: differentiate(compute, weights, x, y)
-    x, y = recipe.inputs(task), labels()
+    x, y = recipe.inputs(task), recipe.targets(task) if hasattr(recipe, "targets") else labels()
     return make_function([x, y], differentiate(compute, weights, x, y))
 
 
@@ -115,7 +115,7 @@ def differentiate(loss, weights, x, y):
     return value, dict(zip(names, map(tf.convert_to_tensor, grads)))
 
 
-def make_training_step(inputs, loss, weights, optimiser, count=None):
+def make_training_step(inputs, loss, weights, optimiser, count=None, targets=labels):
     """Return step(x, y) -> loss, which updates the parameters, and ``count``, a variable that counts the steps."""
 
     def update(x, y):
@@ -126,7 +126,7 @@ def make_training_step(inputs, loss, weights, optimiser, count=None):
     if mode == "eager":
         return lambda x, y: update(x, y)[0]
     before = len(tf.get_collection(UPDATES))
-    x, y = inputs(), labels()
+    x, y = inputs(), targets()
     value, applied = update(x, y)
     updates = tf.get_collection(UPDATES)[before:]  # of this network only
     run = make_function([x, y], [value, applied, updates], optimiser)

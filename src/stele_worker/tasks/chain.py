@@ -15,7 +15,9 @@ import numpy
 
 from stele_worker.tasks.initialisers import uniform
 
-FRAMEWORKS = ("torch", "jax", "tensorflow", "keras", "paddle", "numpy")
+FRAMEWORKS = (
+    "torch", "jax", "tensorflow", "keras", "paddle", "paddle1", "mxnet_gluon", "chainer", "tensorflow1", "numpy",
+)  # fmt: skip
 PARITY_SEED, PARITY_STEPS = 0, 20  # the seed and the optimizer steps of the parity check
 UNIT = "operations"  # of the forward pass
 FACTOR = {2: 10, 3: 10, 4: 10, 6: 10, 7: 100}  # a hundred products in a row multiply the rounding

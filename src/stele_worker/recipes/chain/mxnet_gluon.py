@@ -1,0 +1,50 @@
+"""A chain of operations in MXNet's Gluon: hybridized, so one graph per step."""
+
+from mxnet import gluon
+from mxnet.gluon import nn
+
+from stele_worker.frameworks.mxnet_gluon import (
+    graph,
+    kvstore,
+    load,
+    make_training_step,
+    neutral,
+    parameters,
+    squared_error,
+    stored,
+)
+
+__all__ = ["LAYOUT", "load", "neutral", "parameters", "stored"]
+
+LAYOUT = None
+LOSS = squared_error
+
+
+class Chain(nn.HybridBlock):
+    def __init__(self, task):
+        super().__init__(prefix="")  # so parameters have neutral names
+        self.links = task.links
+        with self.name_scope():
+            self.factor = self.params.get("factor", shape=(task.width,))
+            self.summand = self.params.get("summand", shape=(task.width,))
+
+    def hybrid_forward(self, F, x, factor, summand):
+        factor, summand = F.expand_dims(factor, axis=0), F.expand_dims(summand, axis=0)
+        for _ in range(self.links):
+            x = F.broadcast_add(F.broadcast_mul(x, factor), summand)  # (batch, width)
+        return x
+
+
+def network(task):
+    return graph(Chain(task))
+
+
+def body(net):
+    return net  # what inference computes
+
+
+def training_step(net, task):
+    # MXNet has the learning rate inside the velocity, which is equivalent at a constant rate
+    constants = {"learning_rate": task.learning_rate, "momentum": task.momentum, "wd": 0.0}
+    trainer = gluon.Trainer(net.collect_params(), "sgd", constants, kvstore=kvstore())
+    return make_training_step(net, trainer, loss=LOSS)
