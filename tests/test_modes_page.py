@@ -37,6 +37,14 @@ def of_mode(run, name, seconds):
     return replace(run, environment=name, seconds=steps, warmup=1, in_force={"graph_breaks": 2})
 
 
+def test_the_memory_of_the_device_is_shown_where_it_is_known(modes, run):
+    table = modes("table")
+    host = replace(run, host_memory=600 * 2**20, device_memory=None)
+    assert table.memory([host]) == "600"
+    assert table.memory([replace(host, device_memory=3 * 2**30)]) == "600, device 3,072"
+    assert table.memory([replace(host, host_memory=None)]) == "unknown"
+
+
 def test_a_row_compares_a_mode_with_the_first_mode_of_the_same_pass(modes, make_pass):
     passes = [
         make_pass({"torch": 0.1, "torch-compile": 0.08}),

@@ -9,6 +9,7 @@ from record import SCALE, Cell, Pass
 
 from fixtures.ready import mode_label
 from stele import environments
+from stele.measuring.run import Run
 from stele.report import page
 from stele.statistics import median
 from stele.text import milliseconds
@@ -16,6 +17,7 @@ from stele.text import milliseconds
 HEADER = ("environment", "mode", "ms/step", "of the first mode", "first step s", "memory MiB", "reported")
 TITLES = {"train": "training", "infer": "inference"}
 MIB = 2**20
+MEMORIES = ("host_memory", "device_memory")  # of a Run
 WIDTH = 160  # of a message
 
 
@@ -49,16 +51,22 @@ def row(name: str, passes: Sequence[Pass], base: str) -> list[str]:
     if not runs:
         reasons = [one.failed[name] for one in passes if name in one.failed]
         return [name, label, "failed", "", "", "", textwrap.shorten(reasons[0], WIDTH)]
-    memory = [run.host_memory / MIB for run in runs if run.host_memory is not None]
     return [
         name,
         label,
         milliseconds(middle(step(run) for run in runs)),
         "1" if name == base else ratio(name, base, passes),
         f"{middle(run.first_step for run in runs):.2f}",
-        f"{middle(memory):,.0f}" if memory else "unknown",
+        memory(runs),
         reported(runs[-1].in_force),
     ]
+
+
+def memory(runs: Sequence[Run]) -> str:
+    """Return the middle peak of the process, and of the device where it has a memory of its own."""
+    host, device = ([value for run in runs if (value := getattr(run, name))] for name in MEMORIES)
+    shown = f"{middle(host) / MIB:,.0f}" if host else "unknown"
+    return f"{shown}, device {middle(device) / MIB:,.0f}" if device else shown
 
 
 def step(run) -> float:

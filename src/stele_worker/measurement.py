@@ -29,7 +29,7 @@ from stele_worker.profiles import profile_functions
 
 NOT_EVALUATED = {"accuracy": None, "evaluated": 0}
 BLOCK_SECONDS = 0.1  # least duration of a block of steps
-MOST_IN_BLOCK = 64  # steps; their batches are on the device at the same time
+MOST_TAKEN = 64  # batches of a block, which are on the device at the same time; a longer block repeats them
 PROGRESS_SECONDS = 1.0  # minimum time between two progress messages, so that they do not disturb the steps
 
 
@@ -119,6 +119,12 @@ class Batches(NamedTuple):
     def in_turns(self, items):
         return take_turns(items, self.turn, self.host)
 
+    def repeated(self, count):
+        """Return so many batches, of which at most MOST_TAKEN differ."""
+        rows = [self.rows[number % len(self.rows)] for number in range(min(count, MOST_TAKEN))]
+        taken = list(self.take(rows))
+        return [taken[number % len(taken)] for number in range(count)]
+
 
 def more(step, batches, outcome, blocks=0, new_batch=False, communication=0, profile=0, sampler=None):
     """Return what is measured on request, after everything else:
@@ -134,8 +140,7 @@ def more(step, batches, outcome, blocks=0, new_batch=False, communication=0, pro
     result, wait = {}, batches.framework.wait
     if blocks:
         count = steps_of_block(outcome["seconds"][outcome["warmup"] :])
-        rows = [batches.rows[number % len(batches.rows)] for number in range(count)]
-        taken = (list(batches.take(each)) for each in batches.in_turns([rows] * blocks))
+        taken = (batches.repeated(count) for _ in batches.in_turns(range(blocks)))
         pairs = list(clock.time_blocks(step, taken, wait))
         result.update(blocks=[whole for whole, _ in pairs], returned=[returned for _, returned in pairs])
     if new_batch:
@@ -211,7 +216,7 @@ def profiled(step, batches, count, sampler=None):
 
 def steps_of_block(seconds):
     """Return how many steps of about these durations a block has."""
-    return max(2, min(MOST_IN_BLOCK, math.ceil(BLOCK_SECONDS / clock.median(seconds))))
+    return max(2, math.ceil(BLOCK_SECONDS / clock.median(seconds)))
 
 
 def other_size(batch_rows):
