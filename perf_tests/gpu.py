@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[1]
 GATED = "torch"  # the framework of the two gates
 BURN = 0.03  # the share by which the planted fault makes a step longer
 TAIL = 60  # lines of the output that the page shows
-SEEDS = 20  # of the time to accuracy
+SEEDS, TRICK_SEEDS = 20, 5  # of the time to accuracy, and of each of the 17 trainings that show the tricks
 UPSTREAM = {
     "cifar-fast": "cifar10-fast",
     "cifar-airbench": "cifar10-airbench",
@@ -85,9 +85,9 @@ def steps(device: str, names: Sequence[str], upstream: Path | None = None) -> li
 def time_to_accuracy(device: str, names: Sequence[str]) -> Iterator[Step]:
     """Yield a step for each task with a target: ``SEEDS`` trainings in each framework that has it."""
     stele = (sys.executable, "-m", "stele")
-    where = ("--device", "cuda", "--precision", "bf16", "--seeds", str(SEEDS))
+    where, seeds = ("--device", "cuda", "--precision", "bf16"), SEEDS
     if device == "cpu":  # only to try the steps
-        where = ("--device", "cpu", "--scale", "smoke", "--target", "5%", "--seeds", "2")
+        where, seeds = ("--device", "cpu", "--scale", "smoke"), 2
     precision = "bf16" if device == "cuda" else "fp32"
     for task in UPSTREAM:
         able = [
@@ -98,10 +98,12 @@ def time_to_accuracy(device: str, names: Sequence[str]) -> Iterator[Step]:
             )
         ]
         if able:
-            command = (*stele, "time-to-accuracy", "--task", task, "--framework", ",".join(able), *where)
+            measured = ("--framework", ",".join(able), *where, "--seeds", str(seeds))
+            command = (*stele, "time-to-accuracy", "--task", task, *measured)
             yield Step(task, f"time to the target of {task}", command, None)
     if GATED in names and device == "cuda":
-        yield Step("tricks", "what each trick brings", (*stele, "tricks", "--framework", GATED, *where), None)
+        command = (*stele, "tricks", "--framework", GATED, *where, "--seeds", str(TRICK_SEEDS))
+        yield Step("tricks", "what each trick brings", command, None)
 
 
 def compare_with(folder: Path, device: str, task: str) -> Step:
