@@ -89,6 +89,18 @@ def test_a_training_that_two_steps_need_is_trained_once(tricks, monkeypatch):
     assert len(trained) == len(set(trained)) == 3 * 5
 
 
+def test_each_line_says_which_training_of_how_many_it_is_about(tricks, capsys):
+    assert tricks() == 0
+    shown = re.findall(
+        r"^training (\d) of (\d): (\S+), (\d+) epochs", capsys.readouterr().out, flags=re.MULTILINE
+    )
+    both = "device-augmentation+label-smoothing"
+    assert list(dict.fromkeys(shown)) == [
+        ("1", "5", "baseline", "24"), ("2", "5", "device-augmentation", "24"), ("3", "5", both, "24"),
+        ("4", "5", both, "23"), ("5", "5", f"{both}+ema", "20"),
+    ]  # fmt: skip
+
+
 def test_an_interrupted_ablation_continues(tricks, monkeypatch):
     trained, train_seed = [], seeds.train_seed
 

@@ -54,13 +54,15 @@ def tricks(arguments: argparse.Namespace) -> int:
 
 def measure_tricks(environment: Environment, training: Training, target: float) -> list[Effect]:
     """Measure all steps in one framework and print their table."""
+    wanted = ablation.all_trainings(environment, training)
 
     def measure(environment: Environment, one: Training) -> Summary:
         names = "+".join(one.tricks or ()) or tasks.BASELINE
+        title = f"training {wanted.index(one) + 1} of {len(wanted)}: {names}, {one.epochs} epochs"
         runs = []
         for run in seeds.train(environment, one):
             runs.append(run)
-            print(f"{names}, {one.epochs} epochs: {seed_line(run, target)}", flush=True)
+            print(f"{title}: {seed_line(run, target)}", flush=True)
             if len(runs) == FIRST and (reason := why_unreachable(runs, target)):
                 options.say(f"stele: {reason}")  # the accuracies are still wanted
         return summarise(runs, target)

@@ -75,6 +75,12 @@ def trainings(step: Step, training: Training) -> dict[str, Training]:
     }
 
 
+def all_trainings(environment: Environment, training: Training) -> list[Training]:
+    """Return what the steps train in a framework, each once, in the order in which it is measured."""
+    of_steps = steps(training.task, training.scale, environment.framework)
+    return list(dict.fromkeys(one for step in of_steps for one in trainings(step, training).values()))
+
+
 def measure_steps(environment: Environment, training: Training, measure: Measure) -> Iterator[Effect]:
     """Yield the Effect of each step. A training that two steps share is saved, so it is not repeated."""
     for step in steps(training.task, training.scale, environment.framework):
