@@ -24,6 +24,7 @@ from stele.fleet.work import (
     UNFIT,
     Answer,
     Needs,
+    NodeLacks,
     NodeUnfit,
     Outcome,
     Started,
@@ -114,7 +115,24 @@ def test_work_whose_last_node_has_left_ends_after_some_minutes(monkeypatch):
     outcomes, told = run(Virtual(fleet, do), cells)
     failures = [outcomes[work.key].failure for work in cells]
     assert failures == [None, "the last node with a H100 has left.", None]
-    assert told == ["no node has a H100 any more. Its work waits 5 minutes for another node."]
+    assert told == ["no node has a H100 now. Its work waits 5 minutes for another node."]
+
+
+def test_work_ends_if_every_node_has_left_or_only_unfit_ones_stay(monkeypatch):
+    for stays in (False, True):
+        monkeypatch.setattr(dispatch.time, "monotonic", itertools.count(0, 60).__next__)
+        [good], [unfit] = nodes(1), nodes(1)
+        fleet = [good, unfit._replace(id="unfit")] if stays else [good]
+
+        def do(node, work, fleet=fleet, good=good):
+            if node is good:
+                fleet.remove(good)
+                return Answer(DONE, node, work.key)
+            return Answer(UNFIT, node, message="its disk is full")
+
+        outcomes, _ = run(Virtual(fleet, do), works(3))
+        failures = [outcomes[f"cell-{number}"].failure for number in range(3)]
+        assert failures[0] is None and all(failures[1:])
 
 
 def test_work_that_a_node_lacks_goes_to_another_and_the_node_keeps_other_work():
@@ -273,23 +291,32 @@ class Full:
     free = 2**30 // 5
 
 
-def test_a_node_with_other_data_is_unfit(monkeypatch):
+def test_a_node_with_other_data_lacks_the_task(monkeypatch):
     here = {"data": None, "data_origin": {"origin": "synthetic", "fingerprint": "0f"}}
     monkeypatch.setattr(node.measure, "inputs", lambda task: (here, "synthetic data"))
     assert node.inputs("gru", "0f") == here
     with pytest.raises(
-        NodeUnfit, match=r"its data of gru \(synthetic\) is not that of .* Set STELE_DATA there"
+        NodeLacks, match=r"its data of gru \(synthetic\) is not that of .* Set STELE_DATA on this node"
     ):
         node.inputs("gru", "1e")
 
 
-def test_a_node_that_cannot_read_its_data_is_unfit(monkeypatch):
+def test_a_node_that_cannot_read_its_data_lacks_the_task(monkeypatch):
     def fail(task):
         raise SteleError("train.npy is damaged")
 
     monkeypatch.setattr(node.measure, "inputs", fail)
-    with pytest.raises(NodeUnfit, match="it cannot read the data of gru: train.npy is damaged"):
+    with pytest.raises(NodeLacks, match="it cannot read the data of gru: train.npy is damaged"):
         node.inputs("gru", "0f")
+
+
+def test_works_with_one_name_have_different_folders_at_the_same_time(tmp_path):
+    with node.working_in(str(tmp_path), "gate"):
+        with node.working_in(str(tmp_path), "gate"):
+            assert Path.cwd() == tmp_path / "gate-2"
+        assert Path.cwd() == tmp_path / "gate"
+    with node.working_in(str(tmp_path), "gate"):
+        assert Path.cwd() == tmp_path / "gate"
 
 
 def test_works_with_different_names_have_folders_of_their_own(tmp_path, monkeypatch):
@@ -409,7 +436,7 @@ def test_jobs_that_a_killed_command_left_are_cancelled(tmp_path, monkeypatch):
     for name in ("7_0_submitted.pkl", "7_1_submitted.pkl", "7_0_0_result.pkl"):
         (tmp_path / name).touch()
     asked = []
-    monkeypatch.setattr(slurm.subprocess, "run", lambda command, check: asked.append(command))
+    monkeypatch.setattr(slurm.subprocess, "run", lambda command, **_: asked.append(command))
     slurm.cancel_earlier(tmp_path)
     slurm.cancel_earlier(tmp_path / "absent")
     assert asked == [["scancel", "7_1"]]

@@ -70,6 +70,9 @@ class Virtual:
     def answer(self, handle):
         return self.ended.pop(handle)
 
+    def cancel(self, handle):
+        self.queue = [one for one in self.queue if one[0] != handle]
+
     def started(self):
         events, self.events = self.events, []
         return events

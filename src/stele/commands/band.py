@@ -67,11 +67,8 @@ def band(arguments: argparse.Namespace) -> int:
 
 
 def require_scale(task: str, scale: str) -> None:
-    """Raise SteleError unless the ladder or the time to accuracy compares trainings at this scale with a band.
-
-    Tasks with a target have both kinds of training, and only that of the time to accuracy augments its images.
-    """
-    known = getattr(tasks.load(task), "TARGETS", tasks.SCALES)
+    """Raise SteleError unless the ladder or the time to accuracy compares trainings at this scale with a band."""
+    known = accuracy.scales(task)
     if scale not in known:
         raise SteleError(text.unknown_message(f"scale of a band of {task}", scale, known))
 

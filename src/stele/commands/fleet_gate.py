@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from stele import files
-from stele.commands import gate, options, screen
+from stele.commands import fleet_run, gate, options, screen
 from stele.commands.options import say
 from stele.environments.description import slug
 from stele.errors import SteleError
@@ -25,6 +25,7 @@ from stele.gate.trial import Trial, code_fingerprint
 from stele.report import build, exports, markdown
 from stele.report import gate as pages
 from stele.report.sources import Sources
+from stele_worker import tasks
 
 REPORTS = ("json", "markdown", "junit")
 LOCAL = ("command", "json", "markdown", "junit", "address", "type", "again")  # options that no node needs
@@ -100,6 +101,9 @@ def arena_of(
         "arguments": typed,
         "code": code_fingerprint(),
         "folder": None if arguments.address else str(place.folder.absolute()),
+        "data": {
+            cell.task: fleet_run.fingerprint(cell.task) for cell in subject.cells if cell.task in tasks.NAMES
+        },
         "name": slug(f"{names}-{type_name or arguments.device}"),
         "header": None,
         "entries": [],
@@ -166,6 +170,8 @@ def on_node(request: dict[str, Any], emit: Emit) -> Event:
     node.check(request["code"])
     with spoken(emit):
         subject = gate.trial_from(argparse.Namespace(**request["arguments"]))
+        for task, fingerprint in request["data"].items():
+            node.inputs(task, fingerprint)
         what = f"stele fleet gate {subject.old.name} {subject.new.name}"
         with (
             node.working_in(request["folder"], request["name"]),

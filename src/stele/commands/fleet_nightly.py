@@ -28,10 +28,11 @@ def add(verbs: Any) -> None:
 
 def fleet_nightly(arguments: argparse.Namespace) -> int:
     """Returns the exit code, as ``stele nightly`` does; 2 if something could not be measured."""
+    modes = releases.parse_modes(arguments.mode)
     releases.sync(arguments)
     deadline = time.time() + arguments.budget
     place, _ = campaign.open_campaign(request_from(arguments))
-    works = list(works_of(arguments, place, deadline))
+    works = list(works_of(arguments, place, deadline, modes))
     new: set[str] = set()
     complete = True
 
@@ -55,7 +56,9 @@ def request_from(arguments: argparse.Namespace) -> dict[str, Any]:
     return {"command": "nightly", "options": typed, "code": code_fingerprint()}
 
 
-def works_of(arguments: argparse.Namespace, place: campaign.Campaign, deadline: float) -> Iterator[Work]:
+def works_of(
+    arguments: argparse.Namespace, place: campaign.Campaign, deadline: float, modes: tuple[str, ...]
+) -> Iterator[Work]:
     """Yield a work for each framework, cell and type."""
     with tempfile.TemporaryDirectory() as folder:
         packed = ledger.pack(Path(folder) / "ledger.bundle") if arguments.address else None
@@ -76,7 +79,7 @@ def works_of(arguments: argparse.Namespace, place: campaign.Campaign, deadline: 
                         "scale": arguments.scale,
                         "error": arguments.error,
                         "data": fleet_run.fingerprint(cell.task),
-                        "modes": releases.parse_modes(arguments.mode),
+                        "modes": modes,
                         "until": deadline,
                         "code": code_fingerprint(),
                         "ledger": packed,

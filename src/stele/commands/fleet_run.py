@@ -194,7 +194,7 @@ def measure(engine: Engine, place: Campaign, works: Sequence[Work], total: int, 
             say(f"stele: {message}")
             state.messages.append(message)
         told.clear()
-        state.places = dispatch.places(engine.nodes(), works, dispatched.unfit) or state.places
+        state.places = dispatch.places(engine.nodes() or (), works, dispatched.unfit) or state.places
         keeper.write_if_due()
 
     with progress.counted("fleet", total) as show:

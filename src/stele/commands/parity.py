@@ -3,7 +3,7 @@
 import argparse
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -229,13 +229,25 @@ def cells(arguments: argparse.Namespace, settings: Settings) -> Iterator[Cell]:
     """Yield each selected environment and task, if the environment can run a phase of the task."""
     selected = environments.load_ready(arguments.framework)
     if arguments.modes:
-        selected = environments.with_modes(selected)
+        selected = ready_modes(selected)
     for task in arguments.task or tasks.NAMES:
         yield from (
             (item, task)
             for item in selected
             if settings.devices > 1 or examination.phases(item, task, settings)
         )
+
+
+def ready_modes(selected: Sequence[Environment]) -> list[Environment]:
+    """Return the environments with their other modes, each once, without the modes that this machine cannot run."""
+    ready = []
+    for environment in {one.name: one for one in environments.with_modes(selected)}.values():
+        state = environments.state(environment)
+        if state.status == "ready":
+            ready.append(environment)
+        else:
+            options.say(f"stele: {environment.name} is left out: {state.reason}")
+    return ready
 
 
 def facts(results: dict[Cell, LadderResult], settings: Settings) -> dict[str, Any]:

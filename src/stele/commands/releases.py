@@ -108,9 +108,8 @@ def add_measuring_options(verb: argparse.ArgumentParser, *, locks: bool = True) 
     verb.add_argument(
         "--mode",
         metavar="ID[,ID...]",
-        default=",".join(campaign.MODES),
         help="tuned is the first mode of a framework; also as-shipped, another mode such as compile, or all; "
-        "default: %(default)s",
+        f"default: {','.join(campaign.MODES)}; of a model tuned only",
     )
     options.add_budget(verb, "24h")
     (options.add_launch_options if locks else options.add_process_options)(verb)
@@ -125,7 +124,8 @@ def request_from(arguments: argparse.Namespace) -> Request:
     else:
         cells = options.parse_cells(arguments.task, arguments.phase)
         options.announce_inputs(cell.task for cell in cells)
-    modes = parse_modes(arguments.mode)
+    if model is not None and arguments.mode is not None:
+        raise SteleError("A model is measured in the first mode of a framework. Leave out --mode.")
     return Request(
         cells,
         Settings(device="cpu", threads=arguments.threads, malloc=arguments.malloc),
@@ -136,12 +136,14 @@ def request_from(arguments: argparse.Namespace) -> Request:
         say,
         model,
         options.parse_extras(arguments) if model is not None else Extras(),
-        modes,
+        parse_modes(arguments.mode) if model is None else (campaign.TUNED,),
     )
 
 
-def parse_modes(text: str) -> tuple[str, ...]:
+def parse_modes(text: str | None) -> tuple[str, ...]:
     """Return the modes that ``--mode`` selects, and have asv track them. Raises SteleError for an unknown one."""
+    if text is None:
+        return campaign.MODES
     described = [
         mode for name in environments.first_modes() for mode in campaign.other_modes(environments.load(name))
     ]

@@ -178,7 +178,7 @@ def price_of(arguments: argparse.Namespace) -> prices.Price | None:
 
 def select(names: str, training: Training) -> list[Environment]:
     """Return the environments ID[,ID...], each ready. Raises SteleError if one lacks the task."""
-    selected = environments.load_ready([name for name in names.split(",") if name])
+    selected = environments.load_ready(dict.fromkeys(name for name in names.split(",") if name))
     where: dict[str, Any] = {"device": training.settings.device, "precision": training.settings.precision}
     for environment in selected:
         reason = environment.why_absent(training.task, TIME_TO_ACCURACY, **where)

@@ -158,6 +158,10 @@ class Cluster:
     def end(self, gate: Any) -> None:
         self.ray.kill(gate)
 
+    def cancel(self, handle: Any) -> None:
+        self.pending.discard(handle)
+        self.ray.cancel(handle)
+
     def close(self) -> None:
         """End what still runs. The nodes end the processes of their frameworks."""
         handles = list(self.pending)

@@ -20,8 +20,8 @@ Handle = Any  # of submitted work; the engine knows what it is
 class Engine(Protocol):
     """What submits work to nodes."""
 
-    def nodes(self) -> list[Node]:
-        """Return the nodes that are there now; an empty list if only the engine knows them."""
+    def nodes(self) -> list[Node] | None:
+        """Return the nodes that are there now; None if only the engine knows them."""
 
     def submit(self, works: Sequence[Work], avoided: Collection[str]) -> list[Handle]:
         """Submit work to any node that has what it needs, but not to those with these ids."""
@@ -35,6 +35,9 @@ class Engine(Protocol):
     def started(self) -> list[Started]:
         """Return what has started since the last call."""
 
+    def cancel(self, handle: Handle) -> None:
+        """Take back submitted work that has not started."""
+
 
 class Dispatch:
     """Works that are submitted. ``tell`` is told what happens, in sentences."""
@@ -44,14 +47,16 @@ class Dispatch:
         self.unfit: dict[str, Node] = {}
         self.lacking: dict[str, set[str]] = {}  # the ids of nodes that cannot do a work, by its key
         self.submitted: dict[Handle, Work] = {}
-        self.absent: dict[Needs, float] = {}  # since when no node has this device
+        # since when no node can do submitted work: what it needs, and the ids of nodes that it avoids
+        self.absent: dict[tuple[Needs, frozenset[str]], float] = {}
+        self.checked = -POLL  # when this was found
 
     def submit(self, works: Sequence[Work]) -> list[Outcome]:
         """Submit works. Return the failures of those that no node can do; the others are not held up by them."""
         nodes, failures = self.engine.nodes(), list[Outcome]()
         groups: dict[frozenset[str], list[Work]] = {}
         for work in works:
-            avoided = frozenset(self.unfit) | self.lacking.get(work.key, set())
+            avoided = self.avoided(work)
             if nodes and (reason := why_nowhere(work, nodes, avoided)):
                 failures.append(Outcome(work, failure=reason))
             else:
@@ -77,23 +82,38 @@ class Dispatch:
         return outcomes + self.submit(again) + self.without_node()
 
     def without_node(self) -> list[Outcome]:
-        """Return the failures of works that have waited too long for a node with their device."""
-        nodes, now = self.engine.nodes(), time.monotonic()
-        needed = {work.needs for work in self.submitted.values()} if nodes else set()
-        absent = {needs for needs in needed if not any(node.has(needs) for node in nodes)}
-        for needs in absent - self.absent.keys():
+        """Return the failures of works that have waited too long for a node that can do them."""
+        now = time.monotonic()
+        if now - self.checked < POLL or (nodes := self.engine.nodes()) is None:
+            return []
+        self.checked, groups = now, self.groups()
+        absent = {
+            key: handles
+            for key, handles in groups.items()
+            if why_nowhere(self.submitted[handles[0]], nodes, key[1])
+        }
+        for needs, _ in absent.keys() - self.absent.keys():
             minutes = LONGEST_ABSENCE / 60
-            self.tell(
-                f"no node has a {needs} any more. Its work waits {minutes:.0f} minutes for another node."
-            )
-        self.absent = {needs: self.absent.get(needs, now) for needs in absent}
-        late = [
-            handle
-            for handle, work in self.submitted.items()
-            if now - self.absent.get(work.needs, now) > LONGEST_ABSENCE
-        ]
-        works = [self.submitted.pop(handle) for handle in late]
-        return [Outcome(work, failure=f"the last node with a {work.needs} has left.") for work in works]
+            self.tell(f"no node has a {needs} now. Its work waits {minutes:.0f} minutes for another node.")
+        self.absent = {key: self.absent.get(key, now) for key in absent}
+        late = [key for key in absent if now - self.absent[key] > LONGEST_ABSENCE]
+        return [self.give_up(handle) for key in late for handle in absent[key]]
+
+    def groups(self) -> dict[tuple[Needs, frozenset[str]], list[Handle]]:
+        """Return the submitted works by what they need and what they avoid."""
+        groups: dict[tuple[Needs, frozenset[str]], list[Handle]] = {}
+        for handle, work in self.submitted.items():
+            groups.setdefault((work.needs, self.avoided(work)), []).append(handle)
+        return groups
+
+    def give_up(self, handle: Handle) -> Outcome:
+        self.engine.cancel(handle)
+        work = self.submitted.pop(handle)
+        return Outcome(work, failure=f"the last node with a {work.needs} has left.")
+
+    def avoided(self, work: Work) -> frozenset[str]:
+        """Return the ids of the nodes that cannot do a work."""
+        return frozenset(self.unfit) | self.lacking.get(work.key, set())
 
     def belongs_elsewhere(self, work: Work, answer: Answer) -> bool:
         """Return whether another node has to do the work, and note that this one does not."""

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from stele.fleet.dispatch import POLL, why_nowhere
 from stele.fleet.stepwise import Event, Function
-from stele.fleet.work import DONE, LOST, UNFIT, Answer, Node, Work
+from stele.fleet.work import DONE, LACKS, LOST, UNFIT, Answer, Node, Work
 from stele.gate import record
 from stele.gate.record import Entry, Record
 
@@ -125,7 +125,7 @@ def failure_of(arena: Arena, answer: Answer) -> str | None:
     if answer.status == LOST:
         arena.lost += 1
         return None if arena.lost < MOST_LOST else f"{MOST_LOST} nodes were lost. {answer.message}"
-    if answer.status == UNFIT and answer.node is not None:
+    if answer.status in (UNFIT, LACKS) and answer.node is not None:
         arena.avoided.add(answer.node.id)
         return None
     return answer.message

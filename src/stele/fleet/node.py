@@ -1,6 +1,8 @@
 """What a node does: it checks itself, builds an environment if it lacks one, and measures a cell. No import of Ray."""
 
 import contextlib
+import fcntl
+import itertools
 import os
 import shutil
 from collections.abc import Iterator
@@ -55,7 +57,8 @@ def check(code: str) -> None:
 def measure_cell(request: dict[str, Any]) -> dict[str, Any]:
     """Measure a launch, and return its Run as a dict. ``request`` has the fields of CellRequest.
 
-    Raises NodeUnfit, NodeLacks if the environment cannot be built here, and WorkerError if the framework fails.
+    Raises NodeUnfit, NodeLacks if the environment or the data is not to be had here, and WorkerError if the framework
+    fails.
     """
     wanted = CellRequest(**request)
     check(wanted.code)
@@ -80,17 +83,17 @@ def measure_cell(request: dict[str, Any]) -> dict[str, Any]:
 def inputs(task: str, fingerprint: str) -> dict[str, Any]:
     """Return the data of a task as ``measure.inputs`` does.
 
-    Raises NodeUnfit if it cannot be read, or is not that of the command: without a network, a node has synthetic data.
+    Raises NodeLacks if it cannot be read, or is not that of the command: without a network, a node has synthetic data.
     """
     try:
         fields, _ = measure.inputs(task)
     except (SteleError, OSError) as error:
-        raise NodeUnfit(f"it cannot read the data of {task}: {error}") from error
+        raise NodeLacks(f"it cannot read the data of {task}: {error}") from error
     found = fields["data_origin"]
     if found["fingerprint"] != fingerprint:
-        raise NodeUnfit(
-            f"its data of {task} ({found['origin']}) is not that of the machine where the command was typed. "
-            "Set STELE_DATA there to a folder with the same data, then start the node again."
+        raise NodeLacks(
+            f"its data of {task} ({found['origin']}) is not that of the command's machine. Set STELE_DATA on this node "
+            "to a folder with the same data, then start the node again."
         )
     return fields
 
@@ -119,13 +122,24 @@ def build(environment: Environment) -> None:
 def working_in(folder: str | None, name: str = "") -> Iterator[None]:
     """Work in a folder, where logs and records are written: ``name`` in ``folder``, or in one of the node's cache.
 
-    Works that write the same files need different names, because a node can do several at the same time.
+    If another work with this name runs here, the folder is ``name-2``, and so on: each has its files for itself.
     """
-    target = (Path(folder) if folder else cache.create() / "fleet") / name
-    target.mkdir(parents=True, exist_ok=True)
-    before = Path.cwd()
-    os.chdir(target)
-    try:
+    base = Path(folder) if folder else cache.create() / "fleet"
+    with contextlib.ExitStack() as stack:
+        target = free_folder(base, name, stack) if name else base
+        target.mkdir(parents=True, exist_ok=True)
+        stack.callback(os.chdir, Path.cwd())
+        os.chdir(target)
         yield
-    finally:
-        os.chdir(before)
+
+
+def free_folder(base: Path, name: str, stack: contextlib.ExitStack) -> Path:
+    """Return the first of the folders ``name``, ``name-2`` and so on that no other process works in, and hold it."""
+    for number in itertools.count(1):
+        target = base / (name if number == 1 else f"{name}-{number}")
+        target.mkdir(parents=True, exist_ok=True)
+        held = stack.enter_context((target / ".held").open("w"))
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return target
+    raise AssertionError

@@ -31,9 +31,8 @@ class Array:
         self.jobs: dict[Any, Work] = {}  # that have not ended
         self.seen: set[Any] = set()  # those that have started
 
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> None:
         """Return nothing: only Slurm knows its nodes."""
-        return []
 
     def submit(self, works: Sequence[Work], avoided: Collection[str]) -> list[Any]:
         """Submit the works with the same needs as one array. Slurm gets the names of nodes to avoid."""
@@ -71,6 +70,10 @@ class Array:
             for job in new
         ]
 
+    def cancel(self, handle: Any) -> None:
+        self.jobs.pop(handle, None)
+        handle.cancel()
+
     def close(self) -> None:
         """Cancel what still waits or runs."""
         for job in list(self.jobs):
@@ -82,7 +85,8 @@ def cancel_earlier(folder: Path) -> None:
     jobs = {path.name.removesuffix(SUBMITTED) for path in folder.glob(f"*{SUBMITTED}")}
     ended = {path.name.removesuffix("_0_result.pkl") for path in folder.glob("*_0_result.pkl")}
     if left := sorted(jobs - ended):
-        subprocess.run(["scancel", *left], check=False)
+        # Slurm says of jobs that have ended that it does not know them
+        subprocess.run(["scancel", *left], check=False, stderr=subprocess.DEVNULL)
 
 
 def execute(function: Function, request: dict[str, Any]) -> Answer:

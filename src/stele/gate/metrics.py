@@ -142,7 +142,8 @@ def compilations(run: Run) -> int | None:
 
 
 METRICS = (
-    Metric("step", "s", "A step: step by step in launches that take turns; elsewhere, the tenth percentile.",
+    Metric("step", "s", "The duration of a step. Launches that take turns are compared step by step; of others, the "
+           "tenth percentile counts.",
            0.01, 0.05, 0.01, step_seconds, (LONG,), by_turn=True),
     Metric("first-step", "s", "The first step of a process: it traces, compiles and allocates.",
            0.05, 0.25, 0.1, lambda run: run.first_step),
@@ -165,7 +166,7 @@ MORE = (
            0.05, 0.25, 0.1, lambda run: run.first_step, (WARM,)),
     Metric("first-step-new-batch", "s", "The first step with another number of samples: some frameworks compile again.",
            0.05, 0.25, 0.1, lambda run: run.new_batch, (NEW_BATCH,)),
-    Metric("compilations", "count", "The compilations of a process for a batch and then one of another size.",
+    Metric("compilations", "count", "How often a process compiles for a batch and then for a batch of another size.",
            0.05, 0.25, 0.01, compilations, (NEW_BATCH,)),
     Metric("time-to-target", "s", "Training until the target accuracy; a training that misses it is repeated.",
            0.05, 0.25, 0.1, time_to_target, (TRAININGS,), ("train",), least=time_spent),

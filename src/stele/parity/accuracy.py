@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypedDict
 from stele import files, schema, statistics
 from stele.errors import SteleError
 from stele.measuring.run import Run
+from stele_worker import tasks
 
 FILE = Path(__file__).parent / "accuracy.json"
 MIN_SEEDS = 5  # accuracies that a band needs
@@ -56,6 +57,16 @@ def measured_band(entry: dict[str, Any]) -> Band | None:
     low, _, high = statistics.prediction(entry["accuracies"])
     assert low is not None and high is not None
     return Band(max(low, 0.0), min(high, 1.0), entry["source"])
+
+
+def scales(task: str) -> list[str]:
+    """Return the scales at which a Task can have a band.
+
+    A Task with tiers is trained with augmentation for the time to accuracy, and without it at the other scales. A band
+    does not say which, so it exists at tiers only.
+    """
+    tiers = getattr(tasks.load(task), "TARGETS", None)
+    return list(tasks.SCALES) if tiers is None else [name for name in tiers if name not in tasks.SCALES]
 
 
 def entry(task: str, scale: str, fingerprint: str, file: Path | None = None) -> dict[str, Any] | None:

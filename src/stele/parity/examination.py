@@ -227,13 +227,18 @@ def accuracy_rung(
         if run.accuracy is None:
             return Finding(10, "absent", "the task has no meaningful labels, so it has no accuracy")
         if accuracy.band(run) is None:
-            return Finding(
-                10, "absent", f"no band at scale {scale} on this data. Measure one with: stele band"
-            )
+            return Finding(10, "absent", why_no_band(task, scale))
         accuracies.append(run.accuracy)
         if len(accuracies) % seeds == 0:  # more frequent tests would raise the chance of false agreement
             finding = accuracy_finding(accuracies, run)
     return finding
+
+
+def why_no_band(task: str, scale: str) -> str:
+    known = accuracy.scales(task)
+    if scale not in known:
+        return f"{task} has bands only at the scales {', '.join(known)}, which stele time-to-accuracy trains"
+    return f"no band at scale {scale} on this data. Measure one with: stele band"
 
 
 def trained_before(
