@@ -258,6 +258,22 @@ def test_other_modes_have_lines_of_their_own(machine):
     assert len(timed) == 6  # not measured again
 
 
+def test_a_model_has_only_the_first_mode(abacus, capsys):
+    command = ["releases", "run", "abacus", "--model", "package.net:Net"]
+    assert entry_point.main([*command, "--mode", "compile"]) == 2
+    assert "Leave out --mode" in capsys.readouterr().err
+    assert not history.MODELS.exists()
+
+
+def test_the_error_is_measured_only_with_the_first_mode(machine, monkeypatch):
+    path = environments.folders()[1] / "abacus.toml"
+    path.write_text(path.read_text() + '[modes.plain]\nlabel = "plain"\n[modes.slow]\nlabel = "slow"\n')
+    environments.described.cache_clear()
+    monkeypatch.setattr(measuring, "measure_error", lambda *_, **__: pytest.fail("trained"))
+    machine(dict.fromkeys(TAGS, 1.0))
+    assert campaign.measure_releases(TAGS, request(modes=releases_command.parse_modes("slow"), error="smoke"))
+
+
 def test_all_modes_can_be_selected_and_an_unknown_one_is_an_error(abacus):
     assert {"tuned", "as-shipped", "compile", "xla"} <= set(releases_command.parse_modes("all"))
     with pytest.raises(SteleError, match="Unknown mode 'compil'. Did you mean 'compile'"):

@@ -118,14 +118,14 @@ def add_measuring_options(verb: argparse.ArgumentParser, *, locks: bool = True) 
 def request_from(arguments: argparse.Namespace) -> Request:
     """Return the Request that the options describe. Its deadline starts now."""
     model = options.parse_model(arguments) if arguments.command is run else None
+    if model is not None and arguments.mode is not None:
+        raise SteleError("A model is measured in the first mode of a framework. Leave out --mode.")
     if model is not None:
         history.register(history.MODELS, model.name)
         cells = options.phases_of(model.name, arguments.phase)
     else:
         cells = options.parse_cells(arguments.task, arguments.phase)
         options.announce_inputs(cell.task for cell in cells)
-    if model is not None and arguments.mode is not None:
-        raise SteleError("A model is measured in the first mode of a framework. Leave out --mode.")
     return Request(
         cells,
         Settings(device="cpu", threads=arguments.threads, malloc=arguments.malloc),
