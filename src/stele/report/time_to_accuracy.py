@@ -43,7 +43,7 @@ def markdown(summaries: Sequence[Summary]) -> str:
             f"**{run.task}**, scale {run.scale}, {run.division} division, target {summaries[0].target:.1%}, "
             f"{len(run.seconds)} epochs",
             page.table(HEAD, rows(summaries), right=slice(2, -1)),
-            f"Measured {run.when[:10]} on {run.machine.get('processor')}"
+            f"Measured {run.when[:10]} on {run.machine.get('processor')}, {run.settings['threads']} threads"
             f"{''.join(', ' + gpu['name'] for gpu in run.machine.get('gpus', []))}. Data: {run.data['origin']}. "
             "[low middle high]: 95 % interval.",
         ]
