@@ -82,10 +82,14 @@ def all_trainings(environment: Environment, training: Training) -> list[Training
 
 
 def measure_steps(environment: Environment, training: Training, measure: Measure) -> Iterator[Effect]:
-    """Yield the Effect of each step. A training that two steps share is saved, so it is not repeated."""
+    """Yield the Effect of each step. A training that two steps share is measured once."""
+    done: dict[Training, Summary] = {}
     for step in steps(training.task, training.scale, environment.framework):
-        results = {name: measure(environment, one) for name, one in trainings(step, training).items()}
-        yield Effect(step, results.get("old"), results.get("new"))
+        wanted = trainings(step, training)
+        for one in wanted.values():
+            if one not in done:
+                done[one] = measure(environment, one)
+        yield Effect(step, *(done[wanted[name]] if name in wanted else None for name in ("old", "new")))
 
 
 def runs_of(effects: Sequence[Effect]) -> list[Run]:
