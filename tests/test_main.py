@@ -9,6 +9,7 @@ from fakes import correct_numbers
 from stele import __main__ as entry_point
 from stele import environments
 from stele.commands import parity as parity_command
+from stele.environments import State
 from stele.measuring import measure, store
 from stele.measuring.settings import Settings
 from stele.parity import accuracy, examination, golden_numbers, ladder
@@ -74,8 +75,12 @@ def test_rebase_writes_the_oracles_answers_for_each_form(monkeypatch, tmp_path, 
         assert golden_numbers.load("gru", form, tmp_path / "parity") == numbers
 
 
-def test_the_other_modes_of_an_environment_are_compared_if_they_are_asked_for(monkeypatch):
+def test_the_other_modes_of_an_environment_are_compared_if_they_are_asked_for(monkeypatch, capsys):
     monkeypatch.setattr(environments, "load_ready", lambda names: [environments.load("torch")])
+    # as if this machine had no compiler
+    absent = State("missing", None, "no g++")
+    ready = State("ready", "1.0")
+    monkeypatch.setattr(environments, "state", lambda one: absent if one.mode == "max-autotune" else ready)
 
     def compared(*options):
         arguments = entry_point.parser().parse_args(["parity", "--task", "gru", *options])
@@ -85,6 +90,8 @@ def test_the_other_modes_of_an_environment_are_compared_if_they_are_asked_for(mo
 
     assert compared() == ["torch"]
     assert compared("--modes")[0] == "torch" and "torch-compile" in compared("--modes")
+    assert "torch-max-autotune" not in compared("--modes")
+    assert "stele: torch-max-autotune is left out: no g++" in capsys.readouterr().err
 
 
 def test_the_ladder_of_a_recipe_is_printed_written_and_merged(add_environment, tmp_path, capsys):
