@@ -69,9 +69,8 @@ def pairs_of(cell: Cell, names: Sequence[str]) -> list[Pair]:
     found = [Pair("wrapper", keras, backend, cell) for keras, backend in WRAPPED.items()]
     found += [Pair("search", "torch-max-autotune", "torch-compile", cell)]
     found += [Pair("tuning", f"{name}-as-shipped", name, cell) for name in names]
-    found += [
-        Pair("tuning", "tensorflow-function", "tensorflow", cell)
-    ]  # XLA, where the recipe is faster with it
+    # XLA, where the recipe is faster with it
+    found += [Pair("tuning", "tensorflow-function", "tensorflow", cell)]
     found += [
         Pair("determinism", name, name, cell) for name in names if name.count("-") == 0 or name in WRAPPED
     ]

@@ -78,5 +78,4 @@ def record(runs: list[Run]) -> accuracy.Band | None:
     accuracies = [round(run.accuracy, 6) for run in runs if run.accuracy is not None]
     source = f"{len(runs)} seeds of {text.versions(runs[0].versions)}, {runs[-1].when[:10]}"
     accuracy.add(runs[0], accuracies, source)
-    entry = accuracy.entry(runs[0].task, runs[0].scale, runs[0].data["fingerprint"])
-    return None if entry is None else accuracy.measured_band(entry)
+    return accuracy.measured_band({"accuracies": accuracies, "source": source})

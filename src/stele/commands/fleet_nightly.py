@@ -84,6 +84,7 @@ def works_of(
                         "code": code_fingerprint(),
                         "ledger": packed,
                         "saved": nights.saved_files(tags),
+                        "name": key,
                         "folder": None if arguments.address else str(place.folder.absolute()),
                     },
                     needs,

@@ -149,9 +149,7 @@ def parse_modes(text: str | None) -> tuple[str, ...]:
     ]
     known = tuple(dict.fromkeys((*campaign.MODES, *described)))
     modes = known if text == "all" else tuple(options.parse_names("mode", text, known))
-    for mode in modes:
-        if mode not in campaign.MODES:
-            history.register(history.MODES, mode)
+    campaign.track(modes)
     return modes
 
 

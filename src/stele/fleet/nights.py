@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from stele import files
-from stele.environments.description import slug
 from stele.fleet import node, slots
 from stele.gate.trial import Cell
 from stele.measuring.settings import Settings
@@ -38,8 +37,7 @@ def measure_on_node(request: dict[str, Any]) -> dict[str, Any]:
     node.check(request["code"])
     cell, said = Cell(*request["cell"]), list[str]()
     what = f"stele fleet nightly: {request['framework']} {cell}"
-    name = slug(f"{request['framework']}-{cell.task}-{cell.phase}")
-    with node.working_in(request["folder"], name), slots.taken(what, "cpu", said.append):
+    with node.working_in(request["folder"], request["name"]), slots.taken(what, "cpu", said.append):
         node.inputs(cell.task, request["data"])
         if request["ledger"] is not None:
             ledger.unpack(request["ledger"], Path("ledger.bundle"))
@@ -55,8 +53,7 @@ def measure_on_node(request: dict[str, Any]) -> dict[str, Any]:
             said.append,
             modes=tuple(request["modes"]),
         )
-        for mode in set(wanted.modes) - set(campaign.MODES):
-            history.register(history.MODES, mode)
+        campaign.track(wanted.modes)
         complete = campaign.measure_releases(request["tags"], wanted)
         return {**numbers_here(request["tags"], cell), "complete": complete, "said": said}
 

@@ -167,6 +167,13 @@ def other_modes(environment: Environment) -> list[str]:
     return list(environment.modes)[1:]
 
 
+def track(modes: Sequence[str]) -> None:
+    """Have asv track the modes that are not measured by default."""
+    for mode in modes:
+        if mode not in MODES:
+            history.register(history.MODES, mode)
+
+
 def in_mode(environment: Environment, mode: str) -> Environment:
     """Return the environment in one of its modes, under its own name."""
     if mode == TUNED:

@@ -128,9 +128,9 @@ def persistent(link):
 
 
 def parameters(net):
-    """Return a network's parameters by neutral name: conv1.weight is Chainer's /conv1/W."""
+    """Return a network's parameters by neutral name: conv1.weight is Chainer's /conv1/W, and factor is /factor."""
     paths = [(path.strip("/").split("/"), parameter) for path, parameter in net.namedparams()]
-    return {".".join(links + [KINDS[kind]]): parameter for (*links, kind), parameter in paths}
+    return {".".join(links + [KINDS.get(kind, kind)]): parameter for (*links, kind), parameter in paths}
 
 
 def arrays(net):

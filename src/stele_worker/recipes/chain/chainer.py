@@ -3,7 +3,7 @@
 import chainer
 import chainer.functions as F
 
-from stele_worker.frameworks.chainer import make_training_step, on_device
+from stele_worker.frameworks.chainer import make_training_step, on_device, parameters
 
 LAYOUT = None
 
@@ -32,10 +32,6 @@ def load(net, weights):
     return on_device(net)
 
 
-def parameters(net):
-    return {path.strip("/"): parameter for path, parameter in net.namedparams()}
-
-
 def predict(net, x):
     return net(x)
 
@@ -53,10 +49,6 @@ def training_step(net, task):
 
 def stored(net):
     return {name: parameter.array for name, parameter in parameters(net).items()}
-
-
-def gradients_of(net):
-    return {name: parameter.grad for name, parameter in parameters(net).items()}
 
 
 def neutral(name, array):
