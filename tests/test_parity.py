@@ -25,6 +25,13 @@ def test_the_oracle_agrees_with_the_golden_logits(task):
     assert differences(task, agreement.check(NUMPY, subject(task), "infer")) == []
 
 
+@pytest.mark.parametrize(("task", "form"), [*((task, None) for task in tasks.NAMES), ("gru", "one-bias")])
+def test_the_golden_numbers_of_every_task_are_up_to_date(task, form):
+    made = subject(task) if form is None else subject(task, form=form)
+    found = agreement.fingerprint(made.task, made.weights(), made.parity_batch())
+    assert found == golden_numbers.load(task, form)["task"], f"regenerate them with: stele parity --rebase --task {task}"
+
+
 def test_golden_numbers_of_a_changed_task_are_out_of_date():
     numbers = agreement.check(NUMPY, subject("gru", epsilon=1e-7), "infer")
     with pytest.raises(SteleError, match="out of date because the task changed.* stele parity --rebase"):
