@@ -31,7 +31,7 @@ from stele.measuring.settings import Settings
 from stele.report import page
 from stele.text import MIB
 from stele_worker import tasks
-from stele_worker.tasks.stack import DEPTHS
+from stele_worker.tasks.stack import DEPTHS, RECOMPUTING
 
 PAGE, FILE = Path(__file__).parents[1] / "docs" / "depth.md", Path(".stele/depth.jsonl")
 KEYS = ("measurement", "result")  # of a line
@@ -131,9 +131,18 @@ def items() -> tuple[list[Memory], list[Branches]]:
     """Return what is measured of the environments that are ready."""
     ready = {phase: [each.name for each in environments_with(TASK, phase, ONE_THREAD)] for phase in ORDER}
     names = dict.fromkeys(name for of_phase in ready.values() for name in of_phase)
-    steps = [(name, kind) for name in names for kind, (phase, _) in KINDS.items() if name in ready[phase]]
+    steps = [
+        (name, kind)
+        for name in names
+        for kind, (phase, suffix) in KINDS.items()
+        if name in ready[phase] and not (suffix and is_without_recomputation(environments.load(name)))
+    ]
     memory = [Memory(name, kind, depth) for name, kind in steps for depth in DEPTHS]
     return memory, [Branches(name, phase) for name in names for phase in ORDER if name in ready[phase]]
+
+
+def is_without_recomputation(environment: Environment) -> bool:
+    return environment.mode not in RECOMPUTING.get(environment.framework, (environment.mode,))
 
 
 def memory_row(name: str, kind: str, stored: dict[str, list[Any]]) -> list[str]:

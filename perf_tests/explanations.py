@@ -8,17 +8,12 @@ default; 1 it is not.
 """
 
 import argparse
-import json
-import subprocess
 import sys
-import tempfile
-from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from planting import planted
+from planting import planted, provenance, quoted, run_stele
 
-from stele.measuring import machine
 from stele.report import page
 
 PAGE = Path(__file__).parents[1] / "docs/explain.md"
@@ -32,7 +27,10 @@ class Case(NamedTuple):
     arguments: str
     named: str
     among: int = 1  # so many operations at the top
-    builds: bool = False
+
+    @property
+    def command(self) -> str:
+        return f"explain {self.arguments}"
 
 
 CASES = {
@@ -50,7 +48,6 @@ CASES = {
         "JAX 0.9.2 computes the gradients of convolutions with YNNPACK.",
         "jax-as-shipped@jax==0.8.0 jax-as-shipped@jax==0.9.2 --task cnn --phase train",
         "convolution",
-        builds=True,
     ),
     "keras": Case(
         "The optimizer of Keras updates one variable of PyTorch after the other; that of PyTorch updates all at once.",
@@ -83,12 +80,8 @@ def main() -> int:
 
 def explain(case: Case, variables: dict[str, str]) -> tuple[str, bool]:
     """Return what the command prints, and whether it names what it must."""
-    with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder, "explanation.json")
-        command = [sys.executable, "-m", "stele", "explain", *case.arguments.split(), "--json", str(report)]
-        done = subprocess.run(command, env=variables, stdout=subprocess.PIPE, encoding="utf-8", check=True)
-        print(done.stdout, flush=True)
-        return done.stdout.strip(), is_named(case, json.loads(report.read_text(encoding="utf-8")))
+    output, content = run_stele(case.command, variables)
+    return output, is_named(case, content)
 
 
 def is_named(case: Case, content: dict[str, Any]) -> bool:
@@ -98,12 +91,7 @@ def is_named(case: Case, content: dict[str, Any]) -> bool:
 
 
 def section(case: Case, output: str) -> str:
-    return f"{case.title}\n\n```\n$ stele explain {case.arguments}\n{output}\n```"
-
-
-def provenance() -> str:
-    facts = machine.facts()
-    return f"Measured {date.today()} on {facts['processor']}, {facts['processors']} processors, one thread."
+    return f"{case.title}\n\n{quoted(case.command, output)}"
 
 
 if __name__ == "__main__":

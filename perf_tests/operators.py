@@ -1,6 +1,7 @@
 """What does a framework need for an operation, beside computing it?
 
     python perf_tests/operators.py [--framework NAME] [--launches N]      or: tox -e operators
+    python perf_tests/operators.py --table
 
 Measures the task ``chain``, 200 operations in a row, in every mode of each framework, in three ways:
 
@@ -9,20 +10,24 @@ intercept     the intercept of a line through the duration of a step over the wi
 profiler      a step without the profiler minus its busy time under the profiler, over the number of operations
 
 Writes docs/overhead.md, which says what is busy. The three agree if the largest is at most BAND times the smallest;
-where they do not, the page says so. Where the profiler shows no operations, the first two are compared.
+where they do not, the page says so. Where the profiler shows no operations, the first two are compared. What was
+measured stays in .stele/operators.jsonl; an interrupted command continues from there.
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from fixtures.ready import environments_with, mode_label
+from stele import environments, files
 from stele.environments import Environment
 from stele.measuring import lock, machine, measure, processors
 from stele.measuring.run import Run
@@ -33,6 +38,7 @@ from stele_worker import tasks
 from stele_worker.tasks.chain import WIDTHS
 
 PAGE = Path(__file__).parents[1] / "docs" / "overhead.md"
+FILE = Path(".stele/operators.jsonl")
 BAND = 1.5  # the largest of the three ways over the smallest
 TASK = "chain"
 PROFILED = 20  # steps under the profiler: few, so that other work seldom disturbs all of the launches
@@ -134,22 +140,36 @@ def agreement(ways: Sequence[float | None]) -> str:
     return judged if len(known) == len(ways) else f"{judged}; the profiler shows no operations"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--framework", action="append", metavar="NAME", help="default: all that are ready")
-    parser.add_argument("--launches", type=int, default=3, metavar="N", help="default: %(default)s")
-    arguments = parser.parse_args()
-    settings, rows = Settings(device="cpu", threads=processors.count()), []
-    with lock.machine("tox -e operators", wait=True, say=print):
-        for environment in environments_with(TASK, "infer", settings, arguments.framework):
-            try:
-                rows.append(row(environment, settings, arguments.launches))
-            except measure.SideFailed as error:
-                rows.append([environment.name, "", "failed", "", "", "", error.headline])
-            print("  ".join(rows[-1]), flush=True)
-    page.fill(PAGE, page.table(HEADER, rows, right=slice(2, 6)) + "\n\n" + provenance(settings))
+def measure_all(names: Sequence[str] | None, launches: int) -> None:
+    """Measure the environments that are not stored. Each row is stored before the next environment."""
+    settings, stored = Settings(device="cpu", threads=processors.count()), load()
+    FILE.parent.mkdir(parents=True, exist_ok=True)
+    for environment in environments_with(TASK, "infer", settings, names):
+        if environment.name in stored:
+            continue
+        try:
+            found = row(environment, settings, launches)
+        except measure.SideFailed as error:
+            found = [environment.name, mode_label(environment), "failed", "", "", "", error.headline]
+        line = {"row": found, "measured": provenance(settings)}
+        files.append_text(FILE, json.dumps(line) + "\n")
+        print("  ".join(found), flush=True)
+
+
+def load() -> dict[str, dict[str, Any]]:
+    """Return the stored lines by environment: ``row``, of HEADER, and when and where it was ``measured``."""
+    text = FILE.read_text(encoding="utf-8") if FILE.exists() else ""
+    lines = [json.loads(line) for line in text.splitlines()]
+    return {line["row"][0]: line for line in lines}
+
+
+def markdown() -> str:
+    """Return the table in the order of the environments, and when and where it was measured."""
+    stored = load()
+    lines = [stored[name] for name in environments.described() if name in stored]
+    rows = [line["row"] for line in lines]
+    measured = dict.fromkeys(line["measured"] for line in lines)
+    return "\n\n".join([page.table(HEADER, rows, right=slice(2, 6)), *measured])
 
 
 def provenance(settings: Settings) -> str:
@@ -158,6 +178,22 @@ def provenance(settings: Settings) -> str:
         f"Measured {date.today()} on {facts['processor']}, {facts['processors']} processors, "
         f"{settings.threads} threads."
     )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--framework", action="append", metavar="NAME", help="default: all that are ready")
+    parser.add_argument("--launches", type=int, default=3, metavar="N", help="default: %(default)s")
+    parser.add_argument(
+        "--table", action="store_true", help="measure nothing; write the page from what is stored"
+    )
+    arguments = parser.parse_args()
+    if not arguments.table:
+        with lock.machine("tox -e operators", wait=True, say=print):
+            measure_all(arguments.framework, arguments.launches)
+    page.fill(PAGE, markdown())
 
 
 if __name__ == "__main__":

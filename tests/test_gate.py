@@ -681,6 +681,19 @@ def test_an_error_quotes_the_invalid_option(gate, capsys, options, message):
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("task", "scale", "message"),
+    [
+        ("stack", "depth-63", "Unknown scale of stack 'depth-63'. Did you mean 'depth-64'?"),
+        ("gru", "depth-64", "Unknown scale of gru 'depth-64'. Known: study, gate, quick, paper."),
+        ("gru", "smoke", "Unknown scale of gru 'smoke'."),
+    ],
+)
+def test_a_scale_that_a_task_does_not_have_is_an_error(gate, capsys, task, scale, message):
+    assert gate(f"--task={task}", f"--scale={scale}") == 2
+    assert message in capsys.readouterr().err
+
+
 def test_an_unknown_environment_is_an_error(gate, capsys):
     assert entry_point.main(["gate", "torhc", "torch"]) == 2
     assert "Did you mean 'torch'?" in capsys.readouterr().err

@@ -99,7 +99,7 @@ def test_too_few_launches_are_unknown(run, folder):
 
 def test_without_a_baseline_the_verdict_names_the_command_that_saves_one(run, tmp_path):
     [verdict] = compare(launches(run), tmp_path)
-    assert "no baseline torch-cnn-train-cpu-fp32.json: save one with" in verdict.message
+    assert "no baseline torch-cnn-train-cpu-fp32.json. Save one with: pytest perf_tests" in verdict.message
 
 
 def test_a_candidate_is_not_a_baseline_before_it_is_promoted(run, tmp_path):

@@ -10,7 +10,19 @@ from stele.environments import ORACLE
 from stele.errors import SteleError
 from stele.gate import launcher, steps
 from stele.gate.launcher import Launcher, plan_of
-from stele.gate.metrics import ALL, BLOCKS, KINDS, LATENCY, LONG, METRICS, NEW_BATCH, SHORT, WARM
+from stele.gate.metrics import (
+    ALL,
+    BLOCKS,
+    KINDS,
+    LATENCY,
+    LONG,
+    METRICS,
+    NEW_BATCH,
+    PEAK,
+    SHORT,
+    WARM,
+    launch_settings,
+)
 from stele.gate.state import State, probes_of
 from stele.gate.trial import Cell, Trial
 from stele.measuring import measure
@@ -121,6 +133,20 @@ def test_the_latency_is_of_one_sample():
     run = measure.side_by_side({"a": ORACLE}, plan, CPU)["a"]
     assert run.batch == 1
     assert BY_NAME["latency"].value(run) <= BY_NAME["latency-p99"].value(run)
+
+
+def test_the_peak_memory_is_of_the_scale_of_the_timed_launches():
+    steady = dataclasses.replace(CPU, malloc="steady")
+    assert launch_settings(SHORT, "depth-64", steady) == ("smoke", dataclasses.replace(CPU, malloc="plain"))
+    assert launch_settings(PEAK, "depth-64", steady) == ("depth-64", dataclasses.replace(CPU, malloc="plain"))
+    assert launch_settings(LONG, "depth-64", steady) == ("depth-64", steady)
+    assert steps.of_next_launch(PEAK, "depth-64", []) == 3
+
+
+def test_the_peak_memory_is_that_of_the_device_if_it_has_its_own(run):
+    value = BY_NAME["peak-memory"].value
+    assert value(dataclasses.replace(run, host_memory=7, device_memory=None)) == 7
+    assert value(dataclasses.replace(run, host_memory=7, device_memory=5)) == 5
 
 
 def test_a_run_with_a_negative_block_is_refused():

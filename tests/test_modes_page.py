@@ -62,6 +62,30 @@ def test_a_mode_that_failed_has_its_reason_in_place_of_numbers(modes, make_pass)
     assert failed[2] == "failed" and failed[6] == "Worker 'torch-compile' ended"
 
 
+def test_the_costs_of_a_mode_are_its_overhead_and_its_first_steps(modes, make_pass):
+    record, table = modes("record"), modes("table")
+    results = {
+        record.Cell("torch", "gru", "train"): [make_pass({"torch": 0.1, "torch-compile": 0.05})],
+        record.Cell("torch", "cnn", "train"): [make_pass({"torch": 0.3})],
+        record.Cell("torch", "gru", "infer"): [make_pass({"torch": 0.02}, {"torch-compile": "no g++"})],
+    }
+    _, _, first, second = table.costs(results, {"torch": "2.00"}).splitlines()
+    assert first == "| torch | eager | 2.00 | 1.00 to 3.00 | 0.20 |"
+    assert second == "| torch-compile | torch.compile |  | 0.50 |  |"
+
+
+def test_the_overhead_of_a_mode_is_read_from_what_is_stored(modes, tmp_path, monkeypatch):
+    record = modes("record")
+    monkeypatch.setattr(record, "OPERATORS", tmp_path / "operators.jsonl")
+    assert record.overheads() == {}
+    record.OPERATORS.write_text(
+        '{"row": ["torch", "eager", "2.00", "", "", "", "yes"], "measured": "today"}\n'
+    )
+    assert record.overheads() == {"torch": "2.00"}
+    monkeypatch.setattr(record, "device", "cuda")
+    assert record.overheads() == {}
+
+
 def test_the_plot_shows_eager_time_over_graph_time(modes, make_pass):
     record = modes("record")
     results = {
@@ -73,6 +97,14 @@ def test_the_plot_shows_eager_time_over_graph_time(modes, make_pass):
         "torch": {"gru": pytest.approx(2)},
         "jax": {"gru": pytest.approx(4)},
     }
+
+
+def test_a_mode_may_be_eager_in_one_task_only(modes):
+    pair, cell = modes("plot").pair, modes("record").Cell
+    measured = {"paddle", "paddle-as-shipped", "paddle-to-static"}  # not the mode cinn, which sorts first
+    assert pair(cell("paddle", "gru", "infer"), measured) == ("paddle-as-shipped", "paddle")
+    assert pair(cell("paddle", "generation", "infer"), measured) == ("paddle", "paddle-to-static")
+    assert pair(cell("paddle", "gru", "train"), {"paddle"}) == ("paddle", None)
 
 
 def test_a_pass_is_read_as_it_was_stored(modes, make_pass, tmp_path, monkeypatch):

@@ -141,3 +141,38 @@ def test_the_events_of_jax_are_busy_time_as_they_are(script, monkeypatch, make_r
 def test_a_row_without_operations_has_an_empty_cell(script, monkeypatch, make_run):
     found = row(script, monkeypatch, make_run, "tensorflow-eager", None)
     assert found[2:] == ["2.00", "2.00", "", "2.00", "yes; the profiler shows no operations"]
+
+
+@pytest.fixture
+def measured(script, monkeypatch, tmp_path):
+    """Return measured(*names): measure these environments without a launch. jax-op-by-op fails."""
+    monkeypatch.setattr(script, "FILE", tmp_path / "folder/operators.jsonl")
+    known = environments.described()
+    asked = []
+
+    def row(environment, settings, launches):
+        asked.append(environment.name)
+        if environment.name == "jax-op-by-op":
+            raise script.measure.SideFailed(environment.name, ValueError("out of memory\nmore"))
+        return [environment.name, "a mode", "2.00", "2.00", "2.00", "9.00", "yes"]
+
+    def measured(*names):
+        monkeypatch.setattr(script, "environments_with", lambda *_: [known[name] for name in names])
+        script.measure_all(None, launches=1)
+        return asked
+
+    monkeypatch.setattr(script, "row", row)
+    return measured
+
+
+def test_what_is_stored_is_not_measured_again(measured):
+    assert measured("torch") == ["torch"]
+    assert measured("jax-op-by-op", "torch") == ["torch", "jax-op-by-op"]
+
+
+def test_the_page_has_every_stored_row_and_says_where_it_was_measured(script, measured):
+    measured("torch", "jax-op-by-op", "jax")
+    _, _, first, second, third, _, where = script.markdown().splitlines()
+    assert first == "| jax | a mode | 2.00 | 2.00 | 2.00 | 9.00 | yes |"
+    assert second == "| jax-op-by-op | op by op | failed |  |  |  | out of memory |"
+    assert third.startswith("| torch |") and where.startswith("Measured 20")

@@ -1,5 +1,7 @@
 """The golden numbers agree with the oracle, and are rejected when they are out of date."""
 
+import re
+
 import pytest
 
 from stele.errors import SteleError
@@ -29,7 +31,9 @@ def test_the_oracle_agrees_with_the_golden_logits(task):
 def test_the_golden_numbers_of_every_task_are_up_to_date(task, form):
     made = subject(task) if form is None else subject(task, form=form)
     found = agreement.fingerprint(made.task, made.weights(), made.parity_batch())
-    assert found == golden_numbers.load(task, form)["task"], f"regenerate them with: stele parity --rebase --task {task}"
+    assert found == golden_numbers.load(task, form)["task"], (
+        f"regenerate them with: stele parity --rebase --task {task}"
+    )
 
 
 def test_golden_numbers_of_a_changed_task_are_out_of_date():
@@ -73,6 +77,46 @@ def test_golden_numbers_have_the_digits_that_the_ladder_compares(tmp_path):
     golden_numbers.save("cnn", None, numbers, tmp_path)
     stored = golden_numbers.load("cnn", folder=tmp_path)
     assert stored["gradients"] == {"w": [0.12346, -0.00012, 0.0], "b": [0.0, 0.0, 0.0]}
+
+
+def trained(**changes):
+    updates = {
+        "1": {"w": [1.0, 0.0, 1.0], "b": [0.5, 0.5, 0.0]},
+        "10": {"w": [9.0, 8.0, 7.0], "b": [3.0, 2.0, 1.0]},
+    }
+    gradients = {"w": [0.25, 0.0, 0.25], "b": [0.125, 0.0, 0.0]}
+    return {
+        "task": "t",
+        "logits": [[0.5]],
+        "gradients": gradients,
+        "updates": updates,
+        "losses": [2.0],
+        **changes,
+    }
+
+
+def test_a_file_has_the_name_of_a_parameter_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(golden_numbers, "norms", lambda task, form: {"w": 1.0, "b": 1.0})
+    path = golden_numbers.save("cnn", None, trained(), tmp_path)
+    assert path.read_text().count('"w"') == 1
+    loaded = golden_numbers.load("cnn", folder=tmp_path)
+    assert {kind: loaded[kind] for kind in trained()} == trained()
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"parameters": {"w": [[1.0]]}}, "'w' has 1 sketches, expected 2"),
+        ({"parameters": {"w": [[1.0], 2.0]}}, "expected a list"),
+        ({"parameters": 3}, "expected an object"),
+        ({"steps": ["1", 10]}, "expected text"),
+        ({"steps": None}, "expected a list"),
+    ],
+)
+def test_a_file_with_uneven_sketches_is_refused(changes, message):
+    content = {"task": "t", "logits": [[0.5]], "steps": ["1"], "parameters": {"w": [[1.0], [2.0]]}, **changes}
+    with pytest.raises(ValueError, match=re.escape(message)):
+        golden_numbers.by_kind(content)
 
 
 def test_long_rows_of_logits_are_sampled_and_still_compared(tmp_path):

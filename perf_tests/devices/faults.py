@@ -29,7 +29,7 @@ OF_EVERY_DEVICE = ("none", "unscaled gradient", "unsynchronised gradient", "same
 # environment -> the faults that are planted
 FAULTS = {
     "torch": (*OF_EVERY_DEVICE, "stale statistics", "killed rank", "communication left out"),
-    "jax": OF_EVERY_DEVICE,
+    "jax": (*OF_EVERY_DEVICE, "communication left out"),
     "chainer": (*OF_EVERY_DEVICE, "communication left out"),
     "keras-torch": (*OF_EVERY_DEVICE, "communication left out"),
     "mxnet-gluon": OF_EVERY_DEVICE,

@@ -241,6 +241,7 @@ PLANT = {
         "unscaled gradient": add_in_jax,
         "unsynchronised gradient": train_alone_in_jax,
         "same samples": share_samples_of_devices,
+        "communication left out": leave_communication_out,
     },
     "chainer": {
         "unscaled gradient": add_in_chainer,

@@ -5,7 +5,7 @@
 
 Launches the modes of a framework together, in turns step by step, for each task in each phase. Writes docs/modes.md
 and docs/modes.svg; with --device cuda, it prints the table in their place. What was measured stays in .stele/modes; an
-interrupted command continues from there.
+interrupted command continues from there. The overhead of an operation is from perf_tests/operators.py.
 """
 
 import argparse
@@ -48,9 +48,9 @@ def main():
             record.measure(cells, arguments.passes)
     results = record.load_all()
     if arguments.device != "cpu":
-        print(table.markdown(results))
+        print(table.markdown(results, record.overheads()))
         return
-    page.fill(DOCS / "modes.md", table.markdown(results))
+    page.fill(DOCS / "modes.md", table.markdown(results, record.overheads()))
     plot.draw(results, DOCS / "modes.svg")
 
 

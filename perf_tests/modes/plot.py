@@ -14,17 +14,18 @@ def speedups(results: dict[Cell, list[Pass]], phase: str) -> dict[str, dict[str,
     """Return {framework: {task: time of a step in eager mode over that of the graph}}."""
     found: dict[str, dict[str, float]] = {}
     for cell, passes in results.items():
-        eager, graph = pair(cell)
+        eager, graph = pair(cell, {name for one in passes for name in one.runs})
         of_passes = ratios(eager, graph, passes) if cell.phase == phase and eager and graph else []
         if of_passes:
             found.setdefault(cell.base, {})[cell.task] = middle(of_passes)
     return found
 
 
-def pair(cell: Cell) -> tuple[str | None, str | None]:
-    """Return the first eager environment of a framework in a phase, and the first that is a graph."""
-    names = [name for name, one in environments.described().items() if cell.base in (name, one.base)]
-    eager = [name for name in names if cell.phase in environments.load(name).eager]
+def pair(cell: Cell, measured: set[str]) -> tuple[str | None, str | None]:
+    """Return the first eager environment of a framework in a cell that was measured, and the first that is a graph."""
+    known = environments.described().items()
+    names = [name for name, one in known if name in measured and cell.base in (name, one.base)]
+    eager = [name for name in names if {cell.phase, cell.task} & set(environments.load(name).eager)]
     graph = [name for name in names if name not in eager]
     return next(iter(eager), None), next(iter(graph), None)
 

@@ -19,6 +19,7 @@ from stele.measuring.settings import Settings
 from stele_worker.tasks import NAMES
 
 FOLDERS = {"cpu": Path(".stele/modes"), "cuda": Path(".stele/modes-cuda")}
+OPERATORS = Path(".stele/operators.jsonl")  # of perf_tests/operators.py
 device = "cpu"
 PHASES = ("train", "infer")
 SCALE, STEPS = "gate", 32
@@ -113,3 +114,10 @@ def load_all() -> dict[Cell, list[Pass]]:
         Cell(name, task, phase) for task in NAMES for phase in PHASES for name in environments.first_modes()
     ]
     return {cell: load(cell) for cell in every if cell.path.exists()}
+
+
+def overheads() -> dict[str, str]:
+    """Return the microseconds of an operation by environment, if perf_tests/operators.py has measured them."""
+    text = OPERATORS.read_text(encoding="utf-8") if device == "cpu" and OPERATORS.exists() else ""
+    rows = [json.loads(line)["row"] for line in text.splitlines()]
+    return {name: one_element for name, _, one_element, *_ in rows}

@@ -14,6 +14,13 @@ from stele.report import page
 from stele.statistics import median
 from stele.text import milliseconds
 
+COSTS = (
+    "environment",
+    "mode",
+    "overhead of an operation µs",
+    "first step of training s",
+    "first step of inference s",
+)
 HEADER = ("environment", "mode", "ms/step", "of the first mode", "first step s", "memory MiB", "reported")
 TITLES = {"train": "training", "infer": "inference"}
 MIB = 2**20
@@ -21,15 +28,50 @@ MEMORIES = ("host_memory", "device_memory")  # of a Run
 WIDTH = 160  # of a message
 
 
-def markdown(results: dict[Cell, list[Pass]]) -> str:
-    """Return a table for each task and phase, and a line on how they were measured."""
-    parts = []
+def markdown(results: dict[Cell, list[Pass]], overheads: dict[str, str]) -> str:
+    """Return the costs of each mode, a table for each task and phase, and a line on how they were measured.
+
+    ``overheads`` are microseconds of an operation by environment, as docs/overhead.md shows them.
+    """
+    parts = [f"### What each mode costs\n\n{costs(results, overheads)}"] if results else []
     by_cell = sorted(results, key=lambda cell: (cell.task, cell.phase != "train"))
     for (task, phase), cells in groupby(by_cell, key=lambda cell: (cell.task, cell.phase)):
         rows = [row for cell in cells for row in rows_of(results[cell])]
         title = f"### {task}, {TITLES[phase]}"
         parts.append(f"{title}\n\n{page.table(HEADER, rows, right=slice(2, 6))}")
     return "\n\n".join([*parts, provenance(results)])
+
+
+def costs(results: dict[Cell, list[Pass]], overheads: dict[str, str]) -> str:
+    """Return a table of the overhead of an operation, and of the first step in the tasks of each phase."""
+    measured = {name for passes in results.values() for one in passes for name in one.runs}
+    rows = [
+        [
+            name,
+            mode_label(environment),
+            overheads.get(name, ""),
+            *(first_steps(name, phase, results) for phase in TITLES),
+        ]
+        for name, environment in environments.described().items()
+        if name in measured
+    ]
+    return page.table(COSTS, rows, right=slice(2, 5))
+
+
+def first_steps(name: str, phase: str, results: dict[Cell, list[Pass]]) -> str:
+    """Return ``4.61 to 7.90``: the shortest and the longest first step of the tasks, or nothing if it has none."""
+    of_tasks = [
+        middle(steps)
+        for cell, passes in results.items()
+        if cell.phase == phase
+        and (steps := [one.runs[name].first_step for one in passes if name in one.runs])
+    ]
+    shown = (
+        sorted({f"{seconds:.2f}" for seconds in (min(of_tasks), max(of_tasks))}, key=float)
+        if of_tasks
+        else []
+    )
+    return " to ".join(shown)
 
 
 def rows_of(passes: Sequence[Pass]) -> list[list[str]]:

@@ -35,7 +35,7 @@ def add(commands: Any) -> None:
     options.add_launch_options(command)
     command.add_argument("--device", choices=DEVICES, default="cpu", help="default: %(default)s")
     command.add_argument("--precision", choices=PRECISIONS, default="fp32", help="default: %(default)s")
-    command.add_argument("--scale", choices=gate.SCALES, default="gate", help="default: %(default)s")
+    gate.add_scale(command, "scale of the launches")
     command.add_argument(
         "--times",
         type=options.parse_count,

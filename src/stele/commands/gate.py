@@ -48,6 +48,7 @@ SCALES = (
     "quick",
     "paper",
 )  # about fifty steps a launch, the same with a small batch, or all
+UNTIMED = ("smoke", "parity")  # have too few steps
 DEFAULT = (*CORRECTNESS, *(metric.name for metric in METRICS))
 SELECTED = tuple(metric.name for metric in MORE)  # judged only if they are named
 EXIT_CODES = (
@@ -114,9 +115,7 @@ def add_pair_options(command: argparse.ArgumentParser, *, nargs: str | None = No
     )
     command.add_argument("--device", choices=DEVICES, default="cpu", help="default: %(default)s")
     command.add_argument("--precision", choices=PRECISIONS, default="fp32", help="default: %(default)s")
-    command.add_argument(
-        "--scale", choices=SCALES, default="gate", help="scale of the timed launches; default: %(default)s"
-    )
+    add_scale(command, "scale of the timed launches")
     command.add_argument(
         "--accuracy-scale",
         default="quick",
@@ -133,6 +132,12 @@ def add_pair_options(command: argparse.ArgumentParser, *, nargs: str | None = No
     command.add_argument("--json", type=Path, metavar="FILE", help="write a report as JSON")
     command.add_argument("--markdown", type=Path, metavar="FILE", help="write a report as Markdown")
     command.add_argument("--junit", type=Path, metavar="FILE", help="write a report as JUnit XML")
+
+
+def add_scale(command: argparse.ArgumentParser, meaning: str) -> None:
+    """Add --scale, which ``require_scale`` checks: a task may have scales of its own."""
+    names = f"{', '.join(SCALES)}, or one that the task has, such as depth-64 of stack"
+    command.add_argument("--scale", default="gate", help=f"{meaning}: {names}; default: %(default)s")
 
 
 def gate(arguments: argparse.Namespace) -> int:
@@ -283,6 +288,7 @@ def trial_from(arguments: argparse.Namespace) -> Trial:
         raise SteleError(
             "--metric accuracy needs training, but --phase infer excludes it. Use --phase train."
         )
+    require_scale(arguments.scale, cells)
     require_trainings(arguments, names, cells)
     return Trial(
         old=old,
@@ -336,6 +342,15 @@ def training_phase(arguments: argparse.Namespace) -> str:
     if arguments.phase == "infer":
         raise SteleError("Inference uses one device. Leave out --devices or --phase infer.")
     return "train"
+
+
+def require_scale(scale: str, cells: Sequence[Cell]) -> None:
+    """Raise SteleError if a task does not have the scale of the timed launches."""
+    for task in {cell.task for cell in cells}:
+        scales = tasks.load(task).SCALES if task in tasks.NAMES else SCALES
+        known = [name for name in scales if name not in UNTIMED]
+        if scale not in known:
+            raise SteleError(unknown_message(f"scale of {task}", scale, known))
 
 
 def require_trainings(arguments: argparse.Namespace, names: list[str], cells: Sequence[Cell]) -> None:

@@ -20,7 +20,8 @@
                     <name>-<id>, which has these keys of its own, in addition to those above:
                     label (in tables), reason (what the mode changes, and why), devices, phases, variables, programs,
                     parallel (how it trains on several devices, and only on several; empty: it cannot), absent, varies,
-                    eager (the phases, of train and infer, in which operations are executed one by one)
+                    eager (the phases, of train and infer, in which operations are executed one by one, and the tasks in
+                    which they are so in both)
 
 ``<name>.lock`` in the same folder pins every package with its hash; ``stele env lock`` writes it. ``locked_with`` names
 another environment with the same requirements, whose lock file is used instead.
@@ -95,7 +96,7 @@ class Environment:
     modes: dict[str, Mode] = field(default_factory=dict)
     mode: str | None = None  # one of ``modes``; None if there are none
     base: str | None = None  # the name of this environment in its first mode; None if this is it
-    eager: tuple[str, ...] = ()  # phases in which operations are executed one by one
+    eager: tuple[str, ...] = ()  # phases and tasks in which operations are executed one by one
     locked_with: str | None = None  # the name of another environment, whose lock file it shares
     lock: Path | None = None  # the file that pins its packages; it may not exist yet
     prefer: Path | None = None  # another lock file: its versions are taken where the requirements allow it

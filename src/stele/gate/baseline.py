@@ -30,6 +30,7 @@ FOLDER = Path("baselines")
 CANDIDATES = "candidates"
 FORMATS = (1,)  # of files from before the schema number
 MIN_LAUNCHES = 6  # on either side
+SAVE = "pytest perf_tests --benchmark-only --launches 12 --save-baseline"
 UNKNOWN = "UNKNOWN"
 
 
@@ -85,7 +86,7 @@ def promote(names: Sequence[str], folder: Path = FOLDER) -> list[Path]:
         available = ", ".join(path.stem for path in candidates) or "none"
         raise SteleError(
             f"No candidate {', '.join(missing) or 'at all'} in {folder}. Available: {available}. "
-            "Save candidates with: pytest perf_tests --benchmark-only --launches 12 --save-baseline"
+            f"Save candidates with: {SAVE}"
         )
     return [path.replace(path.parents[1] / path.name) for path in promoted]
 
@@ -111,7 +112,9 @@ def compare(
             return [unknown_verdict(run, difference_message(fact, recorded.get(fact), value))]
     for side, count in (("the baseline", len(recorded["launches"])), ("this session", len(runs))):
         if count < MIN_LAUNCHES:
-            message = f"{side} has {count} launches, at least {MIN_LAUNCHES} are needed: use --launches 12"
+            message = (
+                f"{side} has {count} launches, at least {MIN_LAUNCHES} are needed: use pytest --launches 12"
+            )
             return [unknown_verdict(run, message)]
     metrics = [with_thresholds(metric, tolerances, margins) for metric in METRICS]
     samples = [
@@ -140,10 +143,7 @@ def missing_message(run: Run, folder: Path) -> str:
     """Say why there is no baseline: there is none at all, or it is of a machine that differs, and in what."""
     elsewhere = sorted(folder.glob(f"*/{file_name(run)}"))
     if not elsewhere:
-        return (
-            f"no baseline {file_name(run)}: save one with --launches 12 --save-baseline, "
-            "then run: stele baseline promote"
-        )
+        return f"no baseline {file_name(run)}. Save one with: {SAVE}; then run: stele baseline promote"
     return difference_message("machine", read(elsewhere[0]).get("machine"), machine.fingerprint(run.machine))
 
 

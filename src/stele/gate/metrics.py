@@ -26,7 +26,7 @@ MIN_STEPS = 8  # that are compared
 SHORT_SCALE = "smoke"  # of short launches
 SHORT_STEPS = 3  # the optimizer has its state after one
 LONG, SHORT, LATENCY, BLOCKS, WARM, NEW_BATCH = "long", "short", "latency", "blocks", "warm", "new-batch"
-TRAININGS = "trainings"
+PEAK, TRAININGS = "peak", "trainings"
 MOST_TRAININGS = 5  # of a launch, until one reaches the target
 
 
@@ -35,6 +35,7 @@ class Kind(NamedTuple):
 
     short: bool = False  # a small scale, SHORT_STEPS, and the C library's allocator as it is
     steps: int | None = None  # None: chosen from their durations
+    plain: bool = False  # the C library's allocator as it is
     asked: Mapping[str, Any] = {}  # fields of the worker's request: see stele_worker.protocol
     cached: bool = False  # the framework finds the compilations of an earlier launch
     trains: bool = False  # to a target, at the scale of the trainings, each launch from seeds of its own
@@ -47,6 +48,7 @@ KINDS = {
     BLOCKS: Kind(steps=16, asked={"blocks": 8}),
     WARM: Kind(short=True, cached=True),
     NEW_BATCH: Kind(short=True, asked={"new_batch": True}),
+    PEAK: Kind(steps=SHORT_STEPS, plain=True),
     TRAININGS: Kind(asked={"attempts": MOST_TRAININGS}, trains=True),
 }
 
@@ -168,6 +170,8 @@ MORE = (
            0.05, 0.25, 0.1, lambda run: run.new_batch, (NEW_BATCH,)),
     Metric("compilations", "count", "How often a process compiles for a batch and then for a batch of another size.",
            0.05, 0.25, 0.01, compilations, (NEW_BATCH,)),
+    Metric("peak-memory", "bytes", "The most memory, of the device or the process, at the scale of the timed launches.",
+           0.01, 0.03, 0.005, lambda run: run.device_memory or run.host_memory, (PEAK,)),
     Metric("time-to-target", "s", "Training until the target accuracy; a training that misses it is repeated.",
            0.05, 0.25, 0.1, time_to_target, (TRAININGS,), ("train",), least=time_spent),
 )  # fmt: skip
@@ -182,4 +186,5 @@ def phase_of(kind: Kind, phase: str) -> str:
 
 def launch_settings(kind: str, scale: str, settings: Settings) -> tuple[str, Settings]:
     """Return the scale and the settings of a launch of this kind; ``scale`` and ``settings`` are of a long one."""
-    return (SHORT_SCALE, replace(settings, malloc="plain")) if KINDS[kind].short else (scale, settings)
+    short, plain = KINDS[kind].short, KINDS[kind].short or KINDS[kind].plain
+    return SHORT_SCALE if short else scale, replace(settings, malloc="plain") if plain else settings

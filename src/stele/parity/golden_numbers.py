@@ -4,7 +4,8 @@
 ``parity`` (see ``stele_worker.agreement``): logits and layers; and with dropout off the first loss, the gradients, the
 updates of all parameters after one and ten optimiser steps, and twenty losses. Gradients, updates and layers are
 sketches: three numbers for each array. The wheel contains these files, so they are small: long rows of logits are
-sampled, and numbers have only the digits that the ladder compares. ``load`` adds the norms of the initial parameters.
+sampled, numbers have only the digits that the ladder compares, and the name of a parameter appears once. ``load`` adds
+the norms of the initial parameters.
 """
 
 import json
@@ -23,6 +24,9 @@ FOLDER = Path(__file__).parent / "golden"
 
 KINDS = ("task", "logits", "layers", "loss", "gradients", "updates", "losses")
 
+STEPS = "steps"  # of the optimizer, in a file
+PARAMETERS = "parameters"  # in a file: the sketch of the gradient of each, and those of its updates
+
 # significant digits of the stored numbers: their rounding is at most a tenth of the smallest tolerance of the ladder
 DIGITS = {"gradients": 5, "updates": 5}
 OTHER_DIGITS = 7
@@ -30,7 +34,7 @@ COLUMNS = 128  # stored logits or features of an example, at most
 
 
 class Golden(TypedDict, total=False):
-    """The content of a file."""
+    """The numbers of a Task by kind, as a worker answers them."""
 
     task: str
     logits: list[list[float]]
@@ -39,6 +43,13 @@ class Golden(TypedDict, total=False):
     gradients: dict[str, list[float]]
     updates: dict[str, dict[str, list[float]]]
     losses: list[float]
+
+
+class Stored(TypedDict):
+    """The part of a file that ``by_kind`` converts."""
+
+    steps: list[str]
+    parameters: dict[str, list[list[float]]]
 
 
 def file(task: str, form: str | None, folder: Path | None) -> Path:
@@ -50,7 +61,7 @@ def load(task: str, form: str | None = None, folder: Path | None = None) -> dict
     """Return the golden numbers of a Task, or of one of its forms. Raises SteleError if they cannot be read."""
     path = file(task, form, folder)
     try:
-        numbers = schema.convert_golden_numbers(schema.read(path))
+        numbers = by_kind(schema.convert_golden_numbers(schema.read(path)))
         numbers = {**numbers, "norms": norms(task, form)}
         check(numbers)
     except (OSError, ValueError) as error:
@@ -80,12 +91,41 @@ def save(task: str, form: str | None, numbers: dict[str, Any], folder: Path | No
     content = {kind: numbers[kind] for kind in KINDS if kind in numbers}
     if "logits" in content:
         content["logits"] = sample_columns(content["logits"])
-    lines = [
-        f"{json.dumps(kind)}:{compact(round_floats(value, DIGITS.get(kind, OTHER_DIGITS)))}"
-        for kind, value in schema.wrap(content).items()
-    ]
+    rounded = {kind: round_floats(value, DIGITS.get(kind, OTHER_DIGITS)) for kind, value in content.items()}
+    stored = schema.wrap(by_parameter(rounded))
+    lines = [f"{json.dumps(kind)}:{compact(value)}" for kind, value in stored.items()]
     files.write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
     return path
+
+
+def by_parameter(numbers: dict[str, Any]) -> dict[str, Any]:
+    """Return numbers as a file has them: STEPS and PARAMETERS in place of ``gradients`` and ``updates``."""
+    if not {"gradients", "updates"} <= numbers.keys():
+        return numbers
+    rest = {kind: value for kind, value in numbers.items() if kind not in ("gradients", "updates")}
+    updates = numbers["updates"]
+    sketches = {
+        name: [gradient, *(of_step[name] for of_step in updates.values())]
+        for name, gradient in numbers["gradients"].items()
+    }
+    return {**rest, STEPS: list(updates), PARAMETERS: sketches}
+
+
+def by_kind(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of a file with ``gradients`` and ``updates``. Raises ValueError if it is not of the form."""
+    if PARAMETERS not in content:
+        return content
+    rest = {kind: value for kind, value in content.items() if kind not in (STEPS, PARAMETERS)}
+    schema.check(content, Stored, "it")
+    sketches, steps = content[PARAMETERS], content[STEPS]
+    uneven = [name for name, of_one in sketches.items() if len(of_one) != 1 + len(steps)]
+    if uneven:
+        raise ValueError(f"{uneven[0]!r} has {len(sketches[uneven[0]])} sketches, expected {1 + len(steps)}")
+    gradients = {name: gradient for name, (gradient, *_) in sketches.items()}
+    updates = {
+        step: {name: of_one[1 + at] for name, of_one in sketches.items()} for at, step in enumerate(steps)
+    }
+    return {**rest, "gradients": gradients, "updates": updates}
 
 
 def compact(value: Any) -> str:

@@ -29,6 +29,7 @@ GROWN = {  # metric: what grew, and the verb
     "first-step-cached": ("the first step of {} with filled caches takes", "longer"),
     "first-step-new-batch": ("the first step of {} with another batch takes", "longer"),
     "compilations": ("{} compiles", "more often"),
+    "peak-memory": ("{} uses", "more memory"),
 }
 MOST = 4  # causes that are shown at the top
 AGAINST = ("BROKEN", "MISSING", "REGRESSED")

@@ -127,6 +127,12 @@ def persistent(link):
     return [value for value in values if isinstance(value, device.xp.ndarray)]
 
 
+def recomputed(function, x):
+    """Return function(x), which the backward pass computes again. A static graph refuses that, so it keeps all."""
+    again = chainer.config.train and chainer.config.schedule_func is None
+    return chainer.functions.forget(function, x) if again else function(x)
+
+
 def parameters(net):
     """Return a network's parameters by neutral name: conv1.weight is Chainer's /conv1/W, and factor is /factor."""
     paths = [(path.strip("/").split("/"), parameter) for path, parameter in net.namedparams()]

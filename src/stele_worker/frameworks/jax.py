@@ -24,6 +24,7 @@ PARALLEL = "sharded"  # the batch over a mesh of all devices, the weights on eac
 STATISTICS = "all"  # the mean of a divided array is that of the whole batch
 mode = "jit"
 functions = []  # that jit compiles
+updated = ()  # by the newest step: without jit, JAX may compute it after the loss
 
 
 def configure(settings):
@@ -185,15 +186,17 @@ def make_training_step(loss, parts, optimiser, keep, finish=lambda weights, stat
     weights, state = replicated(parts)
     slots = replicated(optimiser.start(weights))
 
-    @compiled(donate=(0, 1, 2))
-    def update(weights, slots, state, *arrays):
+    def compute(weights, slots, state, *arrays):
         (value, state), grads = jax.value_and_grad(loss, has_aux=True)(weights, state, *arrays)
         weights, slots = optimiser.update(slots, weights, grads)
-        return kept_replicated((weights, slots, finish(weights, state), value))
+        return weights, slots, finish(weights, state), value
+
+    update = compiled_update(compute, 3, weights)
 
     def step(*arrays):
         nonlocal weights, slots, state
         weights, slots, state, value = update(weights, slots, state, *arrays)
+        wait_also_for(weights, slots, state)
         keep(weights, state)
         return value
 
@@ -203,7 +206,67 @@ def make_training_step(loss, parts, optimiser, keep, finish=lambda weights, stat
         keep(weights, state)
 
     step.state, step.restore = lambda: to_arrays((weights, slots, state)), restore
+    add_communication(step, update)
     return step
+
+
+def compiled_update(compute, kept, weights):
+    """Return a compiled ``compute``. Its first ``kept`` arguments are on every device, and their buffers are donated.
+
+    On several devices the other arguments are divided, and it has a ``communication``, which can be left out.
+    """
+    donated = tuple(range(kept))
+    update = compiled(lambda *arrays: kept_replicated(compute(*arrays)), donate=donated)
+    if ranks.count == 1 or not hasattr(jax, "shard_map"):
+        return update
+    communication = Communication(weights)
+    apart = jax.jit(computed_apart(compute, kept), donate_argnums=donated)
+
+    def either(*arrays):
+        return (update if communication.exchanges else apart)(*arrays)
+
+    either.communication = lambda: communication
+    return either
+
+
+def computed_apart(compute, kept):
+    """Return ``compute`` as each device does it with its part of the batch, without the sums over the devices."""
+    whole, part = jax.sharding.PartitionSpec(), jax.sharding.PartitionSpec("batch")
+
+    def run(*arrays):
+        given = [whole] * kept + [part] * (len(arrays) - kept)
+        return jax.shard_map(compute, mesh=mesh(), in_specs=tuple(given), out_specs=whole, check_vma=False)(
+            *arrays
+        )
+
+    return run
+
+
+def add_communication(step, update):
+    """Let ``step`` leave out the communication of its ``update``, if it has any."""
+    if hasattr(update, "communication"):
+        step.communication = update.communication
+
+
+class Communication:
+    """The sum of the gradients over the devices. A step can leave it out, and it can be done alone.
+
+    ``exchanges`` says whether the next step has it.
+    """
+
+    def __init__(self, weights):
+        self.exchanges, self.zeros = True, None
+        self.shapes = jax.tree.map(lambda weight: jax.ShapeDtypeStruct(weight.shape, weight.dtype), weights)
+        self.add = jax.jit(computed_apart(lambda grads: jax.lax.psum(grads, "batch"), kept=1))
+
+    def alone(self):
+        """Exchange as many numbers as a step does."""
+        if self.zeros is None:
+            self.zeros = replicated(jax.tree.map(lambda one: jnp.zeros(one.shape, one.dtype), self.shapes))
+        return self.add(self.zeros)
+
+    def meet(self):
+        """Return at once: one process begins for all devices."""
 
 
 def is_key(leaf):
@@ -271,8 +334,11 @@ def on_gpu():
 
 def sharding(*axes):
     """Return how an array lies on the devices of ``--devices``: replicated, or with its first axis divided."""
-    mesh = jax.sharding.Mesh(jax.devices()[: ranks.count], ("batch",))
-    return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*axes))
+    return jax.sharding.NamedSharding(mesh(), jax.sharding.PartitionSpec(*axes))
+
+
+def mesh():
+    return jax.sharding.Mesh(jax.devices()[: ranks.count], ("batch",))
 
 
 def replicated(tree):
@@ -324,8 +390,14 @@ def take_pixels(images, table, layout):
     return jnp.where((cut_rows[:, :, None] & cut_columns[:, None, :])[..., None], 0, images)
 
 
+def wait_also_for(*arrays):
+    """Make ``wait`` wait for what a step has updated, too. A compiled step has computed it when its loss is ready."""
+    global updated
+    updated = arrays if mode == "op-by-op" else ()
+
+
 def wait(value):
-    jax.block_until_ready(value)
+    jax.block_until_ready((value, updated))
 
 
 def fetch(value):

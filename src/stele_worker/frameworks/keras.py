@@ -341,17 +341,19 @@ def make_stateless_training_step(net, optimiser, loss):
         parameters, others, slots = state
         (value, others), gradients = run(parameters, others, *arrays)
         parameters, slots = optimiser.stateless_apply(slots, gradients, parameters)
-        return native.kept_replicated((value, (parameters, others, slots)))
+        return value, (parameters, others, slots)
 
-    update = compiled(update, donate=(0,))
+    update = native.compiled_update(update, 1, values(groups[0]))
 
     def step(*arrays):
         # as in fit, values pass from step to step; write_back() copies them to the variables
         _, state = pending.get(net) or (groups, native.replicated([values(group) for group in groups]))
         value, state = update(tuple(state), *arrays)
+        native.wait_also_for(state)
         pending[net] = groups, state
         return value
 
+    native.add_communication(step, update)
     return step
 
 

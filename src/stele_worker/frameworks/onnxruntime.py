@@ -3,6 +3,7 @@
 Arrays are OrtValues, which a run reads and returns without a copy.
 """
 
+import functools
 import os
 
 # read at import, which would otherwise report to Microsoft
@@ -114,17 +115,18 @@ def make_runner(net):
         if not sessions:
             sessions.append(session(net))
         if device == "cuda":
-            return run_bound(sessions[0], net, x)
+            return run_bound(sessions[0], net.output[0].name, {net.input[0].name: x})
         return sessions[0].run_with_ort_values([net.output[0].name], {net.input[0].name: x})[0]
 
     return run
 
 
-def run_bound(session, net, x):
-    """Return the output, which stays on the device: a run without a binding copies it to the host."""
+def run_bound(session, output, inputs):
+    """Return an output, which stays on the device: a run without a binding copies it to the host."""
     binding = session.io_binding()
-    binding.bind_ortvalue_input(net.input[0].name, x)
-    binding.bind_output(net.output[0].name, device)
+    for name, value in inputs.items():
+        binding.bind_ortvalue_input(name, value)
+    binding.bind_output(output, device)
     session.run_with_iobinding(binding)
     binding.synchronize_outputs()
     return binding.get_outputs()[0]
@@ -140,7 +142,17 @@ def put(array):
 
 
 def take(data, rows):
-    return put(data.numpy()[rows])
+    return run_bound(gathering(data.element_type()), "taken", {"data": data, "rows": put(rows)})
+
+
+@functools.lru_cache(maxsize=None)
+def gathering(kind):
+    """Return a session that gathers rows on the device, of arrays with the element type ``kind``."""
+    net = graph("take", "data", kind, None)
+    net.input.append(helper.make_tensor_value_info("rows", TensorProto.INT64, None))
+    net.output.append(helper.make_tensor_value_info("taken", kind, None))
+    net.node.append(helper.make_node("Gather", ["data", "rows"], ["taken"]))
+    return session(net)
 
 
 def wait(value):

@@ -297,6 +297,19 @@ def update_parameters(update, scope, epsilon):
     executor.run(update, scope=scope)
 
 
+@switch_to_static_graph  # imperatively, Paddle refuses to create it
+def recomputing(optimiser, kept):
+    """Return an optimiser whose backward pass computes all but the Variables ``kept`` again. Only a Program can.
+
+    The network has listed them in ``kept`` when the backward pass is built.
+    """
+    if mode != "program":
+        return optimiser
+    optimiser = fluid.optimizer.RecomputeOptimizer(optimiser)
+    optimiser._set_checkpoints(kept)
+    return optimiser
+
+
 def adam_step(net, task, loss):
     """Return step(*inputs, y) -> loss, which updates the parameters by Adam."""
     optimiser = fluid.optimizer.AdamOptimizer(

@@ -17,7 +17,15 @@ import numpy
 
 from stele_worker.tasks.initialisers import uniform, zeros
 
-FRAMEWORKS = ("torch", "jax", "tensorflow", "keras", "paddle", "numpy")
+FRAMEWORKS = (
+    "torch", "jax", "tensorflow", "keras", "paddle", "paddle1", "mxnet_gluon", "chainer", "tensorflow1", "numpy",
+)  # fmt: skip
+# the modes that can compute segments again, of frameworks in which not all can
+RECOMPUTING = {
+    "paddle1": ("program",),
+    "mxnet_gluon": (),
+    "chainer": ("define-by-run", "as-shipped", "ideep"),
+}
 PARITY_SEED, PARITY_STEPS = 0, 20  # the seed and the optimizer steps of the parity check
 UNIT = "layers"  # of the forward pass
 DEPTHS = (8, 16, 32, 64)
