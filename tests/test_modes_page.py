@@ -74,6 +74,19 @@ def test_the_costs_of_a_mode_are_its_overhead_and_its_first_steps(modes, make_pa
     assert second == "| torch-compile | torch.compile |  | 0.50 |  |"
 
 
+def test_a_task_has_a_table_for_each_phase_and_a_line_on_how_it_was_measured(modes, make_pass):
+    record, table = modes("record"), modes("table")
+    results = {
+        record.Cell("torch", "gru", "infer"): [make_pass({"torch": 0.1})],
+        record.Cell("torch", "gru", "train"): [make_pass({"torch": 0.2})],
+        record.Cell("torch", "cnn", "train"): [make_pass({"torch": 0.3})],
+    }
+    lines = table.of_task("gru", results).splitlines()
+    assert [line for line in lines if line.startswith("#")] == ["### gru, training", "### gru, inference"]
+    assert [line.split(" | ")[2] for line in lines if line.startswith("| torch")] == ["200", "100"]
+    assert lines[-1].startswith("Measured ")
+
+
 def test_the_overhead_of_a_mode_is_read_from_what_is_stored(modes, tmp_path, monkeypatch):
     record = modes("record")
     monkeypatch.setattr(record, "OPERATORS", tmp_path / "operators.jsonl")

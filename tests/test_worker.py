@@ -7,7 +7,7 @@ from fakes import SHORT
 from processes import alive, in_group, wait_until
 from stele.environments import Environment
 from stele.measuring.worker import WorkerError
-from stele_worker import protocol
+from stele_worker import process, protocol
 
 
 def test_a_worker_answers_a_request(oracle):
@@ -116,3 +116,29 @@ def test_an_interrupt_is_reported_as_an_error_and_the_worker_survives(start):
     with pytest.raises(WorkerError, match="KeyboardInterrupt"):
         worker.ask("wait")
     assert worker.ask("hello")["protocol"] == protocol.VERSION
+
+
+class ScriptedClock:
+    """A clock that only moves in sleep. Threads of this process compute until ``busy`` seconds have passed."""
+
+    def __init__(self, busy):
+        self.busy, self.now = busy, 0.0
+
+    def perf_counter(self):
+        return self.now
+
+    def process_time(self):
+        return min(self.now, self.busy)
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+@pytest.mark.parametrize(
+    ("busy", "waited"), [(0.0, process.LOOK), (0.2, 0.2 + process.LOOK), (9.0, process.LONGEST)]
+)
+def test_a_turn_ends_when_the_threads_of_a_worker_are_idle(monkeypatch, busy, waited):
+    clock = ScriptedClock(busy)
+    monkeypatch.setattr(process, "time", clock)
+    process.wait_until_idle()
+    assert clock.now == pytest.approx(waited, abs=process.LOOK)

@@ -3,9 +3,10 @@
     python perf_tests/modes [--framework NAME] [--task NAME] [--phase PHASE] [--passes N]      or: tox -e modes
     python perf_tests/modes --table
 
-Launches the modes of a framework together, in turns step by step, for each task in each phase. Writes docs/modes.md
-and docs/modes.svg; with --device cuda, it prints the table in their place. What was measured stays in .stele/modes; an
-interrupted command continues from there. The overhead of an operation is from perf_tests/operators.py.
+Launches the modes of a framework together, in turns step by step, for each task in each phase. Writes the parts of
+docs/modes.md that were measured, and docs/modes.svg; with --device cuda, it prints the tables in their place. What was
+measured stays in .stele/modes; an interrupted command continues from there. The overhead of an operation is from
+perf_tests/operators.py.
 """
 
 import argparse
@@ -47,10 +48,23 @@ def main():
             cells = record.cells(arguments.framework, arguments.task, arguments.phase)
             record.measure(cells, arguments.passes)
     results = record.load_all()
-    if arguments.device != "cpu":
-        print(table.markdown(results, record.overheads()))
-        return
-    page.fill(DOCS / "modes.md", table.markdown(results, record.overheads()))
+    if arguments.device == "cpu":
+        write(results)
+    else:
+        print("\n\n".join(parts(results).values()))
+
+
+def parts(results):
+    """Return the parts of the page that were measured: the costs of each mode, and the tables of each task."""
+    measured = dict.fromkeys(cell.task for cell in results)
+    costs = f"{table.costs(results, record.overheads())}\n\nFirst steps of: {', '.join(measured)}."
+    return {"costs": costs, **{task: table.of_task(task, results) for task in measured}}
+
+
+def write(results):
+    """Write the parts that were measured, and leave the others as they are."""
+    for name, text in parts(results).items():
+        page.fill(DOCS / "modes.md", text, by=f"perf_tests/modes, {name}")
     plot.draw(results, DOCS / "modes.svg")
 
 

@@ -2,7 +2,6 @@
 
 import textwrap
 from collections.abc import Sequence
-from itertools import groupby
 from statistics import median as middle
 
 from record import SCALE, Cell, Pass
@@ -28,22 +27,22 @@ MEMORIES = ("host_memory", "device_memory")  # of a Run
 WIDTH = 160  # of a message
 
 
-def markdown(results: dict[Cell, list[Pass]], overheads: dict[str, str]) -> str:
-    """Return the costs of each mode, a table for each task and phase, and a line on how they were measured.
-
-    ``overheads`` are microseconds of an operation by environment, as docs/overhead.md shows them.
-    """
-    parts = [f"### What each mode costs\n\n{costs(results, overheads)}"] if results else []
-    by_cell = sorted(results, key=lambda cell: (cell.task, cell.phase != "train"))
-    for (task, phase), cells in groupby(by_cell, key=lambda cell: (cell.task, cell.phase)):
-        rows = [row for cell in cells for row in rows_of(results[cell])]
-        title = f"### {task}, {TITLES[phase]}"
-        parts.append(f"{title}\n\n{page.table(HEADER, rows, right=slice(2, 6))}")
-    return "\n\n".join([*parts, provenance(results)])
+def of_task(task: str, results: dict[Cell, list[Pass]]) -> str:
+    """Return a table for each phase of a task, and a line on how they were measured."""
+    cells = {cell: passes for cell, passes in results.items() if cell.task == task}
+    parts = []
+    for phase, title in TITLES.items():
+        rows = [row for cell, passes in cells.items() if cell.phase == phase for row in rows_of(passes)]
+        if rows:
+            parts.append(f"### {task}, {title}\n\n{page.table(HEADER, rows, right=slice(2, 6))}")
+    return "\n\n".join([*parts, provenance(cells)])
 
 
 def costs(results: dict[Cell, list[Pass]], overheads: dict[str, str]) -> str:
-    """Return a table of the overhead of an operation, and of the first step in the tasks of each phase."""
+    """Return a table of the overhead of an operation, and of the first step in the tasks of each phase.
+
+    ``overheads`` are microseconds of an operation by environment, as docs/overhead.md shows them.
+    """
     measured = {name for passes in results.values() for one in passes for name in one.runs}
     rows = [
         [

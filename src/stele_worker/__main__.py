@@ -55,6 +55,7 @@ class Host:
 
     def pause(self, done):
         """Report that ``done`` steps are done, then wait until the host says to continue."""
+        process.wait_until_idle()
         self.send("pause", {"done": done})
         line = self.requests.readline()
         if not line:

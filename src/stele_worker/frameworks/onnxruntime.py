@@ -142,15 +142,16 @@ def put(array):
 
 
 def take(data, rows):
-    return run_bound(gathering(data.element_type()), "taken", {"data": data, "rows": put(rows)})
+    session = gathering(data.element_type(), len(data.shape()))
+    return run_bound(session, "taken", {"data": data, "rows": put(rows)})
 
 
 @functools.lru_cache(maxsize=None)
-def gathering(kind):
-    """Return a session that gathers rows on the device, of arrays with the element type ``kind``."""
-    net = graph("take", "data", kind, None)
-    net.input.append(helper.make_tensor_value_info("rows", TensorProto.INT64, None))
-    net.output.append(helper.make_tensor_value_info("taken", kind, None))
+def gathering(kind, axes):
+    """Return a session that gathers rows on the device, of arrays with an element type and a number of axes."""
+    net = graph("take", "data", kind, [None] * axes)
+    net.input.append(helper.make_tensor_value_info("rows", TensorProto.INT64, [None]))
+    net.output.append(helper.make_tensor_value_info("taken", kind, [None] * axes))
     net.node.append(helper.make_node("Gather", ["data", "rows"], ["taken"]))
     return session(net)
 
