@@ -13,7 +13,7 @@ import pytest
 
 from stele import environments
 from stele.__main__ import parser
-from stele.commands import gate
+from stele.commands import gate_options
 from stele.errors import SteleError
 from stele.gate import correctness
 from stele.measuring import measure, processors
@@ -361,7 +361,7 @@ def test_devices_of_the_processor_do_not_share_processors(monkeypatch):
 
 
 def gate_of(*options):
-    return gate.trial_from(parser().parse_args(["gate", "torch", "jax", *options]))
+    return gate_options.trial_from(parser().parse_args(["gate", "torch", "jax", *options]))
 
 
 def test_a_gate_on_several_devices_judges_training_on_all_of_them(monkeypatch):
@@ -376,9 +376,9 @@ def test_a_gate_on_several_devices_excludes_environments_that_cannot_use_them(mo
     monkeypatch.setattr(processors, "count", lambda: 2)
     trial = replace(gate_of("--devices=2"), new=environments.load("cntk"))
     assert trial.common_cells() == []
-    gate.require_cells(trial)  # NEW lacks what OLD has, which is a verdict
+    gate_options.require_cells(trial)  # NEW lacks what OLD has, which is a verdict
     with pytest.raises(SteleError, match="Neither OLD nor NEW can measure cnn train: CNTK"):
-        gate.require_cells(replace(trial, old=environments.load("cntk")))
+        gate_options.require_cells(replace(trial, old=environments.load("cntk")))
 
 
 @pytest.mark.parametrize(

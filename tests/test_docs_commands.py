@@ -137,6 +137,9 @@ def measured(run, factor):
         blocks=(0.01, 0.011) * 4,
         returned=(0.001, 0.0011) * 4,
         device_memory=2**20,
+        plan={**run.plan, "target": 0.1},
+        accuracy=0.2,
+        data_seconds=0.1,
     )
 
 

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -489,3 +490,12 @@ def test_joining_needs_the_token(monkeypatch, capsys):
 def test_the_content_of_the_status_has_a_schema_number(tmp_path):
     status.write(tmp_path / "status.json", state())
     assert json.loads((tmp_path / "status.json").read_text())["schema"] == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_interrupts_at_the_end_of_a_call_of_ray(number):
+    done, before = [], signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt), cluster.postponed_signals():
+        os.kill(os.getpid(), number)
+        done.append("the call")
+    assert done == ["the call"] and signal.getsignal(number) is before

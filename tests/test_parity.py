@@ -67,13 +67,9 @@ def test_golden_numbers_are_saved_with_one_line_for_each_kind(tmp_path):
     assert len(path.read_text().splitlines()) == 3 + len(expected)
 
 
-def test_golden_numbers_have_the_digits_that_the_ladder_compares(tmp_path):
-    gradient = [0.123456789, -0.000123456789, 1e-9]
-    numbers = {
-        "task": "t",
-        "logits": [[0.5]],
-        "gradients": {"w": gradient, "b": [0.0, 0.0, 0.0]},
-    }
+def test_golden_numbers_have_the_digits_that_the_ladder_compares(tmp_path, monkeypatch):
+    monkeypatch.setattr(golden_numbers, "norms", lambda task, form: {"w": 1.0, "b": 1.0})
+    numbers = trained(gradients={"w": [0.123456789, -0.000123456789, 1e-9], "b": [0.0, 0.0, 0.0]})
     golden_numbers.save("cnn", None, numbers, tmp_path)
     stored = golden_numbers.load("cnn", folder=tmp_path)
     assert stored["gradients"] == {"w": [0.12346, -0.00012, 0.0], "b": [0.0, 0.0, 0.0]}
@@ -106,17 +102,37 @@ def test_a_file_has_the_name_of_a_parameter_once(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"parameters": {"w": [[1.0]]}}, "'w' has 1 sketches, expected 2"),
-        ({"parameters": {"w": [[1.0], 2.0]}}, "expected a list"),
+        ({"parameters": {"w": [[1, 0]]}}, "'w' has 1 sketches, expected 2"),
+        ({"parameters": {"w": [[1, 0], 2]}}, "expected a list"),
+        ({"parameters": {"w": [[1, 0], []]}}, "[] is no sketch"),
+        ({"parameters": {"w": [[1, 0], [2, 10**9]]}}, "[2, 1000000000] is no sketch"),
+        ({"parameters": {"w": [[1, 0], [0.5, 0]]}}, "expected a whole number"),
         ({"parameters": 3}, "expected an object"),
+        ({"layers": {"conv1": [1.5, 0]}}, "expected a whole number"),
         ({"steps": ["1", 10]}, "expected text"),
         ({"steps": None}, "expected a list"),
     ],
 )
-def test_a_file_with_uneven_sketches_is_refused(changes, message):
-    content = {"task": "t", "logits": [[0.5]], "steps": ["1"], "parameters": {"w": [[1.0], [2.0]]}, **changes}
+def test_a_file_with_sketches_of_another_form_is_refused(changes, message):
+    content = {"task": "t", "steps": ["1"], "parameters": {"w": [[1, 0], [2, 0]]}, **changes}
     with pytest.raises(ValueError, match=re.escape(message)):
         golden_numbers.by_kind(content)
+
+
+@pytest.mark.parametrize(
+    "sketch, stored",
+    [
+        ([0.25, -1.5, 0.0], [2500, -15000, 0, 4]),
+        ([1234567.0, -89.0, 0.0], [12346, -1, 0, -2]),
+        ([1.23456e-9, 0.0, 4e-12], [12346, 0, 40, 13]),
+        ([0.0, 0.0, 0.0], [0, 0, 0, 0]),
+    ],
+)
+def test_a_sketch_is_stored_as_whole_numbers(sketch, stored):
+    assert golden_numbers.to_integers(sketch, 5) == stored
+    assert golden_numbers.to_floats(stored) == pytest.approx(
+        sketch, rel=1e-4, abs=1e-4 * max(map(abs, sketch))
+    )
 
 
 def test_long_rows_of_logits_are_sampled_and_still_compared(tmp_path):

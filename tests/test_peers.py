@@ -4,6 +4,7 @@ import ast
 import importlib.util
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -39,6 +40,25 @@ def test_every_peer_has_an_environment_a_step_and_a_description(peers):
         public = ast.parse((FOLDER / "public" / f"{peer.name}.py").read_text())
         [function] = [one for one in public.body if getattr(one, "name", None) == peer.task]
         assert peer.name in peers.NAMES and ast.get_docstring(function) and ast.get_docstring(public)
+        assert {"training_step", "inference_step"} <= names_in(public)
+
+
+def names_in(module):
+    """Return the names that a module defines or imports."""
+    imported = [one for one in module.body if isinstance(one, ast.ImportFrom)]
+    defined = {one.name for one in module.body if isinstance(one, ast.FunctionDef)}
+    return defined | {alias.name for one in imported for alias in one.names}
+
+
+def test_each_phase_has_its_own_step(loop):
+    public = SimpleNamespace(
+        gru=lambda task: ("net", "optimizer"),
+        training_step=lambda net, optimizer: f"train {net} with {optimizer}",
+        inference_step=lambda net: f"infer {net}",
+    )
+    task = tasks.make("gru", "smoke")
+    assert loop.make_step(public, task, "train") == "train net with optimizer"
+    assert loop.make_step(public, task, "infer") == "infer net"
 
 
 @pytest.mark.parametrize(
@@ -51,11 +71,12 @@ def test_a_recipe_that_is_certainly_slower_is_named(peers, ratios, slower):
 def test_what_is_stored_is_read(peers, tmp_path, monkeypatch):
     monkeypatch.setattr(peers, "FILE", tmp_path / "peers.jsonl")
     assert peers.load() == {}
-    line = '{"peer": "torch/torch/cnn", "ratio": 0.8}\n'
+    line = '{"peer": "torch/torch/cnn/train", "ratio": 0.8}\n'
     peers.FILE.write_text(line * 2)
-    assert peers.load() == {"torch/torch/cnn": [0.8, 0.8]}
-    assert "| torch | cnn | plain PyTorch, as its tutorials | [? 0.800 ?] | 2 | no |" in peers.markdown(
-        peers.load()
+    assert peers.load() == {"torch/torch/cnn/train": [0.8, 0.8]}
+    assert (
+        "| torch | cnn | train | plain PyTorch, as its tutorials | [? 0.800 ?] | 2 | no |"
+        in peers.markdown(peers.load())
     )
 
 

@@ -1,6 +1,6 @@
 """Is a recipe slower than public code for the same mathematics in the same framework? Writes docs/peers.md.
 
-    python perf_tests/peers [--peer ENVIRONMENT/PEER/TASK ...] [--launches N]      or: tox -e peers
+    python perf_tests/peers [--peer ENVIRONMENT/PEER/TASK/PHASE ...] [--launches N]      or: tox -e peers
 
 Each launch starts a worker, as the suite does, and ``loop.py``; both take turns step by step. A row has the median of
 the launches, the step of the recipe over that of the public code, with its 95 % interval.
@@ -32,10 +32,10 @@ LOOP = Path(__file__).with_name("loop.py")
 NAMES = {
     "torch": "plain PyTorch, as its tutorials",
     "torchvision": "torchvision, its model and reference script",
-    "transformers": "transformers, BertForSequenceClassification",
+    "transformers": "transformers, its model",
     "flax": "flax.linen and optax",
-    "keras": "Keras, train_on_batch",
-    "paddle": "paddle.vision.models, and the documented loop",
+    "keras": "Keras, train_on_batch and predict_on_batch",
+    "paddle": "paddle.vision.models, as documented",
     "mxnet": "Gluon's tutorials, hybridized",
     "chainer": "Chainer's examples",
 }
@@ -46,27 +46,28 @@ class Peer(NamedTuple):
     environment: str
     name: str
     task: str
+    phase: str
 
     def __str__(self) -> str:
         return "/".join(self)
 
 
-PEERS = (
-    Peer("torch", "torch", "cnn"),
-    Peer("torch", "torch", "gru"),
-    Peer("torch", "torchvision", "resnet50"),
-    Peer("torch", "transformers", "encoder"),
-    Peer("jax", "flax", "cnn"),
-    Peer("jax", "flax", "gru"),
-    *(
-        Peer(f"keras-{backend}", "keras", task)
-        for backend in ("jax", "tensorflow", "torch")
-        for task in ("cnn", "gru")
-    ),
-    *(Peer("tensorflow", "keras", task) for task in ("cnn", "gru")),
-    *(Peer("paddle", "paddle", task) for task in ("resnet50", "mobilenetv2")),
-    *(Peer("mxnet-gluon", "mxnet", task) for task in ("cnn", "gru")),
-    *(Peer("chainer", "chainer", task) for task in ("cnn", "gru")),
+PUBLIC = (
+    ("torch", "torch", ("cnn", "gru")),
+    ("torch", "torchvision", ("resnet50", "mobilenetv2")),
+    ("torch", "transformers", ("encoder", "decoder")),
+    ("jax", "flax", ("cnn", "gru")),
+    *((f"keras-{backend}", "keras", ("cnn", "gru")) for backend in ("jax", "tensorflow", "torch")),
+    ("tensorflow", "keras", ("cnn", "gru")),
+    ("paddle", "paddle", ("resnet50", "mobilenetv2")),
+    ("mxnet-gluon", "mxnet", ("cnn", "gru")),
+    ("chainer", "chainer", ("cnn", "gru")),
+)
+PEERS = tuple(
+    Peer(environment, name, task, phase)
+    for phase in ("train", "infer")
+    for environment, name, of_tasks in PUBLIC
+    for task in of_tasks
 )
 
 
@@ -75,7 +76,7 @@ def start_loop(peer: Peer) -> subprocess.Popen[str]:
     environment = environments.load(peer.environment)
     backend = {"KERAS_BACKEND": "tensorflow"} if peer.environment == "tensorflow" else {}
     return subprocess.Popen(
-        [builds.command(environment)[0], str(LOOP), peer.name, peer.task, str(SETTINGS.threads)],
+        [builds.command(environment)[0], str(LOOP), *peer[1:], str(SETTINGS.threads)],
         env={**os.environ, **builds.variables(environment), **backend, **SETTINGS.variables()},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -86,7 +87,7 @@ def start_loop(peer: Peer) -> subprocess.Popen[str]:
 def launch(peer: Peer) -> float:
     """Return the ratio of one launch of both."""
     fields, _ = measure.inputs(peer.task)
-    plan = measure.Plan(task=peer.task, phase="train", scale="gate", **fields)
+    plan = measure.Plan(task=peer.task, phase=peer.phase, scale="gate", **fields)
     return measure_ratio(peer.environment, plan, start_loop(peer))
 
 
@@ -99,7 +100,8 @@ def row(peer: Peer, ratios: list[float]) -> list[str]:
     ratio = statistics.median(ratios)
     slower = ratio.low is not None and ratio.low > LIMIT
     answer = "the recipe is slower" if slower else "no"
-    return [peer.environment, peer.task, NAMES[peer.name], launches.interval(ratio), str(len(ratios)), answer]
+    code = peer.environment, peer.task, peer.phase, NAMES[peer.name]
+    return [*code, launches.interval(ratio), str(len(ratios)), answer]
 
 
 def markdown(stored: dict[str, list[float]]) -> str:
@@ -108,6 +110,7 @@ def markdown(stored: dict[str, list[float]]) -> str:
     header = (
         "environment",
         "task",
+        "phase",
         "public code",
         "recipe / public code",
         "launches",
@@ -115,7 +118,7 @@ def markdown(stored: dict[str, list[float]]) -> str:
     )
     return (
         f"{page.table(header, rows)}\n\nMeasured until {date.today()} on {facts['processor']}, "
-        f"{facts['processors']} processors, {SETTINGS.threads} thread, training at scale gate."
+        f"{facts['processors']} processors, {SETTINGS.threads} thread, scale gate."
     )
 
 

@@ -1,11 +1,11 @@
-"""Makes training steps of public code, with which ``peers`` compares the recipes, in the interpreter of a framework.
+"""Makes steps of public code, with which ``peers`` compares the recipes, in the interpreter of a framework.
 
-    loop.py PEER TASK THREADS
+    loop.py PEER TASK PHASE THREADS
 
-makes a training step for every line that it reads, and prints its duration in seconds. ``public/<peer>.py`` has a
-function for each task that returns step(*inputs, y), in the style of the named source, rewritten from its description.
-The weights are those of the framework's own initialisation: the mathematics and the sizes are equal, the numbers
-are not.
+makes a step for every line that it reads, and prints its duration in seconds. ``public/<peer>.py`` has a function for
+each task that returns a network and its optimizer, in the style of the named source, rewritten from its description;
+training_step(net, optimizer) returns step(*inputs, y), and inference_step(net) returns step(*inputs). The weights are
+those of the framework's own initialisation: the mathematics and the sizes are equal, the numbers are not.
 """
 
 import importlib
@@ -47,13 +47,19 @@ def noise(task, rng):
     return tasks.load(task.name).example(task, samples)
 
 
-def main(peer, name, threads):
+def make_step(public, task, phase):
+    """Return the step of a phase."""
+    net, optimizer = getattr(public, task.name)(task)
+    return public.training_step(net, optimizer) if phase == "train" else public.inference_step(net)
+
+
+def main(peer, name, phase, threads):
     framework = configure(FRAMEWORK.get(peer, peer), threads)
     task = tasks.make(name, "gate")
-    step = getattr(importlib.import_module("public." + peer), name)(task)
+    step = make_step(importlib.import_module("public." + peer), task, phase)
     put = (lambda array: array) if peer == "keras" else framework.put
     rows = [tuple(map(put, batch)) for batch in batches(task, peer in CHANNELS_FIRST)]
-    answer(framework, step, itertools.cycle(rows))
+    answer(framework, step, itertools.cycle(rows if phase == "train" else [row[:-1] for row in rows]))
 
 
 if __name__ == "__main__":

@@ -37,13 +37,12 @@ class Classifier(chainer.Chain):
 
 def cnn(task):
     """The example on CIFAR-10, with the layers of this task."""
-    optimizer = chainer.optimizers.MomentumSGD(task.learning_rate, task.momentum)
-    return training_step(CNN(task), optimizer)
+    return CNN(task), chainer.optimizers.MomentumSGD(task.learning_rate, task.momentum)
 
 
 def gru(task):
     """The example on text classification, with L.NStepGRU."""
-    return training_step(Classifier(task), chainer.optimizers.Adam(task.learning_rate))
+    return Classifier(task), chainer.optimizers.Adam(task.learning_rate)
 
 
 def training_step(net, optimizer):
@@ -54,5 +53,13 @@ def training_step(net, optimizer):
     def step(x, y):
         optimizer.update(model, x, y)
         return model.loss
+
+    return step
+
+
+def inference_step(net):
+    def step(x):
+        with chainer.using_config("train", False), chainer.no_backprop_mode():
+            return net(x).array
 
     return step

@@ -13,15 +13,15 @@ def cnn(task):
 
     class CNN(nn.Module):
         @nn.compact
-        def __call__(self, x):
+        def __call__(self, x, train):
             for channels, rate in ((50, task.dropout[0]), (100, task.dropout[1])):
                 x = nn.relu(nn.Conv(channels, (3, 3))(x))
                 x = nn.relu(nn.max_pool(nn.Conv(channels, (3, 3))(x), (2, 2), strides=(2, 2)))
-                x = nn.Dropout(rate, deterministic=False)(x)
+                x = nn.Dropout(rate, deterministic=not train)(x)
             x = nn.relu(nn.Dense(512)(x.reshape(x.shape[0], -1)))
-            return nn.Dense(10)(nn.Dropout(task.dropout[2], deterministic=False)(x))
+            return nn.Dense(10)(nn.Dropout(task.dropout[2], deterministic=not train)(x))
 
-    return training_step(CNN(), optax.sgd(task.learning_rate, task.momentum))
+    return CNN(), optax.sgd(task.learning_rate, task.momentum)
 
 
 def gru(task):
@@ -29,11 +29,11 @@ def gru(task):
 
     class Classifier(nn.Module):
         @nn.compact
-        def __call__(self, x):
+        def __call__(self, x, train):
             x = nn.RNN(nn.GRUCell(task.hidden))(nn.Embed(task.vocabulary, task.embedding)(x))
             return nn.Dense(2)(x[:, -1])
 
-    return training_step(Classifier(), optax.adam(task.learning_rate))
+    return Classifier(), optax.adam(task.learning_rate)
 
 
 def training_step(net, optimizer):
@@ -42,7 +42,7 @@ def training_step(net, optimizer):
         key, own = jax.random.split(key)
 
         def loss_of(params):
-            logits = state.apply_fn({"params": params}, x, rngs={"dropout": own})
+            logits = state.apply_fn({"params": params}, x, train=True, rngs={"dropout": own})
             return optax.softmax_cross_entropy_with_integer_labels(logits, y).mean()
 
         loss, grads = jax.value_and_grad(loss_of)(state.params)
@@ -53,9 +53,20 @@ def training_step(net, optimizer):
     def step(x, y):
         if not made:
             keys = {"params": jax.random.key(0), "dropout": jax.random.key(1)}
-            params = net.init(keys, x)["params"]
+            params = net.init(keys, x, train=True)["params"]
             made[:] = TrainState.create(apply_fn=net.apply, params=params, tx=optimizer), jax.random.key(2)
         made[0], made[1], loss = update(*made, x, y)
         return loss
+
+    return step
+
+
+def inference_step(net):
+    predict, made = jax.jit(partial(net.apply, train=False)), []
+
+    def step(x):
+        if not made:
+            made.append(net.init(jax.random.key(0), x, train=False))
+        return predict(made[0], x)
 
     return step

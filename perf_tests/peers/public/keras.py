@@ -1,4 +1,4 @@
-"""Keras' examples: Sequential, compile, and train_on_batch, which takes NumPy arrays."""
+"""Keras' examples: Sequential, compile, train_on_batch and predict_on_batch, which take NumPy arrays."""
 
 from keras import Sequential, layers, losses, optimizers
 
@@ -16,7 +16,7 @@ def cnn(task):
     net.add(layers.Dense(512, activation="relu"))
     net.add(layers.Dropout(task.dropout[2]))
     net.add(layers.Dense(10))
-    return training_step(net, optimizers.SGD(task.learning_rate, momentum=task.momentum))
+    return net, optimizers.SGD(task.learning_rate, momentum=task.momentum)
 
 
 def gru(task):
@@ -24,9 +24,13 @@ def gru(task):
     net = Sequential(
         [layers.Embedding(task.vocabulary, task.embedding), layers.GRU(task.hidden), layers.Dense(2)]
     )
-    return training_step(net, optimizers.Adam(task.learning_rate))
+    return net, optimizers.Adam(task.learning_rate)
 
 
 def training_step(net, optimizer):
     net.compile(optimizer, losses.SparseCategoricalCrossentropy(from_logits=True))
     return net.train_on_batch
+
+
+def inference_step(net):
+    return net.predict_on_batch

@@ -13,8 +13,7 @@ def cnn(task):
         net.add(nn.MaxPool2D(), nn.Activation("relu"), nn.Dropout(rate))
     net.add(nn.Flatten(), nn.Dense(512, activation="relu"), nn.Dropout(task.dropout[2]), nn.Dense(10))
     net.hybridize(static_alloc=True, static_shape=True)
-    constants = {"learning_rate": task.learning_rate, "momentum": task.momentum}
-    return training_step(net, "sgd", constants)
+    return net, ("sgd", {"learning_rate": task.learning_rate, "momentum": task.momentum})
 
 
 class Classifier(gluon.Block):
@@ -30,13 +29,13 @@ class Classifier(gluon.Block):
 
 def gru(task):
     """The tutorial on text, with gluon.rnn.GRU."""
-    return training_step(Classifier(task), "adam", {"learning_rate": task.learning_rate})
+    return Classifier(task), ("adam", {"learning_rate": task.learning_rate})
 
 
-def training_step(net, optimizer, constants):
+def training_step(net, optimizer):
     net.initialize(mx.init.Xavier())
     loss_of = gluon.loss.SoftmaxCrossEntropyLoss()
-    trainer = gluon.Trainer(net.collect_params(), optimizer, constants, kvstore=None)
+    trainer = gluon.Trainer(net.collect_params(), *optimizer, kvstore=None)
 
     def step(x, y):
         with autograd.record():
@@ -46,3 +45,8 @@ def training_step(net, optimizer, constants):
         return loss.mean()
 
     return step
+
+
+def inference_step(net):
+    net.initialize(mx.init.Xavier())
+    return net

@@ -1,5 +1,6 @@
 """Paddle's own models, and the loop of its documentation: channels first, Momentum."""
 
+import paddle
 from paddle.nn.functional import cross_entropy
 from paddle.optimizer import Momentum
 from paddle.vision import models
@@ -7,17 +8,20 @@ from paddle.vision import models
 
 def resnet50(task):
     """paddle.vision.models.resnet50."""
-    return training_step(models.resnet50(num_classes=task.classes), task)
+    return with_momentum(models.resnet50(num_classes=task.classes), task)
 
 
 def mobilenetv2(task):
     """paddle.vision.models.mobilenet_v2."""
-    return training_step(models.mobilenet_v2(num_classes=task.classes), task)
+    return with_momentum(models.mobilenet_v2(num_classes=task.classes), task)
 
 
-def training_step(net, task):
+def with_momentum(net, task):
+    return net, Momentum(task.learning_rate, task.momentum, parameters=net.parameters())
+
+
+def training_step(net, optimizer):
     net.train()
-    optimizer = Momentum(task.learning_rate, task.momentum, parameters=net.parameters())
 
     def step(x, y):
         loss = cross_entropy(net(x), y)
@@ -27,3 +31,10 @@ def training_step(net, task):
         return loss.detach()
 
     return step
+
+
+def inference_step(net):
+    net.eval()
+    if isinstance(net, models.ResNet):
+        net.num_classes = 0  # the task's inference gives the features
+    return paddle.no_grad()(net)

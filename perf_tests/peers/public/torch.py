@@ -1,5 +1,6 @@
 """PyTorch's tutorials: nn modules and optimizers as they are made, channels first."""
 
+import torch
 from torch import nn, optim
 from torch.nn.functional import cross_entropy
 
@@ -13,7 +14,7 @@ def cnn(task):
         nn.Dropout(task.dropout[1]), nn.Flatten(),
         nn.Linear(6400, 512), nn.ReLU(), nn.Dropout(task.dropout[2]), nn.Linear(512, 10),
     )  # fmt: skip
-    return training_step(net, optim.SGD(net.parameters(), lr=task.learning_rate, momentum=task.momentum))
+    return net, optim.SGD(net.parameters(), lr=task.learning_rate, momentum=task.momentum)
 
 
 class Classifier(nn.Module):
@@ -30,15 +31,28 @@ class Classifier(nn.Module):
 def gru(task):
     """The tutorial on text."""
     net = Classifier(task)
-    return training_step(net, optim.Adam(net.parameters(), lr=task.learning_rate))
+    return net, optim.Adam(net.parameters(), lr=task.learning_rate)
 
 
 def training_step(net, optimizer):
-    def step(x, y):
+    net.train()
+
+    def step(*batch):
+        *inputs, y = batch
         optimizer.zero_grad()
-        loss = cross_entropy(net(x), y)
+        loss = cross_entropy(net(*inputs).flatten(0, -2), y.flatten())
         loss.backward()
         optimizer.step()
         return loss.detach()
+
+    return step
+
+
+def inference_step(net):
+    net.eval()
+
+    @torch.no_grad()
+    def step(*inputs):
+        return net(*inputs)
 
     return step

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from stele.commands import explanation, gate, options
+from stele.commands import explanation, gate, gate_options, options
 from stele.errors import SteleError
 from stele.explain import bundle
 from stele.measuring.settings import DEVICES, PRECISIONS
@@ -35,7 +35,7 @@ def add(commands: Any) -> None:
     options.add_launch_options(command)
     command.add_argument("--device", choices=DEVICES, default="cpu", help="default: %(default)s")
     command.add_argument("--precision", choices=PRECISIONS, default="fp32", help="default: %(default)s")
-    gate.add_scale(command, "scale of the launches")
+    gate_options.add_scale(command, "scale of the launches")
     command.add_argument(
         "--times",
         type=options.parse_count,
@@ -57,7 +57,7 @@ def add(commands: Any) -> None:
 
 def explain(arguments: argparse.Namespace) -> int:
     """Print the operations of each cell, and what else differs. Returns 0."""
-    subject, import_failure = gate.prepare(gate.trial_from(arguments), ())
+    subject, import_failure = gate.prepare(gate_options.trial_from(arguments), ())
     if import_failure:
         raise SteleError(import_failure[0].message)
     for cell in subject.cells:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from stele import files
-from stele.commands import fleet_run, gate, options, screen
+from stele.commands import fleet_run, gate, gate_options, options, screen
 from stele.commands.options import say
 from stele.environments.description import slug
 from stele.errors import SteleError
@@ -35,7 +35,7 @@ EPILOG = f"{gate.EXIT_CODES} The exit code is that of the worst type."
 def add(verbs: Any) -> None:
     about = "is it safe to upgrade, on each device type?"
     verb = verbs.add_parser("gate", help=about, description=about, epilog=EPILOG)
-    gate.add_pair_options(verb)
+    gate_options.add_pair_options(verb)
     options.add_fleet_options(verb)
     verb.add_argument("--again", action="store_true", help="do not continue a gate that was interrupted")
     # a node gives each measurement one device
@@ -45,7 +45,7 @@ def add(verbs: Any) -> None:
 def fleet_gate(arguments: argparse.Namespace) -> int:
     """Print the verdicts of each type, and the one over all. Returns the exit code of the worst."""
     gate.check_writable(arguments)
-    subject = gate.trial_from(arguments)  # what cannot be done is said here, and not on each node
+    subject = gate_options.trial_from(arguments)  # what cannot be done is said here, and not on each node
     request = request_from(arguments)
     place, _ = campaign.open_campaign(request, again=arguments.again)
     arenas = [arena_of(arguments, subject, place, name) for name in (*arguments.type,) or (None,)]
@@ -169,7 +169,7 @@ def on_node(request: dict[str, Any], emit: Emit) -> Event:
     """Run the gate on this node: emit what is measured, and return the verdicts. This runs in a thread of an actor."""
     node.check(request["code"])
     with spoken(emit):
-        subject = gate.trial_from(argparse.Namespace(**request["arguments"]))
+        subject = gate_options.trial_from(argparse.Namespace(**request["arguments"]))
         for task, fingerprint in request["data"].items():
             node.inputs(task, fingerprint)
         what = f"stele fleet gate {subject.old.name} {subject.new.name}"

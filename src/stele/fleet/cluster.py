@@ -11,6 +11,7 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
@@ -100,6 +101,25 @@ def check_clock(expected: float) -> None:
         )
 
 
+@contextlib.contextmanager
+def postponed_signals() -> Iterator[None]:
+    """Let SIGINT and SIGTERM interrupt at the end of this block only: an exception in Ray may end the process."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    arrived: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda number, _: arrived.append(number)) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            if handler is not None:  # a library has set it
+                signal.signal(number, handler)
+    if arrived:
+        raise KeyboardInterrupt
+
+
 class Cluster:
     """A connection to Ray, as the Engine of ``stele.fleet.dispatch`` and of ``stele.fleet.gates``."""
 
@@ -113,10 +133,12 @@ class Cluster:
         self.remote = ray.remote(execute)
         self.pending: set[Any] = set()
 
+    @postponed_signals()
     def nodes(self) -> list[Node]:
         """Return the nodes that can measure."""
         return [to_node(one) for one in self.ray.nodes() if one["Alive"] and one["Resources"].get(PLACE)]
 
+    @postponed_signals()
     def submit(self, works: Sequence[Work], avoided: Collection[str]) -> list[Any]:
         return [self.submit_one(work, avoided) for work in works]
 
@@ -126,12 +148,14 @@ class Cluster:
         self.pending.add(handle)
         return handle
 
+    @postponed_signals()
     def wait(self, handles: Sequence[Any], seconds: float) -> list[Any]:
         if not self.ray.wait(handles, num_returns=1, timeout=seconds)[0]:
             return []
         ended, _ = self.ray.wait(handles, num_returns=len(handles), timeout=0)
         return list(ended)
 
+    @postponed_signals()
     def answer(self, handle: Any) -> Answer:
         self.pending.discard(handle)
         try:
@@ -140,6 +164,7 @@ class Cluster:
         except self.ray.exceptions.RayError as error:
             return Answer(LOST, message=f"{type(error).__name__}: {str(error).splitlines()[0]}")
 
+    @postponed_signals()
     def started(self) -> list[Started]:
         try:
             events: list[Started] = self.ray.get(self.board.take.remote())
@@ -147,11 +172,13 @@ class Cluster:
             return []
         return events
 
+    @postponed_signals()
     def hold(self, function: stepwise.Function, work: Work, avoided: Collection[str]) -> Any:
         """Start an actor, which has its place until it ends."""
         actor = self.ray.remote(Gate).options(**options_of(work.needs, avoided))
         return actor.remote(function, work.key, work.request, self.board)
 
+    @postponed_signals()
     def step(self, gate: Any) -> Any:
         return gate.step.remote()
 

@@ -275,32 +275,43 @@ def measure_steps(
 
     The worker pauses every ``turn`` steps; never with ``turn=None``.
     """
-    facts, form = machine.facts(), worker.environment.forms.get(plan.task)
+    facts = facts_of(worker, plan, settings)
     framework = configure(worker, settings, model=plan.model)
+    form = worker.environment.forms.get(plan.task)
     warmup = {**plan.warmup, **({} if settings.device == "cpu" else {"seconds": devices.WARM_SECONDS})}
     limit: dict[str, Any] = {**({} if plan.steps is None else {"steps": plan.steps}), **plan.asked}
     places = {"model": plan.model, "checkpoint": plan.checkpoint, "sampler": plan.sampler}
-    more = {**{name: value for name, value in places.items() if value is not None}, **limit}
-    with energy.metered(
-        settings.device if plan.phase == TIME_TO_ACCURACY and turn is None else None
-    ) as joules:
+    known: dict[str, Any] = {name: value for name, value in places.items() if value is not None}
+    fields: dict[str, Any] = {"form": form, "warmup": warmup, "turn": turn, **limit}
+    metered = settings.device if plan.phase == TIME_TO_ACCURACY and turn is None else None
+    with energy.metered(metered) as joules:
         outcome = yield from worker.exchange(
             plan.phase,
             progress=progress,
             task=plan.task,
             scale=plan.scale,
             seed=settings.seed,
-            form=form,
             data=plan.data,
             weights=plan.weights,
-            warmup=warmup,
-            turn=turn,
-            **more,
+            **fields,
+            **known,
         )
     values = {
         **framework,
         **outcome,
+        **facts,
+        "plan": fields,
         "when": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+        "energy": joules() or None,
+        "process_memory": nvml.memory_of(worker.pid) if settings.device == "cuda" else None,
+    }
+    with worker.checking(plan.phase):
+        return Run.from_dict(values)
+
+
+def facts_of(worker: Worker, plan: Plan, settings: Settings) -> dict[str, Any]:
+    """Return what a Run says about its environment, its cell and the machine."""
+    return {
         "environment": worker.environment.name,
         "label": worker.environment.label,
         "mode": worker.environment.mode,
@@ -308,20 +319,10 @@ def measure_steps(
         "phase": plan.phase,
         "scale": plan.scale,
         "settings": settings.as_fields(),
-        "plan": {
-            "warmup": warmup,
-            "form": form,
-            "turn": turn,
-            **limit,
-        },
-        "machine": facts,
+        "machine": machine.facts(),
         "data": plan.data_origin,
         "weights": plan.weights_origin,
-        "energy": joules() or None,
-        "process_memory": nvml.memory_of(worker.pid) if settings.device == "cuda" else None,
     }
-    with worker.checking(plan.phase):
-        return Run.from_dict(values)
 
 
 def configure(

@@ -4,8 +4,8 @@
 ``parity`` (see ``stele_worker.agreement``): logits and layers; and with dropout off the first loss, the gradients, the
 updates of all parameters after one and ten optimiser steps, and twenty losses. Gradients, updates and layers are
 sketches: three numbers for each array. The wheel contains these files, so they are small: long rows of logits are
-sampled, numbers have only the digits that the ladder compares, and the name of a parameter appears once. ``load`` adds
-the norms of the initial parameters.
+sampled, numbers have only the digits that the ladder compares, the name of a parameter appears once, and a sketch is
+stored as whole numbers. ``load`` adds the norms of the initial parameters.
 """
 
 import json
@@ -26,10 +26,11 @@ KINDS = ("task", "logits", "layers", "loss", "gradients", "updates", "losses")
 
 STEPS = "steps"  # of the optimizer, in a file
 PARAMETERS = "parameters"  # in a file: the sketch of the gradient of each, and those of its updates
+SKETCHED = ("layers", "gradients", "updates")
 
 # significant digits of the stored numbers: their rounding is at most a tenth of the smallest tolerance of the ladder
-DIGITS = {"gradients": 5, "updates": 5}
-OTHER_DIGITS = 7
+DIGITS, FEW_DIGITS = 7, 5  # the second of gradients and updates
+LARGEST = 300  # decimal places
 COLUMNS = 128  # stored logits or features of an example, at most
 
 
@@ -45,11 +46,12 @@ class Golden(TypedDict, total=False):
     losses: list[float]
 
 
-class Stored(TypedDict):
+class Stored(TypedDict, total=False):
     """The part of a file that ``by_kind`` converts."""
 
+    layers: dict[str, list[int]]
     steps: list[str]
-    parameters: dict[str, list[list[float]]]
+    parameters: dict[str, list[list[int]]]
 
 
 def file(task: str, form: str | None, folder: Path | None) -> Path:
@@ -91,8 +93,7 @@ def save(task: str, form: str | None, numbers: dict[str, Any], folder: Path | No
     content = {kind: numbers[kind] for kind in KINDS if kind in numbers}
     if "logits" in content:
         content["logits"] = sample_columns(content["logits"])
-    rounded = {kind: round_floats(value, DIGITS.get(kind, OTHER_DIGITS)) for kind, value in content.items()}
-    stored = schema.wrap(by_parameter(rounded))
+    stored = schema.wrap(by_parameter(content))
     lines = [f"{json.dumps(kind)}:{compact(value)}" for kind, value in stored.items()]
     files.write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
     return path
@@ -100,32 +101,54 @@ def save(task: str, form: str | None, numbers: dict[str, Any], folder: Path | No
 
 def by_parameter(numbers: dict[str, Any]) -> dict[str, Any]:
     """Return numbers as a file has them: STEPS and PARAMETERS in place of ``gradients`` and ``updates``."""
-    if not {"gradients", "updates"} <= numbers.keys():
-        return numbers
-    rest = {kind: value for kind, value in numbers.items() if kind not in ("gradients", "updates")}
-    updates = numbers["updates"]
-    sketches = {
-        name: [gradient, *(of_step[name] for of_step in updates.values())]
-        for name, gradient in numbers["gradients"].items()
-    }
-    return {**rest, STEPS: list(updates), PARAMETERS: sketches}
+    result = {kind: value for kind, value in numbers.items() if kind not in SKETCHED}
+    result = round_floats(result, DIGITS)
+    if "layers" in numbers:
+        result["layers"] = {name: to_integers(one, DIGITS) for name, one in numbers["layers"].items()}
+    if "gradients" in numbers:
+        updates = numbers["updates"]
+        result[STEPS] = list(updates)
+        result[PARAMETERS] = {
+            name: [
+                to_integers(one, FEW_DIGITS) for one in (gradient, *(step[name] for step in updates.values()))
+            ]
+            for name, gradient in numbers["gradients"].items()
+        }
+    return result
 
 
 def by_kind(content: dict[str, Any]) -> dict[str, Any]:
     """Return the content of a file with ``gradients`` and ``updates``. Raises ValueError if it is not of the form."""
-    if PARAMETERS not in content:
-        return content
-    rest = {kind: value for kind, value in content.items() if kind not in (STEPS, PARAMETERS)}
     schema.check(content, Stored, "it")
-    sketches, steps = content[PARAMETERS], content[STEPS]
-    uneven = [name for name, of_one in sketches.items() if len(of_one) != 1 + len(steps)]
-    if uneven:
-        raise ValueError(f"{uneven[0]!r} has {len(sketches[uneven[0]])} sketches, expected {1 + len(steps)}")
-    gradients = {name: gradient for name, (gradient, *_) in sketches.items()}
-    updates = {
-        step: {name: of_one[1 + at] for name, of_one in sketches.items()} for at, step in enumerate(steps)
-    }
-    return {**rest, "gradients": gradients, "updates": updates}
+    result = {kind: value for kind, value in content.items() if kind not in (STEPS, PARAMETERS)}
+    if "layers" in content:
+        result["layers"] = {name: to_floats(one) for name, one in content["layers"].items()}
+    if PARAMETERS in content:
+        steps, sketches = content.get(STEPS, []), content[PARAMETERS]
+        uneven = [name for name, of_one in sketches.items() if len(of_one) != 1 + len(steps)]
+        if uneven:
+            raise ValueError(
+                f"{uneven[0]!r} has {len(sketches[uneven[0]])} sketches, expected {1 + len(steps)}"
+            )
+        numbers = {name: [to_floats(one) for one in of_one] for name, of_one in sketches.items()}
+        result["gradients"] = {name: of_one[0] for name, of_one in numbers.items()}
+        result["updates"] = {
+            step: {name: of_one[1 + at] for name, of_one in numbers.items()} for at, step in enumerate(steps)
+        }
+    return result
+
+
+def to_integers(sketch: list[float], digits: int) -> list[int]:
+    """Return whole numbers, and last their decimal places: with three digits, [0.25, -1.5] is [25, -150, 2]."""
+    places = places_of(sketch, digits)
+    return [*(round(number * 10**places) for number in sketch), places]
+
+
+def to_floats(stored: list[int]) -> list[float]:
+    """Return the numbers that ``to_integers`` converted. Raises ValueError if there are none, or too many places."""
+    if not stored or not -LARGEST <= stored[-1] <= LARGEST:
+        raise ValueError(f"{stored} is no sketch")
+    return [float(f"{number}e{-stored[-1]}") for number in stored[:-1]]
 
 
 def compact(value: Any) -> str:
@@ -172,8 +195,11 @@ def round_floats(value: Any, digits: int) -> Any:
 
 def round_together(numbers: list[float], digits: int) -> list[float]:
     """Return the numbers with the resolution that gives the largest of them ``digits`` significant digits."""
-    largest = max(map(abs, numbers), default=0.0)
-    if largest == 0:
-        return numbers
-    places = digits - 1 - math.floor(math.log10(largest))
+    places = places_of(numbers, digits)
     return [round(number, places) for number in numbers]
+
+
+def places_of(numbers: list[float], digits: int) -> int:
+    """Return the decimal places with which the largest of the numbers has ``digits`` significant digits."""
+    largest = max(map(abs, numbers), default=0.0)
+    return digits - 1 - math.floor(math.log10(largest)) if largest else 0
