@@ -9,7 +9,7 @@ from stele_worker import modes, ranks
 
 PARALLEL = "processes"  # DistributedDataParallel, or FSDP2 in its mode; with ranks as torchrun starts them
 STATISTICS = "own"  # SyncBatchNorm would exchange them; it needs GPUs
-LAYERS = 256  # of a network, at most
+strict = True  # whether it is an error that PyTorch executes a function eagerly after too many recompilations
 # the arguments of torch.compile; eager does not compile. "as-shipped" is eager without tuning, "frozen" folds the
 # weights into the compiled inference, "fsdp" gives each rank a part of each parameter
 MODES = {
@@ -91,11 +91,8 @@ def compiled(function):
 
     # on a CPU, products are searched only if their weights are constants
     inductor.freezing = mode == "frozen" or (mode == "max-autotune" and device.type == "cpu")
-    # from 2.6 on. Without it, PyTorch executes eagerly after too many recompilations, without an error. Keras compiles
-    # the call of each layer as the same function
-    if hasattr(dynamo, "fail_on_recompile_limit_hit"):
-        dynamo.fail_on_recompile_limit_hit = True
-        dynamo.recompile_limit = LAYERS
+    if hasattr(dynamo, "fail_on_recompile_limit_hit"):  # from 2.6 on
+        dynamo.fail_on_recompile_limit_hit = strict
     return torch.compile(function, **MODES[mode])
 
 
