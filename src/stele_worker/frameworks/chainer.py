@@ -139,7 +139,14 @@ def parameters(net):
     return {".".join(links + [KINDS.get(kind, kind)]): parameter for (*links, kind), parameter in paths}
 
 
-def arrays(net):
+def load(net, weights):
+    """Set the parameters and running statistics of a network; return the network."""
+    for name, array in stored(net).items():
+        array[...] = weights[name]
+    return on_device(net)
+
+
+def stored(net):
     """Return a network's parameters and running statistics by neutral name."""
     found = {name: parameter.array for name, parameter in parameters(net).items()}
     for path, link in net.namedlinks():
@@ -147,6 +154,10 @@ def arrays(net):
             name = path.strip("/").replace("/", ".")
             found[name + ".running_mean"], found[name + ".running_var"] = link.avg_mean, link.avg_var
     return found
+
+
+def neutral(name, array):
+    return array  # Chainer has the Task's layouts
 
 
 def gradients_of(net):
@@ -165,6 +176,13 @@ def gradients(recipe, net, task):
         return value, named(net)
 
     return run
+
+
+def sgd(net, task):
+    """Return SGD. Chainer has the learning rate inside the velocity, which is equivalent at a constant rate."""
+    optimiser = chainer.optimizers.MomentumSGD(lr=task.learning_rate, momentum=task.momentum)
+    optimiser.setup(net)
+    return optimiser
 
 
 def adam(net, task):

@@ -155,6 +155,12 @@ def kvstore():
     return "device" if len(contexts) > 1 else None
 
 
+def sgd(net, task):
+    """Return a Trainer. MXNet has the learning rate inside the velocity, which is equivalent at a constant rate."""
+    constants = {"learning_rate": task.learning_rate, "momentum": task.momentum, "wd": 0.0}
+    return gluon.Trainer(net.collect_params(), "sgd", constants, kvstore=kvstore())
+
+
 def adam(net, task):
     """Return a Trainer, and what it has to call before each update.
 

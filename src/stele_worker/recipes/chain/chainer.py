@@ -3,7 +3,15 @@
 import chainer
 import chainer.functions as F
 
-from stele_worker.frameworks.chainer import make_training_step, on_device, parameters
+from stele_worker.frameworks.chainer import (
+    load,
+    make_training_step,
+    neutral,
+    sgd,
+    stored,
+)
+
+__all__ = ["LAYOUT", "load", "neutral", "stored"]
 
 LAYOUT = None
 
@@ -26,12 +34,6 @@ def network(task):
     return Chain(task)
 
 
-def load(net, weights):
-    for name, parameter in parameters(net).items():
-        parameter.array[...] = weights[name]
-    return on_device(net)
-
-
 def predict(net, x):
     return net(x)
 
@@ -41,15 +43,4 @@ def loss(net, x, y):
 
 
 def training_step(net, task):
-    # Chainer has the learning rate inside the velocity, which is equivalent at a constant rate
-    optimiser = chainer.optimizers.MomentumSGD(lr=task.learning_rate, momentum=task.momentum)
-    optimiser.setup(net)
-    return make_training_step(net, optimiser, loss)
-
-
-def stored(net):
-    return {name: parameter.array for name, parameter in parameters(net).items()}
-
-
-def neutral(name, array):
-    return array
+    return make_training_step(net, sgd(net, task), loss)

@@ -1,15 +1,14 @@
 """A chain of operations in MXNet's Gluon: hybridized, so one graph per step."""
 
-from mxnet import gluon
 from mxnet.gluon import nn
 
 from stele_worker.frameworks.mxnet_gluon import (
     graph,
-    kvstore,
     load,
     make_training_step,
     neutral,
     parameters,
+    sgd,
     squared_error,
     stored,
 )
@@ -44,7 +43,4 @@ def body(net):
 
 
 def training_step(net, task):
-    # MXNet has the learning rate inside the velocity, which is equivalent at a constant rate
-    constants = {"learning_rate": task.learning_rate, "momentum": task.momentum, "wd": 0.0}
-    trainer = gluon.Trainer(net.collect_params(), "sgd", constants, kvstore=kvstore())
-    return make_training_step(net, trainer, loss=LOSS)
+    return make_training_step(net, sgd(net, task), loss=LOSS)

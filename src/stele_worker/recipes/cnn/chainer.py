@@ -6,11 +6,15 @@ import chainer.links as L
 
 from stele_worker.frameworks.chainer import (
     inference,
+    load,
     make_training_step,
-    on_device,
+    neutral,
     outputs,
-    parameters,
+    sgd,
+    stored,
 )
+
+__all__ = ["LAYOUT", "load", "neutral", "stored"]
 
 LAYOUT = "NCHW"
 
@@ -47,12 +51,6 @@ def network(task):
     return CNN(task)
 
 
-def load(net, weights):
-    for name, parameter in parameters(net).items():
-        parameter.array[...] = weights[name]
-    return on_device(net)
-
-
 def predict(net, x):
     return net(x)
 
@@ -63,18 +61,7 @@ def loss(net, x, y):
 
 
 def training_step(net, task):
-    # Chainer has the learning rate inside the velocity, which is equivalent at a constant rate
-    optimiser = chainer.optimizers.MomentumSGD(lr=task.learning_rate, momentum=task.momentum)
-    optimiser.setup(net)
-    return make_training_step(net, optimiser, loss)
-
-
-def stored(net):
-    return {name: parameter.array for name, parameter in parameters(net).items()}
-
-
-def neutral(name, array):
-    return array  # Chainer has the Task's layouts
+    return make_training_step(net, sgd(net, task), loss)
 
 
 def activations(net, task):

@@ -1,15 +1,14 @@
 """CNN on CIFAR-10 in MXNet's Gluon: NCHW."""
 
-from mxnet import gluon
 from mxnet.gluon import nn
 
 from stele_worker.frameworks.mxnet_gluon import (
     graph,
-    kvstore,
     load,
     make_training_step,
     neutral,
     parameters,
+    sgd,
     stored,
 )
 
@@ -57,7 +56,4 @@ def body(net):
 
 
 def training_step(net, task):
-    # MXNet has the learning rate inside the velocity, which is equivalent at a constant rate
-    constants = {"learning_rate": task.learning_rate, "momentum": task.momentum, "wd": 0.0}
-    trainer = gluon.Trainer(net.collect_params(), "sgd", constants, kvstore=kvstore())
-    return make_training_step(net, trainer)
+    return make_training_step(net, sgd(net, task))

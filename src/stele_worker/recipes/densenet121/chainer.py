@@ -6,13 +6,16 @@ import chainer.links as L
 
 from stele_worker.frameworks.chainer import (
     adam,
-    arrays,
     inference,
+    load,
     make_training_step,
-    on_device,
+    neutral,
     outputs,
+    stored,
 )
 from stele_worker.tasks.densenet121 import blocks, layers
+
+__all__ = ["LAYOUT", "load", "neutral", "stored"]
 
 LAYOUT = "NCHW"
 
@@ -95,12 +98,6 @@ def network(task):
     return DenseNet121(task)
 
 
-def load(net, weights):
-    for name, array in arrays(net).items():
-        array[...] = weights[name]
-    return on_device(net)
-
-
 def predict(net, x):
     return net(x)
 
@@ -113,14 +110,6 @@ def loss(net, x, y):
 def training_step(net, task):
     optimiser, correct_epsilon = adam(net, task)
     return make_training_step(net, optimiser, loss, correct_epsilon)
-
-
-def stored(net):
-    return arrays(net)
-
-
-def neutral(name, array):
-    return array  # Chainer has the Task's layouts
 
 
 def activations(net, task):

@@ -4,8 +4,18 @@ import chainer
 import chainer.functions as F
 import chainer.links as L
 
-from stele_worker.frameworks.chainer import arrays, inference, make_training_step, on_device, outputs
+from stele_worker.frameworks.chainer import (
+    inference,
+    load,
+    make_training_step,
+    neutral,
+    outputs,
+    sgd,
+    stored,
+)
 from stele_worker.tasks.resnet50 import blocks
+
+__all__ = ["LAYOUT", "load", "neutral", "stored"]
 
 LAYOUT = "NCHW"
 
@@ -72,12 +82,6 @@ def network(task):
     return ResNet50(task)
 
 
-def load(net, weights):
-    for name, array in arrays(net).items():
-        array[...] = weights[name]
-    return on_device(net)
-
-
 def predict(net, x):
     return net.features(x)
 
@@ -88,18 +92,7 @@ def loss(net, x, y):
 
 
 def training_step(net, task):
-    # Chainer has the learning rate inside the velocity, which is equivalent at a constant rate
-    optimiser = chainer.optimizers.MomentumSGD(lr=task.learning_rate, momentum=task.momentum)
-    optimiser.setup(net)
-    return make_training_step(net, optimiser, loss)
-
-
-def stored(net):
-    return arrays(net)
-
-
-def neutral(name, array):
-    return array  # Chainer has the Task's layouts
+    return make_training_step(net, sgd(net, task), loss)
 
 
 def activations(net, task):

@@ -8,13 +8,17 @@ import chainer.links as L
 
 from stele_worker.frameworks.chainer import (
     inference,
+    load,
     make_training_step,
-    on_device,
+    neutral,
     outputs,
-    parameters,
     recomputed,
+    sgd,
+    stored,
 )
 from stele_worker.tasks.stack import layer, segments
+
+__all__ = ["LAYOUT", "load", "neutral", "stored"]
 
 LAYOUT = None
 
@@ -45,18 +49,12 @@ class Stack(chainer.Chain):
         return x
 
     def forward(self, x):
-        outputs = [self.compute(branch, x) for branch in self.branch]
-        return F.add(*outputs) if len(outputs) > 1 else outputs[0]
+        values = [self.compute(branch, x) for branch in self.branch]
+        return F.add(*values) if len(values) > 1 else values[0]
 
 
 def network(task):
     return Stack(task)
-
-
-def load(net, weights):
-    for name, parameter in parameters(net).items():
-        parameter.array[...] = weights[name]
-    return on_device(net)
 
 
 def predict(net, x):
@@ -68,18 +66,7 @@ def loss(net, x, y):
 
 
 def training_step(net, task):
-    # Chainer has the learning rate inside the velocity, which is equivalent at a constant rate
-    optimiser = chainer.optimizers.MomentumSGD(lr=task.learning_rate, momentum=task.momentum)
-    optimiser.setup(net)
-    return make_training_step(net, optimiser, loss)
-
-
-def stored(net):
-    return {name: parameter.array for name, parameter in parameters(net).items()}
-
-
-def neutral(name, array):
-    return array  # Chainer has the Task's layouts
+    return make_training_step(net, sgd(net, task), loss)
 
 
 def activations(net, task):
