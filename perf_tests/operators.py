@@ -15,7 +15,6 @@ measured stays in .stele/operators.jsonl; an interrupted command continues from 
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
@@ -26,8 +25,9 @@ import numpy
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from fixtures import launches
 from fixtures.ready import environments_with, mode_label
-from stele import environments, files
+from stele import environments
 from stele.environments import Environment
 from stele.measuring import lock, machine, measure, processors
 from stele.measuring.run import Run
@@ -39,6 +39,7 @@ from stele_worker.tasks.chain import WIDTHS
 
 PAGE = Path(__file__).parents[1] / "docs" / "overhead.md"
 FILE = Path(".stele/operators.jsonl")
+KEYS = ("environment", "result")  # of a line
 BAND = 1.5  # the largest of the three ways over the smallest
 TASK = "chain"
 PROFILED = 20  # steps under the profiler: few, so that other work seldom disturbs all of the launches
@@ -55,10 +56,10 @@ HEADER = (
 )
 
 
-def measured(environment: Environment, phase: str, settings: Settings, launches: int) -> dict[int, list[Run]]:
+def measured(environment: Environment, phase: str, settings: Settings, count: int) -> dict[int, list[Run]]:
     """Return the launches at each width; those of training have one width."""
     found: dict[int, list[Run]] = {width: [] for width in (WIDTHS if phase == "infer" else WIDTHS[:1])}
-    for _ in range(launches):
+    for _ in range(count):
         for width, runs in found.items():
             sides = measure.side_by_side({environment.name: environment}, make_plan(phase, width), settings)
             runs.append(sides[environment.name])
@@ -114,10 +115,10 @@ def intercept(seconds: Mapping[int, float]) -> float:
     return float(numpy.polyfit(widths, values, 1, w=1 / values)[1])
 
 
-def row(environment: Environment, settings: Settings, launches: int) -> list[str]:
+def row(environment: Environment, settings: Settings, count: int) -> list[str]:
     label = mode_label(environment)
     operations = tasks.units(TASK, "paper")
-    runs = measured(environment, "infer", settings, launches)
+    runs = measured(environment, "infer", settings, count)
     seconds = {width: middle(map(step, each)) for width, each in runs.items()}
     kernels_only = library(environment) in KERNELS_ONLY
     ways = seconds[NARROW], intercept(seconds), beside_kernels(runs, kernels_only=kernels_only)
@@ -125,7 +126,7 @@ def row(environment: Environment, settings: Settings, launches: int) -> list[str
     where = {"device": settings.device, "precision": settings.precision}
     training = "none"
     if environment.why_absent(TASK, "train", **where) is None:
-        [steps] = measured(environment, "train", settings, launches).values()
+        [steps] = measured(environment, "train", settings, count).values()
         training = f"{1e6 * middle(map(step, steps)) / operations:.2f}"
     return [environment.name, label, *shown, training, agreement(ways)]
 
@@ -140,35 +141,31 @@ def agreement(ways: Sequence[float | None]) -> str:
     return judged if len(known) == len(ways) else f"{judged}; the profiler shows no operations"
 
 
-def measure_all(names: Sequence[str] | None, launches: int) -> None:
-    """Measure the environments that are not stored. Each row is stored before the next environment."""
-    settings, stored = Settings(device="cpu", threads=processors.count()), load()
+def measure_all(names: Sequence[str] | None, count: int) -> None:
+    """Measure the environments that are not stored, with so many launches. Each is stored before the next."""
+    settings = Settings(device="cpu", threads=processors.count())
+    found = {one.name: one for one in environments_with(TASK, "infer", settings, names)}
     FILE.parent.mkdir(parents=True, exist_ok=True)
-    for environment in environments_with(TASK, "infer", settings, names):
-        if environment.name in stored:
-            continue
-        try:
-            found = row(environment, settings, launches)
-        except measure.SideFailed as error:
-            found = [environment.name, mode_label(environment), "failed", "", "", "", error.headline]
-        line = {"row": found, "measured": provenance(settings)}
-        files.append_text(FILE, json.dumps(line) + "\n")
-        print("  ".join(found), flush=True)
+
+    def launch(name: str) -> dict[str, Any]:
+        return {"row": row_or_failure(found[name], settings, count), "measured": provenance(settings)}
+
+    launches.measure(FILE, KEYS, list(found), 1, launch)
 
 
-def load() -> dict[str, dict[str, Any]]:
-    """Return the stored lines by environment: ``row``, of HEADER, and when and where it was ``measured``."""
-    text = FILE.read_text(encoding="utf-8") if FILE.exists() else ""
-    lines = [json.loads(line) for line in text.splitlines()]
-    return {line["row"][0]: line for line in lines}
+def row_or_failure(environment: Environment, settings: Settings, count: int) -> list[str]:
+    try:
+        return row(environment, settings, count)
+    except measure.SideFailed as error:
+        return [environment.name, mode_label(environment), "failed", "", "", "", error.headline]
 
 
 def markdown() -> str:
     """Return the table in the order of the environments, and when and where it was measured."""
-    stored = load()
-    lines = [stored[name] for name in environments.described() if name in stored]
-    rows = [line["row"] for line in lines]
-    measured = dict.fromkeys(line["measured"] for line in lines)
+    stored = launches.load(FILE, *KEYS)
+    results = [stored[name][0] for name in environments.described() if name in stored]
+    rows = [result["row"] for result in results]
+    measured = dict.fromkeys(result["measured"] for result in results)
     return "\n\n".join([page.table(HEADER, rows, right=slice(2, 6)), *measured])
 
 

@@ -92,7 +92,7 @@ def test_the_overhead_of_a_mode_is_read_from_what_is_stored(modes, tmp_path, mon
     monkeypatch.setattr(record, "OPERATORS", tmp_path / "operators.jsonl")
     assert record.overheads() == {}
     record.OPERATORS.write_text(
-        '{"row": ["torch", "eager", "2.00", "", "", "", "yes"], "measured": "today"}\n'
+        '{"environment": "torch", "result": {"row": ["torch", "eager", "2.00", "2.00"]}}\n'
     )
     assert record.overheads() == {"torch": "2.00"}
     monkeypatch.setattr(record, "device", "cuda")

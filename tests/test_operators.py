@@ -124,7 +124,7 @@ def row(script, monkeypatch, make_run, name, dispatch):
         return {side: make_run(int(plan.scale.partition("-")[2]), dispatch)}
 
     monkeypatch.setattr(script.measure, "side_by_side", side_by_side)
-    return script.row(environments.described()[name], SETTINGS, launches=2)
+    return script.row(environments.described()[name], SETTINGS, count=2)
 
 
 def test_a_row_has_the_three_ways_training_and_their_agreement(script, monkeypatch, make_run):
@@ -150,7 +150,7 @@ def measured(script, monkeypatch, tmp_path):
     known = environments.described()
     asked = []
 
-    def row(environment, settings, launches):
+    def row(environment, settings, count):
         asked.append(environment.name)
         if environment.name == "jax-op-by-op":
             raise script.measure.SideFailed(environment.name, ValueError("out of memory\nmore"))
@@ -158,7 +158,7 @@ def measured(script, monkeypatch, tmp_path):
 
     def measured(*names):
         monkeypatch.setattr(script, "environments_with", lambda *_: [known[name] for name in names])
-        script.measure_all(None, launches=1)
+        script.measure_all(None, count=1)
         return asked
 
     monkeypatch.setattr(script, "row", row)

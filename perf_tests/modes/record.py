@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from fixtures import launches
 from fixtures.ready import environments_with
 from stele import environments, files
 from stele.environments import Environment
@@ -118,6 +119,5 @@ def load_all() -> dict[Cell, list[Pass]]:
 
 def overheads() -> dict[str, str]:
     """Return the microseconds of an operation by environment, if perf_tests/operators.py has measured them."""
-    text = OPERATORS.read_text(encoding="utf-8") if device == "cpu" and OPERATORS.exists() else ""
-    rows = [json.loads(line)["row"] for line in text.splitlines()]
-    return {name: one_element for name, _, one_element, *_ in rows}
+    stored = launches.load(OPERATORS, "environment", "result") if device == "cpu" else {}
+    return {name: result["row"][2] for name, (result, *_) in stored.items()}
