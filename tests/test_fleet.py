@@ -31,7 +31,6 @@ from stele.fleet.work import (
     Started,
     Work,
 )
-from stele.gate.trial import code_fingerprint
 from stele.measuring import lock
 from virtual import Virtual, losing, nodes
 
@@ -285,7 +284,7 @@ def test_a_node_with_other_code_is_unfit():
 def test_a_full_disk_makes_a_node_unfit(monkeypatch):
     monkeypatch.setattr(node.shutil, "disk_usage", lambda folder: Full())
     with pytest.raises(NodeUnfit, match=r"its disk has 0.2 GiB left in .* Free 1 GiB"):
-        node.check(code_fingerprint())
+        node.check(node.code())
 
 
 class Full:

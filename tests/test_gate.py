@@ -518,6 +518,13 @@ def test_two_gates_that_start_in_the_same_second_have_two_records(gate):
     assert len(list(Path(".stele/gates").glob("*.jsonl"))) == 2
 
 
+def test_the_newest_record_is_the_one_with_the_highest_number(tmp_path):
+    path = tmp_path / "gate.jsonl"
+    assert record.newest(path) is None
+    written = [record.create(path, {"old": name}).path for name in ("first", "second", "third")]
+    assert record.newest(path) == written[-1] == tmp_path / "gate-3.jsonl"
+
+
 def test_a_record_of_a_different_machine_is_refused(gate, monkeypatch, capsys):
     gate()
     monkeypatch.setattr("stele.measuring.machine.processor", lambda: "Abacus 3000")

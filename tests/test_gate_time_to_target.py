@@ -167,7 +167,7 @@ def test_equal_releases_that_often_miss_the_target_are_seldom_called_different()
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--accuracy-scale=cpu-ful"], "Unknown tier of cnn 'cpu-ful'"),
+        (["--accuracy-scale=cpu-ful"], "Unknown scale of cnn 'cpu-ful'"),
         (["--task=resnet50", "--accuracy-scale=paper"], "'resnet50' generates its samples"),
     ],
 )
@@ -188,7 +188,7 @@ def test_a_tier_without_its_data_is_an_error(gate, monkeypatch, capsys):
     synthetic = {**INPUTS, "data_origin": {"origin": "synthetic", "fingerprint": "1"}}
     monkeypatch.setattr(measure, "inputs", lambda task: (synthetic, "cifar10 is synthetic: no file"))
     assert gate() == 2
-    assert "The tier 'quick' of 'cnn' needs real data. Set STELE_DATA" in capsys.readouterr().err
+    assert "The scale 'quick' of 'cnn' needs real data. Set STELE_DATA" in capsys.readouterr().err
 
 
 def test_the_seeds_follow_from_the_random_order_of_the_arms():

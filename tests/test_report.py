@@ -270,7 +270,7 @@ def test_trainings_to_an_accuracy_are_shown_by_environment_and_by_seed(folder, r
     whole = report(folder)
     assert [one.anchor for one in whole.sections] == ["time-to-accuracy", "in-force"]
     summary, seeds = (figure.table for figure in section(whole, "time-to-accuracy").figures)
-    assert summary.title == "cifar-fast, tier cpu, closed division, 2 epochs, target 60%"
+    assert summary.title == "cifar-fast, scale cpu, closed division, 2 epochs, target 60%"
     columns = dict(zip(summary.head, zip(*summary.rows, strict=True), strict=True))
     assert columns["environment"] == ("jax", "torch")
     assert columns["accuracy, %"] == (pytest.approx(63), pytest.approx(100 * 1.82 / 3))

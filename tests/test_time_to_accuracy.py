@@ -194,7 +194,7 @@ def test_an_old_price_is_a_warning(measure_seeds, monkeypatch, capsys):
         (["--price=-1"], "a price is a positive number of US dollars per hour"),
         (["--task=cifer"], "Unknown task 'cifer'"),
         (["--task=resnet50", "--scale=paper"], "generates its samples, so it has no target accuracy"),
-        (["--scale=cpu-ful"], "Unknown tier of cnn 'cpu-ful'"),
+        (["--scale=cpu-ful"], "Unknown scale of cnn 'cpu-ful'"),
         (["--framework=nothing"], "nothing"),
     ],
 )
@@ -210,7 +210,7 @@ def test_a_tier_without_its_data_is_an_error_and_smoke_runs_on_synthetic_data(
     monkeypatch.setattr(measure, "inputs", lambda task: (SYNTHETIC, "cifar10 is synthetic: no file"))
     assert measure_seeds() == 2
     error = capsys.readouterr().err
-    assert "The tier 'quick' of 'cnn' needs real data. Set STELE_DATA" in error
+    assert "The scale 'quick' of 'cnn' needs real data. Set STELE_DATA" in error
     assert measure_seeds(scale="smoke") == 0
     assert "synthetic data" in printed(capsys)
 
@@ -294,3 +294,11 @@ def test_the_markdown_table_names_the_target_and_the_data(measure_seeds):
     Path("page.md").write_text(f"{page.BEGIN}\nNot measured yet.\n{page.END}\n")
     assert measure_seeds("--write=page.md") == 0
     assert "3 epochs" in Path("page.md").read_text() and "Not measured" not in Path("page.md").read_text()
+
+
+def test_a_page_may_have_a_part_for_each_task_and_scale(measure_seeds):
+    own = page.BEGIN.replace(page.BY, "stele, cnn quick")
+    Path("page.md").write_text(f"{page.BEGIN}\nAnother.\n{page.END}\n{own}\nNot measured yet.\n{page.END}\n")
+    assert measure_seeds("--write=page.md") == 0
+    before, after = Path("page.md").read_text().split(own)
+    assert "Another." in before and "3 epochs" in after and "Not measured" not in after

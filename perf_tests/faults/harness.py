@@ -139,7 +139,13 @@ class Project:
 
     def teach_parity(self, task):
         """Let both workers return the golden numbers of a task."""
-        answer = {**golden_numbers.load(task), "unequal": {}, "repeats": True, "tracked": False, "digest": "same"}
+        answer = {
+            **golden_numbers.load(task),
+            "unequal": {},
+            "repeats": True,
+            "tracked": False,
+            "digest": "same",
+        }
         for name in ("old", "new"):
             self.tell(name, "facts", {"parity": answer})
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from stele import text
 from stele.commands import options
-from stele.commands.time_to_accuracy import FOLDER, require_tier, select
+from stele.commands.time_to_accuracy import FOLDER, require_trainable, select
 from stele.errors import SteleError
 from stele.measuring import processors
 from stele.measuring.run import Run
@@ -24,7 +24,7 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--scale",
         required=True,
-        help=f"{', '.join(tasks.SCALES)}; for a task with a target accuracy, one of its tiers, such as cpu",
+        help=f"{', '.join(tasks.SCALES)}; for a task with target accuracies, a scale that has one, such as cpu",
     )
     command.add_argument(
         "--framework", type=parse_one, metavar="ID", default="torch", help="default: %(default)s"
@@ -52,7 +52,7 @@ def band(arguments: argparse.Namespace) -> int:
     """
     if arguments.seeds < MIN_SEEDS:
         raise SteleError(f"--seeds {arguments.seeds}: a band needs at least {MIN_SEEDS} seeds.")
-    require_tier(arguments.task, arguments.scale)
+    require_trainable(arguments.task, arguments.scale)
     require_scale(arguments.task, arguments.scale)
     settings = Settings(threads=processors.count(), malloc="steady")
     training = Training(arguments.task, arguments.scale, settings, arguments.seeds, FOLDER)

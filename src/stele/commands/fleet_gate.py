@@ -21,7 +21,7 @@ from stele.fleet.gates import Arena, Gates
 from stele.fleet.stepwise import Emit, Event, Relay
 from stele.fleet.work import Needs, Outcome, Work
 from stele.gate import judgement, outcome, record, trial
-from stele.gate.trial import Trial, code_fingerprint
+from stele.gate.trial import Trial
 from stele.report import build, exports, markdown
 from stele.report import gate as pages
 from stele.report.sources import Sources
@@ -81,7 +81,7 @@ def request_from(arguments: argparse.Namespace) -> dict[str, Any]:
         for name, value in vars(arguments).items()
         if name not in ("command", "again", *REPORTS)
     }
-    return {"command": "gate", "options": typed, "code": code_fingerprint()}
+    return {"command": "gate", "options": typed, "code": node.code()}
 
 
 def name_of(arena: Arena) -> str:
@@ -99,7 +99,7 @@ def arena_of(
     typed = {name: value for name, value in vars(arguments).items() if name not in LOCAL}
     request: dict[str, Any] = {
         "arguments": typed,
-        "code": code_fingerprint(),
+        "code": node.code(),
         "folder": None if arguments.address else str(place.folder.absolute()),
         "data": {
             cell.task: fleet_run.fingerprint(cell.task) for cell in subject.cells if cell.task in tasks.NAMES
@@ -109,7 +109,8 @@ def arena_of(
         "entries": [],
     }
     path = gate.FOLDER / f"{stem}-{place.folder.name[-8:]}.jsonl"
-    found = record.resume(path) if path.exists() else None
+    before = record.newest(path)  # a gate that moved to another machine has a new record there
+    found = None if before is None else record.resume(before)
     return Arena(Work(str(needs), f"gate on {needs}", request, needs), path, found)
 
 

@@ -10,9 +10,8 @@ from typing import Any
 from stele.commands import fleet_run, nightly, options, releases
 from stele.commands.options import say
 from stele.environments.description import slug
-from stele.fleet import campaign, cluster, nights
+from stele.fleet import campaign, cluster, nights, node
 from stele.fleet.work import CPU, Work
-from stele.gate.trial import code_fingerprint
 from stele.releases import frameworks, ledger
 from stele_worker import tasks
 
@@ -53,7 +52,7 @@ def fleet_nightly(arguments: argparse.Namespace) -> int:
 
 def request_from(arguments: argparse.Namespace) -> dict[str, Any]:
     typed = {name: str(value) for name, value in vars(arguments).items() if name != "command"}
-    return {"command": "nightly", "options": typed, "code": code_fingerprint()}
+    return {"command": "nightly", "options": typed, "code": node.code()}
 
 
 def works_of(
@@ -81,7 +80,7 @@ def works_of(
                         "data": fleet_run.fingerprint(cell.task),
                         "modes": modes,
                         "until": deadline,
-                        "code": code_fingerprint(),
+                        "code": node.code(),
                         "ledger": packed,
                         "saved": nights.saved_files(tags),
                         "name": key,

@@ -18,7 +18,7 @@ from stele.fleet.campaign import Campaign
 from stele.fleet.dispatch import Dispatch, Engine
 from stele.fleet.status import Status
 from stele.fleet.work import CPU, Needs, Outcome, Started, Work
-from stele.gate.trial import Cell, code_fingerprint
+from stele.gate.trial import Cell
 from stele.measuring import measure as measuring
 from stele.measuring import progress, store
 from stele.measuring.settings import DEVICES, PRECISIONS, Settings
@@ -105,7 +105,7 @@ def request_from(arguments: argparse.Namespace) -> dict[str, Any]:
         "launches": arguments.launches,
         "settings": settings,
         "types": sorted(set(arguments.type)),
-        "code": code_fingerprint(),
+        "code": node.code(),
     }
 
 

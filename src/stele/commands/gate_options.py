@@ -58,7 +58,7 @@ def add_pair_options(command: argparse.ArgumentParser, *, nargs: str | None = No
     command.add_argument(
         "--accuracy-scale",
         default="quick",
-        metavar="TIER",
+        metavar="SCALE",
         help="scale of the trainings for accuracy and time-to-target; default: %(default)s",
     )
     command.add_argument(
@@ -167,7 +167,7 @@ def require_trainings(arguments: argparse.Namespace, names: list[str], cells: Se
     for task in {cell.task for cell in cells if cell.phase == "train"}:
         scales = tasks.load(task).SCALES if task in tasks.NAMES else tasks.SCALES
         if scale not in scales:
-            raise SteleError(unknown_message(f"tier of {task}", scale, scales))
+            raise SteleError(unknown_message(f"scale of {task}", scale, scales))
         if timed and not tasks.make(task, scale).data:
             raise SteleError(f"--metric time-to-target needs a data set, but '{task}' generates its samples.")
         if timed and (arguments.target or tasks.target(task, scale)) is None:

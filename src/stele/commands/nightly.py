@@ -1,4 +1,4 @@
-"""``stele nightly``: measure the new releases in the package index, publish the site, and report steps."""
+"""``stele nightly``: measure new releases in the package index, publish the site, and report the numbers that rose."""
 
 import argparse
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ from stele.report import releases as pages
 from stele_worker import tasks
 
 EPILOG = (
-    "Exit: 0 no line rose; 1 a line rose at a release that was measured now; 2 usage or environment; "
+    "Exit: 0 no number rose; 1 a number rose at a release that was measured now; 2 usage or environment; "
     "3 the budget ran out."
 )
 
 
 def add(commands: Any) -> None:
-    about = "sync the ledger, measure new releases, publish the site, and report steps"
+    about = "measure new releases, publish the site, and report the numbers that rose"
     command = commands.add_parser("nightly", help=about, description=about, epilog=EPILOG)
     add_options(command)
     releases.add_measuring_options(command)

@@ -298,8 +298,8 @@ def require_real_data(task: str, scale: str) -> None:
     fields, _ = measure.inputs(task)
     if fields["data_origin"]["origin"] == "synthetic" and scale != "smoke":
         raise SteleError(
-            f"The tier '{scale}' of '{task}' needs real data. Set STELE_DATA to a folder that has it, "
-            "or choose the tier smoke."
+            f"The scale '{scale}' of '{task}' needs real data. Set STELE_DATA to a folder that has it, "
+            "or choose the scale smoke."
         )
 
 

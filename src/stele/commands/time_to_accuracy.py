@@ -70,9 +70,7 @@ def add(commands: Any) -> None:
 def add_training_options(command: argparse.ArgumentParser) -> None:
     """Add the options that ``stele tricks`` has, too."""
     command.add_argument("--task", metavar="ID", default="cifar-fast", help="default: %(default)s")
-    command.add_argument(
-        "--scale", metavar="TIER", help="a scale of the task; default: gpu on a GPU, cpu elsewhere"
-    )
+    command.add_argument("--scale", help="a scale of the task; default: gpu on a GPU, cpu elsewhere")
     command.add_argument(
         "--target",
         type=options.parse_accuracy,
@@ -124,10 +122,10 @@ def time_to_accuracy(arguments: argparse.Namespace) -> int:
 
 
 def training_from(arguments: argparse.Namespace, **changes: Any) -> Training:
-    """Return the Training of the command line. Raises SteleError for a task or a tier that cannot be trained."""
+    """Return the Training of the command line. Raises SteleError for a task or a scale that cannot be trained."""
     if arguments.scale is None:
         arguments.scale = "gpu" if arguments.device == "cuda" else "cpu"
-    require_tier(arguments.task, arguments.scale)
+    require_trainable(arguments.task, arguments.scale)
     settings = Settings(
         device=arguments.device, precision=arguments.precision, threads=arguments.threads, malloc="steady"
     )
@@ -142,13 +140,13 @@ def training_from(arguments: argparse.Namespace, **changes: Any) -> Training:
     )
 
 
-def require_tier(task: str, scale: str) -> None:
+def require_trainable(task: str, scale: str) -> None:
     """Raise SteleError unless the task has this scale, a data set, and its real data."""
     if task not in tasks.NAMES:
         raise SteleError(unknown_message("task", task, tasks.NAMES))
     scales = tasks.load(task).SCALES
     if scale not in scales:
-        raise SteleError(unknown_message(f"tier of {task}", scale, scales))
+        raise SteleError(unknown_message(f"scale of {task}", scale, scales))
     if tasks.make(task, scale).data is None:
         raise SteleError(
             f"Task '{task}' generates its samples, so it has no target accuracy. Choose a task with data."
@@ -231,12 +229,15 @@ def why_unreachable(runs: Sequence[Run], target: float) -> str | None:
 
 
 def write(arguments: argparse.Namespace, summaries: Sequence[Summary]) -> None:
+    """Write the reports that were asked for. A page may have a part for each task and scale."""
     if arguments.json:
         files.write_text(arguments.json, pages.to_json(summaries))
     if arguments.markdown:
         files.write_text(arguments.markdown, pages.markdown(summaries) + "\n")
     if arguments.write:
-        page.fill(arguments.write, pages.markdown(summaries))
+        part = f"{page.BY}, {arguments.task} {arguments.scale}"
+        by = part if page.has_part(arguments.write, part) else page.BY
+        page.fill(arguments.write, pages.markdown(summaries), by=by)
     for summary in summaries:
         if arguments.dawnbench:
             dawnbench.write(arguments.dawnbench, list(summary.runs), summary.price)

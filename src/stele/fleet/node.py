@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import stele
 from stele import environments
 from stele.data import cache
 from stele.environments import Environment, builds
@@ -33,15 +34,20 @@ class CellRequest:
     phase: str
     scale: str
     settings: dict[str, Any]
-    code: str  # the fingerprint of the worker's code on the machine of the command
+    code: str  # ``code()`` on the machine of the command
     data: str  # the fingerprint of the data on the machine of the command
     timeout: float = TIMEOUT
     folder: str | None = None  # where logs are written; None for a folder in the node's cache
 
 
-def check(code: str) -> None:
+def code() -> str:
+    """Return the hashes of the code that runs on a node: that of a measurement, and that of the worker."""
+    return f"{code_fingerprint(stele)}-{code_fingerprint()}"
+
+
+def check(expected: str) -> None:
     """Raise NodeUnfit if this node has other code than the machine of the command, or a full disk."""
-    if code_fingerprint() != code:
+    if code() != expected:
         raise NodeUnfit(
             "it has another version of Stele. Install the same version there, then start the node again."
         )

@@ -6,7 +6,7 @@ The first line says what is compared, and how. Each following line is a launch, 
 import contextlib
 import itertools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -108,12 +108,24 @@ class Record:
 def create(path: Path, header: dict[str, Any]) -> Record:
     """Start a record. A file that exists is not overwritten: the new one gets a number, ``gate-2.jsonl``."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    for number in itertools.count(1):
-        candidate = path if number == 1 else path.with_stem(f"{path.stem}-{number}")
+    for candidate in numbered(path):
         with contextlib.suppress(FileExistsError), candidate.open("x", encoding="utf-8") as file:
             file.write(json.dumps(schema.wrap(header)) + "\n")
             break
     return Record(candidate, header, [])
+
+
+def numbered(path: Path) -> Iterator[Path]:
+    """Yield ``gate.jsonl``, ``gate-2.jsonl``, ``gate-3.jsonl`` and so on."""
+    yield path
+    for number in itertools.count(2):
+        yield path.with_stem(f"{path.stem}-{number}")
+
+
+def newest(path: Path) -> Path | None:
+    """Return the last file that ``create`` made for a path; None if there is none."""
+    found = list(itertools.takewhile(Path.exists, numbered(path)))
+    return found[-1] if found else None
 
 
 def resume(path: Path) -> Record:

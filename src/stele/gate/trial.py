@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import stele_worker
@@ -79,9 +80,9 @@ class Trial:
         return [cell for cell in self.cells if self.absences(cell) == (None, None)]
 
 
-def code_fingerprint() -> str:
-    """Return a hash of the worker's code: its recipes decide what is measured."""
-    folder, digest = Path(stele_worker.__file__).parent, hashlib.sha256()
+def code_fingerprint(package: ModuleType = stele_worker) -> str:
+    """Return a hash of a package's code. Recipes decide what is measured, so it is that of the worker by default."""
+    folder, digest = Path(package.__path__[0]), hashlib.sha256()
     for path in sorted(folder.rglob("*.*")):
         if "__pycache__" not in path.parts and path.is_file():
             digest.update(f"{path.relative_to(folder)}\n".encode() + path.read_bytes())

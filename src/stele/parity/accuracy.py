@@ -62,11 +62,11 @@ def measured_band(entry: dict[str, Any]) -> Band | None:
 def scales(task: str) -> list[str]:
     """Return the scales at which a Task can have a band.
 
-    A Task with tiers is trained with augmentation for the time to accuracy, and without it at the other scales. A band
-    does not say which, so it exists at tiers only.
+    A Task with target accuracies is trained with augmentation for the time to accuracy, and without it at the suite's
+    scales. A band does not say which, so it exists at the scales with a target only.
     """
-    tiers = getattr(tasks.load(task), "TARGETS", None)
-    return list(tasks.SCALES) if tiers is None else [name for name in tiers if name not in tasks.SCALES]
+    targets = getattr(tasks.load(task), "TARGETS", None)
+    return list(tasks.SCALES) if targets is None else [name for name in targets if name not in tasks.SCALES]
 
 
 def entry(task: str, scale: str, fingerprint: str, file: Path | None = None) -> dict[str, Any] | None:

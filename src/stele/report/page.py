@@ -29,6 +29,11 @@ def table(
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def has_part(path: Path, by: str) -> bool:
+    """Return whether a page has the first marker of a part."""
+    return BEGIN.replace(BY, by) in path.read_text(encoding="utf-8")
+
+
 def fill(path: Path, content: str, *, by: str = BY) -> None:
     """Write ``content`` between two markers of the page. ``by`` names the part, if a page has several.
 

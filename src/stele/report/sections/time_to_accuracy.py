@@ -35,7 +35,7 @@ Group = tuple[str, ...]
 
 
 def section(runs: Sequence[Run]) -> Section | None:
-    """Return the trainings to an accuracy, those of one task, tier, division and number of epochs in a table."""
+    """Return the trainings to an accuracy, those of one task, scale, division and number of epochs in a table."""
     trainings = sorted(
         (run for run in runs if run.accuracy is not None), key=lambda run: (group(run), run.environment)
     )
@@ -51,7 +51,7 @@ def group(run: Run) -> Group:
 def figures_of(runs: Sequence[Run]) -> Iterator[Figure]:
     run, target = runs[0], tasks.target(runs[0].task, runs[0].scale)
     aim = "no target" if target is None else f"target {target:.0%}"
-    title = f"{run.task}, tier {run.scale}, {run.division} division, {len(run.seconds)} epochs, {aim}"
+    title = f"{run.task}, scale {run.scale}, {run.division} division, {len(run.seconds)} epochs, {aim}"
     by_environment = [list(listed) for _, listed in groupby(runs, key=lambda one: one.environment)]
     rows = [row(summarise(seeds, 1.0 if target is None else target), target) for seeds in by_environment]
     name = anchor(" ".join(["accuracy", *group(run)[:4]]))
