@@ -49,7 +49,8 @@ class Event:
 def load(folder, device):
     """Return upstream's module for a device."""
     text = (folder / "airbench94_muon.py").read_text(encoding="utf-8")
-    text = text[text.index("import uuid\n") : text.rindex("\nif __name__")]  # before it, the file reads itself
+    first = text.index("import uuid\n")  # before it, the file reads itself
+    text = text[first : text.rindex("\nif __name__")]
     for pattern, replacement in (
         (r"torch\.cuda\.Event", "Event"),
         (r"torch\.cuda\.synchronize\(\)", "torch.empty(0, device=DEVICE).sum().item()"),
