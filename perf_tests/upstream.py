@@ -49,11 +49,18 @@ def module(name, text):
     return made
 
 
+def airbench_module(folder, changes=()):
+    """Return the module of airbench94_muon.py, without its start, which reads the file, and without its end."""
+    text = (folder / "airbench94_muon.py").read_text(encoding="utf-8")
+    text = "import os\n" + text[text.index("from math import ceil\n") :].partition("\nif __name__")[0]
+    for pattern, replacement in changes:
+        text = re.sub(pattern, replacement, text)
+    return module("airbench", text)
+
+
 def airbench(folder, task, weights, x, y):
     """Return step() -> loss of airbench94_muon.py."""
-    text = (folder / "airbench94_muon.py").read_text(encoding="utf-8")
-    text = text[text.index("import torch\n") :]  # before it, the file reads itself
-    upstream = module("airbench", text[: text.rindex("\nif __name__")] if "\nif __name__" in text else text)
+    upstream = airbench_module(folder)
     net = upstream.CifarNet().to(x.device, memory_format=torch.channels_last).train()
     names = {"linear.weight": "head.weight"}
     fill(net, {names.get(name, name.replace("group", "layers.")): one for name, one in weights.items()})

@@ -9,7 +9,6 @@ project. It trains once, in float32, on the processor or on a GPU. Compare its a
 
 import argparse
 import contextlib
-import re
 import tempfile
 from pathlib import Path
 from time import perf_counter
@@ -17,10 +16,17 @@ from types import SimpleNamespace
 
 import numpy
 import torch
-from upstream import module
+from upstream import airbench_module
 
 from stele.measuring import measure
 from stele.measuring.settings import DEVICES
+
+# what upstream requires of CUDA, for any device
+CHANGES = (
+    (r"torch\.cuda\.Event", "Event"),
+    (r"torch\.cuda\.synchronize\(\)", "torch.empty(0, device=DEVICE).sum().item()"),
+    (r'torch\.device\("cuda"\)', "torch.device(DEVICE)"),
+)
 
 
 class Normalize:
@@ -48,16 +54,7 @@ class Event:
 
 def load(folder, device):
     """Return upstream's module for a device."""
-    text = (folder / "airbench94_muon.py").read_text(encoding="utf-8")
-    first = text.index("import uuid\n")  # before it, the file reads itself
-    text = text[first : text.rindex("\nif __name__")]
-    for pattern, replacement in (
-        (r"torch\.cuda\.Event", "Event"),
-        (r"torch\.cuda\.synchronize\(\)", "torch.empty(0, device=DEVICE).sum().item()"),
-        (r'torch\.device\("cuda"\)', "torch.device(DEVICE)"),
-    ):
-        text = re.sub(pattern, replacement, text)
-    loaded = module("airbench", "import os, sys\n" + text)
+    loaded = airbench_module(folder, CHANGES)
     loaded.__dict__.update(DEVICE=device, Event=Event, T=SimpleNamespace(Normalize=Normalize))
     return loaded
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import stele_worker
 from stele import __main__ as entry_point
 from stele.errors import SteleError
 from stele.fleet import campaign, cluster, dispatch, joining, node, slots, slurm, status, stepwise
@@ -279,6 +280,11 @@ def test_no_command_of_a_fleet_is_one_message(tmp_path, monkeypatch, capsys):
 def test_a_node_with_other_code_is_unfit():
     with pytest.raises(NodeUnfit, match="another version of Stele"):
         node.check("0" * 16)
+
+
+def test_the_code_of_a_node_is_that_of_measuring_and_that_of_the_worker(monkeypatch):
+    monkeypatch.setattr(node, "code_fingerprint", lambda package=stele_worker: package.__name__)
+    assert node.code() == "stele-stele_worker"
 
 
 def test_a_full_disk_makes_a_node_unfit(monkeypatch):

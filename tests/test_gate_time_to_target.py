@@ -184,7 +184,7 @@ def test_a_task_without_a_target_asks_for_one(gate, capsys):
     assert "Task 'cnn' has no target at scale quick. Add --target 60%." in capsys.readouterr().err
 
 
-def test_a_tier_without_its_data_is_an_error(gate, monkeypatch, capsys):
+def test_a_scale_without_its_data_is_an_error(gate, monkeypatch, capsys):
     synthetic = {**INPUTS, "data_origin": {"origin": "synthetic", "fingerprint": "1"}}
     monkeypatch.setattr(measure, "inputs", lambda task: (synthetic, "cifar10 is synthetic: no file"))
     assert gate() == 2

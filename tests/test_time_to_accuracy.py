@@ -204,7 +204,7 @@ def test_bad_input_is_one_message(measure_seeds, capsys, options, message):
     assert message in error and "Traceback" not in error
 
 
-def test_a_tier_without_its_data_is_an_error_and_smoke_runs_on_synthetic_data(
+def test_a_scale_without_its_data_is_an_error_and_smoke_runs_on_synthetic_data(
     measure_seeds, monkeypatch, capsys
 ):
     monkeypatch.setattr(measure, "inputs", lambda task: (SYNTHETIC, "cifar10 is synthetic: no file"))

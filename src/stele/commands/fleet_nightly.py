@@ -59,6 +59,7 @@ def works_of(
     arguments: argparse.Namespace, place: campaign.Campaign, deadline: float, modes: tuple[str, ...]
 ) -> Iterator[Work]:
     """Yield a work for each framework, cell and type."""
+    code = node.code()
     with tempfile.TemporaryDirectory() as folder:
         packed = ledger.pack(Path(folder) / "ledger.bundle") if arguments.address else None
     for framework in arguments.frameworks or frameworks.environment_names():
@@ -80,7 +81,7 @@ def works_of(
                         "data": fleet_run.fingerprint(cell.task),
                         "modes": modes,
                         "until": deadline,
-                        "code": node.code(),
+                        "code": code,
                         "ledger": packed,
                         "saved": nights.saved_files(tags),
                         "name": key,

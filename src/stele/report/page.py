@@ -29,9 +29,14 @@ def table(
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def marker(by: str) -> str:
+    """Return the first marker of a part."""
+    return BEGIN.replace(BY, by)
+
+
 def has_part(path: Path, by: str) -> bool:
-    """Return whether a page has the first marker of a part."""
-    return BEGIN.replace(BY, by) in path.read_text(encoding="utf-8")
+    """Return whether a page has a part."""
+    return marker(by) in path.read_text(encoding="utf-8")
 
 
 def fill(path: Path, content: str, *, by: str = BY) -> None:
@@ -39,7 +44,7 @@ def fill(path: Path, content: str, *, by: str = BY) -> None:
 
     Raises SteleError, and does not change the page, if a marker is missing.
     """
-    first = BEGIN.replace(BY, by)
+    first = marker(by)
     before, begin, rest = path.read_text(encoding="utf-8").partition(first)
     _, end, after = rest.partition(END)
     if not (begin and end):

@@ -3,13 +3,7 @@
 import chainer
 import chainer.functions as F
 
-from stele_worker.frameworks.chainer import (
-    load,
-    make_training_step,
-    neutral,
-    sgd,
-    stored,
-)
+from stele_worker.frameworks.chainer import load, make_training_step, neutral, sgd, stored
 
 __all__ = ["LAYOUT", "load", "neutral", "stored"]
 
