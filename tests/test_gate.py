@@ -426,7 +426,7 @@ def test_the_message_of_an_open_metric_names_its_interval(low, high, message):
 def test_a_budget_that_is_too_small_is_reported_after_one_pass(gate, capsys):
     assert gate("--budget=0.00001s") == 3
     err = capsys.readouterr().err
-    assert "The budget is too small: a verdict takes about 0.0 min more, and 0.0 min are left." in err
+    assert "The budget is too small: a verdict needs about 0.0 min more, and the budget has 0.0 min left." in err
     assert err.count("--resume to keep what was measured") == 1
 
 
@@ -435,7 +435,7 @@ def test_a_budget_that_is_too_small_is_reported_before_the_first_pass(gate, caps
     capsys.readouterr()
     assert gate("--budget=0s") == 3
     err = capsys.readouterr().err
-    assert "time and memory: 3 to 8 passes, about 0.0 min to 0.0 min" in err
+    assert "time and memory: a verdict needs 3 to 8 passes, about 0.0 min to 0.0 min" in err
     assert "The budget is too small" in err and "pass 1" not in err
 
 
@@ -578,6 +578,13 @@ def test_resume_without_a_record_is_an_error(gate, capsys):
     assert (
         "No record of old and new in .stele/gates to resume. Run without --resume." in capsys.readouterr().err
     )
+
+
+def test_the_newest_record_may_have_a_number(tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "FOLDER", tmp_path)
+    first, later = (tmp_path / f"20261127-12000{second}-old-new.jsonl" for second in (0, 1))
+    paths = [record.create(path, {}).path for path in (first, later, later)]
+    assert command.newest_record("old-new") == paths[-1] == tmp_path / "20261127-120001-old-new-2.jsonl"
 
 
 @pytest.mark.parametrize("at_once", [1, min(2, len(processors.lanes(1)))])

@@ -239,17 +239,21 @@ def open_record(arguments: argparse.Namespace, subject: Trial) -> Record:
     if arguments.resume is None:
         new = FOLDER / f"{datetime.now():%Y%m%d-%H%M%S}-{names}.jsonl"
         return record.create(new, trial.header(subject))
-    path = arguments.resume
-    if path == Path():
-        path = max(FOLDER.glob(f"{'[0-9]' * 8}-{'[0-9]' * 6}-{glob.escape(names)}.jsonl"), default=None)
-        if path is None:
-            raise SteleError(
-                f"No record of {subject.old.name} and {subject.new.name} in {FOLDER} to resume. "
-                "Run without --resume."
-            )
+    path = newest_record(names) if arguments.resume == Path() else arguments.resume
+    if path is None:
+        raise SteleError(
+            f"No record of {subject.old.name} and {subject.new.name} in {FOLDER} to resume. "
+            "Run without --resume."
+        )
     log = record.resume(path)
     trial.check_record(log, subject)
     return log
+
+
+def newest_record(names: str) -> Path | None:
+    """Return the last record of two arms; gates that started in the same second have numbers."""
+    first = max(FOLDER.glob(f"{'[0-9]' * 8}-{'[0-9]' * 6}-{glob.escape(names)}.jsonl"), default=None)
+    return first and record.newest(first)
 
 
 def write(

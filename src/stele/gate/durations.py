@@ -68,12 +68,13 @@ def announce_timing(
     least, most = ((passes - measured) * sum(known) for passes in PASSES)
     left = trial.budget - record.spent
     if not measured:
-        say(f"time and memory: {PASSES[0]} to {PASSES[1]} passes, about {minutes(least)} to {minutes(most)}")
+        passes = f"{PASSES[0]} to {PASSES[1]} passes"
+        say(f"time and memory: a verdict needs {passes}, about {minutes(least)} to {minutes(most)}")
     if least > left:
         say(
-            f"The budget is too small: a verdict takes about {minutes(least)} more, "
-            f"and {minutes(max(left, 0))} are left. "
-            f"Use --budget {int((record.spent + most) / 60) + 1}m --resume to keep what was measured."
+            f"The budget is too small: a verdict needs about {minutes(least)} more, "
+            f"and the budget has {minutes(max(left, 0))} left. "
+            f"Continue with --budget {int((record.spent + most) / 60) + 1}m --resume; it keeps what was measured."
         )
     return True
 
