@@ -14,7 +14,8 @@ from stele import __main__ as entry_point
 from stele import environments, schema
 from stele.commands import doctor, examples, screen
 from stele.environments.state import State
-from stele.measuring import machine
+from stele.measuring import machine, speed
+from stele.measuring.speed import Speed
 
 PARSERS = dict(examples.parsers(entry_point.parser()))
 LINES = [(name, line) for name, lines in examples.EXAMPLES.items() for line in lines]
@@ -164,6 +165,7 @@ def many(monkeypatch, tmp_path):
     monkeypatch.setattr(environments, "described", lambda: described)
     monkeypatch.setattr(environments, "state", state)
     monkeypatch.setattr(doctor, "advise", lambda *_: ["a long piece of advice " * 20] * 5)
+    monkeypatch.setattr(doctor.speed, "measure", lambda: Speed(1e-8, 2e-8))
     monkeypatch.setattr(doctor.machine, "gpus", lambda: [{"name": "A GPU with a long name"}] * 8)
     monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
     monkeypatch.setenv("COLUMNS", "80")
@@ -181,6 +183,13 @@ def calibrated(folder, *, cells, name="20260101-000000.json", **changes):
     path = folder / doctor.FOLDER / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(schema.wrap(content)))
+
+
+def test_doctor_says_whether_the_speed_of_the_machine_changes():
+    assert doctor.describe_python(Speed(1e-8, 1.1e-8)).endswith("; an empty loop takes 10 to 11 ns")
+    assert doctor.describe_python(Speed(1e-8, 1.8e-8)).endswith(": other work slows it")
+    found = speed.measure(0.01)
+    assert 0 < found.fast <= found.slow
 
 
 def test_doctor_fits_on_a_screen_however_much_there_is(many, capsys):

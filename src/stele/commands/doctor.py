@@ -17,8 +17,9 @@ from stele.commands.calibrate import FOLDER, MINUTES
 from stele.environments import Environment
 from stele.environments.state import State
 from stele.gate.advice import advise
-from stele.measuring import devices, machine, progress
+from stele.measuring import devices, machine, progress, speed
 from stele.measuring.settings import Settings
+from stele.measuring.speed import Speed
 from stele.text import printable
 
 WIDTH, INDENT = 80, 10
@@ -64,7 +65,7 @@ def examine(facts: dict[str, Any]) -> Iterator[tuple[str, str, int]]:
     }
     first = {environment: state for environment, state in states.items() if environment.base is None}
     yield "machine", describe_machine(facts), 2
-    yield "python", f"{platform.python_version()} on {platform.system()}", 1
+    yield "python", describe_python(speed.measure()), 1
     ready = [
         f"{one.name} {state.version or ''}".strip() for one, state in first.items() if state.status == "ready"
     ]
@@ -86,6 +87,12 @@ def describe_machine(facts: dict[str, Any]) -> str:
     processor = f"{facts['processor'] or 'unknown processor'}, {facts['processors']} processors"
     load = "" if facts["load"] is None else f", load {facts['load']:.1f}"
     return f"{processor}, {memory}, {gpus}, {facts['system']}{load}"
+
+
+def describe_python(found: Speed) -> str:
+    turn = f"an empty loop takes {1e9 * found.fast:.0f} to {1e9 * found.slow:.0f} ns"
+    slowed = ": other work slows it" if found.changes else ""
+    return f"{platform.python_version()}, {platform.system()}; {turn}{slowed}"
 
 
 def lacking(states: dict[Environment, State]) -> Iterator[tuple[str, str]]:
