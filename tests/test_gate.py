@@ -426,7 +426,9 @@ def test_the_message_of_an_open_metric_names_its_interval(low, high, message):
 def test_a_budget_that_is_too_small_is_reported_after_one_pass(gate, capsys):
     assert gate("--budget=0.00001s") == 3
     err = capsys.readouterr().err
-    assert "The budget is too small: a verdict needs about 0.0 min more, and the budget has 0.0 min left." in err
+    assert (
+        "The budget is too small: a verdict needs about 0.0 min more, and the budget has 0.0 min left." in err
+    )
     assert err.count("--resume; it keeps what was measured") == 1
 
 

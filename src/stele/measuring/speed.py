@@ -29,8 +29,8 @@ class Speed(NamedTuple):
 
 def measure(seconds: float = SECONDS) -> Speed:
     """Return the speed of this machine now. It keeps a processor busy for so many seconds."""
-    end, durations = perf_counter() + seconds, []
-    while not durations or perf_counter() < end:
+    durations, end = [loop()], perf_counter() + seconds
+    while perf_counter() < end:
         durations.append(loop())
     fast, slow = numpy.percentile(durations, (10, 90)) / TURNS
     return Speed(float(fast), float(slow))
