@@ -15,6 +15,7 @@ import pytest
 
 import stele_worker
 from stele import __main__ as entry_point
+from stele.commands import gate_options
 from stele.errors import SteleError
 from stele.fleet import campaign, cluster, dispatch, joining, node, slots, slurm, status, stepwise
 from stele.fleet.dispatch import Dispatch
@@ -33,6 +34,7 @@ from stele.fleet.work import (
     Work,
 )
 from stele.measuring import lock
+from stele.measuring.settings import Settings
 from virtual import Virtual, losing, nodes
 
 
@@ -305,6 +307,23 @@ def test_a_node_with_other_data_lacks_the_task(monkeypatch):
         NodeLacks, match=r"its data of gru \(synthetic\) is not that of .* Set STELE_DATA on this node"
     ):
         node.inputs("gru", "1e")
+
+
+def test_a_node_with_fewer_processors_than_threads_lacks_them(monkeypatch):
+    monkeypatch.setattr(node.processors, "count", lambda: 2)
+    node.check_threads(Settings(threads=2))
+    node.check_threads(Settings(device="cuda", threads=8))
+    with pytest.raises(NodeLacks, match="--threads 3 needs as many processors, and a launch has 2 here"):
+        node.check_threads(Settings(threads=3))
+
+
+def test_the_processors_of_a_cluster_are_not_those_of_the_command(monkeypatch):
+    monkeypatch.setattr(gate_options.processors, "count", lambda: 2)
+    line = ["fleet", "gate", "torch", "jax", "--task=gru", "--threads=8"]
+    with pytest.raises(SteleError, match="--threads 8 leaves no processor of 2"):
+        gate_options.trial_from(entry_point.parser().parse_args(line))
+    there = entry_point.parser().parse_args([*line, "--address=auto"])
+    assert gate_options.trial_from(there).settings.threads == 8
 
 
 def test_a_node_that_cannot_read_its_data_lacks_the_task(monkeypatch):

@@ -178,6 +178,7 @@ def on_node(request: dict[str, Any], emit: Emit) -> Event:
             node.working_in(request["folder"], request["name"]),
             slots.taken(what, subject.settings.device, say),
         ):
+            gate_options.check_processors(subject.settings)  # of this place
             return judged(subject, request, emit)
 
 

@@ -128,6 +128,14 @@ def settings_from(arguments: argparse.Namespace) -> Settings:
     """Return the settings of all launches. Raises SteleError if they need more processors than there are."""
     names = ("device", "precision", "threads", "malloc", "devices", "scaling")
     settings = Settings(**{name: getattr(arguments, name) for name in names})
+    # a node of a cluster has other processors, and checks them itself
+    if getattr(arguments, "address", None) is None:
+        check_processors(settings)
+    return settings
+
+
+def check_processors(settings: Settings) -> None:
+    """Raise SteleError if the launches leave no processor for other processes, or share processors."""
     present = processors.count()
     most = max(present - 1, 1)
     if settings.devices == 1 and settings.threads > most:
@@ -136,7 +144,6 @@ def settings_from(arguments: argparse.Namespace) -> Settings:
             f"Use --threads {most} or less."
         )
     settings.check_processors()
-    return settings
 
 
 def training_phase(arguments: argparse.Namespace) -> str:

@@ -18,7 +18,7 @@ from stele.errors import SteleError
 from stele.fleet import slots
 from stele.fleet.work import NodeLacks, NodeUnfit
 from stele.gate.trial import code_fingerprint
-from stele.measuring import measure, space, worker
+from stele.measuring import measure, processors, space, worker
 from stele.measuring.settings import Settings
 from stele.measuring.worker import TIMEOUT, WorkerError
 
@@ -72,10 +72,11 @@ def measure_cell(request: dict[str, Any]) -> dict[str, Any]:
     what = f"stele fleet: {environment.name} {wanted.task} {wanted.phase}"
     device = wanted.settings.get("device", "cpu")
     with working_in(wanted.folder), slots.taken(what, device, lambda message: None) as slot:
+        settings = Settings(**wanted.settings)
+        check_threads(settings)
         build(environment)
         fields = inputs(wanted.task, wanted.data)
         plan = measure.Plan(wanted.task, wanted.phase, wanted.scale, **fields)
-        settings = Settings(**wanted.settings)
         name = f"{environment.name}-{wanted.task}-{wanted.phase}-{slot.number}"
         try:
             with worker.launch(environment, settings, name=name, timeout=wanted.timeout) as live:
@@ -84,6 +85,15 @@ def measure_cell(request: dict[str, Any]) -> dict[str, Any]:
             raise
         except SteleError as error:  # not the framework's fault
             raise unfit_if_full(error) from error
+
+
+def check_threads(settings: Settings) -> None:
+    """Raise NodeLacks if the threads of a launch would share processors."""
+    present = processors.count()
+    if settings.device == "cpu" and settings.threads > present:
+        raise NodeLacks(
+            f"--threads {settings.threads} needs as many processors, and a launch has {present} here."
+        )
 
 
 def inputs(task: str, fingerprint: str) -> dict[str, Any]:
