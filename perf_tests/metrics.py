@@ -19,7 +19,18 @@ from fixtures.ready import environments_with, mode_label
 from stele import temporary
 from stele.environments import Environment
 from stele.gate.launcher import plan_of
-from stele.gate.metrics import ALL, BLOCKS, KINDS, LATENCY, MORE, NEW_BATCH, SHORT, WARM, launch_settings
+from stele.gate.metrics import (
+    ALL,
+    BLOCKS,
+    KINDS,
+    LATENCY,
+    MORE,
+    NEW_BATCH,
+    PEAK,
+    SHORT,
+    WARM,
+    launch_settings,
+)
 from stele.gate.steps import of_next_launch
 from stele.gate.trial import Cell
 from stele.measuring import lock, machine, measure, processors, store
@@ -31,7 +42,12 @@ from stele_worker import tasks
 PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
 FOLDER = Path(".stele/metrics")
 BY_NAME = {metric.name: metric for metric in ALL}
-# (kind of launch, title, metric); times in milliseconds
+SHOWN = {
+    "s": (1e3, 2),
+    "bytes": (2**-20, 0),
+    "count": (1, 0),
+}  # unit of a metric: factor and digits in the table
+# (kind of launch, title, metric)
 COLUMNS = (
     (BLOCKS, "step", "step"),
     (BLOCKS, "in a block", "throughput"),
@@ -39,6 +55,8 @@ COLUMNS = (
     (SHORT, "first step", "first-step"),
     (WARM, "cached", "first-step-cached"),
     (NEW_BATCH, "new batch", "first-step-new-batch"),
+    (NEW_BATCH, "compilations", "compilations"),
+    (PEAK, "peak memory MiB", "peak-memory"),
     (LATENCY, "one sample", "latency"),
     (LATENCY, "its 99th percentile", "latency-p99"),
 )
@@ -73,11 +91,12 @@ def row(environment: Environment, cell: Cell, settings: Settings, count: int) ->
 
 
 def number(runs: list[Run] | None, metric: str) -> str:
-    """Return the median of the launches in milliseconds; "failed", or "" if there was nothing to launch."""
+    """Return the median of the launches as SHOWN says; "failed", or "" if there was nothing to launch."""
     if runs is None:
         return "failed"
+    factor, digits = SHOWN[BY_NAME[metric].unit]
     values = [value for run in runs if (value := BY_NAME[metric].value(run)) is not None]
-    return f"{1e3 * middle(values):,.2f}" if values else ""
+    return f"{factor * middle(values):,.{digits}f}" if values else ""
 
 
 def definitions() -> str:
@@ -94,7 +113,7 @@ def provenance(settings: Settings, count: int) -> str:
     facts = machine.facts()
     return (
         f"Measured {date.today()} on {facts['processor']}, {facts['processors']} processors, {settings.threads} "
-        f"threads; medians of {count} launches, in milliseconds."
+        f"threads; medians of {count} launches; times in milliseconds."
     )
 
 
