@@ -42,11 +42,8 @@ from stele_worker import tasks
 PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
 FOLDER = Path(".stele/metrics")
 BY_NAME = {metric.name: metric for metric in ALL}
-SHOWN = {
-    "s": (1e3, 2),
-    "bytes": (2**-20, 0),
-    "count": (1, 0),
-}  # unit of a metric: factor and digits in the table
+# unit of a metric: factor and digits in the table
+SHOWN = {"s": (1e3, 2), "bytes": (2**-20, 0), "count": (1, 0)}
 # (kind of launch, title, metric)
 COLUMNS = (
     (BLOCKS, "step", "step"),

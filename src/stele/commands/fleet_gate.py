@@ -45,7 +45,7 @@ def add(verbs: Any) -> None:
 def fleet_gate(arguments: argparse.Namespace) -> int:
     """Print the verdicts of each type, and the one over all. Returns the exit code of the worst."""
     gate.check_writable(arguments)
-    subject = gate_options.trial_from(arguments)  # what cannot be done is said here, and not on each node
+    subject = gate_options.trial_from(arguments)  # what no node can do is said here, and not on each node
     request = request_from(arguments)
     place, _ = campaign.open_campaign(request, again=arguments.again)
     arenas = [arena_of(arguments, subject, place, name) for name in (*arguments.type,) or (None,)]
