@@ -237,7 +237,8 @@ def test_a_callable_with_trainable_variables_is_tensorflows():
     assert framework_of(Net) is None
 
 
-def test_resolving_imports_no_framework_but_the_one_that_is_named(project):
+def test_resolving_imports_no_framework_but_the_one_that_is_named(project, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)  # as if it were not installed
     with pytest.raises((SpecError, ImportError)):
         models.resolve({"spec": "mine:build", "folder": str(project(FAKE))}, "torch")
     assert not {"jax", "tensorflow", "keras", "paddle"} & set(sys.modules)

@@ -80,6 +80,16 @@ def do(project, verb, **fields):
 # pytest
 
 
+@pytest.fixture
+def without_frameworks(tmp_path, monkeypatch):
+    """Let the processes of a test find neither PyTorch nor JAX, wherever the tests run."""
+    folder = tmp_path / "without"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text("import sys\nsys.modules.update(torch=None, jax=None)\n")
+    monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
+
+
+@pytest.mark.usefixtures("without_frameworks")
 def test_a_recipe_is_measured_and_one_without_its_framework_is_skipped_with_the_command(run_pytest, project):
     output = run_pytest("recipes", "--stele-scale=smoke", "-v")
     for name in ("train", "infer", "parity"):
