@@ -65,12 +65,15 @@ def steps(device: str, names: Sequence[str], upstream: Path | None = None) -> li
     return [
         *([Step("build", "the environments are built", (*stele, "env", "make", *built))] if built else []),
         *(
-            Step(f"ladder-{precision}", f"all rungs agree in {precision}",
-                 (*stele, "parity", *where, "--precision", precision, "--framework", listed))
-            for precision in precisions
+            Step(f"ladder-{precision}-{name}", f"all rungs agree in {precision}",
+                 (*stele, "parity", *where, "--precision", precision, "--framework", name))
+            for precision in precisions for name in names
         ),
-        Step("ladder-modes", "all rungs agree in each mode",
-             (*stele, "parity", *where, "--modes", "--framework", listed)),
+        *(
+            Step(f"ladder-modes-{name}", "all rungs agree in each mode",
+                 (*stele, "parity", *where, "--modes", "--framework", name))
+            for name in names
+        ),
         Step("suite", "steps and accuracy", (*suite, "--framework", listed, "--runs", str(FOLDER / "runs"))),
         Step("modes", "eager beside compiled",
              (sys.executable, str(ROOT / "perf_tests" / "modes"), *where, *modes)),
@@ -79,7 +82,7 @@ def steps(device: str, names: Sequence[str], upstream: Path | None = None) -> li
         Step("slower", f"a planted slow-down of {BURN:.0%} is reported", (*gate, "slower", *judged), 1,
              (("STELE_ENVIRONMENTS", str((FOLDER / "environments").absolute())),)),
         *time_to_accuracy(device, names),
-        *((compare_with(upstream, device, task) for task in UPSTREAM) if upstream else ()),
+        *((step for task in UPSTREAM for step in comparisons(upstream, device, task)) if upstream else ()),
     ]  # fmt: skip
 
 
@@ -107,11 +110,21 @@ def time_to_accuracy(device: str, names: Sequence[str]) -> Iterator[Step]:
         yield Step("tricks", "what each trick brings", command)
 
 
-def compare_with(folder: Path, device: str, task: str) -> Step:
-    """Return the step that compares a recipe in PyTorch with the code of its author."""
-    script = (sys.executable, str(ROOT / "perf_tests" / "upstream.py"))
-    command = (*script, task, str(folder / UPSTREAM[task]), "--device", device)
-    return Step(f"upstream-{task}", "equal losses, and the ratio of the steps", command)
+def comparisons(folder: Path, device: str, task: str) -> Iterator[Step]:
+    """Yield the steps that compare a recipe in PyTorch with the code of its author: single steps, and trainings."""
+    for script, shows, size in (
+        ("upstream", "equal losses, and the ratio of the steps", ()),
+        ("upstream_trainings", "accuracies, and the ratio of the trainings", ("--seeds", str(SEEDS))),
+    ):
+        if device == "cpu" and size:  # only to try the steps
+            size = ("--seeds", "1", "--images", "512")
+        command = (
+            sys.executable,
+            str(ROOT / "perf_tests" / f"{script}.py"),
+            task,
+            str(folder / UPSTREAM[task]),
+        )
+        yield Step(f"{script}-{task}".replace("_", "-"), shows, (*command, "--device", device, *size))
 
 
 def write_slower() -> None:

@@ -29,38 +29,45 @@ from stele_worker.tasks import cifar_airbench, cifar_fast
 
 BATCH = {"cifar-fast": 512, "cifar-airbench": 500}
 SETTINGS = {"precision": "fp32", "deterministic": False, "autotune": True, "seed": 0}
-# spellings of PyTorch 1.0 and of Python 3.7, what a CPU does not need, and what this comparison leaves out
+# spellings of PyTorch 1.0, whose convolutions return contiguous images, of Python 3.7 and of NumPy 1.19; and what is
+# not used
 OLD_SPELLINGS = (
     (r"add_\((\w+), (\w+)\)", r"add_(\2, alpha=\1)"),
+    (r"torch\.symeig\((\w+|Σ), eigenvectors=True\)", r"torch.linalg.eigh(\1)"),
+    (r"(x\.permute\(.*\))", r"\1.contiguous()"),
+    (r"np\.float\b", "float"),
     (r"import pandas as pd\n", ""),
     (r" is 1:", " == 1:"),
     (r"(?m)^import torchvision.*$", ""),
+)
+# float32 on a processor without a compiler
+EXACT = (
+    (r"torch\.cuda\.synchronize\b(\(\))?", "None"),
+    (r"\.cuda\(\)", ""),
     (r"@torch.compile\n", ""),
     (r"\.half\(\)|\.bfloat16\(\)", ".float()"),
+    (r"\.float16", ".float32"),
 )
 
 
-def module(name, text):
-    """Return the module that the text of a file makes."""
-    for pattern, replacement in OLD_SPELLINGS:
+def module(name, text, exact=True):
+    """Return the module that the text of a file makes; with ``exact``, it computes in float32 without a compiler."""
+    for pattern, replacement in OLD_SPELLINGS + (EXACT if exact else ()):
         text = re.sub(pattern, replacement, text)
     made = types.ModuleType(name)
     exec(compile(text, name, "exec"), made.__dict__)
     return made
 
 
-def airbench_module(folder, changes=()):
-    """Return the module of airbench94_muon.py, without its start, which reads the file, and without its end."""
+def airbench_text(folder):
+    """Return airbench94_muon.py without its start, which reads the file, and without its end, which trains."""
     text = (folder / "airbench94_muon.py").read_text(encoding="utf-8")
-    text = "import os\n" + text[text.index("from math import ceil\n") :].partition("\nif __name__")[0]
-    for pattern, replacement in changes:
-        text = re.sub(pattern, replacement, text)
-    return module("airbench", text)
+    return "import os\n" + text[text.index("from math import ceil\n") :].partition("\nif __name__")[0]
 
 
 def airbench(folder, task, weights, x, y):
     """Return step() -> loss of airbench94_muon.py."""
-    upstream = airbench_module(folder)
+    upstream = module("airbench", airbench_text(folder))
     net = upstream.CifarNet().to(x.device, memory_format=torch.channels_last).train()
     names = {"linear.weight": "head.weight"}
     fill(net, {names.get(name, name.replace("group", "layers.")): one for name, one in weights.items()})

@@ -18,7 +18,7 @@ from stele.environments import ORACLE, pins
 from stele.environments.description import Environment
 from stele.measuring import conditions, devices, worker
 from stele.measuring.settings import Settings
-from stele_worker import clock, measurement
+from stele_worker import clock, measurement, process, verbs
 
 FOR_GPU = [name for name in environments.first_modes() if name.endswith("-cuda")]
 
@@ -107,6 +107,28 @@ def test_a_cold_start_has_an_empty_folder_for_kernels_too(tmp_path, monkeypatch)
     assert started[0]["CUDA_CACHE_PATH"].startswith(str(tmp_path / "empty"))
 
 
+@pytest.mark.parametrize(("device", "limits"), [("cpu", [2]), ("cuda", [])])
+def test_the_threads_that_give_work_to_a_gpu_may_use_all_processors(device, limits, monkeypatch):
+    limited = []
+    monkeypatch.setattr(process, "limit_processors", lambda count, part=0: limited.append(count))
+    monkeypatch.setattr(verbs.frameworks, "load", lambda name: SimpleNamespace(
+        __name__="fake", configure=lambda settings: None, versions=dict, flags=dict))  # fmt: skip
+    monkeypatch.setattr(verbs.modes, "resolve", lambda framework, module, settings: settings)
+    monkeypatch.setattr(verbs, "configuration", {})
+    settings = Settings(device=device, threads=2).as_fields()
+    verbs.configure(None, "fake", {**settings, "devices": 1})
+    assert limited == limits
+
+
+def test_the_stolen_time_of_a_launch_on_a_gpu_is_that_of_all_processors(monkeypatch):
+    monkeypatch.setattr(conditions.processors, "usable", lambda: [0, 1, 2])
+    names = {
+        device: conditions.pinned_processors(Settings(device=device, threads=2), 1)
+        for device in ("cpu", "cuda")
+    }
+    assert names == {"cpu": ["cpu0", "cpu1"], "cuda": ["cpu0", "cpu1", "cpu2"]}
+
+
 def test_steps_of_the_first_seconds_are_not_steady():
     seconds = [1.0, *[0.1] * 30]
     assert clock.find_steady_step(seconds, 3, 0.05) == 1
@@ -189,8 +211,9 @@ def script(code, text="done"):
 def test_every_step_of_the_issue_is_there():
     names = [step.name for step in gpu.steps("cuda", ["torch", "jax-cuda"])]
     assert names == [
-        "build", "ladder-fp32", "ladder-tf32", "ladder-bf16", "ladder-modes", "suite", "modes", "same", "slower",
-        "cifar-fast", "cifar-airbench", "tricks",
+        "build",
+        *(f"ladder-{one}-{name}" for one in ("fp32", "tf32", "bf16", "modes") for name in ("torch", "jax-cuda")),
+        "suite", "modes", "same", "slower", "cifar-fast", "cifar-airbench", "tricks",
     ]  # fmt: skip
     [build] = [step for step in gpu.steps("cuda", ["torch", "jax-cuda"]) if step.name == "build"]
     assert build.command[-1] == "jax-cuda"
@@ -198,8 +221,11 @@ def test_every_step_of_the_issue_is_there():
 
 def test_the_recipes_are_compared_with_their_authors_code_where_it_is(tmp_path):
     compared = [step for step in gpu.steps("cuda", ["torch"], tmp_path) if step.name.startswith("upstream-")]
-    assert [step.name for step in compared] == ["upstream-cifar-fast", "upstream-cifar-airbench"]
-    assert str(tmp_path / "cifar10-airbench") in compared[1].command
+    assert [step.name for step in compared] == [
+        "upstream-cifar-fast", "upstream-trainings-cifar-fast", "upstream-cifar-airbench",
+        "upstream-trainings-cifar-airbench",
+    ]  # fmt: skip
+    assert str(tmp_path / "cifar10-airbench") in compared[2].command
 
 
 def test_the_time_to_accuracy_is_measured_where_a_framework_has_the_task():

@@ -234,6 +234,14 @@ def test_a_worker_that_fails_is_reported_and_the_earlier_seeds_are_kept(measure_
     assert "crashed during 'time-to-accuracy'" in capsys.readouterr().err
 
 
+def test_a_worker_that_fails_does_not_stop_the_others(measure_seeds, add_environment, capsys):
+    add_environment("bad", **{"accuracies": [0.61], "time-to-accuracy": "segfault"})
+    assert measure_seeds("--framework=bad,fake", "--json=out.json") == 2
+    assert "Worker 'bad' crashed during 'time-to-accuracy'" in capsys.readouterr().err
+    [result] = json.loads(Path("out.json").read_text())["results"]
+    assert (result["environment"], result["seeds"]) == ("fake", [0, 1, 2, 3])
+
+
 def test_the_table_of_steps_has_no_epochs(measure_seeds, capsys):
     assert measure_seeds() == 0
     assert entry_point.main(["table", "--steps", f"--runs={FOLDER}"]) == 2

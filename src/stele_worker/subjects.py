@@ -104,7 +104,10 @@ class TaskSubject:
             plan = self.module.augmentation_plan(self.task)
             return partial(augmentation.drawn, plan, framework.draw_integers, pixels, self.task.seed)
         table = getattr(self.module, "augmentation_table", None)
-        return None if table is None else partial(table, self.task)
+        if table is None:
+            return None
+        # made here, as the order of the samples: in the closed division they are given, so no clock runs
+        return [table(self.task, epoch) for epoch in range(self.task.epochs)].__getitem__
 
     def initial(self, framework, weights):
         if not self.opened:

@@ -38,9 +38,13 @@ def train(framework, subject, host, data, weights, turn=None, checkpoint=None):
         raise ValueError("task {!r} generates its samples, so it has no target accuracy".format(task.name))
     gc.collect()
     process.reset_peak_memory()
+    table = None if subject.on_host() else subject.table(framework)
     began = perf_counter()
     samples = subject.samples("train", data)
-    initial, augment = subject.weights(weights, samples), make_augmentation(framework, subject, samples)
+    initial, augment = (
+        subject.weights(weights, samples),
+        make_augmentation(framework, subject, samples, table),
+    )
     data_seconds = perf_counter() - began
     net = recipe.load(recipe.network(task), subject.initial(framework, initial))
     step, epochs, paused = recipe.training_step(net, task), subject.epochs(), 0.0
@@ -112,15 +116,11 @@ def train_epoch(framework, step, augment, rows, epoch, first):
     }
 
 
-def make_augmentation(framework, subject, samples):
+def make_augmentation(framework, subject, samples, table):
     """Return augment(epoch) -> the arrays of an epoch on the device. Without augmentation all epochs have the same."""
     if subject.on_host():
         return lambda epoch: [framework.put(array) for array in subject.augmented(samples, epoch)]
-    arrays, table, layout = (
-        [framework.put(array) for array in samples],
-        subject.table(framework),
-        subject.recipe.LAYOUT,
-    )
+    arrays, layout = [framework.put(array) for array in samples], subject.recipe.LAYOUT
     framework.wait(arrays)
     if table is None:
         return lambda epoch: arrays

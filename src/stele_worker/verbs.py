@@ -55,13 +55,15 @@ def hello(host):
 
 def configure(host, framework, settings, model=None):
     devices, request = settings.get("devices", 1), {"framework": framework, "settings": settings}
-    process.limit_processors(settings["threads"] * devices)
+    limited = settings["device"] == "cpu"  # the threads that give work to a GPU need processors of their own
+    if limited:
+        process.limit_processors(settings["threads"] * devices)
     start = perf_counter()
     module = frameworks.load(framework)
     import_seconds = perf_counter() - start
     ranks.configure(framework, module, settings)
     ranks.start(dict(request, verb="configure"))
-    if ranks.processes > 1:
+    if limited and ranks.processes > 1:
         process.limit_processors(settings["threads"], ranks.number())
     module.configure(
         modes.resolve(framework, module, settings)

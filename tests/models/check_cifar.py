@@ -82,9 +82,11 @@ def test_everything_together_computes_the_same(framework, oracle, name):
 def test_augmentation_gives_the_same_bytes(framework, oracle, name, changes, epoch):
     one, reference = subject(name, NAME, **changes), subject(name, "numpy", **changes)
     samples = tasks.load(name).example(one.task, one.task.train)
-    augment = time_to_accuracy.make_augmentation(framework, one, one.arrange(samples))
+    augment = time_to_accuracy.make_augmentation(framework, one, one.arrange(samples), one.table(framework))
     images = framework.fetch(augment(epoch)[0])
-    expected = time_to_accuracy.make_augmentation(oracle, reference, samples)(epoch)[0]
+    expected = time_to_accuracy.make_augmentation(oracle, reference, samples, reference.table(oracle))(epoch)[
+        0
+    ]
     if one.recipe.LAYOUT == "NCHW":
         images = images.transpose(0, 2, 3, 1)
     assert images.tobytes() == expected.tobytes()
@@ -97,7 +99,7 @@ def opened(name, **changes):
 
 def augmented(framework, one, samples, epoch):
     """Return the images of an epoch, channels last."""
-    augment = time_to_accuracy.make_augmentation(framework, one, one.arrange(samples))
+    augment = time_to_accuracy.make_augmentation(framework, one, one.arrange(samples), one.table(framework))
     images = framework.fetch(augment(epoch)[0])
     return images.transpose(0, 2, 3, 1) if one.recipe.LAYOUT == "NCHW" else images
 

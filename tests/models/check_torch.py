@@ -9,7 +9,7 @@ import torch
 from contract import Arm, described
 from torch import nn
 
-from stele_worker import models
+from stele_worker import frameworks, models
 from stele_worker.models.errors import SpecError, UserCodeError
 
 TINY = ["bert", "gpt_neox", "llama", "vit", "whisper", "qwen3", "t5"]
@@ -278,3 +278,16 @@ def test_a_model_of_another_framework_is_refused():
 
 def test_nothing_is_left_in_the_project():
     contract.nothing_is_left_in_the_project()
+
+
+@pytest.mark.parametrize(
+    ("mode", "arguments"),
+    [("compile", {}), ("graphs", {}), ("max-autotune", {"mode": "max-autotune-no-cudagraphs"})],
+)
+def test_a_function_that_changes_its_inputs_is_compiled_without_cuda_graphs(mode, arguments, monkeypatch):
+    support, asked = frameworks.load("torch"), []
+    monkeypatch.setattr(support, "mode", mode)
+    monkeypatch.setattr(torch, "compile", lambda function, **given: asked.append(given))
+    support.compiled(len, replayed=False)
+    support.compiled(len)
+    assert asked == [arguments, support.MODES[mode]]

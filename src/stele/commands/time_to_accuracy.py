@@ -14,7 +14,7 @@ from stele.errors import SteleError
 from stele.measuring import machine, processors
 from stele.measuring.run import CLOSED, DIVISIONS, Run
 from stele.measuring.settings import DEVICES, PRECISIONS, Settings
-from stele.measuring.worker import TIMEOUT
+from stele.measuring.worker import TIMEOUT, WorkerError
 from stele.parity import accuracy
 from stele.report import dawnbench, mlperf, page
 from stele.report import time_to_accuracy as pages
@@ -192,13 +192,19 @@ def measure_in_turns(
 ) -> dict[str, list[Run]]:
     """Train the first seed in all frameworks, then the second, and so on: a change of the machine affects all alike.
 
-    Returns the Runs by environment, without those whose first seeds show that the target is out of reach.
+    Returns the Runs by environment, without those that failed, or whose first seeds show that the target is out of
+    reach.
     """
     measured: dict[str, list[Run]] = {one.name: [] for one in selected}
     waiting = {one.name: seeds.train(one, training) for one in selected}
     while waiting:
         for name, trainings in list(waiting.items()):
-            run = next(trainings, None)
+            try:
+                run = next(trainings, None)
+            except WorkerError as error:  # the others go on
+                say(f"stele: {error}")
+                del waiting[name], measured[name]
+                continue
             if run is None:
                 del waiting[name]
                 continue

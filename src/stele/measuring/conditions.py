@@ -62,7 +62,7 @@ class Monitor:
     """
 
     def __init__(self, settings: Settings, session: int | None = None, lanes: int = 1) -> None:
-        self._pinned, self._session = pinned_processors(settings.processors, lanes), session
+        self._pinned, self._session = pinned_processors(settings, lanes), session
         self._gpu_states: list[dict[str, str]] = []
         self._ended = threading.Event()
         if settings.device == "cuda":
@@ -109,11 +109,12 @@ def foreign_share(passed: ProcessorTimes, launch_seconds: float) -> float | None
     return max(passed["cpu"][0] - launch_seconds, 0.0) / max(sum(passed["cpu"]), 1e-9)
 
 
-def pinned_processors(threads: int, lanes: int) -> list[str]:
-    """Return the processors to which workers pin themselves, under their names in /proc/stat."""
+def pinned_processors(settings: Settings, lanes: int) -> list[str]:
+    """Return the processors to which workers pin themselves, under their names in /proc/stat; on a GPU all."""
     if lanes == 1:
-        return [f"cpu{number}" for number in (processors.usable() or [])[:threads]]
-    return [f"cpu{number}" for lane in processors.lanes(threads)[:lanes] for number in lane]
+        count = settings.processors if settings.device == "cpu" else None
+        return [f"cpu{number}" for number in (processors.usable() or [])[:count]]
+    return [f"cpu{number}" for lane in processors.lanes(settings.processors)[:lanes] for number in lane]
 
 
 def processor_times() -> dict[str, tuple[float, float, float]]:

@@ -21,6 +21,7 @@ MODES = {
     "frozen": {},
     "fsdp": None,
 }
+NOT_REPLAYED = {"max-autotune": {"mode": "max-autotune-no-cudagraphs"}, "graphs": {}}  # without CUDA graphs
 device = torch.device("cpu")
 mode = "eager"
 
@@ -82,8 +83,11 @@ def flags():
     }
 
 
-def compiled(function):
-    """Return a function of tensors as the mode executes it."""
+def compiled(function, *, replayed=True):
+    """Return a function of tensors as the mode executes it.
+
+    A function that changes its inputs is not ``replayed`` by CUDA graphs: PyTorch may crash (pytorch issue 192748).
+    """
     if MODES[mode] is None:
         return function
     from torch._dynamo import config as dynamo
@@ -93,7 +97,7 @@ def compiled(function):
     inductor.freezing = mode == "frozen" or (mode == "max-autotune" and device.type == "cpu")
     if hasattr(dynamo, "fail_on_recompile_limit_hit"):  # from 2.6 on
         dynamo.fail_on_recompile_limit_hit = strict
-    return torch.compile(function, **MODES[mode])
+    return torch.compile(function, **(MODES[mode] if replayed else NOT_REPLAYED.get(mode, MODES[mode])))
 
 
 def in_force():
@@ -144,7 +148,7 @@ def evaluation_step(recipe, net, task):
         net.eval()
         output = compute(*inputs)
         net.train()
-        return output
+        return kept(output)
 
     return step
 
@@ -164,13 +168,17 @@ def make_training_step(net, optimiser, loss):
         value = compute(*arrays)
         value.backward()
         optimiser.step()
-        # CUDA graphs write the loss of each step to the same memory
-        return value.detach().clone() if MODES[mode] and device.type == "cuda" else value.detach()
+        return kept(value.detach())
 
     step.state = lambda: training_state(net, optimiser)
     step.restore = lambda state: restore_training(net, optimiser, state)
     add_communication(step, on_all)
     return step
+
+
+def kept(value):
+    """Return a result that the next step leaves alone: CUDA graphs write those of each step to the same memory."""
+    return value.clone() if MODES[mode] and device.type == "cuda" else value
 
 
 def set_fused(optimiser, value, kind):

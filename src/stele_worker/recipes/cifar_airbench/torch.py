@@ -107,7 +107,7 @@ def orthogonal(matrix, dtype):
 class Muon(torch.optim.Optimizer):
     def __init__(self, values, task):
         super().__init__(values, {"lr": task.muon_rate})
-        self.task, self.move = task, compiled(self.move_filter)
+        self.task, self.move = task, compiled(self.move_filter, replayed=False)
 
     @torch.no_grad()
     def step(self):

@@ -29,6 +29,8 @@ class Norm(nn.Module):
         self.task, self.ghost = task, choices(task).ghost
         scale = nn.Parameter(torch.ones(channels)) if choices(task).trains_scale else None
         self.register_parameter("weight", scale)
+        # CUDA's batch normalisation has no gradient of a shift without a scale
+        self.register_buffer("ones", torch.ones(channels), persistent=False)
         self.bias = nn.Parameter(torch.zeros(channels))
         self.register_buffer("running_mean", torch.zeros(channels))
         self.register_buffer("running_var", torch.ones(channels))
@@ -39,13 +41,13 @@ class Norm(nn.Module):
             self.task.epsilon,
             self.task.statistics,
         )
+        scale = self.ones if self.weight is None else self.weight
         if not self.training or not self.ghost:
-            return batch_norm(x, *running, self.weight, self.bias, self.training, rate, epsilon)
+            return batch_norm(x, *running, scale, self.bias, self.training, rate, epsilon)
         groups, channels = len(x) // self.ghost, x.shape[1]
-        scale = None if self.weight is None else self.weight.repeat(groups)
         new = [torch.zeros(groups * channels, device=x.device) for _ in running]
         folded = x.reshape(self.ghost, groups * channels, *x.shape[2:])  # image i is in group i modulo groups
-        folded = batch_norm(folded, *new, scale, self.bias.repeat(groups), True, 1.0, epsilon)
+        folded = batch_norm(folded, *new, scale.repeat(groups), self.bias.repeat(groups), True, 1.0, epsilon)
         for statistic, of_groups in zip(running, new):
             statistic.lerp_(of_groups.view(groups, channels).mean(0), rate)
         return folded.view(x.shape)
