@@ -208,12 +208,15 @@ def fast(folder, arguments, paths):
 
 
 def arrays_of(paths, images):
-    """Return {"train" or "test": (images uint8 (n, 32, 32, 3), labels)}, of the first ``images`` if it is a number."""
+    """Return {"train" or "test": (images uint8 (n, 32, 32, 3), labels)}, those that the recipe takes, in its order."""
     counts = {"train": images, "test": None if images is None else test_images(images)}
-    return {
-        split: tuple(numpy.load(paths[f"{split}_{part}"])[:count] for part in ("x", "y"))
-        for split, count in counts.items()
-    }
+    return {split: arrays_of_split(paths, split, count) for split, count in counts.items()}
+
+
+def arrays_of_split(paths, split, count):
+    x, y = (numpy.load(paths[f"{split}_{part}"]) for part in ("x", "y"))
+    rows = tasks.subset(len(x) if count is None else count, len(x))
+    return x[rows], y[rows]
 
 
 def parse():
