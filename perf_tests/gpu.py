@@ -112,19 +112,16 @@ def time_to_accuracy(device: str, names: Sequence[str]) -> Iterator[Step]:
 
 def comparisons(folder: Path, device: str, task: str) -> Iterator[Step]:
     """Yield the steps that compare a recipe in PyTorch with the code of its author: single steps, and trainings."""
+    trainings = ("--seeds", str(SEEDS))
+    if device == "cpu":  # only to try the steps
+        trainings = ("--seeds", "1", "--images", "512")
     for script, shows, size in (
         ("upstream", "equal losses, and the ratio of the steps", ()),
-        ("upstream_trainings", "accuracies, and the ratio of the trainings", ("--seeds", str(SEEDS))),
+        ("upstream_trainings", "accuracies, and the ratio of the trainings", trainings),
     ):
-        if device == "cpu" and size:  # only to try the steps
-            size = ("--seeds", "1", "--images", "512")
-        command = (
-            sys.executable,
-            str(ROOT / "perf_tests" / f"{script}.py"),
-            task,
-            str(folder / UPSTREAM[task]),
-        )
-        yield Step(f"{script}-{task}".replace("_", "-"), shows, (*command, "--device", device, *size))
+        path, clone = ROOT / "perf_tests" / f"{script}.py", folder / UPSTREAM[task]
+        command = (sys.executable, str(path), task, str(clone), "--device", device, *size)
+        yield Step(f"{script}-{task}".replace("_", "-"), shows, command)
 
 
 def write_slower() -> None:

@@ -50,9 +50,12 @@ EXACT = (
 )
 
 
-def module(name, text, exact=True):
-    """Return the module that the text of a file makes; with ``exact``, it computes in float32 without a compiler."""
-    for pattern, replacement in OLD_SPELLINGS + (EXACT if exact else ()):
+def module(name, text, *, exact=True, changes=()):
+    """Return the module that the text of a file makes, with ``changes`` of patterns.
+
+    With ``exact``, it computes in float32 without a compiler.
+    """
+    for pattern, replacement in (*changes, *OLD_SPELLINGS, *(EXACT if exact else ())):
         text = re.sub(pattern, replacement, text)
     made = types.ModuleType(name)
     exec(compile(text, name, "exec"), made.__dict__)

@@ -104,7 +104,7 @@ class TaskSubject:
             plan = self.module.augmentation_plan(self.task)
             return partial(augmentation.drawn, plan, framework.draw_integers, pixels, self.task.seed)
         table = getattr(self.module, "augmentation_table", None)
-        if table is None:
+        if table is None or self.on_host():
             return None
         # made here, as the order of the samples: in the closed division they are given, so no clock runs
         return [table(self.task, epoch) for epoch in range(self.task.epochs)].__getitem__

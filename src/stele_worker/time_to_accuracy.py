@@ -38,7 +38,7 @@ def train(framework, subject, host, data, weights, turn=None, checkpoint=None):
         raise ValueError("task {!r} generates its samples, so it has no target accuracy".format(task.name))
     gc.collect()
     process.reset_peak_memory()
-    table = None if subject.on_host() else subject.table(framework)
+    table = subject.table(framework)
     began = perf_counter()
     samples = subject.samples("train", data)
     initial, augment = (

@@ -148,7 +148,7 @@ def evaluation_step(recipe, net, task):
         net.eval()
         output = compute(*inputs)
         net.train()
-        return kept(output)
+        return copy_if_reused(output)
 
     return step
 
@@ -168,7 +168,7 @@ def make_training_step(net, optimiser, loss):
         value = compute(*arrays)
         value.backward()
         optimiser.step()
-        return kept(value.detach())
+        return copy_if_reused(value.detach())
 
     step.state = lambda: training_state(net, optimiser)
     step.restore = lambda state: restore_training(net, optimiser, state)
@@ -176,8 +176,8 @@ def make_training_step(net, optimiser, loss):
     return step
 
 
-def kept(value):
-    """Return a result that the next step leaves alone: CUDA graphs write those of each step to the same memory."""
+def copy_if_reused(value):
+    """Return the result of a step; a copy where CUDA graphs may write that of the next step to the same memory."""
     return value.clone() if MODES[mode] and device.type == "cuda" else value
 
 
