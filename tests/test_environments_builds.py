@@ -12,7 +12,7 @@ import pytest
 from processes import alive, wait_until
 from stele import __main__ as entry_point
 from stele import environments
-from stele.environments import builds, installer
+from stele.environments import Environment, builds, installer, libraries
 from stele.errors import SteleError
 from stele.models import arms, spec
 from wheels import use_alone, wheel
@@ -317,3 +317,19 @@ def test_a_wheel_that_cannot_be_installed_is_refused(tmp_path, name, message):
         path.write_bytes(b"")
     with pytest.raises(SteleError, match=message):
         arms.load(str(path), None, arms.Extras())
+
+
+@pytest.mark.parametrize(("amd", "expected"), [(True, {"A": "1", "B": "2"}), (False, {"A": "1"})])
+def test_a_worker_has_further_variables_on_a_processor_of_amd(monkeypatch, amd, expected):
+    monkeypatch.setattr(libraries, "is_amd", lambda: amd)
+    environment = Environment("mine", "Mine", "mine", variables={"A": "1"}, on_amd={"B": "2"})
+    assert builds.variables_for(environment, None) == expected
+
+
+@pytest.mark.parametrize("name", ["paddle", "paddle1", "chainer-ideep"])
+def test_old_releases_of_mkl_use_fast_kernels_on_amd_except_as_shipped(monkeypatch, name):
+    monkeypatch.setattr(libraries, "is_amd", lambda: True)
+    described = environments.described()
+    assert builds.variables_for(described[name], None)["MKL_DEBUG_CPU_TYPE"] == "5"
+    if f"{name}-as-shipped" in described:
+        assert "MKL_DEBUG_CPU_TYPE" not in builds.variables_for(described[f"{name}-as-shipped"], None)

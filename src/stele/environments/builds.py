@@ -67,9 +67,10 @@ def variables(environment: Environment) -> dict[str, str]:
 
 def variables_for(environment: Environment, target: Path | None) -> dict[str, str]:
     """Return the environment variables of the worker for a build in ``target``; None means that there is no build."""
+    chosen = {**environment.variables, **(environment.on_amd if libraries.is_amd() else {})}
     values = {
         name: value.replace("{folder}", str(target))
-        for name, value in environment.variables.items()
+        for name, value in chosen.items()
         if target is not None or "{folder}" not in value  # an interpreter of the user has no build folder
     }
     if environment.libraries and target:

@@ -4,6 +4,7 @@
     framework       the module of ``stele_worker.frameworks`` and ``stele_worker.recipes.<task>``
     imports         top-level modules whose import must succeed
     variables       environment variables of its worker; {folder} is the folder of the built environment
+    on_amd          environment variables that its worker has in addition on a processor of AMD
     command         what starts its worker, default ``python -m stele_worker``; {python} is the built interpreter
     python          the interpreter to build it with, such as ==3.8.*; default: it uses the interpreter of the host
     devices         supported devices, of cpu and cuda; default: all
@@ -18,7 +19,7 @@
     [forms]         the form in which it computes a task, if that is not the default form of the Task
     [modes.<id>]    how it executes. The first mode is the environment itself; each other one becomes an environment
                     <name>-<id>, which has these keys of its own, in addition to those above:
-                    label (in tables), reason (what the mode changes, and why), devices, phases, variables, programs,
+                    label (in tables), reason (what the mode changes, and why), devices, phases, variables, on_amd, programs,
                     parallel (how it trains on several devices, and only on several; empty: it cannot), absent, varies,
                     eager (the phases, of train and infer, in which operations are executed one by one, and the tasks in
                     which they are so in both)
@@ -66,6 +67,7 @@ class Mode(ModeLabel, total=False):
     parallel: str
     absent: dict[str, str]
     variables: dict[str, str]
+    on_amd: dict[str, str]
     programs: dict[str, str]
     varies: str
 
@@ -79,6 +81,7 @@ class Environment:
     framework: str
     imports: tuple[str, ...] = ()
     variables: dict[str, str] = field(default_factory=dict)
+    on_amd: dict[str, str] = field(default_factory=dict)
     command: tuple[str, ...] | None = None
     python: str | None = None
     parallel: str | None = None
@@ -185,6 +188,7 @@ def in_mode(environment: Environment, mode: str) -> Environment:
         eager=tuple(facts.get("eager", ())),
         devices=environment.devices if devices is None else tuple(devices),
         variables={**environment.variables, **facts.get("variables", {})},
+        on_amd=facts.get("on_amd", environment.on_amd),
         programs={**environment.programs, **facts.get("programs", {})},
         phases=None if phases is None else tuple(phases),
         parallel=facts.get("parallel", environment.parallel),

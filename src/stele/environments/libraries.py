@@ -1,4 +1,4 @@
-"""System libraries and programs that an environment needs and that no package index provides."""
+"""What this machine has: its processor, and the libraries and programs that no package index provides."""
 
 import os
 import shutil
@@ -37,6 +37,15 @@ def find_library(library: str) -> Path | None:
         if arrow and name.split(" ")[0] == library:
             return Path(path)
     return None
+
+
+@cache
+def is_amd() -> bool:
+    """Return whether the processor is from AMD; False where the system does not say."""
+    try:
+        return "AuthenticAMD" in Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return False
 
 
 @cache

@@ -71,6 +71,7 @@ def flags():
         "use_cudnn": chainer.config.use_cudnn,
         "use_ideep": chainer.config.use_ideep,
         "type_check": chainer.config.type_check,
+        "mkl_kernels": os.environ.get("MKL_DEBUG_CPU_TYPE"),
     }
 
 

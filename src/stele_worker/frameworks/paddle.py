@@ -101,6 +101,7 @@ def flags():
         threads=int(os.environ["MKL_NUM_THREADS"]),  # of matrix products and convolutions
         openmp_threads=int(os.environ["OMP_NUM_THREADS"]),
         inference_onednn=mode == "dygraph" and device == "cpu",
+        mkl_kernels=os.environ.get("MKL_DEBUG_CPU_TYPE"),
     )
 
 

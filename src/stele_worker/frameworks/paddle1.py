@@ -50,7 +50,11 @@ def flags():
     active = {name[len("FLAGS_") :]: value for name, value in fluid.get_flags(names).items()}
     openmp = int(os.environ["OMP_NUM_THREADS"])  # the kernels use it; Paddle sets it to 1 if it is not set
     return dict(
-        active, device="cpu", threads=openmp, inference_mkldnn=sorted(MKLDNN) if mode == "dygraph" else []
+        active,
+        device="cpu",
+        threads=openmp,
+        inference_mkldnn=sorted(MKLDNN) if mode == "dygraph" else [],
+        mkl_kernels=os.environ.get("MKL_DEBUG_CPU_TYPE"),
     )
 
 
