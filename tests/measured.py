@@ -1,10 +1,9 @@
 """Check that a smoke run measured all of these tasks: python tests/measured.py JUNIT.xml TASK,TASK:PHASE EXCEPT
 
-Without a phase, both phases of a task are expected, in every environment. EXCEPT lists cells that were left out, each by
-the start of "task-environment". A skipped test measured nothing. Only two kinds of cells may be
-skipped: those that the environment does not support, and those of an environment that needs an interpreter, program or
-system library that this machine does not have. An environment that only has to be installed or built must not be
-skipped.
+Without a phase, both phases of a task are expected, in every environment. EXCEPT lists cells that were left out, by
+the start of "task-environment". A skipped test measured nothing. Only two kinds of cells may be skipped: those that
+the environment does not support, and those of an environment that needs an interpreter, program or system library that
+this machine does not have. An environment that only has to be installed or built must not be skipped.
 """
 
 import sys
