@@ -19,9 +19,9 @@
     [forms]         the form in which it computes a task, if that is not the default form of the Task
     [modes.<id>]    how it executes. The first mode is the environment itself; each other one becomes an environment
                     <name>-<id>, which has these keys of its own, in addition to those above:
-                    label (in tables), reason (what the mode changes, and why), devices, phases, variables, on_amd,
-                    programs, absent, varies, parallel (how it trains on several devices, and only on several; empty:
-                    it cannot),
+                    label (in tables), reason (what the mode changes, and why), devices, phases, variables, programs,
+                    absent, varies, on_amd (in place of that above), parallel (how it trains on several devices, and
+                    only on several; empty: it cannot),
                     eager (the phases, of train and infer, in which operations are executed one by one, and the tasks in
                     which they are so in both)
 
