@@ -27,7 +27,9 @@ from stele.gate.metrics import (
     MORE,
     NEW_BATCH,
     PEAK,
+    PROFILED,
     SHORT,
+    SIZES,
     WARM,
     launch_settings,
 )
@@ -43,7 +45,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
 FOLDER = Path(".stele/metrics")
 BY_NAME = {metric.name: metric for metric in ALL}
 # unit of a metric: factor and digits in the table
-SHOWN = {"s": (1e3, 2), "bytes": (2**-20, 0), "count": (1, 0)}
+SHOWN = {"s": (1e3, 2), "bytes": (2**-20, 0), "count": (1, 0), "fraction": (100, 1)}
 # (kind of launch, title, metric)
 COLUMNS = (
     (BLOCKS, "step", "step"),
@@ -53,6 +55,8 @@ COLUMNS = (
     (WARM, "cached", "first-step-cached"),
     (NEW_BATCH, "new batch", "first-step-new-batch"),
     (NEW_BATCH, "compilations", "compilations"),
+    (SIZES, "overhead", "overhead"),
+    (PROFILED, "idle, %", "idle"),
     (PEAK, "peak memory MiB", "peak-memory"),
     (LATENCY, "one sample", "latency"),
     (LATENCY, "its 99th percentile", "latency-p99"),

@@ -33,7 +33,7 @@ from stele.measuring import lock, machine, measure, processors
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
 from stele.report import page
-from stele.statistics import median
+from stele.statistics import intercept, median
 from stele_worker import tasks
 from stele_worker.tasks.chain import WIDTHS
 
@@ -106,13 +106,6 @@ def in_operations(run: Run) -> float:
 def library(environment: Environment) -> str:
     """Return the framework whose profiler an environment uses: that of the backend in Keras."""
     return environment.variables.get("KERAS_BACKEND", environment.framework)
-
-
-def intercept(seconds: Mapping[int, float]) -> float:
-    """Return the duration at width 0 of the line that fits best, with each point weighted by its own size."""
-    widths = numpy.array(list(seconds))
-    values = numpy.array(list(seconds.values()))
-    return float(numpy.polyfit(widths, values, 1, w=1 / values)[1])
 
 
 def row(environment: Environment, settings: Settings, count: int) -> list[str]:

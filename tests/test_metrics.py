@@ -19,7 +19,9 @@ from stele.gate.metrics import (
     METRICS,
     NEW_BATCH,
     PEAK,
+    PROFILED,
     SHORT,
+    SIZES,
     WARM,
     launch_settings,
 )
@@ -119,6 +121,74 @@ def test_what_a_new_batch_compiles_again_counts():
     assert result["in_force"] == {"compilations": 2}
 
 
+def test_the_sizes_of_a_batch_take_turns(scripted_clock):
+    framework = SimpleNamespace(wait=lambda value: None, take=numpy.take)
+    rows, seen = numpy.arange(16).reshape(2, 8), []
+    batches = measurement.Batches(framework, [numpy.arange(16)], rows, None, None)
+
+    def step(x):
+        seen.append(len(x))
+        scripted_clock(9.0 if len(seen) <= 4 else 0.5 + 0.25 * len(x))  # the first turn compiles
+
+    sizes = measurement.time_sizes(step, batches, 2)
+    assert seen == [2, 4, 6, 8] * 3
+    assert sizes == {"2": [1.0] * 2, "4": [1.5] * 2, "6": [2.0] * 2, "8": [2.5] * 2}
+
+
+@pytest.mark.parametrize(
+    ("batch", "sizes"), [(1, "1 2 3 4"), (3, "3 6 9 12"), (4, "1 2 3 4"), (10, "2 4 6 8")]
+)
+def test_a_small_batch_has_larger_sizes(batch, sizes):
+    framework = SimpleNamespace(wait=lambda value: None, take=numpy.take)
+    rows = numpy.arange(2 * batch).reshape(2, batch)
+    batches = measurement.Batches(framework, [numpy.arange(2 * batch)], rows, None, None)
+    assert list(measurement.time_sizes(lambda x: None, batches, 1)) == sizes.split()
+
+
+@pytest.mark.parametrize("phase", ["infer", "train"])
+def test_the_overhead_is_a_step_without_samples(phase):
+    kind = KINDS[SIZES]
+    run = measure.side_by_side(
+        {"a": ORACLE, "b": ORACLE}, plan_of(Cell("chain", phase), "smoke", None, 3, kind), CPU
+    )["a"]
+    assert list(run.sizes) == ["1", "2", "3", "4"]
+    assert {len(seconds) for seconds in run.sizes.values()} == {kind.asked["sizes"]}
+    assert Run.from_dict(run.to_dict()) == run
+    assert 0 < BY_NAME["overhead"].value(run) < 4 * BY_NAME["step"].value(run)
+
+
+def test_the_overhead_is_unknown_if_a_line_has_nothing_at_zero(run):
+    def value(sizes):
+        return BY_NAME["overhead"].value(dataclasses.replace(run, sizes=sizes))
+
+    assert value({"8": [1.0] * 4, "16": [1.5] * 4}) == pytest.approx(0.5)
+    assert value({"8": [1.0] * 4, "16": [2.5] * 4}) is None and value(None) is None
+
+
+def test_a_step_is_idle_outside_of_operations(run):
+    def value(busy):
+        profile = {"step": 2.0, "busy": busy, "operations": {}, "kernels": {}}
+        return BY_NAME["idle"].value(dataclasses.replace(run, profile=profile))
+
+    assert value(1.5) == 0.25
+    assert value(2.5) is None  # threads of a framework compute at the same time
+    assert value(None) is None and BY_NAME["idle"].value(run) is None
+
+
+def test_only_the_profiler_of_a_framework_says_what_is_busy():
+    def busy(**more):
+        framework = SimpleNamespace(wait=lambda value: None, take=numpy.take, kernels=lambda run: {}, **more)
+        batches = measurement.Batches(framework, [numpy.arange(8)], numpy.arange(8).reshape(2, 4), None, None)
+        return measurement.profiled(lambda x: None, batches, 2)["busy"]
+
+    def profile(run):
+        run()
+        return {"multiply": (3.0, 4)}
+
+    assert busy(profile=profile) == 1.5
+    assert busy(profile=lambda run: run() or {}) is None and busy() is None
+
+
 def test_a_launch_that_is_not_asked_has_no_number():
     plan = plan_of(CELL, "smoke", None, 3)
     run = measure.side_by_side({"a": ORACLE}, plan, CPU)["a"]
@@ -151,7 +221,12 @@ def test_the_peak_memory_is_that_of_the_device_if_it_has_its_own(run):
 
 def test_a_run_with_a_negative_block_is_refused():
     run = measure.side_by_side({"a": ORACLE}, plan_of(CELL, "smoke", None, 3), CPU)["a"]
-    for changes in ({"blocks": (0.1, -0.1)}, {"returned": (0.0,)}, {"new_batch": -1.0}):
+    for changes in (
+        {"blocks": (0.1, -0.1)},
+        {"returned": (0.0,)},
+        {"new_batch": -1.0},
+        {"sizes": {"8": [0.0]}},
+    ):
         with pytest.raises(SteleError, match="Check the clock"):
             Run.from_dict(dataclasses.replace(run, **changes).to_dict())
 
@@ -159,8 +234,9 @@ def test_a_run_with_a_negative_block_is_refused():
 def test_each_metric_selects_the_launches_that_measure_it():
     assert [probe.kind for probe in probes_of(CELL, METRICS)] == [LONG, SHORT]
     assert [probe.kind for probe in probes_of(CELL, [BY_NAME["first-step"]])] == [SHORT]
-    selected = [BY_NAME[name] for name in ("latency", "latency-p99", "dispatch", "first-step-cached")]
-    assert [probe.kind for probe in probes_of(CELL, selected)] == [LATENCY, BLOCKS, WARM]
+    selected = ("latency", "latency-p99", "dispatch", "first-step-cached", "overhead", "idle")
+    kinds = [probe.kind for probe in probes_of(CELL, [BY_NAME[name] for name in selected])]
+    assert kinds == [LATENCY, BLOCKS, WARM, SIZES, PROFILED]
 
 
 def test_the_latency_is_judged_in_inference_only():
@@ -218,6 +294,6 @@ def test_the_caches_of_frameworks_are_in_the_folder(tmp_path):
 
 def test_every_metric_has_a_unit_and_a_sentence():
     for metric in ALL:
-        assert metric.unit in ("s", "bytes", "count")
+        assert metric.unit in ("s", "bytes", "count", "fraction")
         assert metric.meaning.endswith(".") and metric.meaning[0].isupper()
     assert len({metric.name for metric in ALL}) == len(ALL)

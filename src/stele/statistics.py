@@ -4,7 +4,7 @@ import functools
 import itertools
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy
@@ -33,6 +33,12 @@ def median(values: Sequence[float], *, confidence: float = 0.95) -> Estimate:
     rank = int((outside <= (1 - confidence) / 2).sum())
     low, high = (ordered[rank - 1], ordered[count - rank]) if rank else (None, None)
     return Estimate(low, float(numpy.median(ordered)), high)
+
+
+def intercept(values: Mapping[int, float]) -> float:
+    """Return the value at 0 of the line that fits best, with each value weighted by its own size."""
+    sizes, known = numpy.array(list(values)), numpy.array(list(values.values()))
+    return float(numpy.polyfit(sizes, known, 1, w=1 / known)[1])
 
 
 def equivalence_p(values: Sequence[float], reference: Sequence[float], *, margin: float) -> float:

@@ -29,6 +29,7 @@ from stele_worker.profiles import profile_functions
 
 NOT_EVALUATED = {"accuracy": None, "evaluated": 0}
 BLOCK_SECONDS = 0.1  # least duration of a block of steps
+SIZES = 4  # numbers of samples of ``time_sizes``
 MOST_TAKEN = 64  # batches of a block, which are on the device at the same time; a longer block repeats them
 PROGRESS_SECONDS = 1.0  # minimum time between two progress messages, so that they do not disturb the steps
 
@@ -126,12 +127,15 @@ class Batches(NamedTuple):
         return [taken[number % len(taken)] for number in range(count)]
 
 
-def more(step, batches, outcome, blocks=0, new_batch=False, communication=0, profile=0, sampler=None):
+def more(
+    step, batches, outcome, blocks=0, new_batch=False, sizes=0, communication=0, profile=0, sampler=None
+):
     """Return what is measured on request, after everything else:
 
     blocks       seconds per step in each of so many blocks of steps, with one wait at the end of a block
     returned     seconds until a call of the step returned, the mean of each block
     new_batch    seconds of the first step with another number of samples; and ``in_force`` after it
+    sizes        seconds of so many steps for each of SIZES numbers of samples: see ``time_sizes``
     profile      seconds and calls of each operation in a step, the mean over so many steps under the profiler, and in
                  "step" those of the step itself, which the profiler makes slower. ``sampler`` is the path of
                  py-spy, for frameworks without a profiler
@@ -147,6 +151,8 @@ def more(step, batches, outcome, blocks=0, new_batch=False, communication=0, pro
         rows = batches.in_turns([other_size(batches.rows)])
         [(result["new_batch"], _)] = clock.time_steps(step, batches.take(rows), wait)
         result.update(in_force(batches.framework))
+    if sizes:
+        result["sizes"] = time_sizes(step, batches, sizes)
     if profile:
         result["profile"] = profiled(step, batches, profile, sampler)
     if communication and hasattr(
@@ -154,6 +160,21 @@ def more(step, batches, outcome, blocks=0, new_batch=False, communication=0, pro
     ):  # last: afterwards the ranks have different parameters
         result["communication"] = time_communication(step, batches, communication)
     return result
+
+
+def time_sizes(step, batches, count):
+    """Return {number of samples, as text: seconds of each of ``count`` steps}, for SIZES numbers of samples.
+
+    They are equal parts of a batch and the whole; of a batch that is too small, that batch and several of it. The
+    sizes take turns. The first turn is not counted, because it compiles.
+    """
+    unit = len(batches.rows[0]) // SIZES or len(batches.rows[0])
+    sizes = range(unit, unit * SIZES + 1, unit)
+    rows = numpy.concatenate([batches.rows[number % len(batches.rows)] for number in range(SIZES)])
+    taken = list(batches.take([rows[:size] for size in sizes]))
+    turns = (batch for _ in batches.in_turns(range(count + 1)) for batch in taken)
+    seconds = [duration for duration, _ in clock.time_steps(step, turns, batches.framework.wait)]
+    return {str(size): seconds[SIZES + place :: SIZES] for place, size in enumerate(sizes)}
 
 
 def time_communication(step, batches, count):
@@ -188,6 +209,7 @@ def profiled(step, batches, count, sampler=None):
 
     step         seconds of a step
     operations   {operation: [seconds, calls]} of a step
+    busy         seconds of a step in operations; None if the framework has no profiler, or its profiler shows none
     kernels      {operation: the implementations that were selected, and how often in all steps}
     """
     framework = batches.framework
@@ -203,8 +225,10 @@ def profiled(step, batches, count, sampler=None):
     profile = getattr(framework, "profile", partial(profile_functions, sampler=sampler))
     profile(run)  # without its result: the first steps of JAX under a profiler took three times as long
     operations, seconds = profile(run), durations[-1]
+    busy = sum(duration for duration, _ in operations.values()) if hasattr(framework, "profile") else 0
     return {
         "step": seconds / count,
+        "busy": busy / count or None,
         "operations": {
             name: [seconds / count, calls / count]
             for name, (seconds, calls) in operations.items()

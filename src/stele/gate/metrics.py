@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from stele import statistics
 from stele.measuring.run import PHASES, Run
 from stele.measuring.settings import Settings
 from stele.time_to_accuracy.clock import dawnbench_seconds
@@ -26,7 +27,7 @@ MIN_STEPS = 8  # that are compared
 SHORT_SCALE = "smoke"  # of short launches
 SHORT_STEPS = 3  # the optimizer has its state after one
 LONG, SHORT, LATENCY, BLOCKS, WARM, NEW_BATCH = "long", "short", "latency", "blocks", "warm", "new-batch"
-PEAK, TRAININGS = "peak", "trainings"
+SIZES, PROFILED, PEAK, TRAININGS = "sizes", "profiled", "peak", "trainings"
 MOST_TRAININGS = 5  # of a launch, until one reaches the target
 
 
@@ -48,6 +49,8 @@ KINDS = {
     BLOCKS: Kind(steps=16, asked={"blocks": 8}),
     WARM: Kind(short=True, cached=True),
     NEW_BATCH: Kind(short=True, asked={"new_batch": True}),
+    SIZES: Kind(steps=SHORT_STEPS, asked={"sizes": 16}),
+    PROFILED: Kind(steps=SHORT_STEPS, asked={"profile": 20}),
     PEAK: Kind(steps=SHORT_STEPS, plain=True),
     TRAININGS: Kind(asked={"attempts": MOST_TRAININGS}, trains=True),
 }
@@ -119,6 +122,23 @@ def slowest(run: Run) -> float:
     return float(numpy.percentile(run.counted_seconds, 99))
 
 
+def overhead(run: Run) -> float | None:
+    """Return the seconds of a step without samples, from steps of several sizes; None if a line has nothing there."""
+    if not run.sizes:
+        return None
+    low = {int(size): float(numpy.percentile(seconds, 10)) for size, seconds in run.sizes.items()}
+    seconds = statistics.intercept(low)
+    return seconds if seconds > 0 else None
+
+
+def idle(run: Run) -> float | None:
+    """Return the part of a step under the profiler that is outside of operations; None if it is unknown, or nothing."""
+    if not run.profile or not run.profile.get("busy"):
+        return None
+    outside = 1 - run.profile["busy"] / run.profile["step"]
+    return outside if outside > 0 else None
+
+
 def time_spent(run: Run) -> float:
     """Return the seconds of all trainings of a launch, without evaluation and compilation."""
     return sum(run.missed) + (dawnbench_seconds(run) or 0.0)
@@ -170,6 +190,10 @@ MORE = (
            0.05, 0.25, 0.1, lambda run: run.new_batch, (NEW_BATCH,)),
     Metric("compilations", "count", "How often a process compiles for a batch and then for a batch of another size.",
            0.05, 0.25, 0.01, compilations, (NEW_BATCH,)),
+    Metric("overhead", "s", "A step without samples: a line through steps of several sizes, at zero samples.",
+           0.05, 0.25, 0.05, overhead, (SIZES,)),
+    Metric("idle", "fraction", "The part of a step under the framework's profiler in which no operation runs.",
+           0.05, 0.25, 0.05, idle, (PROFILED,)),
     Metric("peak-memory", "bytes", "The most memory, of the device or the process, at the scale of the timed launches.",
            0.01, 0.03, 0.005, lambda run: run.device_memory or run.host_memory, (PEAK,)),
     Metric("time-to-target", "s", "Training until the target accuracy; a training that misses it is repeated.",

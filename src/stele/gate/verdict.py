@@ -11,7 +11,9 @@ from stele.gate.judgement import Judgement
 from stele.gate.metrics import Metric
 from stele.statistics import Estimate
 
-DIRECTIONS = dict.fromkeys(("host-memory", "device-memory", "peak-memory", "compilations"), ("more", "less"))
+DIRECTIONS = dict.fromkeys(
+    ("host-memory", "device-memory", "peak-memory", "compilations", "idle"), ("more", "less")
+)
 UNCHANGED = 0.05  # per cent
 
 

@@ -51,6 +51,7 @@ class Run:
     blocks: tuple[float, ...] = ()  # seconds per step of each block of steps with one wait at its end
     returned: tuple[float, ...] = ()  # seconds until a call of the step returned, the mean of each block
     new_batch: float | None = None  # seconds of the first step with another number of samples
+    sizes: dict[str, list[float]] | None = None  # seconds of steps, by their number of samples
     profile: dict[str, Any] | None = None  # under a profiler: see stele_worker.measurement.profiled
     process_memory: int | None = None  # of the device, which the process held at the end, bytes, as NVML says
     accuracy: float | None = None  # fraction
@@ -178,7 +179,7 @@ def check_durations(run: Run) -> None:
         raise SteleError("Not a Run: there are no durations of steps.")
     single = (run.import_seconds, run.new_batch, run.data_seconds, run.elapsed)
     series = (run.seconds, run.blocks, run.returned, run.evaluation_seconds, run.missed)
-    several = (*series, *(run.communication or {}).values())
+    several = (*series, *(run.sizes or {}).values(), *(run.communication or {}).values())
     for value in itertools.chain(single, *several):
         if value is not None and not value > 0:
             raise SteleError(f"Not a Run: a duration of {value!r} s. Check the clock of the machine.")

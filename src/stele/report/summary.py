@@ -29,6 +29,8 @@ GROWN = {  # metric: what grew, and the verb
     "first-step-cached": ("the first step of {} with filled caches takes", "longer"),
     "first-step-new-batch": ("the first step of {} with another batch takes", "longer"),
     "compilations": ("{} compiles", "more often"),
+    "overhead": ("a step of {} without samples takes", "longer"),
+    "idle": ("a step of {} is idle", "more of its time"),
     "peak-memory": ("{} uses", "more memory"),
 }
 MOST = 4  # causes that are shown at the top
