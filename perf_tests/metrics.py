@@ -24,6 +24,7 @@ from stele.gate.metrics import (
     BLOCKS,
     KINDS,
     LATENCY,
+    LOADER,
     MORE,
     NEW_BATCH,
     PEAK,
@@ -57,6 +58,8 @@ COLUMNS = (
     (NEW_BATCH, "compilations", "compilations"),
     (SIZES, "overhead", "overhead"),
     (PROFILED, "idle, %", "idle"),
+    (LOADER, "loader", "loader"),
+    (LOADER, "fed step", "fed-step"),
     (PEAK, "peak memory MiB", "peak-memory"),
     (LATENCY, "one sample", "latency"),
     (LATENCY, "its 99th percentile", "latency-p99"),
@@ -80,7 +83,7 @@ def row(environment: Environment, cell: Cell, settings: Settings, count: int) ->
     """Return the cells of an environment's row. A kind of launch that fails shows "failed"."""
     runs: dict[str, list[Run] | None] = {}
     for kind in dict.fromkeys(kind for kind, _, _ in COLUMNS):
-        if kind == LATENCY and cell.phase == "train":
+        if not is_measured(kind, cell):
             continue
         try:
             runs[kind] = launches(environment, cell, kind, settings, count)
@@ -89,6 +92,13 @@ def row(environment: Environment, cell: Cell, settings: Settings, count: int) ->
             runs[kind] = None
     mode = mode_label(environment)
     return [environment.name, mode, *(number(runs.get(kind, []), name) for kind, _, name in COLUMNS)]
+
+
+def is_measured(kind: str, cell: Cell) -> bool:
+    """Return whether a kind of launch has a meaning in a cell."""
+    if kind == LOADER:
+        return cell.phase == "train" and cell.task in tasks.LOADED
+    return kind != LATENCY or cell.phase == "infer"
 
 
 def number(runs: list[Run] | None, metric: str) -> str:

@@ -43,6 +43,13 @@ def test_the_hashes_of_other_files_are_left_out_and_those_of_sources_stay():
     assert keep_installable(text, pylock(*files, sdist="cc"), "==3.11.*") == expected
 
 
+def test_a_source_is_left_out_beside_a_wheel_for_all_platforms():
+    text = "six==1.16.0 \\\n    --hash=sha256:aa \\\n    --hash=sha256:cc\n"
+    wheel = ("url", "https://host/six-1.16.0-py2.py3-none-any.whl", "aa")
+    expected = "six==1.16.0 \\\n    --hash=sha256:aa\n"
+    assert keep_installable(text, pylock(wheel, sdist="cc", name="six"), "==3.11.*") == expected
+
+
 def test_a_package_of_which_nothing_can_be_installed_keeps_all_hashes():
     text = "numpy==2.1.0 \\\n    --hash=sha256:aa\ntoy @ git+https://host/toy@0123\n"
     only = pylock(("url", "https://host/numpy-2.1.0-cp310-cp310-win32.whl", "aa"))

@@ -689,6 +689,18 @@ def test_an_error_message_is_escaped_in_reports(gate, tmp_path):
         ),
         (["--threads=1000"], "--threads 1000 leaves no processor"),
         (["--metric=accuracy"], "--metric accuracy needs training, but --phase infer excludes it"),
+        (
+            ["--metric=loader,fed-step"],
+            "--metric loader,fed-step needs training, but --phase infer excludes it",
+        ),
+        (
+            ["--metric=latency", "--phase=train"],
+            "--metric latency needs inference, but --phase train excludes it",
+        ),
+        (
+            ["--metric=loader", "--phase=train"],
+            "needs a task with loaders, and 'gru' has none. Add --task cnn.",
+        ),
         (["--json=nowhere/report.json"], "nowhere/report.json cannot be written"),
     ],
 )

@@ -1,11 +1,13 @@
 """The metrics that are judged only if they are selected: blocks of steps, one sample, caches, another batch size."""
 
 import dataclasses
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy
 import pytest
 
+from stele import environments
 from stele.environments import ORACLE
 from stele.errors import SteleError
 from stele.gate import launcher, steps
@@ -15,6 +17,7 @@ from stele.gate.metrics import (
     BLOCKS,
     KINDS,
     LATENCY,
+    LOADER,
     LONG,
     METRICS,
     NEW_BATCH,
@@ -31,7 +34,7 @@ from stele.measuring import measure
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
 from stele.measuring.worker import cache_variables
-from stele_worker import clock, measurement
+from stele_worker import clock, loaders, measurement, process, tasks
 
 BY_NAME = {metric.name: metric for metric in ALL}
 CPU = Settings(device="cpu", threads=1)
@@ -189,6 +192,71 @@ def test_only_the_profiler_of_a_framework_says_what_is_busy():
     assert busy(profile=lambda run: run() or {}) is None and busy() is None
 
 
+@pytest.fixture
+def loads(monkeypatch):
+    """Each framework has a loader. Return what the loaders are given: shape, type of the labels, and workers."""
+    given = []
+
+    def batches(images, labels, batch, workers):
+        given.append((images.shape, labels.dtype.name, workers))
+        return iter([(images[:batch],)] * (len(images) // batch))
+
+    monkeypatch.setattr(loaders, "find", lambda name: SimpleNamespace(batches=batches))
+    return given
+
+
+def arrays_of(folder, samples):
+    """Store images and labels, and return their paths."""
+    images, labels = numpy.zeros((samples, 32, 32, 3), numpy.uint8), numpy.zeros(samples, numpy.uint8)
+    for name, array in {"train_x": images, "train_y": labels}.items():
+        numpy.save(folder / f"{name}.npy", array)
+    return {name: str(folder / f"{name}.npy") for name in ("train_x", "train_y")}
+
+
+def test_a_loader_is_measured_alone_and_with_steps(loads, scripted_clock, monkeypatch, tmp_path):
+    monkeypatch.setattr(loaders, "perf_counter", clock.perf_counter)
+    done = []
+    framework = SimpleNamespace(
+        __name__="stele_worker.frameworks.numpy", wait=lambda value: scripted_clock(0.25)
+    )
+    batches = measurement.Batches(framework, [], [], None, None)
+
+    def step(images):
+        done.append(len(images))
+        scripted_clock(1.0)
+
+    task = tasks.make("cnn", "smoke", batch=8)
+    seconds = loaders.measure(step, batches, task, arrays_of(tmp_path, 100), 6)
+    assert seconds == {"alone": 0.25, "fed": 1.25}
+    assert done == [8] * (loaders.WARMUP + 6)
+    workers = len(process.processors())
+    assert loads == [((88, 32, 32, 3), "int32", workers)] * 2  # each epoch has a loader of its own
+
+
+def test_a_task_or_a_framework_without_a_loader_has_no_number(run):
+    framework = SimpleNamespace(__name__="stele_worker.frameworks.numpy")
+    batches = measurement.Batches(framework, [], [], None, None)
+    for name in ("cnn", "gru"):  # the oracle has none
+        assert loaders.measure(None, batches, tasks.make(name, "smoke"), {}, 6) is None
+    assert BY_NAME["loader"].value(run) is None and BY_NAME["fed-step"].value(run) is None
+    loaded = dataclasses.replace(run, loader={"alone": 0.5, "fed": 2.0})
+    assert (BY_NAME["loader"].value(loaded), BY_NAME["fed-step"].value(loaded)) == (0.5, 2.0)
+
+
+def test_a_missing_package_of_a_loader_is_named(monkeypatch):
+    def find(name):
+        raise ModuleNotFoundError("No module named 'grain'", name="grain")
+
+    monkeypatch.setattr(loaders.importlib, "import_module", find)
+    with pytest.raises(RuntimeError, match="The loader of jax needs the package grain. Install it"):
+        loaders.find("jax")
+
+
+def test_each_loader_is_of_a_framework():
+    files = {path.stem for path in Path(loaders.__file__).parent.glob("*.py")} - {"__init__"}
+    assert files <= {one.framework for one in environments.described().values()} and files
+
+
 def test_a_launch_that_is_not_asked_has_no_number():
     plan = plan_of(CELL, "smoke", None, 3)
     run = measure.side_by_side({"a": ORACLE}, plan, CPU)["a"]
@@ -234,9 +302,9 @@ def test_a_run_with_a_negative_block_is_refused():
 def test_each_metric_selects_the_launches_that_measure_it():
     assert [probe.kind for probe in probes_of(CELL, METRICS)] == [LONG, SHORT]
     assert [probe.kind for probe in probes_of(CELL, [BY_NAME["first-step"]])] == [SHORT]
-    selected = ("latency", "latency-p99", "dispatch", "first-step-cached", "overhead", "idle")
+    selected = ("latency", "latency-p99", "dispatch", "first-step-cached", "overhead", "idle", "fed-step")
     kinds = [probe.kind for probe in probes_of(CELL, [BY_NAME[name] for name in selected])]
-    assert kinds == [LATENCY, BLOCKS, WARM, SIZES, PROFILED]
+    assert kinds == [LATENCY, BLOCKS, WARM, SIZES, PROFILED, LOADER]
 
 
 def test_the_latency_is_judged_in_inference_only():

@@ -10,63 +10,51 @@ import itertools
 import json
 import sys
 from pathlib import Path
-from time import perf_counter
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy
 
-from stele_worker import frameworks, recipes, tasks
-
-WARMUP = 5  # batches
+from stele_worker import frameworks, loaders, recipes, tasks
 
 
 def main(name, request):
     framework = frameworks.load(name)
     framework.configure(request["settings"])
     task, recipe = tasks.make(request["task"], "gate"), recipes.load(request["task"], name)
-    loader, source = importlib.import_module("loaders." + name), SOURCES[task.name]
+    source = SOURCES[task.name]
     net = recipe.load(recipe.network(task), tasks.weights(task))
     step = recipe.training_step(net, task)
 
     def load():
-        return source(loader, task, request)
+        return source(name, task, request)
 
     def train(batches):
-        return seconds(itertools.islice(batches, request["steps"]), lambda one: framework.wait(step(*one)))[0]
+        some = itertools.islice(batches, request["steps"])
+        return loaders.time_batches(some, lambda one: framework.wait(step(*one)))[0]
 
-    loader_seconds, last = seconds(load(), framework.wait)
+    loader_seconds, last = loaders.time_batches(load(), framework.wait)
     repeated = itertools.repeat(last, request["samples"] // task.batch)
     return {"loader": loader_seconds, "step": train(repeated), "both": train(load())}
 
 
-def in_memory(loader, task, request):
+def in_memory(name, task, request):
     images, labels = (
         numpy.array(numpy.load(request[part], mmap_mode="r")[: request["samples"]])
         for part in ("images", "labels")
     )
-    return loader.batches(images, labels, task.batch, request["workers"])
+    return loaders.find(name).batches(images, labels, task.batch, request["workers"])
 
 
-def image_files(loader, task, request):
+def image_files(name, task, request):
     paths = sorted(map(str, Path(request["folder"]).iterdir()))[: request["samples"]]
     labels = numpy.random.RandomState(0).randint(0, 2, (len(paths), task.labels)).astype(numpy.float32)
-    return loader.file_batches(paths, labels, task.image, task.batch, request["workers"])
+    files = importlib.import_module("loaders." + name)
+    return files.file_batches(paths, labels, task.image, task.batch, request["workers"])
 
 
 SOURCES = {"cnn": in_memory, "densenet121": image_files}
-
-
-def seconds(batches, use):
-    """Return the mean seconds of a batch after the warm-up, in which a loader may be ahead, and the last batch."""
-    for one in itertools.islice(batches, WARMUP):
-        use(one)
-    began, count = perf_counter(), 0
-    for one in batches:
-        use(one)
-        count += 1
-    return (perf_counter() - began) / count, one
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, Optional
 
 import numpy
 
-from stele_worker import clock, kernels, process, ranks
+from stele_worker import clock, kernels, loaders, process, ranks
 from stele_worker.profiles import profile_functions
 
 NOT_EVALUATED = {"accuracy": None, "evaluated": 0}
@@ -34,10 +34,11 @@ MOST_TAKEN = 64  # batches of a block, which are on the device at the same time;
 PROGRESS_SECONDS = 1.0  # minimum time between two progress messages, so that they do not disturb the steps
 
 
-def train(framework, subject, host, data, weights, warmup, turn=None, steps=None, **asked):
+def train(framework, subject, host, data, weights, warmup, turn=None, steps=None, loader=0, **asked):
     """Train for the Task's epochs, time every step, then evaluate. Return an outcome.
 
-    With ``steps``, stop after so many, do not evaluate, and measure what is ``asked`` of ``more``.
+    With ``steps``, stop after so many, do not evaluate, and measure what is ``asked`` of ``more``. With ``loader``,
+    also measure so many batches of the framework's own loader: see ``loaders.measure``.
     """
     task, recipe = subject.task, subject.recipe
     samples = subject.samples("train", data)
@@ -63,7 +64,8 @@ def train(framework, subject, host, data, weights, warmup, turn=None, steps=None
     if not steps:
         return dict(outcome, **evaluate(framework, subject, net, data, host))
     batches = Batches(framework, arrays, batch_rows, turn, host)
-    return dict(outcome, **NOT_EVALUATED, **more(step, batches, outcome, **asked))
+    result = dict(outcome, **NOT_EVALUATED, **more(step, batches, outcome, **asked))
+    return dict(result, loader=loaders.measure(step, batches, task, data, loader)) if loader else result
 
 
 def infer(framework, subject, host, data, weights, warmup, turn=None, steps=None, **asked):

@@ -14,7 +14,7 @@ hello                                                     protocol, python, nump
 configure   framework, settings                           import_seconds, versions, flags
 train       task, scale, seed, form, data, weights, warmup, turn    an outcome: see stele_worker.measurement
 infer       the same                                      an outcome
-            both: also batch, steps, blocks, new_batch, sizes, profile, sampler, communication, all optional
+            both: also batch, steps, blocks, new_batch, sizes, loader, profile, sampler, communication, all optional
 time-to-accuracy  task, scale, seed, form, data, weights, turn, checkpoint, epochs, tricks, division, target,
             attempts
                                                           an outcome: see stele_worker.time_to_accuracy
@@ -41,6 +41,7 @@ blocks      number of blocks of steps to time after the steps, with one wait eac
 new_batch   true: also time a step with another number of samples, after everything else
 sizes       number of steps to time with each of several numbers of samples, after everything else; needs steps in
             training
+loader      number of batches of the framework's own loader to time, alone and with steps; needs steps; training only
 profile     number of steps to run under the framework's profiler, after everything else; needs steps in training
 communication  number of steps to time with and without communication of the devices; needs steps; training only
 sampler     path of py-spy, for frameworks without a profiler; null if it is not installed

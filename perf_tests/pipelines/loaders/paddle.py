@@ -1,22 +1,10 @@
 """paddle.io.DataLoader, whose workers are processes, with the transforms of paddle.vision."""
 
-from paddle.io import DataLoader, Dataset
+from paddle.io import Dataset
 from paddle.vision import transforms
 from PIL import Image
 
-
-class Images(Dataset):
-    def __init__(self, images, labels):
-        self.images, self.labels = images, labels
-        self.augment = transforms.Compose(
-            [transforms.RandomCrop(32, padding=4), transforms.RandomHorizontalFlip(), transforms.ToTensor()]
-        )
-
-    def __len__(self):
-        return len(self.labels)
-
-    def __getitem__(self, number):
-        return self.augment(Image.fromarray(self.images[number])), self.labels[number]
+from stele_worker.loaders.paddle import loaded
 
 
 class Files(Dataset):
@@ -34,13 +22,5 @@ class Files(Dataset):
             return self.augment(file.convert("RGB")), self.labels[number]
 
 
-def batches(images, labels, batch, workers):
-    return loaded(Images(images, labels), batch, workers)
-
-
 def file_batches(paths, labels, size, batch, workers):
     return loaded(Files(paths, labels, size), batch, workers)
-
-
-def loaded(samples, batch, workers):
-    return iter(DataLoader(samples, batch_size=batch, shuffle=True, drop_last=True, num_workers=workers))

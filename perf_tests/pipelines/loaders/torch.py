@@ -3,24 +3,7 @@
 import numpy
 import torch
 from PIL import Image
-from torch.nn.functional import pad
 from torch.utils.data import DataLoader, Dataset
-
-
-class Images(Dataset):
-    def __init__(self, images, labels):
-        self.images, self.labels = (
-            torch.from_numpy(images).permute(0, 3, 1, 2),
-            torch.from_numpy(labels).long(),
-        )
-
-    def __len__(self):
-        return len(self.labels)
-
-    def __getitem__(self, number):
-        top, left, flip = torch.randint(9, ()), torch.randint(9, ()), torch.rand(()) < 0.5
-        image = pad(self.images[number], (4, 4, 4, 4))[:, top : top + 32, left : left + 32]
-        return (image.flip(2) if flip else image).float() / 255, self.labels[number]
 
 
 class Files(Dataset):
@@ -36,11 +19,6 @@ class Files(Dataset):
         top, left = torch.randint(len(image) - self.size + 1, (2,))
         image = image[top : top + self.size, left : left + self.size]
         return (image.flip(1) if torch.rand(()) < 0.5 else image).float() / 255, self.labels[number]
-
-
-def batches(images, labels, batch, workers):
-    for x, y in DataLoader(Images(images, labels), batch, shuffle=True, num_workers=workers, drop_last=True):
-        yield x.permute(0, 2, 3, 1).contiguous(), y
 
 
 def file_batches(paths, labels, size, batch, workers):

@@ -8,9 +8,10 @@ from stele.commands import options
 from stele.commands.options import parse_names
 from stele.errors import SteleError
 from stele.gate import thresholds
-from stele.gate.metrics import ALL, METRICS, MORE, Metric
+from stele.gate.metrics import ALL, LOADER, METRICS, MORE, Metric
 from stele.gate.trial import Cell, Trial
 from stele.measuring import processors
+from stele.measuring.run import PHASES
 from stele.measuring.settings import DEVICES, PRECISIONS, Settings
 from stele.models import arms
 from stele.text import unknown_message
@@ -90,11 +91,9 @@ def trial_from(arguments: argparse.Namespace) -> Trial:
     cells = (
         options.parse_cells(arguments.task, phase) if model is None else options.phases_of(model.name, phase)
     )
-    if arguments.phase == "infer" and names == ["accuracy"]:
-        raise SteleError(
-            "--metric accuracy needs training, but --phase infer excludes it. Use --phase train."
-        )
+    require_phase(arguments, names)
     require_scale(arguments.scale, cells)
+    require_loaders(names, cells)
     require_trainings(arguments, names, cells)
     return Trial(
         old=old,
@@ -157,6 +156,29 @@ def training_phase(arguments: argparse.Namespace) -> str:
     return "train"
 
 
+WORDS = {"train": "training", "infer": "inference"}
+
+
+def require_phase(arguments: argparse.Namespace, names: list[str]) -> None:
+    """Raise SteleError if --phase excludes all metrics."""
+    phases = {metric.name: metric.phases for metric in ALL} | {"accuracy": ("train",)}
+    if arguments.phase and all(arguments.phase not in phases.get(name, PHASES) for name in names):
+        [needed] = set(PHASES) - {arguments.phase}
+        raise SteleError(
+            f"--metric {arguments.metric} needs {WORDS[needed]}, but --phase {arguments.phase} excludes it. "
+            f"Use --phase {needed}."
+        )
+
+
+def require_loaders(names: list[str], cells: Sequence[Cell]) -> None:
+    """Raise SteleError if a metric of loaders is judged in a task without them."""
+    for name in {metric.name for metric in ALL if metric.kinds == (LOADER,)} & set(names):
+        for task in {cell.task for cell in cells} - set(tasks.LOADED):
+            raise SteleError(
+                f"--metric {name} needs a task with loaders, and '{task}' has none. Add --task cnn."
+            )
+
+
 def require_scale(scale: str, cells: Sequence[Cell]) -> None:
     """Raise SteleError if a task does not have the scale of the timed launches."""
     for task in {cell.task for cell in cells}:
@@ -191,12 +213,6 @@ def selected_metrics(arguments: argparse.Namespace, names: list[str]) -> tuple[M
                 "--metric device-memory needs a device with a memory of its own. Add --device cuda."
             )
         names = [name for name in names if name != "device-memory"]
-    if arguments.phase == "train" and set(names) <= {
-        metric.name for metric in ALL if "train" not in metric.phases
-    }:
-        raise SteleError(
-            f"--metric {arguments.metric} needs inference, but --phase train excludes it. Use --phase infer."
-        )
     tolerances = thresholds.parse("--tolerance", arguments.tolerance)
     margins = thresholds.parse("--margin", arguments.margin)
     return tuple(metric for metric in thresholds.apply(tolerances, margins) if metric.name in names)

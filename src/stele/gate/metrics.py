@@ -27,7 +27,7 @@ MIN_STEPS = 8  # that are compared
 SHORT_SCALE = "smoke"  # of short launches
 SHORT_STEPS = 3  # the optimizer has its state after one
 LONG, SHORT, LATENCY, BLOCKS, WARM, NEW_BATCH = "long", "short", "latency", "blocks", "warm", "new-batch"
-SIZES, PROFILED, PEAK, TRAININGS = "sizes", "profiled", "peak", "trainings"
+SIZES, PROFILED, LOADER, PEAK, TRAININGS = "sizes", "profiled", "loader", "peak", "trainings"
 MOST_TRAININGS = 5  # of a launch, until one reaches the target
 
 
@@ -51,6 +51,7 @@ KINDS = {
     NEW_BATCH: Kind(short=True, asked={"new_batch": True}),
     SIZES: Kind(steps=SHORT_STEPS, asked={"sizes": 16}),
     PROFILED: Kind(steps=SHORT_STEPS, asked={"profile": 20}),
+    LOADER: Kind(steps=SHORT_STEPS, asked={"loader": 24}),
     PEAK: Kind(steps=SHORT_STEPS, plain=True),
     TRAININGS: Kind(asked={"attempts": MOST_TRAININGS}, trains=True),
 }
@@ -194,6 +195,10 @@ MORE = (
            0.05, 0.25, 0.05, overhead, (SIZES,)),
     Metric("idle", "fraction", "The part of a step under the framework's profiler in which no operation runs.",
            0.05, 0.25, 0.05, idle, (PROFILED,)),
+    Metric("loader", "s", "A batch of images with augmentation from the framework's own loader, without a step.",
+           0.05, 0.25, 0.05, lambda run: (run.loader or {}).get("alone"), (LOADER,), ("train",)),
+    Metric("fed-step", "s", "A training step with a batch from that loader: loading may overlap computing.",
+           0.05, 0.25, 0.05, lambda run: (run.loader or {}).get("fed"), (LOADER,), ("train",)),
     Metric("peak-memory", "bytes", "The most memory, of the device or the process, at the scale of the timed launches.",
            0.01, 0.03, 0.005, lambda run: run.device_memory or run.host_memory, (PEAK,)),
     Metric("time-to-target", "s", "Training until the target accuracy; a training that misses it is repeated.",

@@ -52,6 +52,7 @@ class Run:
     returned: tuple[float, ...] = ()  # seconds until a call of the step returned, the mean of each block
     new_batch: float | None = None  # seconds of the first step with another number of samples
     sizes: dict[str, list[float]] | None = None  # seconds of steps, by their number of samples
+    loader: dict[str, float] | None = None  # mean seconds of a batch "alone", and of a step that is "fed"
     profile: dict[str, Any] | None = None  # under a profiler: see stele_worker.measurement.profiled
     process_memory: int | None = None  # of the device, which the process held at the end, bytes, as NVML says
     accuracy: float | None = None  # fraction
@@ -177,7 +178,7 @@ def check_durations(run: Run) -> None:
     """
     if not run.seconds:
         raise SteleError("Not a Run: there are no durations of steps.")
-    single = (run.import_seconds, run.new_batch, run.data_seconds, run.elapsed)
+    single = (run.import_seconds, run.new_batch, run.data_seconds, run.elapsed, *(run.loader or {}).values())
     series = (run.seconds, run.blocks, run.returned, run.evaluation_seconds, run.missed)
     several = (*series, *(run.sizes or {}).values(), *(run.communication or {}).values())
     for value in itertools.chain(single, *several):

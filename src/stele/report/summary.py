@@ -31,6 +31,8 @@ GROWN = {  # metric: what grew, and the verb
     "compilations": ("{} compiles", "more often"),
     "overhead": ("a step of {} without samples takes", "longer"),
     "idle": ("a step of {} is idle", "more of its time"),
+    "loader": ("a batch of the loader takes", "longer"),
+    "fed-step": ("a step of {} with the loader takes", "longer"),
     "peak-memory": ("{} uses", "more memory"),
 }
 MOST = 4  # causes that are shown at the top

@@ -44,6 +44,7 @@ NAMES = (
     "stack", "densenet121", "cifar-fast", "cifar-airbench",
 )  # fmt: skip
 SCALES = ("smoke", "quick", "paper")
+LOADED = ("cnn",)  # whose images each framework's own loader can read: see stele_worker.loaders
 BASELINE = "baseline"
 MISSING = {"one-bias": ("gru.hidden_bias",)}  # form -> parameters that a Task in this form does not have
 

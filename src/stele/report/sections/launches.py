@@ -12,7 +12,7 @@ from stele.report import charts
 from stele.report.content import Cell, Chart, Figure, Section, Table
 from stele.text import MIB
 
-MILLISECONDS = ("step", "latency", "latency-p99", "throughput", "dispatch", "overhead")
+MILLISECONDS = ("step", "latency", "latency-p99", "throughput", "dispatch", "overhead", "fed-step")
 POINTER = (
     "Select a name in the legend to highlight it; drag to move the axes; turn the wheel with Shift to zoom."
 )
