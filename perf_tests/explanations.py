@@ -36,12 +36,12 @@ class Case(NamedTuple):
 CASES = {
     "operator": Case(
         "An operator of PyTorch that takes longer is planted: the gradient of ReLU.",
-        "torch torch-operator --task cnn --phase train",
+        "torch torch-operator --task cnn --phase train --scale study",
         "aten::threshold_backward",
     ),
     "default": Case(
         "A changed default is planted into PyTorch: oneDNN is off.",
-        "torch torch-default --task cnn --phase train",
+        "torch torch-default --task cnn --phase train --scale study",
         "flags: onednn: True → False",
     ),
     "jax": Case(
