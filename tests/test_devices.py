@@ -386,7 +386,8 @@ def test_a_gate_on_several_devices_excludes_environments_that_cannot_use_them(mo
     [
         (["--devices=3"], "--devices 3 with 1 threads each needs 3 processors"),
         (["--devices=2", "--phase=infer"], "Inference uses one device"),
-        (["--devices=2", "--metric=time-to-target"], "Time to target is measured on one device"),
+        (["--devices=2", "--metric=time-to-target"], "--metric time-to-target is measured on one device"),
+        (["--devices=2", "--metric=step,fed-step"], "--metric fed-step is measured on one device"),
         (["--devices=2", "--model=hf-tiny:bert"], "A model of the user is measured on one device"),
     ],
 )

@@ -56,9 +56,10 @@ LOADERS = {
         "keras-torch": "keras.utils.image_dataset_from_directory",
         "paddle": "paddle.io.DataLoader",
         "mxnet-gluon": "gluon.data.DataLoader",
+        "chainer": "chainer.iterators.MultiprocessIterator",
     },
 }
-SAMPLES, STEPS = {"cnn": 12800, "densenet121": 960}, {"cnn": 200, "densenet121": 25}
+SAMPLES, STEPS = {"cnn": 12800, "densenet121": 960}, {"cnn": 60, "densenet121": 25}
 NEGLIGIBLE = 0.05  # of a step: the overlap of a loader that needs less is only noise
 TITLES = {"cnn": "CIFAR-10 in memory, and the CNN", "densenet121": "image files, and DenseNet-121"}
 HEAD = ("framework", "loader", "loader alone, ms", "step alone, ms", "both, ms", "overlap")

@@ -145,12 +145,18 @@ def check_processors(settings: Settings) -> None:
     settings.check_processors()
 
 
+ONE_DEVICE = ("time-to-target", "overhead", "loader", "fed-step")  # metrics that several devices do not have
+
+
 def training_phase(arguments: argparse.Namespace) -> str:
     """Return the only phase that can use several devices. Raises SteleError if something else was selected."""
     if arguments.model is not None:
         raise SteleError("A model of the user is measured on one device. Leave out --devices or --model.")
-    if "time-to-target" in (arguments.metric or ""):
-        raise SteleError("Time to target is measured on one device. Leave out --devices or the metric.")
+    for metric in ONE_DEVICE:
+        if metric in (arguments.metric or "").split(","):
+            raise SteleError(
+                f"--metric {metric} is measured on one device. Leave out --devices or the metric."
+            )
     if arguments.phase == "infer":
         raise SteleError("Inference uses one device. Leave out --devices or --phase infer.")
     return "train"

@@ -86,6 +86,11 @@ def graph(block):
     return block
 
 
+def relu(F, x):
+    """Return max(x, 0) in oneDNN's own layout of x. F.relu first copies x to a plain layout."""
+    return F.Activation(x, act_type="relu")
+
+
 def parameters(net):
     """Return parameters and running statistics by neutral name."""
     found = {}

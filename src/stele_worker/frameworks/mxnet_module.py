@@ -23,6 +23,11 @@ def put(array):
     return mx.nd.array(array, ctx=native.device, dtype="float32")  # labels must have the dtype of the logits
 
 
+def relu(x):
+    """Return max(x, 0) in oneDNN's own layout of x. The symbol relu first copies x to a plain layout."""
+    return mx.sym.Activation(x, act_type="relu")
+
+
 def with_softmax_output(logits):
     """Return the symbol for training: it outputs probabilities, and its gradients are of the summed cross-entropy."""
     return mx.sym.SoftmaxOutput(logits, label=mx.sym.var("y"), normalization="null", grad_scale=1.0)

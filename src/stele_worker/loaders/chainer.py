@@ -17,7 +17,10 @@ def augment(sample):
 
 
 def batches(images, labels, batch, workers):
-    samples = TransformDataset(TupleDataset(images, labels), augment)
+    return loaded(TransformDataset(TupleDataset(images, labels), augment), batch, workers)
+
+
+def loaded(samples, batch, workers):
     with MultiprocessIterator(samples, batch, repeat=False, n_processes=workers) as loader:
         for part in loader:
             if len(part) == batch:

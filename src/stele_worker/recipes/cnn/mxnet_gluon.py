@@ -8,6 +8,7 @@ from stele_worker.frameworks.mxnet_gluon import (
     make_training_step,
     neutral,
     parameters,
+    relu,
     sgd,
     stored,
 )
@@ -37,13 +38,13 @@ class CNN(nn.HybridBlock):
             self.dense2 = nn.Dense(10, in_units=512, use_bias=True, flatten=False, prefix="dense2.")
 
     def hybrid_forward(self, F, x):  # (batch, 3, 32, 32)
-        x = F.relu(self.conv1(x))  # (batch, 50, 32, 32)
-        x = F.relu(self.pool(self.conv2(x)))  # (batch, 50, 16, 16)
+        x = relu(F, self.conv1(x))  # (batch, 50, 32, 32)
+        x = relu(F, self.pool(self.conv2(x)))  # (batch, 50, 16, 16)
         x = self.drop2(x)
-        x = F.relu(self.conv3(x))  # (batch, 100, 16, 16)
-        x = F.relu(self.pool(self.conv4(x)))  # (batch, 100, 8, 8)
+        x = relu(F, self.conv3(x))  # (batch, 100, 16, 16)
+        x = relu(F, self.pool(self.conv4(x)))  # (batch, 100, 8, 8)
         x = self.drop4(x)
-        x = F.relu(self.dense1(x))  # (batch, 512), from (batch, 6400)
+        x = relu(F, self.dense1(x))  # (batch, 512), from (batch, 6400)
         return self.dense2(self.drop5(x))  # (batch, 10)
 
 

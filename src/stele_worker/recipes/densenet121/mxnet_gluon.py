@@ -10,6 +10,7 @@ from stele_worker.frameworks.mxnet_gluon import (
     make_training_step,
     neutral,
     parameters,
+    relu,
     stored,
 )
 from stele_worker.tasks.densenet121 import blocks
@@ -60,8 +61,8 @@ class Layer(nn.HybridBlock):
             self.conv2 = convolution("conv2.", 4 * task.growth, task.growth, 3)
 
     def hybrid_forward(self, F, x):
-        y = self.conv1(F.relu(self.norm1(x)))
-        return self.append(F, x, self.conv2(F.relu(self.norm2(y))))
+        y = self.conv1(relu(F, self.norm1(x)))
+        return self.append(F, x, self.conv2(relu(F, self.norm2(y))))
 
     def append(self, F, x, y):
         if self.blocked:
@@ -80,7 +81,7 @@ class Transition(nn.HybridBlock):
             self.pool = nn.AvgPool2D(pool_size=2, strides=2, padding=0, ceil_mode=False)
 
     def hybrid_forward(self, F, x):
-        return self.pool(self.conv(F.relu(self.norm(x))))
+        return self.pool(self.conv(relu(F, self.norm(x))))
 
 
 def parts(task):

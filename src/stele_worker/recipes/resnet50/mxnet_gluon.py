@@ -8,6 +8,7 @@ from stele_worker.frameworks.mxnet_gluon import (
     make_training_step,
     neutral,
     parameters,
+    relu,
     sgd,
     stored,
 )
@@ -65,9 +66,9 @@ class Bottleneck(nn.HybridBlock):
 
     def hybrid_forward(self, F, x):
         shortcut = x if self.downsample is None else self.downsample(x)
-        x = F.relu(self.bn1(self.conv1(x)))
-        x = F.relu(self.bn2(self.conv2(x)))
-        return F.relu(self.bn3(self.conv3(x)) + shortcut)
+        x = relu(F, self.bn1(self.conv1(x)))
+        x = relu(F, self.bn2(self.conv2(x)))
+        return relu(F, self.bn3(self.conv3(x)) + shortcut)
 
 
 class ResNet50(nn.HybridBlock):

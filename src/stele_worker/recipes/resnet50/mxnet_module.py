@@ -7,6 +7,7 @@ from stele_worker.frameworks.mxnet_module import (
     bind_for_training,
     cross_entropy,
     put,
+    relu,
     with_softmax_output,
 )
 from stele_worker.tasks.resnet50 import blocks
@@ -49,15 +50,15 @@ def bottleneck(x, task, name, inputs, width, stride):
     if inputs != outputs:
         shortcut = convolution(x, name + ".downsample.0", outputs, 1, stride)
         shortcut = normalisation(shortcut, task, name + ".downsample.1")
-    x = mx.sym.relu(normalisation(convolution(x, name + ".conv1", width, 1, 1), task, name + ".bn1"))
-    x = mx.sym.relu(normalisation(convolution(x, name + ".conv2", width, 3, stride), task, name + ".bn2"))
+    x = relu(normalisation(convolution(x, name + ".conv1", width, 1, 1), task, name + ".bn1"))
+    x = relu(normalisation(convolution(x, name + ".conv2", width, 3, stride), task, name + ".bn2"))
     x = normalisation(convolution(x, name + ".conv3", outputs, 1, 1), task, name + ".bn3")
-    return mx.sym.relu(x + shortcut)
+    return relu(x + shortcut)
 
 
 def network(task):
     x = mx.sym.var("x")  # (batch, 3, 224, 224)
-    x = mx.sym.relu(normalisation(convolution(x, "conv1", 64, 7, 2), task, "bn1"))  # (batch, 64, 112, 112)
+    x = relu(normalisation(convolution(x, "conv1", 64, 7, 2), task, "bn1"))  # (batch, 64, 112, 112)
     x = mx.sym.Pooling(
         x, kernel=(3, 3), stride=(2, 2), pad=(1, 1), pool_type="max", pooling_convention="valid"
     )  # (batch, 64, 56, 56)
