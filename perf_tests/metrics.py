@@ -32,6 +32,7 @@ from stele.gate.metrics import (
     SHORT,
     SIZES,
     WARM,
+    Metric,
     launch_settings,
 )
 from stele.gate.steps import of_next_launch
@@ -82,9 +83,7 @@ def launches(environment: Environment, cell: Cell, kind: str, settings: Settings
 def row(environment: Environment, cell: Cell, settings: Settings, count: int) -> list[str]:
     """Return the cells of an environment's row. A kind of launch that fails shows "failed"."""
     runs: dict[str, list[Run] | None] = {}
-    for kind in dict.fromkeys(kind for kind, _, _ in COLUMNS):
-        if not is_measured(kind, cell):
-            continue
+    for kind in dict.fromkeys(kind for kind, _, name in COLUMNS if is_measured(BY_NAME[name], cell)):
         try:
             runs[kind] = launches(environment, cell, kind, settings, count)
         except measure.SideFailed as error:
@@ -94,11 +93,9 @@ def row(environment: Environment, cell: Cell, settings: Settings, count: int) ->
     return [environment.name, mode, *(number(runs.get(kind, []), name) for kind, _, name in COLUMNS)]
 
 
-def is_measured(kind: str, cell: Cell) -> bool:
-    """Return whether a kind of launch has a meaning in a cell."""
-    if kind == LOADER:
-        return cell.phase == "train" and cell.task in tasks.LOADED
-    return kind != LATENCY or cell.phase == "infer"
+def is_measured(metric: Metric, cell: Cell) -> bool:
+    """Return whether a metric has a meaning in a cell."""
+    return cell.phase in metric.phases and (LOADER not in metric.kinds or cell.task in tasks.LOADED)
 
 
 def number(runs: list[Run] | None, metric: str) -> str:

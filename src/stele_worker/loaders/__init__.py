@@ -41,13 +41,14 @@ def measure(step, batches, task, data, count):
     if loader is None:
         return None
     samples = slice((WARMUP + count) * task.batch)
-    images, labels = (numpy.array(numpy.load(data["train_" + axis], mmap_mode="r")[samples]) for axis in "xy")
+    images, labels = (numpy.load(data["train_" + axis], mmap_mode="r")[samples] for axis in "xy")
+    images, labels = numpy.array(images), numpy.array(labels, numpy.int32)
     workers = len(process.processors() or [0])
     uses = {"alone": framework.wait, "fed": lambda batch: framework.wait(step(*batch))}
     seconds = {}
     for _ in batches.in_turns([None]):
         for name, use in uses.items():
-            loaded = loader.batches(images, labels.astype(numpy.int32), task.batch, workers)
+            loaded = loader.batches(images, labels, task.batch, workers)
             seconds[name], _ = time_batches(loaded, use)
     return seconds
 
