@@ -156,3 +156,13 @@ def test_each_framework_with_modes_says_which_are_eager():
     for name, environment in environments.described().items():
         if environment.mode in ("eager", "imperative", "op-by-op", "define-by-run"):
             assert environment.eager, f"the description of {name} does not say that it is eager"
+
+
+def test_ideep_is_compared_with_the_modes_of_chainer(modes, monkeypatch):
+    record = modes("record")
+    ready = [
+        environments.load(name) for name in ("chainer", "chainer-static-graph", "chainer-ideep", "torch")
+    ]
+    monkeypatch.setattr(record, "environments_with", lambda *_: ready)
+    found = record.modes(record.Cell("chainer", "cnn", "train"), record.settings())
+    assert [one.name for one in found] == ["chainer", "chainer-static-graph", "chainer-ideep"]

@@ -23,6 +23,9 @@ FOLDERS = {"cpu": Path(".stele/modes"), "cuda": Path(".stele/modes-cuda")}
 OPERATORS = Path(".stele/operators.jsonl")  # of perf_tests/operators.py
 device = "cpu"
 PHASES = ("train", "infer")
+BESIDE = {
+    "chainer-ideep": "chainer"
+}  # another interpreter, whose only mode is compared with those of this one
 SCALE, STEPS = "gate", 32
 TIMEOUT = 300.0  # seconds of silence, after which a mode counts as failed; a compilation may take long
 
@@ -66,7 +69,7 @@ def settings() -> Settings:
 def modes(cell: Cell, settings: Settings) -> list[Environment]:
     """Return the environments of a framework that are ready and have the cell."""
     ready = environments_with(cell.task, cell.phase, settings)
-    return [environment for environment in ready if cell.base in (environment.name, environment.base)]
+    return [one for one in ready if cell.base in (one.name, one.base, BESIDE.get(one.name))]
 
 
 def measure_pass(cell: Cell, seed: int) -> Pass:

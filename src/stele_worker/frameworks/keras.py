@@ -55,7 +55,7 @@ def configure(settings):
     random.seed(settings["seed"])
     numpy.random.seed(settings["seed"])
     keras.config.set_floatx("float32")
-    keras.config.set_image_data_format("channels_last")  # not slower than channels_first on any backend
+    keras.config.set_image_data_format("channels_last")  # as users have; stele_worker.images may change it
 
 
 def versions():
@@ -282,7 +282,11 @@ def parameters(net):
 
 def outputs(net, names):
     """Return run(*inputs) -> {layer: output}. ``names`` maps names of Keras layers to the names in the result."""
-    run = make_inference_step(net, [net.get_layer(name).output for name in names])
+    first = keras.config.image_data_format() == "channels_first"
+    layers = [net.get_layer(name).output for name in names]
+    run = make_inference_step(
+        net, [keras.ops.moveaxis(one, 1, -1) if first and one.ndim == 4 else one for one in layers]
+    )
     return lambda *inputs: dict(zip(names.values(), run(*inputs)))
 
 

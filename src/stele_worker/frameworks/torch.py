@@ -298,14 +298,15 @@ def autocast(task):
 
 
 def image_format(task):
-    """Return the memory format of images: convolutions on a CPU, and those of tensor cores, prefer channels last.
+    """Return the memory format of images: convolutions on a CPU, and those of tensor cores, prefer channels last."""
+    first = mode == "as-shipped" or channels_first(task)
+    return torch.contiguous_format if first else torch.channels_last
 
-    The kernels for IEEE float32 on a GPU are faster with channels first: pytorch issue 44943.
-    """
-    if mode == "as-shipped":
-        return torch.contiguous_format
+
+def channels_first(task):
+    """Return whether channels first are faster: for IEEE float32 on a GPU. See pytorch issue 44943."""
     exact = task.dtype == "float32" and not torch.backends.cudnn.allow_tf32
-    return torch.contiguous_format if device.type == "cuda" and exact else torch.channels_last
+    return device.type == "cuda" and exact
 
 
 def on_device(net):

@@ -18,9 +18,20 @@ from stele_worker.frameworks.keras import (
     set_policy,
     to_arrays,
 )
+from stele_worker.images.keras import (
+    channel_axis,
+    image_input,
+    load,
+    named,
+    neutral,
+    per_channel,
+    plain,
+    task_names,
+)
 from stele_worker.tasks import cifar_fast
 from stele_worker.tasks.cifar_fast import AVERAGE_EVERY, AVERAGE_KEEPS, POOLED, choices
 
+__all__ = ["LAYOUT", "load", "neutral"]
 LAYOUT = "NHWC"
 averages = weakref.WeakKeyDictionary()  # network -> the same with the average of its weights and statistics
 
@@ -33,7 +44,7 @@ class Norm(layers.Layer):
         self.epsilon, self.rate, self.chosen = task.epsilon, task.statistics, choices(task)
 
     def build(self, shape):
-        channels = {"shape": (shape[-1],), "dtype": "float32"}
+        channels = {"shape": (shape[channel_axis()],), "dtype": "float32"}
         trained = self.chosen.trains_scale
         self.scale = self.add_weight(name="weight", initializer="ones", **channels) if trained else None
         self.shift = self.add_weight(name="bias", initializer="zeros", **channels)
@@ -42,23 +53,25 @@ class Norm(layers.Layer):
         self.variance = self.add_weight(name="running_var", initializer="ones", **fixed)
 
     def call(self, x, training=False):
-        dtype, shape, mean, variance = x.dtype, ops.shape(x), self.mean, self.variance
+        dtype, shape, mean, variance = (
+            x.dtype,
+            ops.shape(x),
+            per_channel(self.mean),
+            per_channel(self.variance),
+        )
         x = ops.cast(x, "float32")
         if training:
             ghost = self.chosen.ghost or shape[0]
             x = ops.reshape(x, (ghost, shape[0] // ghost, *shape[1:]))  # image i is in group i modulo groups
-            mean, variance = ops.moments(x, (0, 2, 3), keepdims=True)
-            count = ghost * shape[1] * shape[2]
+            mean, variance = ops.moments(x, (0, 3, 4) if channel_axis() == 1 else (0, 2, 3), keepdims=True)
+            count = ghost * shape[2] ** 2  # images are square
             for value, of_groups in ((self.mean, mean), (self.variance, variance * count / (count - 1))):
                 of_batch = ops.reshape(ops.mean(of_groups, 1), (-1,))
                 value.assign(value + self.rate * (of_batch - value))
         scale = ops.rsqrt(variance + self.epsilon)
-        x = (x - mean) * (scale if self.scale is None else scale * self.scale) + self.shift
+        scale = scale if self.scale is None else scale * per_channel(self.scale)
+        x = (x - mean) * scale + per_channel(self.shift)
         return ops.cast(ops.reshape(x, shape), dtype)
-
-
-def plain(name):
-    return name.replace(".", "_")  # PyTorch does not allow a dot in a name
 
 
 def convolve(x, channels, size, name, trainable=True):
@@ -84,7 +97,7 @@ def layer(x, task, name):
 
 def network(task):
     set_policy(task)
-    images = x = keras.Input((32, 32, 3))
+    images, x = image_input(32, task)
     if choices(task).whitens:
         x = convolve(x, 27, 3, "whiten", trainable=False)  # (batch, 32, 32, 27)
     for name in ("prep", "layer1", "layer2", "layer3"):  # (batch, 32, 32, 64) to (batch, 4, 4, 512)
@@ -94,26 +107,6 @@ def network(task):
     x = layers.Flatten()(layers.MaxPooling2D(4)(x))
     x = layers.Dense(10, use_bias=False, name="linear")(x)
     return keras.Model(images, ops.cast(x, "float32") * choices(task).factor)  # (batch, 10)
-
-
-def task_names(variables):
-    """Return the Task's name of each variable."""
-    paths = [variable.path.split("/")[-2:] for variable in variables]
-    kinds = {"kernel": "weight"}
-    return [layer.replace("_", ".") + "." + kinds.get(kind, kind) for layer, kind in paths]
-
-
-def named(variables, values):
-    return dict(zip(task_names(variables), values))
-
-
-def load(net, weights):
-    for variable, name in zip(net.weights, task_names(net.weights)):
-        array = weights[name]
-        if array.ndim == 4:
-            array = array.transpose(2, 3, 1, 0)  # (height, width, in, out)
-        variable.assign(array.T if array.ndim == 2 else array)
-    return net
 
 
 def inference_step(net, task):
@@ -207,10 +200,6 @@ def moved(averages, values):
 
 def stored(net):
     return named(net.weights, parameters(net))
-
-
-def neutral(name, array):
-    return array.transpose(3, 2, 0, 1) if array.ndim == 4 else array.T
 
 
 def activations(net, task):

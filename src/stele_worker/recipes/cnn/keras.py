@@ -4,6 +4,7 @@ import keras
 from keras import layers
 
 from stele_worker.frameworks.keras import cross_entropy, make_training_step, outputs, parameters, set_policy
+from stele_worker.images.keras import to_layout
 
 LAYOUT = "NHWC"
 
@@ -17,6 +18,7 @@ def network(task):
     return keras.Sequential(
         [
             keras.Input((32, 32, 3)),
+            *to_layout(task),
             convolution("conv1", 50, "relu"),  # (batch, 32, 32, 50)
             convolution("conv2", 50, None),
             layers.MaxPooling2D(2, strides=2, padding="valid"),  # (batch, 16, 16, 50)

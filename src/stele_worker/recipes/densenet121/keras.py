@@ -4,14 +4,12 @@ import keras
 from keras import layers
 
 from stele_worker.frameworks.keras import adam, make_training_step, outputs, parameters, set_policy
+from stele_worker.images.keras import channel_axis, image_input, load, named, neutral, plain
 from stele_worker.tasks.densenet121 import blocks
 from stele_worker.tasks.densenet121 import layers as layer_names
 
+__all__ = ["LAYOUT", "load", "neutral"]
 LAYOUT = "NHWC"
-
-
-def plain(name):
-    return name.replace(".", "_")  # PyTorch does not allow a dot in a name
 
 
 def convolution(x, name, channels, size, stride=1):
@@ -24,9 +22,8 @@ def convolution(x, name, channels, size, stride=1):
 def activated(x, task, name):
     # Keras always updates the running variance by the biased variance, (n - 1) / n of the Task's. Training does not
     # use the running variance, so it computes the same
-    momentum = 1 - task.statistics
-    norm = layers.BatchNormalization(momentum=momentum, epsilon=task.norm_epsilon, name=plain(name))
-    return layers.ReLU()(norm(x))
+    options = {"momentum": 1 - task.statistics, "epsilon": task.norm_epsilon, "name": plain(name)}
+    return layers.ReLU()(layers.BatchNormalization(channel_axis(), **options)(x))
 
 
 def layer(x, task, name):
@@ -43,49 +40,20 @@ def transition(x, task, name, outputs):
 
 def block(x, task, name, outputs, count):
     for number in range(count):
-        x = layers.Concatenate()([x, layer(x, task, "{}.{}".format(name, number))])
+        x = layers.Concatenate(channel_axis())([x, layer(x, task, "{}.{}".format(name, number))])
     return x if count else transition(x, task, name, outputs)
 
 
 def network(task):
     set_policy(task)
-    images = keras.Input((task.image, task.image, 3))
-    x = activated(convolution(images, "stem.conv", 2 * task.growth, 7, 2), task, "stem.norm")
+    images, x = image_input(task.image, task)
+    x = activated(convolution(x, "stem.conv", 2 * task.growth, 7, 2), task, "stem.norm")
     x = layers.ZeroPadding2D(1)(x)  # for the pool: after ReLU, zeros do not change a maximum
     x = layers.MaxPooling2D(3, strides=2, padding="valid")(x)  # (batch, 56, 56, 64)
     for name, _, channels, count in blocks(task):
         x = block(x, task, name, channels, count)
     x = layers.GlobalAveragePooling2D()(activated(x, task, "norm"))  # (batch, 1024)
     return keras.Model(images, layers.Dense(task.labels, dtype="float32", name="classifier")(x))
-
-
-KINDS = {
-    "kernel": ".weight",
-    "gamma": ".weight",
-    "beta": ".bias",
-    "bias": ".bias",
-    "moving_mean": ".running_mean",
-    "moving_variance": ".running_var",
-}
-
-
-def task_names(variables):
-    """Return the Task's name of each variable."""
-    paths = [variable.path.split("/")[-2:] for variable in variables]
-    return [layer.replace("_", ".") + KINDS[kind] for layer, kind in paths]
-
-
-def named(variables, values):
-    return dict(zip(task_names(variables), values))
-
-
-def load(net, weights):
-    for variable, name in zip(net.weights, task_names(net.weights)):
-        array = weights[name]
-        if array.ndim == 4:
-            array = array.transpose(2, 3, 1, 0)  # (height, width, in, out)
-        variable.assign(array.T if array.ndim == 2 else array)
-    return net
 
 
 def loss(task):
@@ -102,10 +70,6 @@ def training_step(net, task):
 
 def stored(net):
     return named(net.weights, parameters(net))
-
-
-def neutral(name, array):
-    return array.transpose(3, 2, 0, 1) if array.ndim == 4 else array.T
 
 
 def activations(net, task):

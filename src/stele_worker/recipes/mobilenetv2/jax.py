@@ -2,35 +2,21 @@
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jax.nn import log_softmax, relu6
 
 from stele_worker.frameworks.jax import dropout, make_training_step, sgd
+from stele_worker.images.jax import convolution, dense, load, network, neutral, normalisation, stored
 from stele_worker.layers import outputs
 from stele_worker.tasks.mobilenetv2 import blocks
+
+__all__ = ["LAYOUT", "load", "network", "neutral", "stored"]
 
 LAYOUT = "NHWC"
 
 
 def unit(net, name, x, task, new_running, stride=1):
-    """Convolve, and normalise in float32. In training ``new_running`` receives the running statistics."""
-    kernel = net["weights"][name + ".conv.weight"].astype(x.dtype)  # (height, width, in / groups, out)
-    edge, groups = kernel.shape[0] // 2, x.shape[-1] // kernel.shape[2]
-    padding, layout = ((edge, edge), (edge, edge)), ("NHWC", "HWIO", "NHWC")
-    x = lax.conv_general_dilated(
-        x, kernel, (stride, stride), padding, dimension_numbers=layout, feature_group_count=groups
-    )
-    dtype, x = x.dtype, x.astype(jnp.float32)
-    names = name + ".norm.running_mean", name + ".norm.running_var"
-    mean, variance = net["running"][names[0]], net["running"][names[1]]
-    if new_running is not None:
-        mean = x.mean((0, 1, 2))
-        variance = jnp.square(x).mean((0, 1, 2)) - jnp.square(mean)  # one pass over x for both
-        count = x.size // x.shape[-1]
-        for running, new in zip(names, (mean, variance * count / (count - 1))):
-            new_running[running] = (1 - task.statistics) * net["running"][running] + task.statistics * new
-    scale = net["weights"][name + ".norm.weight"] * lax.rsqrt(variance + task.epsilon)
-    return ((x - mean) * scale + net["weights"][name + ".norm.bias"]).astype(dtype)
+    """Apply a convolution, depthwise if its kernels say so, and its batch normalisation."""
+    return normalisation(net, name + ".norm", convolution(net, name + ".conv", x, stride), task, new_running)
 
 
 def block(net, name, x, task, new_running, width, channels, stride):
@@ -49,21 +35,7 @@ def forward(net, task, x, new_running=None, key=None):
         x = block(net, name, x, task, new_running, width, channels, stride)
     x = relu6(unit(net, "head", x, task, new_running))  # (batch, 7, 7, 1280)
     x = dropout(x.astype(jnp.float32).mean((1, 2)), task.dropout[0], key).astype(task.dtype)
-    kernel, bias = net["weights"]["classifier.weight"], net["weights"]["classifier.bias"]
-    return (x @ kernel.astype(x.dtype) + bias.astype(x.dtype)).astype(jnp.float32)  # (batch, 1000)
-
-
-def network(task):
-    return {"weights": {}, "running": {}}  # by name: forward computes the layers from them
-
-
-def load(net, weights):
-    for name, array in weights.items():
-        if array.ndim == 4:
-            array = array.transpose(2, 3, 1, 0)  # (height, width, in, out)
-        kind = "running" if ".running_" in name else "weights"
-        net[kind][name] = jnp.array(array.T if array.ndim == 2 else array)
-    return net
+    return dense(net, "classifier", x)  # (batch, 1000)
 
 
 def predict(net, task, x):
@@ -91,14 +63,6 @@ def training_step(net, task):
         net.update(weights=weights, running=state[0])
 
     return make_training_step(loss(net, task), parts(net, task), sgd(task), keep)
-
-
-def stored(net):
-    return {**net["weights"], **net["running"]}
-
-
-def neutral(name, array):
-    return array.transpose(3, 2, 0, 1) if array.ndim == 4 else array.T
 
 
 def activations(net, task):

@@ -4,13 +4,11 @@ import keras
 from keras import layers
 
 from stele_worker.frameworks.keras import cross_entropy, make_training_step, outputs, parameters, set_policy
+from stele_worker.images.keras import channel_axis, image_input, load, named, neutral, plain
 from stele_worker.tasks.mobilenetv2 import HEAD, STEM, blocks
 
+__all__ = ["LAYOUT", "load", "neutral"]
 LAYOUT = "NHWC"
-
-
-def plain(name):
-    return name.replace(".", "_")  # PyTorch does not allow a dot in a name
 
 
 def unit(x, task, name, channels, size=1, stride=1):
@@ -25,8 +23,8 @@ def unit(x, task, name, channels, size=1, stride=1):
         x = layers.Conv2D(channels, size, **options)(x)
     # Keras always updates the running variance by the biased variance, (n - 1) / n of the Task's. Training does not
     # use the running variance, so it computes the same
-    momentum = 1 - task.statistics
-    return layers.BatchNormalization(momentum=momentum, epsilon=task.epsilon, name=plain(name) + "_norm")(x)
+    options = {"momentum": 1 - task.statistics, "epsilon": task.epsilon, "name": plain(name) + "_norm"}
+    return layers.BatchNormalization(channel_axis(), **options)(x)
 
 
 def relu6(x):
@@ -43,44 +41,13 @@ def block(x, task, name, inputs, width, channels, stride):
 
 def network(task):
     set_policy(task)
-    images = keras.Input((task.image, task.image, 3))
-    x = relu6(unit(images, task, "stem", STEM, 3, 2))  # (batch, 112, 112, 32)
+    images, x = image_input(task.image, task)
+    x = relu6(unit(x, task, "stem", STEM, 3, 2))  # (batch, 112, 112, 32)
     for name, *sizes in blocks():
         x = layers.Identity(name=name)(block(x, task, name, *sizes))
     x = relu6(unit(x, task, "head", HEAD))  # (batch, 7, 7, 1280)
     x = layers.Dropout(task.dropout[0])(layers.GlobalAveragePooling2D()(x))
     return keras.Model(images, layers.Dense(task.classes, dtype="float32", name="classifier")(x))
-
-
-KINDS = {
-    "kernel": ".weight",
-    "gamma": ".weight",
-    "beta": ".bias",
-    "bias": ".bias",
-    "moving_mean": ".running_mean",
-    "moving_variance": ".running_var",
-}
-
-
-def task_names(variables):
-    """Return the Task's name of each variable."""
-    paths = [variable.path.split("/")[-2:] for variable in variables]
-    return [layer.replace("_", ".") + KINDS[kind] for layer, kind in paths]
-
-
-def named(variables, values):
-    return dict(zip(task_names(variables), values))
-
-
-def load(net, weights):
-    for variable, name in zip(net.weights, task_names(net.weights)):
-        array = weights[name]
-        if name.endswith("depthwise.conv.weight"):
-            array = array.transpose(2, 3, 0, 1)  # (height, width, channel, 1)
-        elif array.ndim == 4:
-            array = array.transpose(2, 3, 1, 0)  # (height, width, in, out)
-        variable.assign(array.T if array.ndim == 2 else array)
-    return net
 
 
 def output(net):
@@ -96,12 +63,6 @@ def training_step(net, task):
 
 def stored(net):
     return named(net.weights, parameters(net))
-
-
-def neutral(name, array):
-    if name.endswith("depthwise.conv.weight"):
-        return array.transpose(2, 3, 0, 1)
-    return array.transpose(3, 2, 0, 1) if array.ndim == 4 else array.T
 
 
 def activations(net, task):

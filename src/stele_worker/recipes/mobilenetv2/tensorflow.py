@@ -3,38 +3,35 @@
 import tensorflow as tf
 
 from stele_worker.frameworks.tensorflow import dropout, make_random, make_training_step, sgd
+from stele_worker.images.tensorflow import (
+    convolution,
+    dense,
+    load,
+    network,
+    neutral,
+    normalisation,
+    stored,
+    trainable,
+)
 from stele_worker.layers import outputs
 from stele_worker.tasks.mobilenetv2 import blocks
+
+__all__ = ["LAYOUT", "load", "network", "neutral", "stored"]
 
 LAYOUT = "NHWC"
 
 
+def depthwise(net, name, x, stride):
+    if stride > 1:  # "SAME" would pad only the end
+        x = tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]])
+    kernel, padding = tf.cast(net["weights"][name + ".weight"], x.dtype), "SAME" if stride == 1 else "VALID"
+    return tf.nn.depthwise_conv2d(x, kernel, strides=(1, stride, stride, 1), padding=padding)
+
+
 def unit(net, name, x, task, training, stride=1):
-    """Apply a convolution and its batch normalisation."""
-    kernel = tf.cast(net["weights"][name + ".conv.weight"], x.dtype)
-    edge = kernel.shape[0] // 2
-    # at stride 2 "SAME" would pad only the end; at stride 1 it is equal and its gradient is faster
-    if stride > 1:
-        x = tf.pad(x, [[0, 0], [edge, edge], [edge, edge], [0, 0]])
-    padding, strides = "SAME" if stride == 1 else "VALID", (1, stride, stride, 1)
-    convolve = tf.nn.depthwise_conv2d if name.endswith("depthwise") else tf.nn.conv2d
-    x = convolve(x, kernel, strides=strides, padding=padding)
-    # the raw operation, because tf.compat.v1.nn.fused_batch_norm raises epsilon to 1.001e-5
-    mean, variance = net["running"][name + ".norm.running_mean"], net["running"][name + ".norm.running_var"]
-    x, moved_mean, moved_variance, *_ = tf.raw_ops.FusedBatchNormV3(
-        x=x,
-        scale=net["weights"][name + ".norm.weight"],
-        offset=net["weights"][name + ".norm.bias"],
-        mean=mean,
-        variance=variance,
-        epsilon=task.epsilon,
-        exponential_avg_factor=task.statistics,
-        is_training=training,
-    )
-    if training:
-        mean.assign(moved_mean)
-        variance.assign(moved_variance)
-    return x
+    """Apply a convolution, depthwise if its name says so, and its batch normalisation."""
+    convolve = depthwise if name.endswith("depthwise") else convolution
+    return normalisation(net, name + ".norm", convolve(net, name + ".conv", x, stride), task, training)
 
 
 def block(net, name, x, task, training, width, channels, stride):
@@ -54,22 +51,7 @@ def forward(net, task, x, random=None, training=False):
     x = tf.nn.relu6(unit(net, "head", x, task, training))  # (batch, 7, 7, 1280)
     x = tf.reduce_mean(tf.cast(x, tf.float32), (1, 2))
     x = tf.cast(dropout(x, task.dropout[0], random), task.dtype)
-    kernel, bias = net["weights"]["classifier.weight"], net["weights"]["classifier.bias"]
-    return tf.cast(tf.nn.bias_add(x @ tf.cast(kernel, x.dtype), tf.cast(bias, x.dtype)), tf.float32)
-
-
-def network(task):
-    return {"weights": {}, "running": {}}  # variables by name: forward computes the layers from them
-
-
-def load(net, weights):
-    for name, array in weights.items():
-        if array.ndim == 4:
-            depthwise = name.endswith("depthwise.conv.weight")  # (height, width, in, out per in)
-            array = array.transpose(2, 3, 0, 1) if depthwise else array.transpose(2, 3, 1, 0)
-        kind = "running" if ".running_" in name else "weights"
-        net[kind][name] = tf.Variable(array.T if array.ndim == 2 else array, name=name)
-    return net
+    return dense(net, "classifier", x)  # (batch, 1000)
 
 
 def predict(net, task, x):
@@ -86,23 +68,9 @@ def loss(net, task):
     return compute
 
 
-def trainable(net):
-    return net["weights"]
-
-
 def training_step(net, task):
     weights = trainable(net)
     return make_training_step(loss(net, task), weights, sgd(task, weights))
-
-
-def stored(net):
-    return {**net["weights"], **net["running"]}
-
-
-def neutral(name, array):
-    if name.endswith("depthwise.conv.weight"):
-        return array.transpose(2, 3, 0, 1)
-    return array.transpose(3, 2, 0, 1) if array.ndim == 4 else array.T
 
 
 def activations(net, task):

@@ -4,8 +4,10 @@ import keras
 from keras import layers
 
 from stele_worker.frameworks.keras import cross_entropy, make_training_step, outputs, parameters, set_policy
-from stele_worker.tasks.resnet50 import blocks, convolutions
+from stele_worker.images.keras import channel_axis, image_input, load, named, neutral, plain
+from stele_worker.tasks.resnet50 import blocks
 
+__all__ = ["LAYOUT", "load", "neutral"]
 LAYOUT = "NHWC"
 
 
@@ -19,12 +21,8 @@ def convolution(x, name, channels, size, stride):
 def normalisation(x, task, name):
     # Keras always updates the running variance by the biased variance, (n - 1) / n of the Task's; n is at
     # least 392 at a batch of 8. Training does not use the running variance, so it computes the same
-    momentum = 1 - task.statistics
-    return layers.BatchNormalization(momentum=momentum, epsilon=task.epsilon, name=plain(name))(x)
-
-
-def plain(name):
-    return name.replace(".", "_")  # PyTorch does not allow a dot in a name
+    options = {"momentum": 1 - task.statistics, "epsilon": task.epsilon, "name": plain(name)}
+    return layers.BatchNormalization(channel_axis(), **options)(x)
 
 
 def bottleneck(x, task, name, inputs, width, stride):
@@ -41,45 +39,14 @@ def bottleneck(x, task, name, inputs, width, stride):
 
 def network(task):
     set_policy(task)
-    images = keras.Input((task.image, task.image, 3))
-    x = layers.ReLU()(normalisation(convolution(images, "conv1", 64, 7, 2), task, "bn1"))
+    images, x = image_input(task.image, task)
+    x = layers.ReLU()(normalisation(convolution(x, "conv1", 64, 7, 2), task, "bn1"))
     x = layers.ZeroPadding2D(1)(x)  # for the pool: after ReLU, zeros do not change a maximum
     x = layers.MaxPooling2D(3, strides=2, padding="valid", name="pool")(x)  # (batch, 56, 56, 64)
     for name, inputs, width, stride in blocks():
         x = bottleneck(x, task, name, inputs, width, stride)  # finally (batch, 7, 7, 2048)
     x = layers.GlobalAveragePooling2D(dtype="float32", name="features")(x)  # (batch, 2048)
     return keras.Model(images, layers.Dense(task.classes, dtype="float32", name="fc")(x))  # (batch, 1000)
-
-
-def load(net, weights):
-    for name, norm, _ in convolutions():
-        net.get_layer(plain(name)).set_weights([weights[name + ".weight"].transpose(2, 3, 1, 0)])
-        parameters = ("weight", "bias", "running_mean", "running_var")
-        net.get_layer(plain(norm)).set_weights([weights[norm + "." + parameter] for parameter in parameters])
-    net.get_layer("fc").set_weights([weights["fc.weight"].T, weights["fc.bias"]])
-    return net
-
-
-KINDS = {
-    "kernel": ".weight",
-    "gamma": ".weight",
-    "beta": ".bias",
-    "bias": ".bias",
-    "moving_mean": ".running_mean",
-    "moving_variance": ".running_var",
-}
-
-
-def task_names(variables):
-    """Return the Task's name of each variable."""
-    dotted = {plain(name): name for row in convolutions() for name in row[:2]}
-    dotted["fc"] = "fc"
-    paths = [variable.path.split("/")[-2:] for variable in variables]
-    return [dotted[layer] + KINDS[kind] for layer, kind in paths]
-
-
-def named(variables, values):
-    return dict(zip(task_names(variables), values))
 
 
 def output(net):
@@ -95,10 +62,6 @@ def training_step(net, task):
 
 def stored(net):
     return named(net.weights, parameters(net))
-
-
-def neutral(name, array):
-    return array.transpose(3, 2, 0, 1) if array.ndim == 4 else array.T
 
 
 def activations(net, task):
