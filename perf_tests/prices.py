@@ -38,10 +38,11 @@ KEYS = ("pair", "result")  # of a line
 # with more threads, steps vary several times as much
 SETTINGS = Settings(device="cpu", threads=1, malloc="steady")
 AT_ONCE = 2  # launches
-STEPS = 32
+STEPS = 16
 LAUNCHES = 6  # a median of fewer has no 95 % interval
 TIMEOUT = 300.0  # seconds of silence; a search for kernels may take long
 SMALL = 0.02  # a difference that does not matter, as a fraction
+HELPS = "the tuning helps"
 STEP = METRICS[0]
 WRAPPED = {"keras-jax": "jax", "keras-tensorflow": "tensorflow", "keras-torch": "torch"}
 KINDS = {
@@ -107,11 +108,11 @@ def meaning(kind: str, ratio: Estimate) -> str:
     if ratio.low is None or ratio.high is None:
         return "too few launches"
     if ratio.low > 1 + SMALL:
-        return "the tuning helps" if kind == "tuning" else "costs time"
+        return HELPS if kind == "tuning" else "costs time"
     if ratio.high < 1 - SMALL:
         return "the tuning makes it slower: remove it" if kind == "tuning" else "saves time"
     if ratio.low > 1 - SMALL and ratio.high < 1 + SMALL:
-        return "the tuning no longer helps" if kind == "tuning" else "no difference that matters"
+        return "the tuning does not help here" if kind == "tuning" else "no difference that matters"
     return "unclear"
 
 
@@ -137,9 +138,19 @@ def markdown(pairs: Sequence[Pair], stored: dict[str, list[Any]]) -> str:
         rows = [row(pair, stored[str(pair)]) for pair in pairs if pair.kind == kind and str(pair) in stored]
         table = page.table(("first", "second", "cell", "ratio of steps", "launches", "meaning"), rows)
         parts.append(f"**{kind}**: {about}\n\n{table if rows else 'Not measured yet.'}")
+        if rows and kind == "tuning":
+            parts.append(without_gain(rows))
     facts = machine.facts()
     parts.append(f"Written {date.today()} on {facts['processor']}, {facts['processors']} processors.")
     return "\n\n".join(parts)
+
+
+def without_gain(rows: Sequence[Sequence[str]]) -> str:
+    """Return a sentence that names the tunings that help in none of their rows."""
+    tunings = {(first, second) for first, second, *_ in rows}
+    tunings -= {(first, second) for first, second, *_, meaning in rows if meaning == HELPS}
+    names = ", ".join(f"{second} beside {first}" for first, second in sorted(tunings))
+    return f"No longer helps in any row: {names}." if names else "Each tuning helps in at least one row."
 
 
 def main() -> None:

@@ -39,7 +39,7 @@ def test_the_pairs_are_those_of_which_both_sides_are_ready():
         ("wrapper", (1.10, 1.20, 1.30), "costs time"),
         ("wrapper", (0.70, 0.80, 0.90), "saves time"),
         ("wrapper", (0.99, 1.00, 1.01), "no difference that matters"),
-        ("tuning", (0.99, 1.00, 1.01), "the tuning no longer helps"),
+        ("tuning", (0.99, 1.00, 1.01), "the tuning does not help here"),
         ("tuning", (1.10, 1.20, 1.30), "the tuning helps"),
         ("tuning", (0.70, 0.80, 0.90), "the tuning makes it slower: remove it"),
         ("tuning", (0.90, 1.00, 1.20), "unclear"),
@@ -61,6 +61,19 @@ def test_the_page_names_what_is_missing():
     text = prices.markdown([pair], {str(pair): [0.0] * 6})
     assert "| keras-jax | jax | gru train | [1.000 1.000 1.000] | 6 | no difference that matters |" in text
     assert text.count("Not measured yet.") == len(prices.KINDS) - 1
+
+
+def test_a_tuning_that_helps_in_no_cell_is_named():
+    cells = [Cell("gru", phase) for phase in ("train", "infer")]
+    chainer, jax = (
+        [prices.Pair("tuning", f"{name}-as-shipped", name, cell) for cell in cells]
+        for name in ("chainer", "jax")
+    )
+    stored = {str(pair): [0.0] * 6 for pair in chainer + jax} | {str(jax[0]): [0.3] * 6}
+    assert "No longer helps in any row: chainer beside chainer-as-shipped." in prices.markdown(
+        chainer + jax, stored
+    )
+    assert "Each tuning helps in at least one row." in prices.markdown(jax, stored)
 
 
 def test_launches_at_the_same_time_are_separate_results(tmp_path, monkeypatch):

@@ -4,15 +4,13 @@ from paddle.io import Dataset
 from paddle.vision import transforms
 from PIL import Image
 
-from stele_worker.loaders.paddle import loaded
+from stele_worker.loaders.paddle import augmentation, loaded
 
 
 class Files(Dataset):
     def __init__(self, paths, labels, size):
         self.paths, self.labels = paths, labels
-        self.augment = transforms.Compose(
-            [transforms.RandomCrop(size), transforms.RandomHorizontalFlip(), transforms.ToTensor()]
-        )
+        self.augment = augmentation(transforms.RandomCrop(size))
 
     def __len__(self):
         return len(self.labels)

@@ -32,6 +32,7 @@ forget_peak_memory = getattr(native, "forget_peak_memory", lambda: None)  # JAX 
 device = "cpu"
 deterministic = False
 mode = "default"
+precision = "fp32"
 scope = None  # a reference, because Keras leaves the scope when it is collected
 fused = weakref.WeakSet()  # networks that are faster with XLA, also on a CPU
 pending = weakref.WeakKeyDictionary()  # JAX: network -> (variables, newer values from training)
@@ -39,8 +40,9 @@ pending = weakref.WeakKeyDictionary()  # JAX: network -> (variables, newer value
 
 def configure(settings):
     """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
-    global device, deterministic, mode, scope
+    global device, deterministic, mode, precision, scope
     device, deterministic, mode = settings["device"], settings["deterministic"], settings["mode"]
+    precision = settings["precision"]
     native.configure(dict(settings, mode=MODES[mode][BACKEND]))
     if BACKEND == "torch":  # Keras uses CUDA if there is a CUDA device
         # Keras compiles the call of each layer as one function. PyTorch compiles it for eight layers and leaves the
@@ -55,7 +57,7 @@ def configure(settings):
     random.seed(settings["seed"])
     numpy.random.seed(settings["seed"])
     keras.config.set_floatx("float32")
-    keras.config.set_image_data_format("channels_last")  # as users have; stele_worker.images may change it
+    keras.config.set_image_data_format("channels_last")  # of users' models
 
 
 def versions():
@@ -66,6 +68,7 @@ def flags():
     return {
         "backend": BACKEND,
         "image_data_format": keras.config.image_data_format(),
+        "image_data_format_of_recipes": image_data_format("float32" if precision == "fp32" else "other"),
         "dtype_policy": keras.config.dtype_policy().name,
         "jit_compile": jit_compile(recurrent=False),
         "jit_compile_recurrent": jit_compile(recurrent=True),
@@ -77,6 +80,12 @@ def flags():
 def set_policy(task):
     """Set the arithmetic of layers created from now on; their parameters are always float32."""
     keras.config.set_dtype_policy("float32" if task.dtype == "float32" else "mixed_" + task.dtype)
+
+
+def image_data_format(dtype):
+    """Return the layout of images in recipes. XLA and TensorFlow choose that of their kernels themselves."""
+    first = BACKEND == "torch" and native.channels_first(dtype)
+    return "channels_first" if first else "channels_last"
 
 
 def use_cudnn():

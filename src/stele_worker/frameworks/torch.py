@@ -299,13 +299,13 @@ def autocast(task):
 
 def image_format(task):
     """Return the memory format of images: convolutions on a CPU, and those of tensor cores, prefer channels last."""
-    first = mode == "as-shipped" or channels_first(task)
+    first = mode == "as-shipped" or channels_first(task.dtype)
     return torch.contiguous_format if first else torch.channels_last
 
 
-def channels_first(task):
+def channels_first(dtype):
     """Return whether channels first are faster: for IEEE float32 on a GPU. See pytorch issue 44943."""
-    exact = task.dtype == "float32" and not torch.backends.cudnn.allow_tf32
+    exact = dtype == "float32" and not torch.backends.cudnn.allow_tf32
     return device.type == "cuda" and exact
 
 

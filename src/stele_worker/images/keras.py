@@ -3,7 +3,7 @@
 import keras
 from keras import layers
 
-from stele_worker.frameworks.keras import BACKEND, native
+from stele_worker.frameworks.keras import image_data_format
 
 KINDS = {
     "kernel": "weight",
@@ -15,13 +15,11 @@ KINDS = {
 
 
 def to_layout(task):
-    """Return the layers that bring images (batch, height, width, 3) into the layout of a network: none or one.
-
-    PyTorch's kernels for IEEE float32 on a GPU are faster with channels first. XLA and TensorFlow choose themselves.
-    """
-    first = BACKEND == "torch" and native.channels_first(task)
-    keras.config.set_image_data_format("channels_first" if first else "channels_last")
-    return [layers.Lambda(lambda x: x.permute(0, 3, 1, 2).contiguous())] if first else []
+    """Return the layers that bring images (batch, height, width, 3) into the layout of a network: none or one."""
+    keras.config.set_image_data_format(image_data_format(task.dtype))
+    if channel_axis() == -1:
+        return []
+    return [layers.Lambda(lambda x: x.permute(0, 3, 1, 2).contiguous())]
 
 
 def image_input(size, task):
