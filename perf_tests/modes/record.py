@@ -23,9 +23,8 @@ FOLDERS = {"cpu": Path(".stele/modes"), "cuda": Path(".stele/modes-cuda")}
 OPERATORS = Path(".stele/operators.jsonl")  # of perf_tests/operators.py
 device = "cpu"
 PHASES = ("train", "infer")
-BESIDE = {
-    "chainer-ideep": "chainer"
-}  # another interpreter, whose only mode is compared with those of this one
+# another interpreter, whose only mode is compared with those of this one
+BESIDE = {"chainer-ideep": "chainer"}
 SCALE, STEPS = "gate", 32
 TIMEOUT = 300.0  # seconds of silence, after which a mode counts as failed; a compilation may take long
 

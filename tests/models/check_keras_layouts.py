@@ -3,6 +3,7 @@
 Needs KERAS_BACKEND=torch.
 """
 
+import contract
 import keras
 import numpy
 import pytest
@@ -11,15 +12,6 @@ import torch
 from stele_worker import agreement, frameworks, recipes, tasks
 from stele_worker.subjects import TaskSubject
 
-SETTINGS = {
-    "device": "cpu",
-    "threads": 1,
-    "precision": "fp32",
-    "deterministic": False,
-    "autotune": True,
-    "seed": 0,
-    "mode": "default",
-}
 NETWORKS = ["cnn", "resnet50", "mobilenetv2", "densenet121", "cifar-fast"]
 pytestmark = pytest.mark.filterwarnings("default")
 
@@ -27,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("default")
 @pytest.fixture(scope="module")
 def framework():
     module = frameworks.load("keras")
-    module.configure(SETTINGS)
+    contract.configure("keras")
     return module
 
 
@@ -70,5 +62,5 @@ def test_the_layers_receive_contiguous_images(framework, monkeypatch):
 
 
 def test_a_model_of_a_user_has_the_default_layout(framework):
-    framework.configure(SETTINGS)
+    contract.configure("keras")
     assert keras.config.image_data_format() == "channels_last"

@@ -7,11 +7,7 @@ import keras
 from keras import layers, ops
 
 from stele_worker.attention import neutral
-from stele_worker.frameworks.keras import parameters
-
-
-def plain(name):
-    return name.replace(".", "_")
+from stele_worker.frameworks.keras import named, parameters, plain, task_names
 
 
 def linear(x, name, size, activation=None, **options):
@@ -83,19 +79,6 @@ def cross_attention(x, memory, name, task):
 
 def feed_forward(x, name, task, activation):
     return linear(linear(x, name + ".dense1", task.inner, activation), name + ".dense2", task.hidden)
-
-
-KINDS = {"kernel": ".weight", "gamma": ".weight", "embeddings": ".weight", "beta": ".bias", "bias": ".bias"}
-
-
-def task_names(variables):
-    """Return the Task's name of each variable."""
-    paths = [variable.path.split("/")[-2:] for variable in variables]
-    return [layer.replace("_", ".") + KINDS[kind] for layer, kind in paths]
-
-
-def named(variables, values):
-    return dict(zip(task_names(variables), values))
 
 
 def load(net, weights):

@@ -21,6 +21,15 @@ MODES = {
     "eager": {"jax": "op-by-op", "tensorflow": "eager", "torch": "eager"},
     "jit": {"jax": "jit", "tensorflow": "xla", "torch": "compile"},
 }
+# the Task's names of parameters that Keras' layers name otherwise
+KINDS = {
+    "kernel": "weight",
+    "gamma": "weight",
+    "embeddings": "weight",
+    "beta": "bias",
+    "moving_mean": "running_mean",
+    "moving_variance": "running_var",
+}
 BACKEND = keras.backend.backend()
 native = load(BACKEND)
 compiled, in_force = native.compiled, native.in_force
@@ -383,6 +392,20 @@ def write_back(net):
 def copies(value):
     """See ``stele_worker.frameworks``."""
     return [fetch(value)] if BACKEND == "torch" else native.copies(value)
+
+
+def plain(name):
+    return name.replace(".", "_")  # PyTorch does not allow a dot in a name
+
+
+def task_names(variables):
+    """Return the Task's name of each variable of layers whose names are ``plain``."""
+    paths = [variable.path.split("/")[-2:] for variable in variables]
+    return [layer.replace("_", ".") + "." + KINDS.get(kind, kind) for layer, kind in paths]
+
+
+def named(variables, values):
+    return dict(zip(task_names(variables), values))
 
 
 def draw_integers(samples, limit, seed):

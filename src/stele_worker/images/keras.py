@@ -3,15 +3,9 @@
 import keras
 from keras import layers
 
-from stele_worker.frameworks.keras import image_data_format
+from stele_worker.frameworks.keras import image_data_format, named, parameters, plain, task_names
 
-KINDS = {
-    "kernel": "weight",
-    "gamma": "weight",
-    "beta": "bias",
-    "moving_mean": "running_mean",
-    "moving_variance": "running_var",
-}
+__all__ = ["named", "plain"]
 
 
 def to_layout(task):
@@ -40,24 +34,14 @@ def per_channel(values):
     return keras.ops.reshape(values, (-1, 1, 1)) if channel_axis() == 1 else values
 
 
-def plain(name):
-    return name.replace(".", "_")  # PyTorch does not allow a dot in a name
-
-
-def task_names(variables):
-    """Return the Task's name of each variable."""
-    paths = [variable.path.split("/")[-2:] for variable in variables]
-    return [layer.replace("_", ".") + "." + KINDS.get(kind, kind) for layer, kind in paths]
-
-
-def named(variables, values):
-    return dict(zip(task_names(variables), values))
-
-
 def load(net, weights):
     for variable, name in zip(net.weights, task_names(net.weights)):
         variable.assign(arranged(name, weights[name]))
     return net
+
+
+def stored(net):
+    return named(net.weights, parameters(net))
 
 
 def arranged(name, array):

@@ -26,12 +26,14 @@ from stele_worker.images.keras import (
     neutral,
     per_channel,
     plain,
+    stored,
     task_names,
 )
 from stele_worker.tasks import cifar_fast
 from stele_worker.tasks.cifar_fast import AVERAGE_EVERY, AVERAGE_KEEPS, POOLED, choices
 
-__all__ = ["LAYOUT", "load", "neutral"]
+__all__ = ["LAYOUT", "load", "named", "neutral", "stored"]
+
 LAYOUT = "NHWC"
 averages = weakref.WeakKeyDictionary()  # network -> the same with the average of its weights and statistics
 
@@ -196,10 +198,6 @@ def training_step(net, task):
 
 def moved(averages, values):
     return [AVERAGE_KEEPS * old + (1 - AVERAGE_KEEPS) * new for old, new in zip(averages, values)]
-
-
-def stored(net):
-    return named(net.weights, parameters(net))
 
 
 def activations(net, task):

@@ -3,12 +3,13 @@
 import keras
 from keras import layers
 
-from stele_worker.frameworks.keras import adam, make_training_step, outputs, parameters, set_policy
-from stele_worker.images.keras import channel_axis, image_input, load, named, neutral, plain
+from stele_worker.frameworks.keras import adam, make_training_step, outputs, set_policy
+from stele_worker.images.keras import channel_axis, image_input, load, named, neutral, plain, stored
 from stele_worker.tasks.densenet121 import blocks
 from stele_worker.tasks.densenet121 import layers as layer_names
 
-__all__ = ["LAYOUT", "load", "neutral"]
+__all__ = ["LAYOUT", "load", "named", "neutral", "stored"]
+
 LAYOUT = "NHWC"
 
 
@@ -66,10 +67,6 @@ def output(net):
 
 def training_step(net, task):
     return make_training_step(net, adam(task), loss(task))
-
-
-def stored(net):
-    return named(net.weights, parameters(net))
 
 
 def activations(net, task):

@@ -3,11 +3,12 @@
 import keras
 from keras import layers
 
-from stele_worker.frameworks.keras import cross_entropy, make_training_step, outputs, parameters, set_policy
-from stele_worker.images.keras import channel_axis, image_input, load, named, neutral, plain
+from stele_worker.frameworks.keras import cross_entropy, make_training_step, outputs, set_policy
+from stele_worker.images.keras import channel_axis, image_input, load, named, neutral, plain, stored
 from stele_worker.tasks.resnet50 import blocks
 
-__all__ = ["LAYOUT", "load", "neutral"]
+__all__ = ["LAYOUT", "load", "named", "neutral", "stored"]
+
 LAYOUT = "NHWC"
 
 
@@ -58,10 +59,6 @@ def training_step(net, task):
         task.learning_rate, momentum=task.momentum, nesterov=False, weight_decay=None
     )
     return make_training_step(net, optimiser, cross_entropy())
-
-
-def stored(net):
-    return named(net.weights, parameters(net))
 
 
 def activations(net, task):
