@@ -190,6 +190,7 @@ def test_only_the_profiler_of_a_framework_says_what_is_busy():
 
     assert busy(profile=profile) == 1.5
     assert busy(profile=lambda run: run() or {}) is None and busy() is None
+    assert busy(profile=lambda run: profile(run) | {"Step#SGD": (1.0, 2)}, ANNOTATIONS=("Step#",)) == 1.5
 
 
 @pytest.fixture

@@ -227,7 +227,7 @@ def profiled(step, batches, count, sampler=None):
     profile = getattr(framework, "profile", partial(profile_functions, sampler=sampler))
     profile(run)  # without its result: the first steps of JAX under a profiler took three times as long
     operations, seconds = profile(run), durations[-1]
-    busy = sum(duration for duration, _ in operations.values()) if hasattr(framework, "profile") else 0
+    busy = in_operations(framework, operations) if hasattr(framework, "profile") else 0
     return {
         "step": seconds / count,
         "busy": busy / count or None,
@@ -238,6 +238,12 @@ def profiled(step, batches, count, sampler=None):
         },
         "kernels": getattr(framework, "kernels", kernels.selected)(run),
     }
+
+
+def in_operations(framework, operations):
+    """Return the seconds of all operations of a profile, without the Python code that the framework shows as one."""
+    annotations = getattr(framework, "ANNOTATIONS", ())
+    return sum(seconds for name, (seconds, _) in operations.items() if not name.startswith(annotations))
 
 
 def steps_of_block(seconds):

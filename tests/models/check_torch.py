@@ -9,7 +9,7 @@ import torch
 from contract import Arm, described
 from torch import nn
 
-from stele_worker import frameworks, models
+from stele_worker import frameworks, measurement, models
 from stele_worker.models.errors import SpecError, UserCodeError
 
 TINY = ["bert", "gpt_neox", "llama", "vit", "whisper", "qwen3", "t5"]
@@ -291,3 +291,19 @@ def test_a_function_that_changes_its_inputs_is_compiled_without_cuda_graphs(mode
     support.compiled(len, replayed=False)
     support.compiled(len)
     assert asked == [arguments, support.MODES[mode]]
+
+
+def test_the_python_code_of_an_optimizer_is_not_busy():
+    weight = torch.nn.Parameter(torch.ones(4))
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+
+    def run():
+        optimizer.zero_grad()
+        weight.sum().backward()
+        optimizer.step()
+
+    framework = frameworks.load("torch")
+    operations = framework.profile(run)
+    without = {name: one for name, one in operations.items() if not name.startswith("Optimizer")}
+    assert len(operations) == len(without) + 2
+    assert measurement.in_operations(framework, operations) == sum(seconds for seconds, _ in without.values())

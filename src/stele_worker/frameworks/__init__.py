@@ -12,6 +12,7 @@ wait(value)            return when ``value`` has been computed
 fetch(value)           return a value as a numpy array
 tracked(value) -> bool whether a gradient could be taken through ``value``; only if the framework can say
 profile(run) -> {operation: (seconds, calls)} during run(); only if the framework has a profiler
+ANNOTATIONS            how operations in a profile begin that are Python code of the framework; only if there are some
 kernels(run) -> {operation: text} the implementations that were selected; only if oneDNN does not report them
 forget_peak_memory()   start again to find the peak of the device's memory; only if the framework can
 peak_memory() -> int   peak device memory in bytes; None if there is no device memory

@@ -359,6 +359,10 @@ def channels_last(output):
     return output.permute(0, 2, 3, 1) if output.ndim == 4 else output
 
 
+# what the profiler shows around the Python code of torch.optim.Optimizer
+ANNOTATIONS = ("Optimizer.step#", "Optimizer.zero_grad#")
+
+
 def profile(run):
     """Return {operation: (seconds, calls)} during run(). An operation counts without those that it calls."""
     from torch.profiler import ProfilerActivity
