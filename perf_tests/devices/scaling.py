@@ -174,8 +174,9 @@ def markdown(found: list[list[str]], arguments: argparse.Namespace) -> str:
     kind = "one thread each" if arguments.device == "cpu" else "GPUs"
     return (
         page.table(HEAD, found, right=slice(4, None))
-        + f"\n\nMeasured {date.today()} on {where}, {kind}, scale {arguments.scale}, {arguments.launches} launches of "
-        "each. Speed-up: median [smallest largest] of the ratios of launches that took turns."
+        + f"\n\nMeasured {date.today()} on {where}, {kind}, scale {arguments.scale}, "
+        f"launches of each: {arguments.launches}. Speed-up: median [smallest largest] of the ratios of launches that "
+        "took turns."
     )
 
 

@@ -5,6 +5,7 @@ STELE_CHECK names the framework; default: torch. For keras, KERAS_BACKEND names 
 
 import os
 
+import contract
 import numpy
 import pytest
 
@@ -15,24 +16,13 @@ from stele_worker.tasks import cifar_airbench, cifar_fast
 
 NAME = os.environ.get("STELE_CHECK", "torch")
 pytestmark = pytest.mark.filterwarnings("default")  # Paddle warns when it finds no ccache
-SETTINGS = {
-    "device": "cpu",
-    "threads": 1,
-    "precision": "fp32",
-    "deterministic": False,
-    "autotune": True,
-    "seed": 0,
-}
-MODES = {"torch": "eager", "jax": "jit", "tensorflow": "graph", "keras": "default", "paddle": "dygraph"}
 STEPS = 20
 NETWORKS = [name for name in ("cifar-fast", "cifar-airbench") if NAME in tasks.load(name).FRAMEWORKS]
 
 
 @pytest.fixture(scope="session")
 def framework():
-    module = frameworks.load(NAME)
-    module.configure(dict(SETTINGS, mode=MODES[NAME]))
-    return module
+    return contract.configure(NAME)
 
 
 @pytest.fixture(scope="session")

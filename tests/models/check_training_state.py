@@ -5,27 +5,20 @@
 runs in each of these frameworks that is installed. For keras, KERAS_BACKEND names the backend.
 """
 
+import contract
 import numpy
 import pytest
 
-from stele_worker import frameworks, recipes, tasks
+from stele_worker import recipes, tasks
 from stele_worker.subjects import TaskSubject
 
 pytestmark = pytest.mark.filterwarnings("default")  # Paddle warns when it finds no ccache
-SETTINGS = {
-    "device": "cpu",
-    "threads": 1,
-    "precision": "fp32",
-    "autotune": True,
-    "deterministic": False,
-    "seed": 0,
-}
-MODES = {"torch": "eager", "jax": "jit", "tensorflow": "graph", "keras": "default", "paddle": "dygraph"}
+FRAMEWORKS = ("torch", "jax", "tensorflow", "keras", "paddle")
 STEPS = 7  # more than between two updates of the moving average
 SCALES = {"cnn": "study", "gru": "smoke", "cifar-fast": "parity", "cifar-airbench": "parity"}
 TRAININGS = [
     (framework, task)
-    for framework in MODES
+    for framework in FRAMEWORKS
     for task in SCALES
     if tasks.why_absent(task, framework, "train") is None
 ]
@@ -36,8 +29,7 @@ def training(request):
     """training() -> a new training step, and functions that train and evaluate. Dropout is on: random numbers count."""
     name, task_name = request.param
     pytest.importorskip(name)
-    framework = frameworks.load(name)
-    framework.configure({**SETTINGS, "mode": MODES[name]})
+    framework = contract.configure(name)
     recipe = recipes.load(task_name, name)
     subject = TaskSubject(tasks.make(task_name, SCALES[task_name]), recipe)
     batch = [framework.put(array) for array in subject.arrange(subject.parity_batch())]

@@ -27,9 +27,10 @@ SETTINGS = {
 
 
 def configure(name):
-    """Configure a framework in its first mode."""
+    """Configure a framework in its first mode, and return it."""
     framework = frameworks.load(name)
     framework.configure(modes.resolve(name, framework, SETTINGS))
+    return framework
 
 
 def described(spec, **changes):
