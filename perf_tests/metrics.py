@@ -1,9 +1,11 @@
 """What do frameworks need beside the step itself? Writes docs/metrics.md.
 
     python perf_tests/metrics.py [--framework NAME] [--task NAME] [--launches N]      or: tox -e metrics
+    python perf_tests/metrics.py --table
 
 Measures the metrics that a gate judges only if they are selected, in each environment that is ready. A number is the
-median of the launches. Every Run stays in .stele/metrics.
+median of the launches. What was measured stays in .stele/metrics.jsonl, and every Run in .stele/metrics; an
+interrupted command continues from there.
 """
 
 import argparse
@@ -12,12 +14,13 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from statistics import median as middle
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from fixtures import launches
 from fixtures.ready import environments_with, mode_label
-from stele import temporary
-from stele.environments import Environment
+from stele import environments, temporary
 from stele.gate.launcher import plan_of
 from stele.gate.metrics import (
     ALL,
@@ -38,13 +41,15 @@ from stele.gate.metrics import (
 from stele.gate.steps import of_next_launch
 from stele.gate.trial import Cell
 from stele.measuring import lock, machine, measure, processors, store
-from stele.measuring.run import PHASES, Run
+from stele.measuring.run import PHASES
 from stele.measuring.settings import Settings
 from stele.report import page
 from stele_worker import tasks
 
 PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
-FOLDER = Path(".stele/metrics")
+FOLDER, FILE = Path(".stele/metrics"), Path(".stele/metrics.jsonl")
+KEYS = ("launch", "result")  # of a line
+SETTINGS = Settings(device="cpu", threads=processors.count())
 BY_NAME = {metric.name: metric for metric in ALL}
 # unit of a metric: factor and digits in the table
 SHOWN = {"s": (1e3, 2), "bytes": (2**-20, 0), "count": (1, 0), "fraction": (100, 1)}
@@ -67,44 +72,75 @@ COLUMNS = (
 )
 
 
-def launches(environment: Environment, cell: Cell, kind: str, settings: Settings, count: int) -> list[Run]:
-    """Return the Runs of launches of a kind; without the one that fills the caches, if the kind needs them."""
-    scale, own = launch_settings(kind, "gate", settings)
-    plan = plan_of(cell, scale, None, of_next_launch(kind, scale, []), KINDS[kind])
-    side, runs = {environment.name: environment}, list[Run]()
-    with temporary.folder() as folder:
-        caches = folder if KINDS[kind].cached else None
-        for _ in range(count + bool(caches)):
-            runs += measure.side_by_side(side, plan, own, caches=caches).values()
-            store.save(runs[-1], FOLDER)
-    return runs[-count:]
+class Launch(NamedTuple):
+    """A launch of one kind. Its result has each metric of a column."""
+
+    environment: str
+    cell: Cell
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.environment} {self.cell} {self.kind}"
+
+    def measure(self) -> dict[str, float | None]:
+        """Return the metrics of a launch. Raises measure.SideFailed."""
+        how, (scale, own) = KINDS[self.kind], launch_settings(self.kind, "gate", SETTINGS)
+        plan = plan_of(self.cell, scale, None, of_next_launch(self.kind, scale, []), how)
+        side = {self.environment: environments.load(self.environment)}
+        with temporary.folder() as folder:
+            for _ in range(1 + how.cached):  # the first fills the caches
+                [run] = measure.side_by_side(side, plan, own, caches=folder if how.cached else None).values()
+                store.save(run, FOLDER)
+        return {name: BY_NAME[name].value(run) for kind, _, name in COLUMNS if kind == self.kind}
 
 
-def row(environment: Environment, cell: Cell, settings: Settings, count: int) -> list[str]:
-    """Return the cells of an environment's row. A kind of launch that fails shows "failed"."""
-    runs: dict[str, list[Run] | None] = {}
-    for kind in dict.fromkeys(kind for kind, _, name in COLUMNS if is_measured(BY_NAME[name], cell)):
-        try:
-            runs[kind] = launches(environment, cell, kind, settings, count)
-        except measure.SideFailed as error:
-            print(f"{environment.name} {cell} {kind}: {error}", file=sys.stderr)
-            runs[kind] = None
-    mode = mode_label(environment)
-    return [environment.name, mode, *(number(runs.get(kind, []), name) for kind, _, name in COLUMNS)]
+def launch(item: Launch) -> dict[str, float | None] | str:
+    """Return what a launch measures, or the message of the one that failed."""
+    try:
+        return item.measure()
+    except measure.SideFailed as error:
+        return "failed: " + error.headline
+
+
+def columns(cell: Cell) -> list[tuple[str, str, str]]:
+    """Return the columns that have a meaning in a cell."""
+    return [column for column in COLUMNS if is_measured(BY_NAME[column[2]], cell)]
 
 
 def is_measured(metric: Metric, cell: Cell) -> bool:
-    """Return whether a metric has a meaning in a cell."""
     return cell.phase in metric.phases and (LOADER not in metric.kinds or cell.task in tasks.LOADED)
 
 
-def number(runs: list[Run] | None, metric: str) -> str:
-    """Return the median of the launches as SHOWN says; "failed", or "" if there was nothing to launch."""
-    if runs is None:
+def items(cell: Cell) -> list[Launch]:
+    """Return what is measured of the environments that are ready."""
+    kinds = dict.fromkeys(kind for kind, _, _ in columns(cell))
+    ready = environments_with(*cell, SETTINGS)
+    return [Launch(environment.name, cell, kind) for environment in ready for kind in kinds]
+
+
+def row(name: str, cell: Cell, stored: dict[str, list[Any]]) -> list[str]:
+    """Return the cells of an environment's row. A kind of launch that fails shows "failed"."""
+    numbers = [
+        number(stored.get(str(Launch(name, cell, kind)), []), metric) for kind, _, metric in columns(cell)
+    ]
+    return [name, mode_label(environments.load(name)), *numbers]
+
+
+def number(results: Sequence[Any], metric: str) -> str:
+    """Return the median of the launches as SHOWN says; "failed" if one failed; "" if there is no number."""
+    if any(isinstance(result, str) for result in results):
         return "failed"
     factor, digits = SHOWN[BY_NAME[metric].unit]
-    values = [value for run in runs if (value := BY_NAME[metric].value(run)) is not None]
+    values = [result[metric] for result in results if result[metric] is not None]
     return f"{factor * middle(values):,.{digits}f}" if values else ""
+
+
+def table(cell: Cell, stored: dict[str, list[Any]]) -> str:
+    """Return the table of a cell, with the environments of which something is stored."""
+    names = dict.fromkeys(item.environment for item in items(cell) if str(item) in stored)
+    header = ("environment", "mode", *(title for _, title, _ in columns(cell)))
+    rows = [row(name, cell, stored) for name in names]
+    return f"**{cell}**\n\n{page.table(header, rows, right=slice(2, None))}"
 
 
 def definitions() -> str:
@@ -117,16 +153,13 @@ def definitions() -> str:
     return page.table(("metric", "unit", "how to read it", "tolerance", "margin", "judged by default"), rows)
 
 
-def provenance(settings: Settings, count: int) -> str:
-    facts = machine.facts()
+def provenance(stored: dict[str, list[Any]]) -> str:
+    facts, counts = machine.facts(), sorted({len(results) for results in stored.values()})
     return (
-        f"Measured {date.today()} on {facts['processor']}, {facts['processors']} processors, {settings.threads} "
-        f"threads; medians of {count} launches; times in milliseconds."
+        f"Measured until {date.today()} on {facts['processor']}, {facts['processors']} processors, "
+        f"{SETTINGS.threads} threads; medians; launches of each kind: {' to '.join(map(str, counts))}; times in "
+        "milliseconds."
     )
-
-
-def write(tables: Sequence[str], settings: Settings, count: int) -> None:
-    page.fill(PAGE, "\n\n".join([definitions(), provenance(settings, count), *tables]))
 
 
 def main() -> None:
@@ -136,17 +169,24 @@ def main() -> None:
     parser.add_argument("--framework", action="append", metavar="NAME", help="default: all that are ready")
     parser.add_argument("--task", action="append", choices=tasks.NAMES, help="default: gru")
     parser.add_argument("--launches", type=int, default=3, metavar="N", help="default: %(default)s")
+    parser.add_argument(
+        "--table", action="store_true", help="measure nothing; write the page from what is stored"
+    )
     arguments = parser.parse_args()
-    settings, written = Settings(device="cpu", threads=processors.count()), list[str]()
-    with lock.machine("tox -e metrics", wait=True, say=print):
-        for cell in [Cell(task, phase) for task in arguments.task or ("gru",) for phase in reversed(PHASES)]:
-            rows = []
-            for environment in environments_with(*cell, settings, arguments.framework):
-                rows.append(row(environment, cell, settings, arguments.launches))
-                print("  ".join([str(cell), *rows[-1]]), flush=True)
-            header = ("environment", "mode", *(title for _, title, _ in COLUMNS))
-            written.append(f"**{cell}**\n\n{page.table(header, rows, right=slice(2, None))}")
-            write(written, settings, arguments.launches)
+    cells = [Cell(task, phase) for task in arguments.task or ("gru",) for phase in reversed(PHASES)]
+    if not arguments.table:
+        chosen = [
+            item
+            for cell in cells
+            for item in items(cell)
+            if item.environment in (arguments.framework or [item.environment])
+        ]
+        with lock.machine("tox -e metrics", wait=True, say=print):
+            launches.measure(FILE, KEYS, chosen, arguments.launches, launch)
+    stored = launches.load(FILE, *KEYS)
+    page.fill(
+        PAGE, "\n\n".join([definitions(), provenance(stored), *(table(cell, stored) for cell in cells)])
+    )
 
 
 if __name__ == "__main__":
