@@ -113,10 +113,14 @@ def peak(run: Run) -> float:
 
 
 def without_fragments(environment: Environment) -> Environment:
-    """Return the environment with an allocator that gives freed arrays back: a peak has no holes of the heap."""
-    return dataclasses.replace(
-        environment, variables={**environment.variables, "MALLOC_MMAP_THRESHOLD_": str(2**20)}
-    )
+    """Return the environment with an allocator that gives freed arrays back: a peak has no holes of the heap.
+
+    Paddle 1.8 locks 500 MiB for its arrays in the memory, which would hide all peaks.
+    """
+    own = {"MALLOC_MMAP_THRESHOLD_": str(2**20)}
+    if environment.framework == "paddle1":
+        own["FLAGS_use_pinned_memory"] = "0"
+    return dataclasses.replace(environment, variables={**environment.variables, **own})
 
 
 def launch(item: Memory | Branches) -> float | str:
