@@ -154,10 +154,11 @@ def definitions() -> str:
 
 
 def provenance(stored: dict[str, list[Any]]) -> str:
-    facts, counts = machine.facts(), sorted({len(results) for results in stored.values()})
+    facts, counts = machine.facts(), [len(results) for results in stored.values()]
+    launched = " to ".join(map(str, sorted({min(counts), max(counts)})))
     return (
         f"Measured until {date.today()} on {facts['processor']}, {facts['processors']} processors, "
-        f"{SETTINGS.threads} threads; medians; launches of each kind: {' to '.join(map(str, counts))}; times in "
+        f"{SETTINGS.threads} threads; medians; launches of each kind: {launched}; times in "
         "milliseconds."
     )
 

@@ -86,3 +86,8 @@ def test_an_interrupted_measurement_continues(ready, monkeypatch):
     assert launched.count(launched[0]) == 1 and launched.count(launched[2]) == 2
     text = metrics.PAGE.read_text()
     assert f"| {ORACLE.name} |" in text and "failed" in text and "launches of each kind: 1;" in text
+
+
+@pytest.mark.parametrize(("counts", "text"), [((3, 3), "kind: 3;"), ((1, 2, 3), "kind: 1 to 3;")])
+def test_the_page_says_how_many_launches_a_number_has(counts, text):
+    assert text in metrics.provenance({str(number): [{}] * count for number, count in enumerate(counts)})
