@@ -124,11 +124,7 @@ def without_fragments(environment: Environment) -> Environment:
 
 
 def launch(item: Memory | Branches) -> float | str:
-    """Return what one launch measures, or the message of the one that failed."""
-    try:
-        return item.launch()
-    except measure.SideFailed as error:
-        return "failed: " + error.headline
+    return launches.or_failure(item.launch)
 
 
 def items() -> tuple[list[Memory], list[Branches]]:

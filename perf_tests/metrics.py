@@ -95,11 +95,7 @@ class Launch(NamedTuple):
 
 
 def launch(item: Launch) -> dict[str, float | None] | str:
-    """Return what a launch measures, or the message of the one that failed."""
-    try:
-        return item.measure()
-    except measure.SideFailed as error:
-        return "failed: " + error.headline
+    return launches.or_failure(item.measure)
 
 
 def columns(cell: Cell) -> list[tuple[str, str, str]]:
@@ -135,9 +131,9 @@ def number(results: Sequence[Any], metric: str) -> str:
     return f"{factor * middle(values):,.{digits}f}" if values else ""
 
 
-def table(cell: Cell, stored: dict[str, list[Any]]) -> str:
+def table(cell: Cell, found: Sequence[Launch], stored: dict[str, list[Any]]) -> str:
     """Return the table of a cell, with the environments of which something is stored."""
-    names = dict.fromkeys(item.environment for item in items(cell) if str(item) in stored)
+    names = dict.fromkeys(item.environment for item in found if str(item) in stored)
     header = ("environment", "mode", *(title for _, title, _ in columns(cell)))
     rows = [row(name, cell, stored) for name in names]
     return f"**{cell}**\n\n{page.table(header, rows, right=slice(2, None))}"
@@ -155,11 +151,10 @@ def definitions() -> str:
 
 def provenance(stored: dict[str, list[Any]]) -> str:
     facts, counts = machine.facts(), [len(results) for results in stored.values()]
-    launched = " to ".join(map(str, sorted({min(counts), max(counts)})))
+    launched = " to ".join(map(str, sorted({min(counts, default=0), max(counts, default=0)})))
     return (
         f"Measured until {date.today()} on {facts['processor']}, {facts['processors']} processors, "
-        f"{SETTINGS.threads} threads; medians; launches of each kind: {launched}; times in "
-        "milliseconds."
+        f"{SETTINGS.threads} threads; medians; launches of each kind: {launched}; times in milliseconds."
     )
 
 
@@ -175,19 +170,19 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     cells = [Cell(task, phase) for task in arguments.task or ("gru",) for phase in reversed(PHASES)]
+    found = {cell: items(cell) for cell in cells}
     if not arguments.table:
         chosen = [
             item
-            for cell in cells
-            for item in items(cell)
+            for of_cell in found.values()
+            for item in of_cell
             if item.environment in (arguments.framework or [item.environment])
         ]
         with lock.machine("tox -e metrics", wait=True, say=print):
             launches.measure(FILE, KEYS, chosen, arguments.launches, launch)
     stored = launches.load(FILE, *KEYS)
-    page.fill(
-        PAGE, "\n\n".join([definitions(), provenance(stored), *(table(cell, stored) for cell in cells)])
-    )
+    tables = [table(cell, of_cell, stored) for cell, of_cell in found.items()]
+    page.fill(PAGE, "\n\n".join([definitions(), provenance(stored), *tables]))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import numpy
 import pytest
 import torch
 
-from stele_worker import agreement, frameworks, recipes, tasks
+from stele_worker import agreement, recipes, tasks
 from stele_worker.subjects import TaskSubject
 
 NETWORKS = ["cnn", "resnet50", "mobilenetv2", "densenet121", "cifar-fast"]
@@ -18,9 +18,7 @@ pytestmark = pytest.mark.filterwarnings("default")
 
 @pytest.fixture(scope="module")
 def framework():
-    module = frameworks.load("keras")
-    contract.configure("keras")
-    return module
+    return contract.configure("keras")
 
 
 def computed(framework, name):
