@@ -34,6 +34,7 @@ BACKEND = keras.backend.backend()
 native = load(BACKEND)
 compiled, in_force = native.compiled, native.in_force
 put, take, wait, fetch, peak_memory = native.put, native.take, native.wait, native.fetch, native.peak_memory
+take_pixels = native.take_pixels  # Keras' operations would not be compiled
 profile, kernels = native.profile, getattr(native, "kernels", selected)
 PARALLEL, STATISTICS = getattr(native, "PARALLEL", None), getattr(native, "STATISTICS", None)
 forget_peak_memory = getattr(native, "forget_peak_memory", lambda: None)  # JAX cannot
@@ -419,17 +420,6 @@ def draw_weight(shape, seed):
     shape = (*shape[2:], shape[1], shape[0])
     weight = keras.ops.convert_to_numpy(keras.initializers.GlorotUniform(seed)(shape))
     return weight.transpose(3, 2, 0, 1) if weight.ndim == 4 else weight.T
-
-
-def take_pixels(images, table, layout):
-    """Return the augmented images of an epoch: see ``stele_worker.tasks.augmentation``."""
-    ops = keras.ops
-    rows, columns, *cut = [None if one is None else ops.convert_to_tensor(one) for one in table]
-    images = ops.take_along_axis(images, rows[:, :, None, None], axis=1)
-    images = ops.take_along_axis(images, columns[:, None, :, None], axis=2)
-    if cut[0] is None:
-        return images
-    return ops.where((cut[0][:, :, None] & cut[1][:, None, :])[..., None], 0.0, images)
 
 
 def values(variables):

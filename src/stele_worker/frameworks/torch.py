@@ -406,12 +406,17 @@ def draw_weight(shape, seed):
 def take_pixels(images, table, layout):
     """Return the augmented images of an epoch: see ``stele_worker.tasks.augmentation``."""
     rows, columns, *cut = [None if one is None else torch.as_tensor(one, device=device) for one in table]
-    samples = torch.arange(len(images), device=device)[:, None, None]
-    images = images.permute(0, 2, 3, 1) if layout == "NCHW" else images
-    images = images[samples, rows.long()[:, :, None], columns.long()[:, None, :]]
+    first = layout == "NCHW"
+    # one gather over flat pixels is several times faster on a CPU than an index for each axis
+    flat = images.flatten(2) if first else images.flatten(1, 2)
+    pixels = (rows.long()[:, :, None] * images.shape[3 if first else 2] + columns.long()[:, None, :]).flatten(
+        1
+    )
+    taken = torch.take_along_dim(flat, pixels.unsqueeze(1 if first else 2), 2 if first else 1)
+    taken = taken.view(images.shape)
     if cut[0] is not None:
-        images[cut[0][:, :, None] & cut[1][:, None, :]] = 0
-    return images.permute(0, 3, 1, 2).contiguous() if layout == "NCHW" else images
+        taken.masked_fill_((cut[0][:, :, None] & cut[1][:, None, :]).unsqueeze(1 if first else 3), 0)
+    return taken
 
 
 def wait(value):
