@@ -6,6 +6,7 @@ network(task), load(net, weights), stored(net), neutral(name, array)    as in a 
 convolution(net, name, x, stride)                  without a shift
 normalisation(net, name, x, task, ...)             batch normalisation, with the running statistics
 pool(x)                                            the largest of 3 x 3, every second
+pool_blocks(x, size)                               in JAX: the largest of each block, for three more networks
 dense(net, name, x)                                the last layer
 """
 

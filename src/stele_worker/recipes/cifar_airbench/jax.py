@@ -6,6 +6,7 @@ from jax import lax
 from jax.nn import gelu, log_softmax
 
 from stele_worker.frameworks.jax import Optimiser, make_training_step
+from stele_worker.images.jax import pool_blocks
 from stele_worker.layers import outputs
 from stele_worker.tasks.cifar_airbench import (
     COEFFICIENTS,
@@ -41,13 +42,6 @@ def convolution(x, kernel, padding="SAME"):
     return lax.conv_general_dilated(x, kernel.astype(x.dtype), (1, 1), padding, dimension_numbers=layout)
 
 
-def pool(x, size):
-    # not lax.reduce_window: its gradient is slower on a CPU
-    height, width = x.shape[1] // size, x.shape[2] // size
-    x = x[:, : height * size, : width * size]
-    return x.reshape(len(x), height, size, width, size, x.shape[3]).max((2, 4))
-
-
 def normalise(net, name, x, task, new):
     """Normalise in float32. In training ``new`` receives the running statistics."""
     names = name + ".running_mean", name + ".running_var"
@@ -64,7 +58,7 @@ def normalise(net, name, x, task, new):
 def layer(net, name, x, task, new):
     """Apply a convolution, a pool if it is the first of its group, the normalisation and GELU."""
     x = convolution(x, net["weights"][name + ".weight"])
-    x = pool(x, 2) if name.endswith("conv1") else x
+    x = pool_blocks(x, 2) if name.endswith("conv1") else x
     return gelu(normalise(net, norm_of(name), x, task, new), approximate=False)
 
 
@@ -76,7 +70,7 @@ def forward(net, task, x, new=None):
     x = gelu(x, approximate=False)  # (batch, 31, 31, 24)
     for group in GROUPS:  # (batch, 15, 15, 64) to (batch, 3, 3, 256)
         x = layer(net, group + ".conv2", layer(net, group + ".conv1", x, task, new), task, new)
-    x = pool(x, 3).reshape(len(x), -1)
+    x = pool_blocks(x, 3).reshape(len(x), -1)
     return (x @ net["weights"]["linear.weight"].astype(x.dtype)).astype(jnp.float32) / x.shape[1]
 
 

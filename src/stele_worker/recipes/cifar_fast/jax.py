@@ -6,6 +6,7 @@ from jax import lax
 from jax.nn import celu, log_softmax, relu
 
 from stele_worker.frameworks.jax import Optimiser, make_training_step
+from stele_worker.images.jax import pool_blocks
 from stele_worker.layers import outputs
 from stele_worker.tasks.cifar_fast import (
     AVERAGE_EVERY,
@@ -44,12 +45,6 @@ def convolution(x, kernel):
     return lax.conv_general_dilated(x, kernel.astype(x.dtype), (1, 1), "SAME", dimension_numbers=layout)
 
 
-def pool(x, size):
-    # not lax.reduce_window: its gradient is slower on a CPU
-    batch, height, width, channels = x.shape
-    return x.reshape(batch, height // size, size, width // size, size, channels).max((2, 4))
-
-
 def normalise(net, name, x, task, new):
     """Normalise in float32: in training by the statistics of the batch or its ghost batches, which ``new`` receives."""
     names = name + ".norm.running_mean", name + ".norm.running_var"
@@ -74,10 +69,10 @@ def layer(net, name, x, task, new):
     chosen = choices(task)
     x = convolution(x, net["weights"][name + ".conv.weight"])
     if name in POOLED and chosen.pool_first:
-        x = pool(x, 2)
+        x = pool_blocks(x, 2)
     x = normalise(net, name, x, task, new)
     x = celu(x, chosen.alpha) if chosen.alpha else relu(x)
-    return pool(x, 2) if name in POOLED and not chosen.pool_first else x
+    return pool_blocks(x, 2) if name in POOLED and not chosen.pool_first else x
 
 
 def forward(net, task, x, new=None):
@@ -88,7 +83,7 @@ def forward(net, task, x, new=None):
         x = layer(net, name, x, task, new)
         if name in RESIDUAL:
             x = x + layer(net, name + ".residual2", layer(net, name + ".residual1", x, task, new), task, new)
-    x = pool(x, 4).reshape(-1, 8 * task.width)
+    x = pool_blocks(x, 4).reshape(-1, 8 * task.width)
     x = x @ net["weights"]["linear.weight"].astype(x.dtype)
     return x.astype(jnp.float32) * choices(task).factor  # (batch, 10)
 

@@ -6,6 +6,7 @@ from jax import lax
 from jax.nn import log_softmax, relu
 
 from stele_worker.frameworks.jax import dropout, make_training_step, sgd
+from stele_worker.images.jax import pool_blocks
 from stele_worker.layers import outputs
 
 LAYOUT = "NHWC"
@@ -31,13 +32,6 @@ def convolution(net, name, x):
     return lax.conv_general_dilated(x, kernel, (1, 1), ((1, 1), (1, 1)), dimension_numbers=layout) + bias
 
 
-def pool(x, key):
-    if key is None:  # no gradient: that of lax.reduce_window takes 1/6 of the step on a CPU
-        return lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
-    batch, height, width, channels = x.shape
-    return x.reshape(batch, height // 2, 2, width // 2, 2, channels).max((2, 4))
-
-
 def dense(net, name, x):
     return x @ net[name + ".weight"].astype(x.dtype) + net[name + ".bias"].astype(x.dtype)
 
@@ -46,10 +40,10 @@ def forward(net, task, x, key=None):
     key2, key4, key5 = (None,) * 3 if key is None else jax.random.split(key, 3)
     x = x.astype(task.dtype)  # (batch, 32, 32, 3)
     x = relu(convolution(net, "conv1", x))  # (batch, 32, 32, 50)
-    x = relu(pool(convolution(net, "conv2", x), key2))  # (batch, 16, 16, 50)
+    x = relu(pool_blocks(convolution(net, "conv2", x), 2))  # (batch, 16, 16, 50)
     x = dropout(x, task.dropout[0], key2)
     x = relu(convolution(net, "conv3", x))  # (batch, 16, 16, 100)
-    x = relu(pool(convolution(net, "conv4", x), key4))  # (batch, 8, 8, 100)
+    x = relu(pool_blocks(convolution(net, "conv4", x), 2))  # (batch, 8, 8, 100)
     x = dropout(x, task.dropout[1], key4)
     x = x.reshape(-1, 6400)
     x = dropout(relu(dense(net, "dense1", x)), task.dropout[2], key5)
