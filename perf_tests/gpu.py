@@ -37,6 +37,10 @@ UPSTREAM = {
     "cifar-fast": "cifar10-fast",
     "cifar-airbench": "cifar10-airbench",
 }  # task -> name of the author's clone
+COMPARED = {
+    "cifar-fast": ("eager", "compile"),
+    "cifar-airbench": ("max-autotune", "compile"),
+}  # task -> modes whose trainings are compared with those of the author
 
 
 class Step(NamedTuple):
@@ -112,16 +116,18 @@ def time_to_accuracy(device: str, names: Sequence[str]) -> Iterator[Step]:
 
 def comparisons(folder: Path, device: str, task: str) -> Iterator[Step]:
     """Yield the steps that compare a recipe in PyTorch with the code of its author: single steps, and trainings."""
-    trainings = ("--seeds", str(SEEDS))
+    seeds, launched = ("--seeds", str(SEEDS)), ()
     if device == "cpu":  # only to try the steps
-        trainings = ("--seeds", "1", "--images", "512")
-    for script, shows, size in (
-        ("upstream", "equal losses, and the ratio of the steps", ()),
-        ("upstream_trainings", "accuracies, and the ratio of the trainings", trainings),
-    ):
-        path, clone = ROOT / "perf_tests" / f"{script}.py", folder / UPSTREAM[task]
-        command = (sys.executable, str(path), task, str(clone), "--device", device, *size)
-        yield Step(f"{script}-{task}".replace("_", "-"), shows, command)
+        seeds, launched = ("--seeds", "1", "--images", "512"), ("--launches", "1", "--batch", "64")
+    script, of_task = (
+        str(ROOT / "perf_tests" / "upstream"),
+        (task, str(folder / UPSTREAM[task]), "--device", device),
+    )
+    yield Step(f"upstream-{task}", "equal losses, and no slower step",
+               (sys.executable, script, "steps", *of_task, *launched))  # fmt: skip
+    for mode in COMPARED[task]:
+        yield Step(f"upstream-trainings-{task}-{mode}", "accuracies, and the ratio of the trainings",
+                   (sys.executable, script, "trainings", *of_task, "--mode", mode, *seeds))  # fmt: skip
 
 
 def write_slower() -> None:

@@ -222,10 +222,11 @@ def test_every_step_of_the_issue_is_there():
 def test_the_recipes_are_compared_with_their_authors_code_where_it_is(tmp_path):
     compared = [step for step in gpu.steps("cuda", ["torch"], tmp_path) if step.name.startswith("upstream-")]
     assert [step.name for step in compared] == [
-        "upstream-cifar-fast", "upstream-trainings-cifar-fast", "upstream-cifar-airbench",
-        "upstream-trainings-cifar-airbench",
+        "upstream-cifar-fast", "upstream-trainings-cifar-fast-eager", "upstream-trainings-cifar-fast-compile",
+        "upstream-cifar-airbench", "upstream-trainings-cifar-airbench-max-autotune",
+        "upstream-trainings-cifar-airbench-compile",
     ]  # fmt: skip
-    assert str(tmp_path / "cifar10-airbench") in compared[2].command
+    assert str(tmp_path / "cifar10-airbench") in compared[3].command
 
 
 def test_the_time_to_accuracy_is_measured_where_a_framework_has_the_task():
