@@ -3,7 +3,7 @@
 import numpy
 import paddle
 from paddle import nn
-from paddle.nn.functional import batch_norm, cross_entropy, max_pool2d, relu
+from paddle.nn.functional import batch_norm, cross_entropy, elu, max_pool2d, relu
 
 from stele_worker.frameworks import paddle as support
 from stele_worker.frameworks.paddle import compiled, outputs
@@ -54,8 +54,8 @@ class Norm(nn.Layer):
 
 
 def celu(x, alpha):
-    """Paddle's own celu has no finite gradient where exp(x / alpha) overflows."""
-    return relu(x) + alpha * paddle.expm1(paddle.clip(x, max=0.0) / alpha)
+    """Paddle's own celu has no finite gradient where exp(x / alpha) overflows; that of elu is finite."""
+    return alpha * elu(x / alpha)
 
 
 class Layer(nn.Layer):
