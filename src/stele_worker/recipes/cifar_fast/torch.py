@@ -5,7 +5,7 @@ from torch import nn
 from torch.nn.functional import batch_norm, celu, cross_entropy, max_pool2d, relu
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from stele_worker.frameworks.torch import autocast, make_training_step, on_device, outputs
+from stele_worker.frameworks.torch import autocast, image_format, make_training_step, on_device, outputs
 from stele_worker.tasks.cifar_fast import (
     AVERAGE_EVERY,
     AVERAGE_KEEPS,
@@ -104,6 +104,8 @@ def load(net, weights):
 def predict(net, task, x):
     """Return logits: in inference those of the moving average, and the mean with those of the mirror image."""
     run = net.averages[0] if net.averages and not net.training else net
+    if not net.training:  # in training, a view of the ghost batches needs channels first
+        x = x.contiguous(memory_format=image_format(task))
     with autocast(task):
         logits = run(x).float()
         if choices(task).flips and not net.training:
