@@ -10,6 +10,7 @@ import pytest
 from contract import Arm, described
 
 from stele_worker import models
+from stele_worker.images.jax import pool_blocks
 from stele_worker.models.errors import SpecError, UserCodeError
 
 FLAX = ["jax_models:" + name for name in ("Image", "TwoInputs", "Attention")]
@@ -186,6 +187,22 @@ def test_what_the_users_code_raises_is_shown_with_the_users_frames_alone():
         UserCodeError, match="jax_models:broken raised KeyError: 'no such width'\n.*jax_models.py"
     ):
         inspected("jax_models:broken")
+
+
+@pytest.mark.parametrize(("side", "size"), [(4, 2), (5, 2), (9, 4)])
+def test_the_gradient_of_a_pool_is_that_of_the_maximum(side, size):
+    """Equal pixels share the gradient; what is left over at the edges has none."""
+    rng, count = numpy.random.RandomState(0), side // size
+    x, factors = rng.randint(3, size=(2, side, side, 3)).astype("float32"), rng.rand(2, count, count, 3)
+
+    def plain(x):
+        return x[:, : count * size, : count * size].reshape(2, count, size, count, size, 3).max((2, 4))
+
+    found, expected = (
+        jax.grad(lambda x, pool=pool: (pool(x) * factors).sum())(x)
+        for pool in (lambda x: pool_blocks(x, size), plain)
+    )
+    numpy.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_nothing_is_left_in_the_project():
