@@ -118,11 +118,9 @@ def comparisons(folder: Path, device: str, task: str) -> Iterator[Step]:
     """Yield the steps that compare a recipe in PyTorch with the code of its author: single steps, and trainings."""
     seeds, launched = ("--seeds", str(SEEDS)), ()
     if device == "cpu":  # only to try the steps
-        seeds, launched = ("--seeds", "1", "--images", "512"), ("--launches", "1", "--batch", "64")
-    script, of_task = (
-        str(ROOT / "perf_tests" / "upstream"),
-        (task, str(folder / UPSTREAM[task]), "--device", device),
-    )
+        seeds, launched = ("--seeds", "1", "--images", "2000"), ("--launches", "1", "--batch", "64")
+    script = str(ROOT / "perf_tests" / "upstream")
+    of_task = (task, str(folder / UPSTREAM[task]), "--device", device)
     yield Step(f"upstream-{task}", "equal losses, and no slower step",
                (sys.executable, script, "steps", *of_task, *launched))  # fmt: skip
     for mode in COMPARED[task]:

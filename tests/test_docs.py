@@ -3,7 +3,6 @@
 import argparse
 import configparser
 import dataclasses
-import importlib.util
 import json
 import re
 import shlex
@@ -14,6 +13,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+import scripts
 from pytest_stele.options import OPTIONS
 from stele import __main__ as entry_point
 from stele import documents, environments
@@ -506,10 +506,7 @@ def test_the_pages_show_commands_of_each_kind():
 
 
 def test_the_generated_reference_has_every_option_and_every_exit_code():
-    path = ROOT / "docs/reference.py"
-    specification = importlib.util.spec_from_file_location("reference", path)
-    reference = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(reference)
+    reference = scripts.load(ROOT / "docs/reference.py", "reference")
     assert all(f"`{option.flag}" in reference.options() for option in OPTIONS)
     codes = reference.exit_codes()
     general = codes.split("\n## ")[0]

@@ -2,11 +2,11 @@
 
 import sys
 from dataclasses import replace
-from importlib import util
 from pathlib import Path
 
 import pytest
 
+import scripts
 from stele import environments
 from stele.measuring.settings import Settings
 
@@ -19,11 +19,8 @@ SETTINGS = Settings(device="cpu", threads=2)
 @pytest.fixture
 def script(monkeypatch):
     """perf_tests/operators.py under a name of its own: "operators" is the name of other modules as well."""
-    spec = util.spec_from_file_location("operators_page", FOLDER / "operators.py")
-    module = util.module_from_spec(spec)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    spec.loader.exec_module(module)
-    return module
+    return scripts.load(FOLDER / "operators.py", "operators_page")
 
 
 @pytest.fixture

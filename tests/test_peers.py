@@ -1,37 +1,28 @@
 """The page that compares recipes with public code, without the frameworks."""
 
 import ast
-import importlib.util
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+import scripts
 from stele import environments
 from stele_worker import tasks
 
 FOLDER = Path(__file__).parents[1] / "perf_tests" / "peers"
 
 
-def load(name):
-    """Import a module of the folder under a name of its own: other folders have a __main__ as well."""
-    spec = importlib.util.spec_from_file_location(f"peers_{name}", FOLDER / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def peers():
     sys.path.insert(0, str(FOLDER.parent))
-    return load("__main__")
+    return scripts.load(FOLDER / "__main__.py", "peers___main__")
 
 
 @pytest.fixture(scope="module")
 def loop():
-    return load("loop")
+    return scripts.load(FOLDER / "loop.py", "peers_loop")
 
 
 def test_every_peer_has_an_environment_a_step_and_a_description(peers):

@@ -23,7 +23,7 @@ import sys
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -66,12 +66,10 @@ def launch(folder: Path, comparison: Comparison) -> dict[str, float]:
 
 
 def start(
-    script: str, request: dict[str, object], stdout: int | None = None
+    script: str, request: dict[str, Any], stdout: int | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a script of this folder with the variables of a worker. End with 1 if it fails."""
-    settings = Settings(
-        device=str(request["device"]), threads=int(str(request["threads"])), malloc=str(request["malloc"])
-    )
+    settings = Settings(**{name: request[name] for name in ("device", "threads", "malloc")})
     variables = {**os.environ, **settings.variables()}
     command = [sys.executable, str(HERE / script), json.dumps(request)]
     process = subprocess.run(command, env=variables, stdout=stdout, text=True, check=False)
@@ -190,7 +188,9 @@ def parse() -> argparse.Namespace:
         help="of the recipe; float16 is to compare durations, because the recipe does not scale its loss; "
         "default: float32, and on a GPU bfloat16",
     )
-    trainings.add_argument("--images", type=int, help="train with so many, to try the command; default: all")
+    trainings.add_argument(
+        "--images", type=int, help="train with so many, at least a batch, to try the command; default: all"
+    )
     trainings.add_argument("--json", metavar="FILE", help="write each training to FILE")
     return parser.parse_args()
 

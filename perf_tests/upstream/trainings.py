@@ -10,18 +10,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
 
-import airbench
-import fast
 import numpy
 import ours
+from steps import AUTHORS
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from fixtures import launches
 from stele import files, statistics
 from stele.measuring import measure
-
-AUTHORS = {"cifar-fast": fast, "cifar-airbench": airbench}
 
 
 class Training(NamedTuple):
