@@ -1,6 +1,7 @@
 """torch_backend.py and new_dawn.py of github.com/davidcpage/cifar10-fast: the step, and the trainings."""
 
 import contextlib
+import copy
 import sys
 from functools import partial
 from types import SimpleNamespace
@@ -25,13 +26,16 @@ def make_step(folder, task, weights, x, y):
     fill(net, {authors_name(name): repeated(name, one, groups) for name, one in weights.items()})
     loss = authors.label_smoothing_loss(chosen.smoothing)
     optimisers = [authors.SGD(*group) for group in groups_of(core, net, task, len(x))]
-    state, batch = {"model": net, "loss": loss, "optimisers": optimisers}, {"input": x, "target": y}
+    average = authors.update_ema(momentum=0.99, update_freq=cifar_fast.AVERAGE_EVERY)
+    state = {"model": net, "valid_model": copy.deepcopy(net), "loss": loss, "optimisers": optimisers}
+    batch = {"input": x, "target": y}
 
     def step():
         state.update(authors.forward(True)(batch, state))
         value = state["output"]["loss"].mean().item()
         authors.backward()(batch, state)
         state.update(authors.opt_steps(batch, state))
+        average(batch, state)
         return value
 
     return step

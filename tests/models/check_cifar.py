@@ -45,23 +45,25 @@ def train(framework, one):
     return losses, framework.fetch(evaluate(arrays[0]))
 
 
-def assert_equal_training(framework, oracle, name, **changes):
+def assert_equal_training(framework, oracle, name, allowed, **changes):
+    """Compare the losses, with a relative difference of at most ``allowed``, and the logits, with ten times as much."""
     losses, logits = train(framework, subject(name, NAME, **changes))
     expected_losses, expected_logits = train(oracle, subject(name, "numpy", **changes))
-    assert losses == pytest.approx(expected_losses, rel=2e-3)
+    assert losses == pytest.approx(expected_losses, rel=allowed)
     assert losses[:3] == pytest.approx(expected_losses[:3], rel=1e-4)
-    assert numpy.abs(logits - expected_logits).max() <= 0.02 * numpy.abs(expected_logits).max()
+    assert numpy.abs(logits - expected_logits).max() <= 10 * allowed * numpy.abs(expected_logits).max()
 
 
 @pytest.mark.parametrize("trick", ["none", *cifar_fast.ALL])
 def test_a_trick_alone_computes_the_same(framework, oracle, trick):
     tricks = () if trick == "none" else (trick,)
-    assert_equal_training(framework, oracle, "cifar-fast", tricks=tricks)
+    # a small rate, because rounding decides which pixel is the largest of a pool
+    assert_equal_training(framework, oracle, "cifar-fast", 1e-3, tricks=tricks, rate=0.01)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_everything_together_computes_the_same(framework, oracle, name):
-    assert_equal_training(framework, oracle, name)
+    assert_equal_training(framework, oracle, name, 2e-3)
 
 
 @pytest.mark.parametrize("epoch", [0, 1])

@@ -273,9 +273,21 @@ def restore_training(net, optimiser, state):
             _, number, index, slot = name.split(".")
             slots[int(number)].setdefault(int(index), {})[slot] = value
     for part, of_part in zip(parts(optimiser), slots):
+        values = [value for group in part.param_groups for value in group["params"]]
+        of_part = {index: in_format_of(values[index], own) for index, own in of_part.items()}
         part.load_state_dict(dict(part.state_dict(), state=of_part))
     optimiser.count = int(tensors["count"])
     restore_random(state["random"])
+
+
+def in_format_of(parameter, slots):
+    """Return an optimiser's slots with the strides of their parameter: a fused optimiser reads them in this order."""
+    return {
+        name: torch.empty_strided(parameter.shape, parameter.stride(), dtype=slot.dtype).copy_(slot)
+        if slot.shape == parameter.shape
+        else slot
+        for name, slot in slots.items()
+    }
 
 
 def random_state():

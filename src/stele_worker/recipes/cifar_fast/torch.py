@@ -1,5 +1,7 @@
 """ResNet-9 in PyTorch: eager, fused optimiser; a view of the batch makes the ghost batches of one fast operation."""
 
+from functools import partial
+
 import torch
 from torch import nn
 from torch.nn.functional import batch_norm, celu, cross_entropy, max_pool2d, relu
@@ -21,11 +23,34 @@ from stele_worker.tasks.cifar_fast import (
 LAYOUT = "NCHW"
 
 
+class ChannelsFirst(torch.autograd.Function):
+    """A copy with channels first for the view of ghost batches, whose gradient has the format of the input again.
+
+    Given a gradient with channels first, the pool would make two copies of its larger one.
+    """
+
+    @staticmethod
+    def forward(context, x):
+        last = x.is_contiguous(memory_format=torch.channels_last)
+        context.format = torch.channels_last if last else torch.contiguous_format
+        return x.contiguous()
+
+    @staticmethod
+    def backward(context, gradient):
+        return gradient.contiguous(memory_format=context.format)
+
+
 class Norm(nn.Module):
-    """Batch normalisation of the whole batch, or of its ghost batches."""
+    """Batch normalisation of the whole batch, or of its ghost batches, and the activation.
+
+    The activation is in place: no gradient needs its input. It comes before the view, so that all that it reads has
+    channels first.
+    """
 
     def __init__(self, task, channels):
         super().__init__()
+        alpha = choices(task).alpha
+        self.activate = partial(celu, alpha=alpha, inplace=True) if alpha else partial(relu, inplace=True)
         self.task, self.ghost = task, choices(task).ghost
         scale = nn.Parameter(torch.ones(channels)) if choices(task).trains_scale else None
         self.register_parameter("weight", scale)
@@ -43,18 +68,19 @@ class Norm(nn.Module):
         )
         scale = self.ones if self.weight is None else self.weight
         if not self.training or not self.ghost:
-            return batch_norm(x, *running, scale, self.bias, self.training, rate, epsilon)
+            return self.activate(batch_norm(x, *running, scale, self.bias, self.training, rate, epsilon))
         groups, channels = len(x) // self.ghost, x.shape[1]
         new = [torch.zeros(groups * channels, device=x.device) for _ in running]
-        folded = x.reshape(self.ghost, groups * channels, *x.shape[2:])  # image i is in group i modulo groups
+        # image i is in group i modulo groups
+        folded = ChannelsFirst.apply(x).view(self.ghost, groups * channels, *x.shape[2:])
         folded = batch_norm(folded, *new, scale.repeat(groups), self.bias.repeat(groups), True, 1.0, epsilon)
         for statistic, of_groups in zip(running, new):
             statistic.lerp_(of_groups.view(groups, channels).mean(0), rate)
-        return folded.view(x.shape)
+        return self.activate(folded).view(x.shape)
 
 
 class Layer(nn.Module):
-    """A convolution, its normalisation, the activation, and the pool of some layers."""
+    """A convolution, its normalisation with the activation, and the pool of some layers."""
 
     def __init__(self, task, name, inputs, outputs):
         super().__init__()
@@ -64,10 +90,10 @@ class Layer(nn.Module):
         self.norm = Norm(task, outputs)
 
     def forward(self, x):
-        x, alpha = self.conv(x), self.chosen.alpha
+        x = self.conv(x)
         if self.pooled and self.chosen.pool_first:
             x = max_pool2d(x, 2)
-        x = celu(self.norm(x), alpha) if alpha else relu(self.norm(x))
+        x = self.norm(x)
         return max_pool2d(x, 2) if self.pooled and not self.chosen.pool_first else x
 
 
@@ -93,7 +119,12 @@ class ResNet9(nn.Module):
 
 
 def network(task):
-    return ResNet9(task)
+    net, form = ResNet9(task), image_format(task)
+    if not choices(task).ghost:
+        return net.to(memory_format=form)
+    for name in POOLED:  # the other convolutions do not gain more than the copies to the ghost batches cost
+        net.get_submodule(name).conv.to(memory_format=form)
+    return net
 
 
 def load(net, weights):
@@ -104,7 +135,7 @@ def load(net, weights):
 def predict(net, task, x):
     """Return logits: in inference those of the moving average, and the mean with those of the mirror image."""
     run = net.averages[0] if net.averages and not net.training else net
-    if not net.training:  # in training, a view of the ghost batches needs channels first
+    if not net.training or not choices(task).ghost:
         x = x.contiguous(memory_format=image_format(task))
     with autocast(task):
         logits = run(x).float()
