@@ -9,7 +9,7 @@ import pytest
 
 from datafiles import CIFAR10, Malicious, archive, batch, batches, unpack
 from stele.data import cifar10
-from stele.data.errors import DataError
+from stele.errors import DataError
 
 FIRST, *_, TEST = cifar10.BATCHES
 

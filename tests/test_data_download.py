@@ -12,7 +12,7 @@ import numpy
 import pytest
 
 from stele.data import download
-from stele.data.errors import DataUnavailable
+from stele.errors import DataUnavailable
 
 CONTENT = numpy.random.RandomState(0).bytes(300_000)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()

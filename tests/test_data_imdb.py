@@ -8,7 +8,7 @@ import pytest
 
 from datafiles import IMDB, Malicious, npz, reviews
 from stele.data import imdb
-from stele.data.errors import DataError
+from stele.errors import DataError
 
 
 @pytest.fixture

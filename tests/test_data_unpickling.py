@@ -9,7 +9,7 @@ import pytest
 
 from datafiles import Malicious
 from stele.data import unpickling
-from stele.data.errors import DataError
+from stele.errors import DataError
 
 # {"data": uint8 [[1, 2], [3, 4]]} pickled with NumPy 1 and Python 2, as the published batches are
 PYTHON_2 = (

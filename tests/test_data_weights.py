@@ -7,7 +7,7 @@ import pytest
 import safetensors.numpy
 
 from stele.data import weights
-from stele.data.errors import DataError
+from stele.errors import DataError
 
 SEEDED = {"conv1.weight": (2, 3), "bn1.bias": (4,)}  # replaces the names and shapes of ResNet-50
 

@@ -16,7 +16,7 @@ import pytest
 from stele import __main__ as entry_point
 from stele.environments import packages
 from stele.errors import SteleError
-from stele.explain import bundle, comparison, sampler, text
+from stele.explain import bundle, comparison, launches, text
 from stele.explain.comparison import Profile
 from stele.models.spec import Model
 from stele_worker import kernels, sampling
@@ -135,7 +135,7 @@ def busy():
 
 def test_py_spy_shows_the_function_that_takes_the_time(monkeypatch):
     monkeypatch.setattr(sampling, "SECONDS", 1.0)
-    found = worker_profiles.profile_functions(busy, sampler.find())
+    found = worker_profiles.profile_functions(busy, launches.find_sampler())
     seconds, calls = found["busy (test_explain.py)"]
     assert seconds == max(numbers[0] for numbers in found.values())
     assert calls == 0

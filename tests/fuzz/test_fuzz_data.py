@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from datafiles import CIFAR10, IMDB, Malicious, archive, batch, batches, npz, reviews, unpack
 from hostile import changed_bytes, changed_text
 from stele.data import cifar10, imdb, unpickling, weights
-from stele.data.errors import DataError
+from stele.errors import DataError
 from stele.models import recipes
 
 EXECUTION = {"os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "subprocess.Popen"}

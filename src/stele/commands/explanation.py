@@ -9,7 +9,7 @@ from typing import Any
 from stele import files, schema
 from stele.environments import Environment, packages
 from stele.errors import SteleError
-from stele.explain import comparison, launches, sampler, text
+from stele.explain import comparison, launches, text
 from stele.explain.bundle import Explanation
 from stele.explain.comparison import Comparison
 from stele.explain.launches import Launch
@@ -48,7 +48,7 @@ def explain(subject: Trial, cells: Sequence[Cell], *, times: int = TIMES) -> Exp
 def profile(subject: Trial, cell: Cell, times: int) -> Iterator[Launch]:
     """Yield the launches of a cell."""
     plan = plan_of(cell, subject.scale, subject.model, STEPS)
-    plan = dataclasses.replace(plan, asked={"profile": PROFILED}, sampler=sampler.find())
+    plan = dataclasses.replace(plan, asked={"profile": PROFILED}, sampler=launches.find_sampler())
     launched = launches.launch(
         subject.old, subject.new, plan, subject.settings, times=times, timeout=subject.timeout
     )

@@ -15,8 +15,8 @@ from stele import files as _files
 from stele.data import cache as _cache
 from stele.data import cifar10, download, imdb, synthetic, weights
 from stele.data.cache import folder as cache_folder
-from stele.data.errors import DataError, DataUnavailable
 from stele.data.source import Arrays, Source
+from stele.errors import DataError, DataUnavailable
 from stele.text import unknown_message
 
 __all__ = ["DataError", "Dataset", "Weights", "cache_folder", "load", "load_pretrained"]

@@ -16,8 +16,8 @@ import numpy
 from numpy.typing import NDArray
 
 from stele.data import unpickling
-from stele.data.errors import DataError
 from stele.data.source import Arrays, Source, zeros
+from stele.errors import DataError
 
 BATCHES = {
     "cifar-10-batches-py/data_batch_1": "c99cafc152244af753f735de768cd75f",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from stele.data.errors import DataUnavailable
+from stele.errors import DataUnavailable
 
 TIMEOUT = 6.0  # seconds until the server answers, including the DNS look-up
 READ_TIMEOUT = 30.0  # seconds without a byte

@@ -15,8 +15,8 @@ import numpy
 from numpy.typing import NDArray
 
 from stele.data import unpickling
-from stele.data.errors import DataError
 from stele.data.source import Arrays, Source, zeros
+from stele.errors import DataError
 
 SOURCE = Source(
     name="imdb",

@@ -12,7 +12,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from stele.data.errors import DataError
+from stele.errors import DataError
 
 
 class Dtype:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from stele.data.errors import DataError
 from stele.data.source import Arrays
+from stele.errors import DataError
 from stele_worker.tasks import resnet50
 
 FILE = "resnet50.safetensors"

@@ -1,10 +1,14 @@
 """Launch OLD and NEW in turns, each under its profiler after its timed steps."""
 
+import os
+import shutil
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from stele.environments import Environment
+from stele.environments import Environment, permissions
 from stele.errors import SteleError
 from stele.explain.comparison import NEW, OLD, Profile, profile_of
 from stele.measuring import measure
@@ -38,3 +42,15 @@ def profile(run: Run) -> Profile:
     if run.profile is None:
         raise SteleError(f"The worker of '{run.environment}' is not in Python, and has no profiler.")
     return profile_of(median(run.counted_seconds), run.profile)
+
+
+def find_sampler() -> str | None:
+    """Return the path of py-spy, for a framework without a profiler; None if it is not installed.
+
+    It is looked for beside this Python, and then on PATH. Raises SteleError if other users can replace it.
+    """
+    folders = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    found = shutil.which("py-spy", path=folders)
+    if found is not None:
+        permissions.check(found)
+    return found
