@@ -7,6 +7,7 @@ import pytest
 from stele import __main__ as entry_point
 from stele.commands import tricks as command
 from stele.measuring import measure
+from stele.measuring.worker import WorkerError
 from stele.report import page
 from stele.time_to_accuracy import ablation, seeds
 from stele_worker import tasks
@@ -99,6 +100,41 @@ def test_each_line_says_which_training_of_how_many_it_is_about(tricks, capsys):
         ("1", "5", "baseline", "24"), ("2", "5", "device-augmentation", "24"), ("3", "5", both, "24"),
         ("4", "5", both, "23"), ("5", "5", f"{both}+ema", "20"),
     ]  # fmt: skip
+
+
+def test_each_seed_is_trained_with_all_tricks_of_all_frameworks_before_the_next_seed(
+    tricks, add_environment, capsys
+):
+    add_environment("other", accuracies=[0.61])
+    assert tricks("--framework=fake,other") == 0
+    trained = [(int(seed), name) for name, seed in seeds_of(capsys.readouterr().out)]
+    assert trained == sorted(trained) and len(trained) == 3 * 2 * 5
+
+
+def seeds_of(output):
+    return re.findall(r"^training .*: (\w+) +seed (\d)", output, flags=re.MULTILINE)
+
+
+def test_a_framework_whose_training_fails_is_left_out_and_the_others_go_on(
+    tricks, add_environment, monkeypatch, tmp_path, capsys
+):
+    path = tmp_path / "page.md"
+    path.write_text(f"{page.BEGIN.replace(page.BY, command.PART)}\n{page.END}\n")
+    add_environment("other", accuracies=[0.61])
+    train_seed = seeds.train_seed
+
+    def fail(environment, training, fields, seed):
+        if environment.name == "other" and seed == 1 and training.tricks:
+            raise WorkerError("the worker of other was killed")
+        return train_seed(environment, training, fields, seed)
+
+    monkeypatch.setattr(seeds, "train_seed", fail)
+    assert tricks("--framework=other,fake", f"--write={path}") == 2
+    output, error = capsys.readouterr()
+    assert error.count("stele: the worker of other was killed") == 1
+    assert seeds_of(output).count(("fake", "2")) == 5
+    assert [name for name, _ in seeds_of(output)].count("other") == 5 + 1
+    assert "**fake**" in path.read_text() and "**other**" not in path.read_text()
 
 
 def test_an_interrupted_ablation_continues(tricks, monkeypatch):

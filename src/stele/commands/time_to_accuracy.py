@@ -190,29 +190,19 @@ def select(names: str, training: Training) -> list[Environment]:
 def measure_in_turns(
     selected: Sequence[Environment], training: Training, target: float
 ) -> dict[str, list[Run]]:
-    """Train the first seed in all frameworks, then the second, and so on: a change of the machine affects all alike.
-
-    Returns the Runs by environment, without those that failed, or whose first seeds show that the target is out of
-    reach.
-    """
+    """Return the Runs by environment, without those that failed, or whose first seeds cannot reach the target."""
     measured: dict[str, list[Run]] = {one.name: [] for one in selected}
     waiting = {one.name: seeds.train(one, training) for one in selected}
-    while waiting:
-        for name, trainings in list(waiting.items()):
-            try:
-                run = next(trainings, None)
-            except WorkerError as error:  # the others go on
-                say(f"stele: {error}")
-                del waiting[name], measured[name]
-                continue
-            if run is None:
-                del waiting[name]
-                continue
-            measured[name].append(run)
-            print(pages.seed_line(run, target), flush=True)
-            if len(measured[name]) == FIRST and (reason := why_unreachable(measured[name], target)):
-                say(f"stele: {reason} Lower --target, or raise --epochs.")
-                del waiting[name], measured[name]
+    for name, run in seeds.in_turns(waiting):
+        if isinstance(run, WorkerError):  # the others go on
+            say(f"stele: {run}")
+            del measured[name]
+            continue
+        measured[name].append(run)
+        print(pages.seed_line(run, target), flush=True)
+        if len(measured[name]) == FIRST and (reason := why_unreachable(measured[name], target)):
+            say(f"stele: {reason} Lower --target, or raise --epochs.")
+            del waiting[name], measured[name]
     return measured
 
 

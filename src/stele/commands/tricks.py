@@ -1,6 +1,7 @@
 """``stele tricks``: add the tricks of a task one after the other; what does each bring?"""
 
 import argparse
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,8 @@ from stele.commands import options, time_to_accuracy
 from stele.commands.time_to_accuracy import FIRST, why_unreachable
 from stele.environments import Environment
 from stele.errors import SteleError
+from stele.measuring.run import Run
+from stele.measuring.worker import WorkerError
 from stele.report import page
 from stele.report import tricks as pages
 from stele.report.time_to_accuracy import seed_line
@@ -17,7 +20,10 @@ from stele.time_to_accuracy.seeds import Training
 from stele.time_to_accuracy.summary import Summary, summarise
 from stele_worker import tasks
 
-EPILOG = "Exit: 0 measured; 2 usage or environment; 130 interrupted. The same command then continues."
+EPILOG = (
+    "Exit: 0 measured; 2 usage or environment, or a training that failed; 130 interrupted. The same command then "
+    "continues."
+)
 PART = "stele, tricks"  # of the page; "stele time-to-accuracy" writes another part
 
 
@@ -34,7 +40,7 @@ def add(commands: Any) -> None:
 
 
 def tricks(arguments: argparse.Namespace) -> int:
-    """Print the table of each framework after it is measured. Returns 0."""
+    """Print the table of each framework, all after the last training. Returns the exit code, as in EPILOG."""
     training = time_to_accuracy.training_from(arguments)
     if not tasks.tricks(arguments.task, arguments.scale):
         raise SteleError(f"Task '{arguments.task}' has no tricks at scale {arguments.scale}.")
@@ -42,38 +48,53 @@ def tricks(arguments: argparse.Namespace) -> int:
     if arguments.plot is not None:
         pages.load_matplotlib()  # now, because hours may pass until it is needed
     selected = time_to_accuracy.select(arguments.framework, training)
-    effects = {one.name: measure_tricks(one, training, target) for one in selected}
-    if arguments.write is not None:
-        page.fill(arguments.write, pages.markdown(effects), by=PART)
-    if arguments.plot is not None:
-        pages.draw(effects, arguments.plot)
-    for environment in selected:  # last, so that a failed write does not train again
-        finish(environment, training, effects[environment.name])
-    return 0
-
-
-def measure_tricks(environment: Environment, training: Training, target: float) -> list[Effect]:
-    """Measure all steps in one framework and print their table."""
-    wanted = ablation.all_trainings(environment, training)
-
-    def measure(environment: Environment, one: Training) -> Summary:
-        names = "+".join(one.tricks or ()) or tasks.BASELINE
-        title = f"training {wanted.index(one) + 1} of {len(wanted)}: {names}, {one.epochs} epochs"
-        runs = []
-        for run in seeds.train(environment, one):
-            runs.append(run)
-            print(f"{title}: {seed_line(run, target)}", flush=True)
-            if len(runs) == FIRST and (reason := why_unreachable(runs, target)):
-                options.say(f"stele: {reason}")  # the accuracies are still wanted
-        return summarise(runs, target)
-
-    effects = list(ablation.measure_steps(environment, training, measure))
-    print("", environment.name, *pages.lines(effects), sep="\n", flush=True)
-    return effects
-
-
-def finish(environment: Environment, training: Training, effects: list[Effect]) -> None:
-    """Let the next command train again."""
-    for effect in effects:
-        for one in ablation.trainings(effect.step, training).values():
+    measured = measure_in_turns(selected, training, target)
+    ended = [environment for environment in selected if environment.name in measured]
+    report(arguments, {one.name: ablation.effects(one, training, measured[one.name]) for one in ended})
+    for environment in ended:  # last, so that a failed write does not train again
+        for one in measured[environment.name]:
             seeds.finish(environment, one)
+    return 0 if len(ended) == len(selected) else 2
+
+
+def measure_in_turns(
+    selected: Sequence[Environment], training: Training, target: float
+) -> dict[str, dict[Training, Summary]]:
+    """Return the Summary of each training by environment, without the environments in which one failed."""
+    wanted = {one.name: ablation.all_trainings(one, training) for one in selected}
+    measured: dict[str, dict[Training, list[Run]]] = {
+        name: {one: [] for one in trainings} for name, trainings in wanted.items()
+    }
+    waiting = {(one.name, each): seeds.train(one, each) for one in selected for each in wanted[one.name]}
+    for (name, one), run in seeds.in_turns(waiting):
+        if isinstance(run, WorkerError):  # the other environments go on
+            options.say(f"stele: {run}")
+            del measured[name]
+            for other in wanted[name]:
+                waiting.pop((name, other), None)
+            continue
+        measured[name][one].append(run)
+        show(one, wanted[name], measured[name][one], target)
+    return {
+        name: {one: summarise(runs, target) for one, runs in of_environment.items()}
+        for name, of_environment in measured.items()
+    }
+
+
+def show(training: Training, wanted: Sequence[Training], runs: Sequence[Run], target: float) -> None:
+    """Print the last of the Runs of a training, and after the first seeds whether the target is out of reach."""
+    names = "+".join(training.tricks or ()) or tasks.BASELINE
+    title = f"training {wanted.index(training) + 1} of {len(wanted)}: {names}, {training.epochs} epochs"
+    print(f"{title}: {seed_line(runs[-1], target)}", flush=True)
+    if len(runs) == FIRST and (reason := why_unreachable(runs, target)):
+        options.say(f"stele: {reason}")  # the accuracies are still wanted
+
+
+def report(arguments: argparse.Namespace, effects: Mapping[str, list[Effect]]) -> None:
+    """Print the table of each environment, and write what was asked for."""
+    for name, of_environment in effects.items():
+        print("", name, *pages.lines(of_environment), sep="\n", flush=True)
+    if effects and arguments.write is not None:
+        page.fill(arguments.write, pages.markdown(effects), by=PART)
+    if effects and arguments.plot is not None:
+        pages.draw(effects, arguments.plot)

@@ -19,7 +19,7 @@ import numpy
 from stele import statistics
 from stele.measuring.run import PHASES, Run
 from stele.measuring.settings import Settings
-from stele.time_to_accuracy.clock import dawnbench_seconds
+from stele.time_to_accuracy.summary import dawnbench_seconds
 from stele_worker.protocol import TIME_TO_ACCURACY
 
 Value = float | int | None

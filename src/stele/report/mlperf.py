@@ -17,8 +17,8 @@ from stele.environments.description import slug
 from stele.errors import SteleError
 from stele.measuring.run import Run
 from stele.report.dawnbench import hardware
-from stele.time_to_accuracy.clock import COMPILE_BUDGET
 from stele.time_to_accuracy.seeds import CHANGES
+from stele.time_to_accuracy.summary import COMPILE_BUDGET
 from stele_worker import tasks
 
 START, END, POINT = "INTERVAL_START", "INTERVAL_END", "POINT_IN_TIME"

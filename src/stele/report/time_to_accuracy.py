@@ -10,8 +10,7 @@ from stele.measuring.run import CLOSED, Run
 from stele.report import page
 from stele.statistics import Estimate
 from stele.text import align, figure, interval, versions
-from stele.time_to_accuracy.clock import DEFINITIONS
-from stele.time_to_accuracy.summary import Summary
+from stele.time_to_accuracy.summary import DEFINITIONS, Summary
 
 HEAD = (
     "framework", "version", "seeds", "accuracy %", "deviation", "P(target)", "s/epoch", "clock", "s", "expected s",

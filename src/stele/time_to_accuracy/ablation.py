@@ -4,7 +4,7 @@ A trick makes training faster, or lets it reach the target in fewer epochs. So e
 of the step before, which shows its effect on the accuracy, and with its own, which shows its effect on the time.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -29,8 +29,6 @@ PUBLISHED_SECONDS = {
     "flip": 26.0,
 }
 PUBLISHED_ACCURACY = 0.941
-
-Measure = Callable[[Environment, Training], Summary]
 
 
 class Step(NamedTuple):
@@ -81,15 +79,15 @@ def all_trainings(environment: Environment, training: Training) -> list[Training
     return list(dict.fromkeys(one for step in of_steps for one in trainings(step, training).values()))
 
 
-def measure_steps(environment: Environment, training: Training, measure: Measure) -> Iterator[Effect]:
-    """Yield the Effect of each step. A training that two steps share is measured once."""
-    done: dict[Training, Summary] = {}
+def effects(
+    environment: Environment, training: Training, measured: Mapping[Training, Summary]
+) -> list[Effect]:
+    """Return the Effect of each step of a framework from the Summaries of ``all_trainings``."""
+    found = []
     for step in steps(training.task, training.scale, environment.framework):
-        wanted = trainings(step, training)
-        for one in wanted.values():
-            if one not in done:
-                done[one] = measure(environment, one)
-        yield Effect(step, *(done[wanted[name]] if name in wanted else None for name in ("old", "new")))
+        summaries = {name: measured[one] for name, one in trainings(step, training).items()}
+        found.append(Effect(step, summaries.get("old"), summaries.get("new")))
+    return found
 
 
 def runs_of(effects: Sequence[Effect]) -> list[Run]:

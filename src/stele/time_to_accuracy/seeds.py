@@ -1,9 +1,9 @@
 """Train a task from several seeds, each in a fresh process. Each Run is on disk before the next training starts."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from stele.environments import Environment
 from stele.environments.description import slug
@@ -11,8 +11,11 @@ from stele.errors import SteleError
 from stele.measuring import measure, progress, store, worker
 from stele.measuring.run import CLOSED, Run
 from stele.measuring.settings import Settings
+from stele.measuring.worker import WorkerError
 from stele.text import versions
 from stele_worker.protocol import TIME_TO_ACCURACY
+
+Name = TypeVar("Name", bound=Hashable)
 
 CHANGES = ("epochs", "tricks", "division")  # fields of a request, which a Run has in its plan
 
@@ -60,6 +63,27 @@ def train(environment: Environment, training: Training) -> Iterator[Run]:
             checkpoint(environment, training, seed, fields).unlink(missing_ok=True)
             require_same_release(run, before)
         yield run
+
+
+def in_turns(waiting: dict[Name, Iterator[Run]]) -> Iterator[tuple[Name, Run | WorkerError]]:
+    """Yield the first seed of each training, then the second, and so on: a change of the machine affects all alike.
+
+    A training that fails yields its error and ends. A name that the caller deletes from ``waiting`` ends, too.
+    """
+    while waiting:
+        for name in list(waiting):
+            if name not in waiting:
+                continue
+            try:
+                run = next(waiting[name], None)
+            except WorkerError as error:
+                del waiting[name]
+                yield name, error
+                continue
+            if run is None:
+                del waiting[name]
+            else:
+                yield name, run
 
 
 def recorded(environment: Environment, training: Training, origin: dict[str, str]) -> dict[int, Run]:

@@ -10,8 +10,7 @@ from stele.report.content import Cell, Chart, Figure, Section, Table
 from stele.report.sections.launches import anchor
 from stele.statistics import Estimate
 from stele.text import versions
-from stele.time_to_accuracy.clock import DEFINITIONS
-from stele.time_to_accuracy.summary import Summary, summarise
+from stele.time_to_accuracy.summary import DEFINITIONS, Summary, summarise
 from stele_worker import tasks
 
 HEAD = (
