@@ -38,9 +38,9 @@ def run(upstream, monkeypatch, tmp_path, *options):
 )
 def test_a_slower_recipe_and_other_losses_fail(upstream, monkeypatch, tmp_path, change, code, slower):
     monkeypatch.setattr(upstream, "launch", lambda folder, comparison: {**SAME, **change})
-    assert run(upstream, monkeypatch, tmp_path, "--write") == code
+    assert run(upstream, monkeypatch, tmp_path, "--write", "--threads", "3") == code
     row = next(line for line in upstream.PAGE.read_text().splitlines() if line.startswith("| cifar-fast"))
-    assert row.split(" | ")[1:3] == ["512", "steady"] and row.endswith(f"| 6 | {slower} |")
+    assert row.split(" | ")[1:4] == ["512", "3", "steady"] and row.endswith(f"| 6 | {slower} |")
 
 
 def test_one_launch_does_not_decide_that_a_recipe_is_slower(upstream, monkeypatch, tmp_path):

@@ -88,6 +88,7 @@ def row(comparison: Comparison, results: list[dict[str, float]]) -> list[str]:
     return [
         comparison.task,
         f"{comparison.batch:,}",
+        str(comparison.threads),
         comparison.malloc,
         f"{max(one['losses'] for one in results):.0e}",
         *seconds,
@@ -111,6 +112,7 @@ def markdown(stored: dict[str, list[dict[str, float]]], device: str) -> str:
     header = (
         "task",
         "batch",
+        "threads",
         "allocator",
         "losses differ by",
         "s of a step",
