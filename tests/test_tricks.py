@@ -31,6 +31,11 @@ def tricks(add_environment, monkeypatch):
     return tricks
 
 
+def part(content=""):
+    """Return the part of a page that the command fills."""
+    return f"{page.BEGIN.replace(page.BY, command.PART)}\n{content}\n{page.END}\n"
+
+
 def table(capsys):
     """Return the cells of the table by trick."""
     text = capsys.readouterr().out.split("\nfake\n")[1]
@@ -119,7 +124,7 @@ def test_a_framework_whose_training_fails_is_left_out_and_the_others_go_on(
     tricks, add_environment, monkeypatch, tmp_path, capsys
 ):
     path = tmp_path / "page.md"
-    path.write_text(f"{page.BEGIN.replace(page.BY, command.PART)}\n{page.END}\n")
+    path.write_text(part())
     add_environment("other", accuracies=[0.61])
     train_seed = seeds.train_seed
 
@@ -155,7 +160,7 @@ def test_an_interrupted_ablation_continues(tricks, monkeypatch):
 
 def test_the_tables_are_written_between_the_markers_of_a_page(tricks, tmp_path):
     path = tmp_path / "page.md"
-    path.write_text(f"# Tricks\n{page.BEGIN.replace(page.BY, command.PART)}\nNot measured yet.\n{page.END}\n")
+    path.write_text(f"# Tricks\n{part('Not measured yet.')}")
     assert tricks(f"--write={path}") == 0
     text = path.read_text()
     assert (
@@ -168,7 +173,7 @@ def test_a_page_without_markers_does_not_train_again(tricks, tmp_path, monkeypat
     path.write_text("# Tricks\n")
     assert tricks(f"--write={path}") == 2
     monkeypatch.setattr(seeds, "train_seed", lambda *all: pytest.fail("trained again"))
-    path.write_text(f"{page.BEGIN.replace(page.BY, command.PART)}\n{page.END}\n")
+    path.write_text(part())
     assert tricks(f"--write={path}") == 0
 
 

@@ -61,30 +61,29 @@ def measure_in_turns(
     selected: Sequence[Environment], training: Training, target: float
 ) -> dict[str, dict[Training, Summary]]:
     """Return the Summary of each training by environment, without the environments in which one failed."""
-    wanted = {one.name: ablation.all_trainings(one, training) for one in selected}
     measured: dict[str, dict[Training, list[Run]]] = {
-        name: {one: [] for one in trainings} for name, trainings in wanted.items()
+        one.name: {each: [] for each in ablation.all_trainings(one, training)} for one in selected
     }
-    waiting = {(one.name, each): seeds.train(one, each) for one in selected for each in wanted[one.name]}
+    waiting = {(one.name, each): seeds.train(one, each) for one in selected for each in measured[one.name]}
     for (name, one), run in seeds.in_turns(waiting):
         if isinstance(run, WorkerError):  # the other environments go on
             options.say(f"stele: {run}")
-            del measured[name]
-            for other in wanted[name]:
-                waiting.pop((name, other), None)
+            for failed in measured.pop(name):
+                waiting.pop((name, failed), None)
             continue
         measured[name][one].append(run)
-        show(one, wanted[name], measured[name][one], target)
+        show(one, measured[name], target)
     return {
         name: {one: summarise(runs, target) for one, runs in of_environment.items()}
         for name, of_environment in measured.items()
     }
 
 
-def show(training: Training, wanted: Sequence[Training], runs: Sequence[Run], target: float) -> None:
+def show(training: Training, measured: Mapping[Training, Sequence[Run]], target: float) -> None:
     """Print the last of the Runs of a training, and after the first seeds whether the target is out of reach."""
-    names = "+".join(training.tricks or ()) or tasks.BASELINE
-    title = f"training {wanted.index(training) + 1} of {len(wanted)}: {names}, {training.epochs} epochs"
+    runs, names = measured[training], "+".join(training.tricks or ()) or tasks.BASELINE
+    number = list(measured).index(training) + 1
+    title = f"training {number} of {len(measured)}: {names}, {training.epochs} epochs"
     print(f"{title}: {seed_line(runs[-1], target)}", flush=True)
     if len(runs) == FIRST and (reason := why_unreachable(runs, target)):
         options.say(f"stele: {reason}")  # the accuracies are still wanted

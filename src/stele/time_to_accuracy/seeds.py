@@ -74,15 +74,14 @@ def in_turns(waiting: dict[Name, Iterator[Run]]) -> Iterator[tuple[Name, Run | W
         for name in list(waiting):
             if name not in waiting:
                 continue
+            run: Run | WorkerError | None
             try:
                 run = next(waiting[name], None)
             except WorkerError as error:
+                run = error
+            if run is None or isinstance(run, WorkerError):
                 del waiting[name]
-                yield name, error
-                continue
-            if run is None:
-                del waiting[name]
-            else:
+            if run is not None:
                 yield name, run
 
 
