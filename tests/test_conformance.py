@@ -63,7 +63,7 @@ def conversation(environment, tmp_path_factory):
 
 
 def settings(environment):
-    return {**SETTINGS.as_request(), "mode": environment.mode}
+    return {**SETTINGS.as_request(tuned=True), "mode": environment.mode}
 
 
 @pytest.fixture(scope="module")

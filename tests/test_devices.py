@@ -114,7 +114,7 @@ def test_impossible_settings_are_an_error(changes, message):
 
 def test_a_run_on_one_device_has_the_settings_of_older_runs():
     assert not {"devices", "scaling"} & Settings(device="cpu", threads=1).as_fields().keys()
-    assert TWO.as_fields()["devices"] == TWO.as_request()["devices"] == 2
+    assert TWO.as_fields()["devices"] == TWO.as_request(tuned=True)["devices"] == 2
     assert TWO.summary() == "cpu, 2 devices, weak scaling, 1 thread each, fp32, seed 0"
 
 

@@ -79,7 +79,7 @@ def launch(pipeline: Pipeline, sources: dict[str, dict[str, Any]]) -> Seconds:
     """Return what one process measures. Raises SteleError, with its last line, if it fails."""
     environment = environments.load(pipeline.environment)
     request = {
-        "settings": {**SETTINGS.as_request(), "mode": environment.mode},
+        "settings": {**SETTINGS.as_request(tuned=True), "mode": environment.mode},
         "task": pipeline.task,
         "steps": STEPS[pipeline.task],
         "workers": processors.count(),

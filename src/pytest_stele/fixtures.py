@@ -30,10 +30,10 @@ def stele_session(pytestconfig: pytest.Config) -> "Session":
     return session.of(pytestconfig)
 
 
-@pytest.fixture(scope="session")
-def stele_settings(stele_session: "Session") -> "Settings":
+@pytest.fixture
+def stele_settings(stele_session: "Session", stele_model: "Model | None") -> "Settings":
     """The device and the flags that every framework is set to; each Run records what was really in force."""
-    return stele_session.settings
+    return stele_session.settings_of(stele_model)
 
 
 @pytest.fixture(scope="session")
@@ -119,7 +119,9 @@ def stele_reference(request: pytest.FixtureRequest) -> "Recipe | None":
 
 
 @pytest.fixture
-def stele_launch(stele_subject: Subject, stele_task: str, stele_session: "Session") -> Callable[[], "Worker"]:
+def stele_launch(
+    stele_subject: Subject, stele_task: str, stele_session: "Session", stele_settings: "Settings"
+) -> Callable[[], "Worker"]:
     """stele_launch() -> a fresh process of the test's environment; the caller closes it."""
     from stele import environments
     from stele.environments.description import slug
@@ -135,7 +137,7 @@ def stele_launch(stele_subject: Subject, stele_task: str, stele_session: "Sessio
     def launch() -> Worker:
         name = slug(f"{environment.name}-{stele_task}-{next(count)}")
         log = stele_session.root / ".stele/logs" / f"{name}.log"
-        variables = stele_session.settings.variables()
+        variables = stele_settings.variables()
         return Worker(environment, log=log, variables=variables, timeout=stele_session.worker_timeout)
 
     return launch
@@ -166,6 +168,7 @@ def stele_measure(
     stele_launch: Callable[[], "Worker"],
     stele_task: str,
     stele_session: "Session",
+    stele_settings: "Settings",
     stele_inputs: Inputs,
     stele_model: "Model | None",
     stele_progress: Progress,
@@ -185,7 +188,7 @@ def stele_measure(
     def once(worker: "Worker", phase: str) -> "Run":
         plan = plan_of(phase)
         with stele_progress(f"{worker.environment.name}  {stele_task} {phase}") as show:
-            run = measure.measure(worker, plan, stele_session.settings, progress=show)
+            run = measure.measure(worker, plan, stele_settings, progress=show)
         store.save(run, stele_session.runs)
         return run
 

@@ -70,7 +70,9 @@ HOW = (
         "smoke, quick, paper, or another scale of the tasks, such as batch-128; default: quick, on a GPU paper",
     ),
     valued("device", "DEVICE", "cpu or cuda; default: cuda where there is one"),
-    valued("precision", "PRECISION", "fp32, tf32 or bf16; default: fp32"),
+    valued(
+        "precision", "PRECISION", "fp32, tf32, bf16 or default; default: fp32, for models of users: default"
+    ),
     valued("threads", "N", "processors that a framework may use; default: all", type=int),
     valued("devices", "N", "train on so many devices, each with its threads; default: 1", type=int),
     valued("scaling", "KIND", "weak: the batch grows with the devices; strong: it is divided; default: weak"),

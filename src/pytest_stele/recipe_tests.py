@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pytest_stele.session import Session
     from stele.environments import Environment
     from stele.measuring.run import Run
+    from stele.measuring.settings import Settings
     from stele.models.spec import Model
 
 Measure = Callable[[str], list["Run"]]
@@ -54,6 +55,7 @@ def parity(
     stele_environment: "Environment",
     stele_model: "Model",
     stele_session: "Session",
+    stele_settings: "Settings",
     stele_inspect: "Inspect",
     stele_reference: "Recipe | None",
 ) -> None:
@@ -63,11 +65,11 @@ def parity(
 
     arm = recipes.arm(*stele_inspect(stele_environment, stele_model))
     options = {"timeout": stele_session.worker_timeout}
-    findings = recipes.alone(arm, stele_session.settings, **options)
+    findings = recipes.alone(arm, stele_settings, **options)
     doubt = None
     if stele_reference is not None:
         other = recipes.arm(*stele_inspect(stele_reference.environment, stele_reference.model))
-        compared, doubt = recipes.against(arm, other, stele_session.settings, **options)
+        compared, doubt = recipes.against(arm, other, stele_settings, **options)
         findings = sorted([*findings, *compared], key=lambda finding: finding.rung)
     first = ladder.first_difference(findings)
     if first is not None:

@@ -4,7 +4,7 @@ Relative paths of the command line start at the folder in which pytest was start
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ class Session:
     environments: list[Environment]
     tasks: list[str]
     scale: str
-    settings: Settings
+    settings: Settings  # of the built-in tasks
     worker_timeout: float  # seconds
     launches: int
     runs: Path
@@ -48,9 +48,16 @@ class Session:
     against_baseline: bool
     wait: bool
     model: Model | None
+    precision: str | None  # as typed
 
     def header(self) -> str:
-        return f"stele: scale {self.scale}, {self.settings.summary()}"
+        return f"stele: scale {self.scale}, {self.settings_of(self.model).summary()}"
+
+    def settings_of(self, model: Model | None) -> Settings:
+        """Return the settings of a test; a model of the user is computed in the framework's default precision."""
+        if model is None or self.precision is not None:
+            return self.settings
+        return replace(self.settings, precision="default")
 
     def parametrize(self, metafunc: pytest.Metafunc) -> None:
         """Make a test for each task and environment; one that cannot run here is skipped with the reason."""
@@ -116,6 +123,7 @@ def resolved(config: pytest.Config) -> Session:
         save_baseline=given["save_baseline"],
         against_baseline=given["against_baseline"],
         wait=not given["no_wait"],
+        precision=given["precision"],
     )
 
 

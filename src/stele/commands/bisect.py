@@ -159,7 +159,7 @@ def trial_from(
 ) -> Trial:
     model = arguments.subject
     [metric] = [metric for metric in METRICS if metric.name == arguments.metric]
-    settings = Settings(device="cpu", threads=arguments.threads, malloc=arguments.malloc)
+    settings = Settings(device="cpu", malloc=arguments.malloc, **options.conditions_from(arguments))
     return Trial(
         old=good,
         new=new,

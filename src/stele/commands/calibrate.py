@@ -67,7 +67,7 @@ def trial_from(arguments: argparse.Namespace) -> Trial:
     environment = environments.load(arguments.framework)
     make(environment)
     where = {"device": arguments.device, "precision": arguments.precision}
-    settings = Settings(**where, threads=arguments.threads, malloc=arguments.malloc)
+    settings = Settings(**where, threads=options.threads_from(arguments), malloc=arguments.malloc)
     cells = options.parse_cells(arguments.task, None)
     subject = Trial(
         environment,

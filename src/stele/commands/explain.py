@@ -7,7 +7,7 @@ from typing import Any
 from stele.commands import explanation, gate, gate_options, options
 from stele.errors import SteleError
 from stele.explain import bundle
-from stele.measuring.settings import DEVICES, PRECISIONS
+from stele.measuring.settings import DEVICES
 
 EPILOG = "Exit: 0 explained; 2 usage or environment; 130 interrupted. Times under a profiler never enter a verdict."
 # the options of a gate that concern its verdicts
@@ -34,7 +34,7 @@ def add(commands: Any) -> None:
     options.add_model_options(command)
     options.add_launch_options(command)
     command.add_argument("--device", choices=DEVICES, default="cpu", help="default: %(default)s")
-    command.add_argument("--precision", choices=PRECISIONS, default="fp32", help="default: %(default)s")
+    options.add_precision(command)
     gate_options.add_scale(command, "scale of the launches")
     command.add_argument(
         "--times",

@@ -74,7 +74,11 @@ def works_of(
                         "framework": framework,
                         "tags": tags,
                         "cell": list(cell),
-                        "settings": {"device": CPU, "threads": arguments.threads, "malloc": arguments.malloc},
+                        "settings": {
+                            "device": CPU,
+                            "threads": options.threads_from(arguments),
+                            "malloc": arguments.malloc,
+                        },
                         "launches": arguments.launches,
                         "scale": arguments.scale,
                         "error": arguments.error,

@@ -95,7 +95,8 @@ def request_from(arguments: argparse.Namespace) -> dict[str, Any]:
     names = [environment.name for environment in wanted_environments(arguments.framework)]
     cells = options.parse_cells(arguments.task, arguments.phase)
     options.announce_inputs(cell.task for cell in cells)
-    settings = {name: getattr(arguments, name) for name in ("device", "precision", "threads", "malloc")}
+    settings = {name: getattr(arguments, name) for name in ("device", "precision", "malloc")}
+    settings["threads"] = options.threads_from(arguments)
     Settings(**settings)  # raises SteleError for settings that do not exist
     return {
         "command": "run",

@@ -17,7 +17,7 @@ from stele.environments.description import slug
 from stele.environments.packages import Difference
 from stele.errors import SteleError
 from stele.explain.document import Document
-from stele.gate import correctness, outcome, record, timing, trial
+from stele.gate import correctness, outcome, record, setup, timing, trial
 from stele.gate.record import Record
 from stele.gate.trial import Trial
 from stele.gate.verdict import Verdict
@@ -114,6 +114,8 @@ def gate_pair(arguments: argparse.Namespace) -> int:
     subject, import_failure = prepare(subject, arguments.replaced)
     log = open_record(arguments, subject)
     say(f"record: {log.path}")
+    if not import_failure:
+        say(setup.line(subject, *setup.probe(subject)))
     verdicts = import_failure or run_trial(subject, log)
     log.add({outcome.KEY: outcome.entry(subject, verdicts)})
     screen.print_lines(pages.terminal_lines(subject, verdicts))

@@ -12,7 +12,7 @@ from stele.gate.metrics import ALL, LOADER, METRICS, MORE, Metric
 from stele.gate.trial import Cell, Trial
 from stele.measuring import processors
 from stele.measuring.run import PHASES
-from stele.measuring.settings import DEVICES, PRECISIONS, Settings
+from stele.measuring.settings import DEVICES, Settings
 from stele.models import arms
 from stele.text import unknown_message
 from stele_worker import tasks
@@ -54,7 +54,7 @@ def add_pair_options(command: argparse.ArgumentParser, *, nargs: str | None = No
         "--fail-fast", action="store_true", help="end at the first certain verdict against NEW"
     )
     command.add_argument("--device", choices=DEVICES, default="cpu", help="default: %(default)s")
-    command.add_argument("--precision", choices=PRECISIONS, default="fp32", help="default: %(default)s")
+    options.add_precision(command)
     add_scale(command, "scale of the timed launches")
     command.add_argument(
         "--accuracy-scale",
@@ -125,8 +125,10 @@ def require_cells(subject: Trial) -> None:
 
 def settings_from(arguments: argparse.Namespace) -> Settings:
     """Return the settings of all launches. Raises SteleError if they need more processors than there are."""
-    names = ("device", "precision", "threads", "malloc", "devices", "scaling")
-    settings = Settings(**{name: getattr(arguments, name) for name in names})
+    names = ("device", "malloc", "devices", "scaling")
+    settings = Settings(
+        **{name: getattr(arguments, name) for name in names}, **options.conditions_from(arguments)
+    )
     # a node of a cluster has other processors, and checks them itself
     if getattr(arguments, "address", None) is None:
         check_processors(settings)

@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import os
 import re
 import sys
 from collections.abc import Iterable
@@ -12,8 +13,8 @@ from stele import environments
 from stele.environments import lockfiles, revisions
 from stele.errors import SteleError
 from stele.gate.trial import AT_ONCE, TIMEOUT, Cell
-from stele.measuring import measure
-from stele.measuring.settings import MALLOC, SCALINGS, SEEDS
+from stele.measuring import measure, processors
+from stele.measuring.settings import MALLOC, PRECISIONS, SCALINGS, SEEDS, THREADS
 from stele.measuring.worker import MAX_TIMEOUT
 from stele.models import inputs, spec
 from stele.models.arms import Extras
@@ -53,16 +54,39 @@ def add_process_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--threads",
         type=parse_count,
-        default=1,
         metavar="N",
-        help="default: %(default)s, which varies least between launches",
+        help="default: 1, which varies least between launches",
     )
     command.add_argument(
         "--malloc",
         choices=MALLOC,
-        default="steady",
-        help="profile of the C library's allocator; default: %(default)s",
+        default="plain",
+        help="plain: the C library's allocator as it is; steady: it keeps freed memory, so launches differ less, but a "
+        "change of what is allocated may be hidden; default: %(default)s",
     )
+
+
+def add_precision(command: argparse.ArgumentParser) -> None:
+    """Add the option of the arithmetic, of which ``conditions_from`` knows the default."""
+    command.add_argument(
+        "--precision", choices=PRECISIONS, help="default: fp32; with --model the framework's own: default"
+    )
+
+
+def conditions_from(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the fields of Settings that depend on whose model is measured: the user's runs as the user runs it."""
+    precision = "fp32" if arguments.model is None else "default"
+    return {
+        "threads": threads_from(arguments),
+        "precision": getattr(arguments, "precision", None) or precision,
+    }
+
+
+def threads_from(arguments: argparse.Namespace) -> int:
+    """Return --threads; else, for a model of the user, OMP_NUM_THREADS, with one processor left for other processes."""
+    own = os.environ.get(THREADS, "") if getattr(arguments, "model", None) is not None else ""
+    asked = int(own) if own.isdecimal() else 1
+    return int(getattr(arguments, "threads", None) or max(min(asked, processors.count() - 1), 1))
 
 
 def add_devices(command: argparse.ArgumentParser) -> None:

@@ -16,7 +16,7 @@ from stele.errors import SteleError
 from stele.gate import correctness, judgement, record, trial
 from stele.gate.trial import Trial
 from stele.measuring import measure, progress, store, worker
-from stele.measuring.settings import DEVICES, PRECISIONS, Settings
+from stele.measuring.settings import DEVICES, Settings
 from stele.models import arms
 from stele.models.spec import Model
 from stele.parity import devices, examination, golden_numbers, ladder
@@ -41,7 +41,7 @@ def add(commands: Any) -> None:
     )
     command.add_argument("--task", choices=tasks.NAMES, action="append", help="default: all")
     command.add_argument("--device", choices=DEVICES, default="cpu", help="default: %(default)s")
-    command.add_argument("--precision", choices=PRECISIONS, default="fp32", help="default: %(default)s")
+    options.add_precision(command)
     command.add_argument(
         "--devices",
         type=options.parse_count,
@@ -116,7 +116,7 @@ def compare_model(arguments: argparse.Namespace) -> int:
 
 
 def parity_trial(arguments: argparse.Namespace, model: Model, old: Environment, new: Environment) -> Trial:
-    settings = Settings(device=arguments.device, precision=arguments.precision, threads=1)
+    settings = Settings(device=arguments.device, **options.conditions_from(arguments))
     cells = options.phases_of(model.name, None)
     return Trial(old, new, cells, (), settings, seed=0, budget=math.inf, accuracy=False, model=model)
 
@@ -127,7 +127,7 @@ def run_ladders(arguments: argparse.Namespace) -> int:
         raise SteleError(
             f"--seeds {arguments.seeds}: fewer than {MIN_SEEDS} seeds are not enough for rung 10, accuracy."
         )
-    settings = Settings(device=arguments.device, precision=arguments.precision, threads=1)
+    settings = Settings(device=arguments.device, **options.conditions_from(arguments))
     if arguments.devices is not None:
         return run_on_devices(arguments, replace(settings, devices=arguments.devices))
     results: dict[Cell, LadderResult] = {}
@@ -264,7 +264,7 @@ def facts(results: dict[Cell, LadderResult], settings: Settings) -> dict[str, An
         for (environment, task), result in results.items()
     ]
     return schema.wrap(
-        {"settings": settings.as_fields(), "epsilon": ladder.EPSILON[settings.precision], "recipes": recipes}
+        {"settings": settings.as_fields(), "epsilon": ladder.EPSILON[settings.arithmetic], "recipes": recipes}
     )
 
 

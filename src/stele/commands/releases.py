@@ -128,7 +128,7 @@ def request_from(arguments: argparse.Namespace) -> Request:
         options.announce_inputs(cell.task for cell in cells)
     return Request(
         cells,
-        Settings(device="cpu", threads=arguments.threads, malloc=arguments.malloc),
+        Settings(device="cpu", threads=options.threads_from(arguments), malloc=arguments.malloc),
         arguments.launches,
         arguments.scale,
         arguments.error,

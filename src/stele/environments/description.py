@@ -129,7 +129,7 @@ class Environment:
         if self.devices is not None and device not in self.devices:
             because = f": {self.only_because}" if self.only_because else ""
             return f"{self.label} supports only {' and '.join(self.devices)} here, not {device}{because}"
-        if self.precisions is not None and precision not in self.precisions:
+        if self.precisions is not None and precision not in (*self.precisions, "default"):
             return f"{self.label} supports only {' and '.join(self.precisions)} here, not {precision}"
         if self.phases is not None and phase not in self.phases:
             reason = self.modes[self.mode].get("reason") if self.mode else None

@@ -24,6 +24,7 @@ from stele.explain import text
 from stele.explain.comparison import Comparison
 from stele.explain.document import Document
 from stele.explain.launches import Launch
+from stele.measuring import variables
 from stele.measuring.settings import Settings
 from stele.models.spec import Model
 from stele_worker import protocol
@@ -95,16 +96,19 @@ def setup(explanation: Explanation, arms: dict[str, Environment]) -> dict[str, A
         "scale": explanation.scale,
         "dtype": "bfloat16" if explanation.settings.precision == "bf16" else "float32",
         "model": model and {**model, "folder": "model"},
-        "arms": {arm: of_arm(environment, explanation.settings) for arm, environment in arms.items()},
+        "arms": {
+            arm: of_arm(environment, explanation.settings, tuned=model is None)
+            for arm, environment in arms.items()
+        },
     }
 
 
-def of_arm(environment: Environment, settings: Settings) -> dict[str, Any]:
-    variables = {name: value for name, value in environment.variables.items() if "{folder}" not in value}
+def of_arm(environment: Environment, settings: Settings, *, tuned: bool) -> dict[str, Any]:
+    described = {name: value for name, value in environment.variables.items() if "{folder}" not in value}
     return {
         "framework": environment.framework,
-        "settings": {**settings.as_request(), "mode": environment.mode},
-        "variables": {**variables, **settings.variables()},
+        "settings": {**settings.as_request(tuned=tuned), "mode": environment.mode},
+        "variables": {**variables.deciding(), **described, **settings.variables()},
         "forms": dict(environment.forms),
     }
 

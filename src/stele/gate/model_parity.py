@@ -56,7 +56,7 @@ def verdicts(trial: Trial, model: Model, record: Record, say: Say) -> Iterator[V
         return
     expected = old["numbers"]["reference"]
     changes = {f"{threads} threads": again["numbers"], REVERSED: old["numbers"]["reversed"]}
-    precision = trial.settings.precision
+    precision = trial.settings.arithmetic
     rounding = reference.measure_rounding(changes, expected, precision=precision)
     found = reference.findings(new["numbers"], expected, rounding, precision=precision)
     first, doubt = ladder.first_difference(found), reference.doubt(expected, rounding)
@@ -88,10 +88,10 @@ def entry(trial: Trial, record: Record, name: str, settings: Settings, ask: Ask,
         what = f"parity: {name.upper() if name in ('old', 'new') else f'OLD, {name}'}"
         durations.announce(trial, what, [(trial.cells[0], "parity")], say)
         monitor = Monitor(settings)
-        numbers, failure = launch_and_ask(environment, settings, ask, trial.timeout)
+        numbers, failure = launch_and_ask(trial, environment, settings, ask)
         for _ in range(LAUNCHES - 1 if name == "new" else 1):
             if failure:
-                numbers, failure = launch_and_ask(environment, settings, ask, trial.timeout)
+                numbers, failure = launch_and_ask(trial, environment, settings, ask)
         took = monitor.conditions().seconds
         durations.remember(trial, trial.cells[0], "parity", took)
         return {"numbers": numbers, "failure": failure, "took": took}
@@ -100,13 +100,18 @@ def entry(trial: Trial, record: Record, name: str, settings: Settings, ask: Ask,
 
 
 def launch_and_ask(
-    environment: Environment, settings: Settings, ask: Ask, timeout: float
+    trial: Trial, environment: Environment, settings: Settings, ask: Ask
 ) -> tuple[dict[str, Any] | None, str | None]:
-    settings = replace(settings, deterministic=True)
+    """Return the answers of a fresh worker, or why there are none.
+
+    Only a GPU needs deterministic kernels: the model is computed as it will be timed, wherever that repeats.
+    """
+    assert trial.model is not None
+    settings = replace(settings, deterministic=settings.device == "cuda")
     try:
-        launched = worker.launch(environment, settings, name="parity", timeout=timeout)
+        launched = worker.launch(environment, settings, name="parity", timeout=trial.timeout)
         with progress.waiting(f"parity of {environment.name}"), launched as live:
-            measure.configure(live, settings)
+            measure.configure(live, settings, model=trial.model.as_request())
             return ask(live), None
     except WorkerError as error:
         return None, str(inspection.user_error(error) or error)

@@ -33,11 +33,12 @@ def variables(device: str, precision: str, count: int = 1) -> dict[str, str]:
     """Return the environment variables of a worker.
 
     It sees ``count`` devices, or none on a CPU. CUDA numbers devices as nvidia-smi does, by their place on the bus.
-    Libraries use TF32 only in that precision; the switches of some frameworks do not reach all libraries.
+    Without TF32, libraries are told so: the switches of some frameworks do not reach all of them. In precision
+    "default", nothing is said.
     """
     if device == "cpu":
         return {"CUDA_VISIBLE_DEVICES": "-1"}
-    exact = {} if precision == "tf32" else {"NVIDIA_TF32_OVERRIDE": "0"}
+    exact = {} if precision in ("tf32", "default") else {"NVIDIA_TF32_OVERRIDE": "0"}
     return {
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "CUDA_VISIBLE_DEVICES": ",".join(allowed(count)) or "0",

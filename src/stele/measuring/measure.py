@@ -330,12 +330,14 @@ def configure(
 ) -> dict[str, Any]:
     """Import and configure the framework, and import the module of the user's ``model``.
 
-    With ``shards``, one device computes a batch in so many parts, as the reference for so many devices.
+    A user's model runs without the flags with which Stele makes a framework fast. With ``shards``, one device computes
+    a batch in so many parts, as the reference for so many devices.
     Returns the import time (seconds), its versions, and the flags in effect, with the versions of Python and NumPy.
     """
     environment = worker.environment
     mode = None if environment.mode == TUNED else environment.mode
-    request = {**settings.as_request(), "mode": mode, **({} if shards == 1 else {"shards": shards})}
+    request = {**settings.as_request(tuned=model is None), "mode": mode}
+    request |= {} if shards == 1 else {"shards": shards}
     host = worker.ask("hello")
     if host.get("protocol") != protocol.VERSION:
         raise protocol_error(worker, host.get("protocol"))

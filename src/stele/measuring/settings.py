@@ -8,7 +8,8 @@ from stele.measuring import devices, processors
 
 DEVICES = devices.NAMES
 SEEDS = range(2**32)  # of numpy.random.RandomState
-PRECISIONS = ("fp32", "tf32", "bf16")
+PRECISIONS = ("fp32", "tf32", "bf16", "default")
+THREADS = "OMP_NUM_THREADS"
 SCALINGS = ("weak", "strong")
 OF_DEVICES = ("devices", "scaling")
 # settings of the allocator of the C library. "steady" keeps freed memory and requests huge pages: on a quiet machine
@@ -29,7 +30,8 @@ class Settings:
     """Settings that every framework receives before it computes; their read-back values are the flags of a Run."""
 
     device: str = field(default_factory=devices.default)
-    precision: str = "fp32"  # fp32: TF32 off; tf32: on; bf16: mixed precision, parameters in float32
+    # fp32: TF32 off; tf32: on; bf16: mixed precision, parameters in float32; default: the framework's
+    precision: str = "fp32"
     threads: int = field(default_factory=processors.count)
     deterministic: bool = False  # deterministic kernels, autotuning off
     seed: int = 0
@@ -52,6 +54,13 @@ class Settings:
             raise SteleError(f"--seed {self.seed}: the seed must be between 0 and {SEEDS[-1]}.")
 
     @property
+    def arithmetic(self) -> str:
+        """Return the precision whose rounding is expected: on a GPU, a framework's default may be TF32."""
+        if self.precision != "default":
+            return self.precision
+        return "fp32" if self.device == "cpu" else "tf32"
+
+    @property
     def processors(self) -> int:
         """Return how many processors the threads of all devices use on a CPU."""
         return self.threads * self.devices
@@ -65,10 +74,13 @@ class Settings:
                 f"this machine has {usable}. Use fewer devices or --threads."
             )
 
-    def as_request(self) -> dict[str, Any]:
-        """Return the settings in the form that the worker's ``configure`` accepts."""
+    def as_request(self, *, tuned: bool) -> dict[str, Any]:
+        """Return the settings in the form that the worker's ``configure`` accepts.
+
+        ``tuned`` is false for a model of the user: Stele then sets no flags that make a framework fast.
+        """
         fields = {name: value for name, value in self.as_fields().items() if name != "malloc"}
-        return {**fields, "autotune": not self.deterministic}
+        return {**fields, "autotune": not self.deterministic, "tuned": tuned}
 
     def as_fields(self) -> dict[str, Any]:
         """Return the settings as a Run contains them: without those of several devices if there is one."""
@@ -77,8 +89,8 @@ class Settings:
 
     def variables(self) -> dict[str, str]:
         """Return the environment variables that numerical libraries read only once, when they are loaded."""
-        libraries = ("OMP", "OPENBLAS", "MKL", "NUMEXPR")
-        threads = {f"{library}_NUM_THREADS": str(self.threads) for library in libraries}
+        names = (THREADS, "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+        threads = dict.fromkeys(names, str(self.threads))
         device = devices.variables(self.device, self.precision, self.devices)
         return {**threads, **device, **MALLOC[self.malloc], "PYTHONHASHSEED": "0"}
 

@@ -11,6 +11,8 @@ torch, keras-jax                     an environment of `stele env list`
 import contextlib
 import dataclasses
 import hashlib
+import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -35,6 +37,7 @@ NEEDS = {
     "torchvision": ("torchvision", "torch"),
 }
 WORKER_NEEDS = ("numpy",)
+BACKEND = "KERAS_BACKEND"
 BARE = Environment(name="", label="", framework="")  # the inspection of the model finds the framework
 HOST = dataclasses.replace(BARE, name="host", label="this interpreter")
 
@@ -54,7 +57,7 @@ def load(text: str, model: Model | None, extras: Extras, *, replaced: Sequence[C
     ``replaced`` are changes of pins in a lock file.
     """
     if text in environments.names() and not extras.requirements:
-        return environments.load(text)
+        return environments.load(text) if model is None else as_user_runs(environments.load(text))
     if text.endswith(".whl"):
         return required(text, (wheel_requirement(text),), model, extras)
     interpreter = interpreter_of(text)
@@ -211,19 +214,43 @@ def required(
     built = pins.with_requirements(base, text, text, list(dict.fromkeys(typed)), specifier(version))
     if model is None:
         return built
-    return dataclasses.replace(built, label=text, framework="", imports=(), modes={}, mode=None)
+    untuned = as_user_runs(built)
+    return dataclasses.replace(untuned, label=text, framework="", imports=(), modes={}, mode=None)
+
+
+def as_user_runs(environment: Environment) -> Environment:
+    """Return the environment without variables that the user has set to another value, and without tuning.
+
+    Raises SteleError if its name says another backend of Keras than the user's variable.
+    """
+    backend, own = environment.variables.get(BACKEND), keras_backend()
+    if backend and own and backend != own and environment.name in environments.names():
+        raise SteleError(
+            f"{environment.name} runs Keras on {backend}, but your backend of Keras is {own} ({BACKEND}, or "
+            f"keras.json). Name keras-{own}, or set {BACKEND}={backend}."
+        )
+    kept = {name: value for name, value in environment.variables.items() if name not in os.environ}
+    return dataclasses.replace(environment, variables=kept, on_amd={})
+
+
+def keras_backend() -> str | None:
+    """Return the backend of Keras that the user has chosen, by variable or in keras.json; None for Keras' default."""
+    if os.environ.get(BACKEND):
+        return os.environ[BACKEND]
+    folder = files.absolute(os.environ.get("KERAS_HOME") or "~/.keras")
+    try:
+        chosen = json.loads((folder / "keras.json").read_text(encoding="utf-8")).get("backend")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return chosen if isinstance(chosen, str) else None
 
 
 def with_model(environment: Environment, model: Model, extras: Extras) -> Environment:
     """Return a release's environment with what a model needs; its name and its framework stay."""
     requirements = tuple(environment.requirements)
     built = required(environment.name, requirements, model, extras, python=environment.python)
-    kept = {
-        "label": environment.label,
-        "framework": environment.framework,
-        "variables": environment.variables,
-    }
-    return dataclasses.replace(built, imports=environment.imports, **kept)  # type: ignore[arg-type]
+    kept = {"label": environment.label, "framework": environment.framework, "imports": environment.imports}
+    return dataclasses.replace(built, variables=as_user_runs(environment).variables, **kept)  # type: ignore[arg-type]
 
 
 def base_of(text: str, requirements: tuple[str, ...], model: Model | None) -> Environment:
@@ -236,6 +263,8 @@ def base_of(text: str, requirements: tuple[str, ...], model: Model | None) -> En
     ]
     named = {canonicalize_name(Requirement(one).name): Requirement(one) for one in requirements}
     few = len(requirements) == 1 or model is None  # a lock file of a model names all that it needs
+    if model is not None and keras_backend() is not None:
+        candidates = [one for one in candidates if one.variables.get(BACKEND) in (None, keras_backend())]
     found = pins.nearest_environment(named, candidates) if few else None
     if found is None and model is None:
         raise SteleError(pins.unsupported_message(text, named, candidates))

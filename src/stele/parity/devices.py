@@ -86,7 +86,7 @@ def compare(several: dict[str, Any], one: dict[str, Any], *, task: str, settings
 
 def compare_numbers(several: dict[str, Any], one: dict[str, Any], task: str, settings: Settings) -> Finding:
     """Return the finding of gradients, losses and the score, with the tolerances of rungs 5 and 7, and OF_SCORE."""
-    limits = {rung: ladder.limit(rung, task, settings.precision, settings.device) for rung in (5, 7)}
+    limits = {rung: ladder.limit(rung, task, settings.arithmetic, settings.device) for rung in (5, 7)}
     gradients = ladder.gradients(5, limits[5], several, one)
     if gradients.status == "differs":
         suffix = ""

@@ -58,7 +58,7 @@ def examine(
     form = live.environment.forms.get(task)
     golden = golden_numbers.load(task, form)
     numbers = parity_answers(live, task, form, phases)
-    where = {"precision": settings.precision, "device": settings.device}
+    where = {"precision": settings.arithmetic, "device": settings.device}
     findings = ladder.compare(numbers, golden, task=task, **where)
     if ladder.first_difference(findings) and "logits" not in numbers:  # inference may differ at a lower rung
         numbers |= parity_answers(live, task, form, ["infer"])
@@ -170,7 +170,7 @@ def likely_cause(
     # several causes give the same loss before the first step, so decide at the gradients
     decisive = 3 if phase == "infer" else max(difference.rung, 5)
     _, check = ladder.RUNGS[decisive]
-    accepted = LENIENCE * ladder.limit(decisive, task, settings.precision, settings.device)
+    accepted = LENIENCE * ladder.limit(decisive, task, settings.arithmetic, settings.device)
     unexplained = check(decisive, accepted, numbers, golden).error
     errors = {}
     for name, cause in CAUSES.items():

@@ -62,8 +62,8 @@ def against(arm: Arm, other: Arm, settings: Settings, *, timeout: float) -> tupl
         "the batch reversed": with_norms(answers(other, settings, timeout=timeout, flip=True)),
     }
     numbers = with_norms(answers(arm, settings, timeout=timeout))
-    rounding = reference.measure_rounding(changes, expected, precision=settings.precision)
-    found = reference.findings(numbers, expected, rounding, precision=settings.precision)
+    rounding = reference.measure_rounding(changes, expected, precision=settings.arithmetic)
+    found = reference.findings(numbers, expected, rounding, precision=settings.arithmetic)
     doubt = reference.doubt(expected, rounding)
     compared = [named(one, other) for one in found if one.rung not in ALONE]
     return compared, None if doubt is None else doubt.replace("OLD", other.environment.name)

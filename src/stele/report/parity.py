@@ -32,7 +32,7 @@ def devices_line(environment: Environment, task: str, finding: Finding, settings
 
 def ladder_tables(results: dict[tuple[Environment, str], LadderResult], settings: Settings) -> str:
     """Return a Markdown table for each task: the largest relative error of each recipe on each rung."""
-    epsilon = ladder.EPSILON[settings.precision]
+    epsilon = ladder.EPSILON[settings.arithmetic]
     rungs = range(1, 1 + max(finding.rung for result in results.values() for finding in result.findings))
     head = ["framework", "version", "date", *ladder.TITLES[: len(rungs)]]
     parts = []

@@ -31,7 +31,7 @@ def configure(settings):
     """
     global device, mode
     mode = settings["mode"]
-    if settings["precision"] != "fp32":
+    if settings["precision"] not in ("fp32", "default"):
         reason = "Chainer {} is supported in precision 'fp32' only, not {!r}: use precision 'fp32'"
         raise RuntimeError(reason.format(chainer.__version__, settings["precision"]))
     if settings["device"] == "cuda" and not chainer.backends.cuda.available:

@@ -36,7 +36,8 @@ def configure(settings):
     )  # XLA reads both when it creates its first array
     os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", "")] + options(settings)).strip()
     jax.config.update("jax_platforms", settings["device"])
-    jax.config.update("jax_default_matmul_precision", PRECISIONS[settings["precision"]])
+    if settings["precision"] != "default":
+        jax.config.update("jax_default_matmul_precision", PRECISIONS[settings["precision"]])
     try:
         jax.devices()
     except (RuntimeError, AssertionError) as error:  # AssertionError if the CUDA plugin is not installed
@@ -51,11 +52,15 @@ def configure(settings):
 
 def options(settings):
     """Return settings for XLA_FLAGS that have no other API. XLA ends the process if a flag is unknown."""
+    if not settings["tuned"] and not settings["deterministic"]:
+        return []
     if settings["device"] == "cuda":
         return [
             "--xla_gpu_autotune_level={}".format(4 if settings["autotune"] else 0),
             "--xla_gpu_deterministic_ops={}".format("true" if settings["deterministic"] else "false"),
         ]
+    if not settings["tuned"]:
+        return []  # a CPU is deterministic
     flags = ["--xla_cpu_multi_thread_eigen=false"] if settings["threads"] == 1 else []
     if ranks.count > 1:
         flags.append("--xla_force_host_platform_device_count={}".format(ranks.count))

@@ -43,6 +43,7 @@ device = "cpu"
 deterministic = False
 mode = "default"
 precision = "fp32"
+tuned = True
 scope = None  # a reference, because Keras leaves the scope when it is collected
 fused = weakref.WeakSet()  # networks that are faster with XLA, also on a CPU
 pending = weakref.WeakKeyDictionary()  # JAX: network -> (variables, newer values from training)
@@ -50,9 +51,9 @@ pending = weakref.WeakKeyDictionary()  # JAX: network -> (variables, newer value
 
 def configure(settings):
     """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
-    global device, deterministic, mode, precision, scope
+    global device, deterministic, mode, precision, scope, tuned
     device, deterministic, mode = settings["device"], settings["deterministic"], settings["mode"]
-    precision = settings["precision"]
+    precision, tuned = settings["precision"], settings["tuned"]
     native.configure(dict(settings, mode=MODES[mode][BACKEND]))
     if BACKEND == "torch":  # Keras uses CUDA if there is a CUDA device
         # Keras compiles the call of each layer as one function. PyTorch compiles it for eight layers and leaves the
@@ -66,8 +67,9 @@ def configure(settings):
     # Keras draws its seeds from here. keras.utils.set_random_seed would import TensorFlow wherever it is installed
     random.seed(settings["seed"])
     numpy.random.seed(settings["seed"])
-    keras.config.set_floatx("float32")
-    keras.config.set_image_data_format("channels_last")  # of users' models
+    if tuned:
+        keras.config.set_floatx("float32")
+        keras.config.set_image_data_format("channels_last")
 
 
 def versions():
@@ -78,7 +80,9 @@ def flags():
     return {
         "backend": BACKEND,
         "image_data_format": keras.config.image_data_format(),
-        "image_data_format_of_recipes": image_data_format("float32" if precision == "fp32" else "other"),
+        "image_data_format_of_recipes": image_data_format("float32" if precision == "fp32" else "other")
+        if tuned
+        else None,
         "dtype_policy": keras.config.dtype_policy().name,
         "jit_compile": jit_compile(recurrent=False),
         "jit_compile_recurrent": jit_compile(recurrent=True),
@@ -89,6 +93,8 @@ def flags():
 
 def set_policy(task):
     """Set the arithmetic of layers created from now on; their parameters are always float32."""
+    if precision == "default":
+        return
     keras.config.set_dtype_policy("float32" if task.dtype == "float32" else "mixed_" + task.dtype)
 
 
@@ -132,7 +138,9 @@ def faster_with_xla(net):
 
 
 def uses_xla(net):
-    """Return whether XLA compiles a network on TensorFlow."""
+    """Return whether XLA compiles a network on TensorFlow; of a model of the user, as ``fit`` decides."""
+    if mode == "default" and not tuned:
+        return net.jit_compile
     recurrent = any(isinstance(layer, keras.layers.RNN) for layer in net.layers)
     return jit_compile(recurrent) or (mode == "default" and device == "cpu" and net in fused)
 

@@ -31,7 +31,7 @@ def configure(settings):
     here.
     """
     global device, contexts, mode
-    if settings["precision"] != "fp32":
+    if settings["precision"] not in ("fp32", "default"):
         reason = "MXNet {} is supported in precision 'fp32' only, not {!r}: use precision 'fp32'"
         raise RuntimeError(reason.format(mx.__version__, settings["precision"]))
     if settings["device"] == "cuda" and not mx.context.num_gpus():

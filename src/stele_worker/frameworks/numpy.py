@@ -22,7 +22,7 @@ def configure(settings):
     if settings["device"] != "cpu":
         reason = "NumPy supports device 'cpu' only, not {!r}: use device 'cpu'"
         raise RuntimeError(reason.format(settings["device"]))
-    if settings["precision"] != "fp32":
+    if settings["precision"] not in ("fp32", "default"):
         reason = "NumPy supports precision 'fp32' only (computed in float64), not {!r}: use precision 'fp32'"
         raise RuntimeError(reason.format(settings["precision"]))
 

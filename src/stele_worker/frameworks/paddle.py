@@ -38,7 +38,7 @@ def configure(settings):
             "This wheel of Paddle {} does not contain CINN: install one that does, or use mode 'to-static'"
         )
         raise RuntimeError(message.format(paddle.__version__))
-    if settings["precision"] != "fp32":
+    if settings["precision"] not in ("fp32", "default"):
         reason = "Paddle is supported in precision 'fp32' only, not {!r}: use precision 'fp32'"
         raise RuntimeError(reason.format(settings["precision"]))
     if device == "cuda" and not paddle.device.is_compiled_with_cuda():
@@ -48,7 +48,7 @@ def configure(settings):
         join_ranks()
     paddle.set_device(place())
     paddle.set_flags({"FLAGS_paddle_num_threads": threads})
-    if device == "cuda":
+    if device == "cuda" and (settings["tuned"] or settings["deterministic"]):
         paddle.set_flags({"FLAGS_cudnn_exhaustive_search": settings["autotune"]})
         paddle.set_flags({"FLAGS_cudnn_deterministic": settings["deterministic"]})
     if settings[

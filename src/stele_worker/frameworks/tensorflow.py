@@ -44,9 +44,10 @@ def configure(settings):
     threads = settings["threads"] * ranks.count  # all devices of the processor share these threads
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(threads)
-    tf.config.experimental.enable_tensor_float_32_execution(settings["precision"] == "tf32")
-    # TensorFlow reads it at the first convolution
-    os.environ["TF_CUDNN_USE_AUTOTUNE"] = "1" if settings["autotune"] else "0"
+    if settings["precision"] != "default":
+        tf.config.experimental.enable_tensor_float_32_execution(settings["precision"] == "tf32")
+    if settings["tuned"] or settings["deterministic"]:  # TensorFlow reads it at the first convolution
+        os.environ["TF_CUDNN_USE_AUTOTUNE"] = "1" if settings["autotune"] else "0"
     tf.random.set_seed(settings["seed"])
     # XLA is deterministic on a CPU, but refuses the gradient of max pooling if determinism is required
     if settings["deterministic"] and not (mode == "xla" and device == "cpu"):
@@ -94,7 +95,9 @@ def flags():
         "threads": tf.config.threading.get_intra_op_parallelism_threads(),
         "interop_threads": tf.config.threading.get_inter_op_parallelism_threads(),
         "tf32": tf.config.experimental.tensor_float_32_execution_enabled(),
-        "TF_CUDNN_USE_AUTOTUNE": os.environ["TF_CUDNN_USE_AUTOTUNE"],  # TensorFlow cannot report what it read
+        "TF_CUDNN_USE_AUTOTUNE": os.environ.get(
+            "TF_CUDNN_USE_AUTOTUNE", "default"
+        ),  # TensorFlow does not say
         "deterministic": is_op_determinism_enabled(),
         "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default"),
         "memory_growth": [tf.config.experimental.get_memory_growth(gpu) for gpu in gpus],

@@ -36,12 +36,14 @@ def configure(settings):
         join_ranks()
     torch.set_num_threads(settings["threads"])
     torch.manual_seed(settings["seed"])
-    tf32 = settings["precision"] == "tf32"
-    torch.backends.cuda.matmul.allow_tf32 = tf32
-    torch.backends.cudnn.allow_tf32 = tf32
-    torch.backends.cudnn.benchmark = settings["autotune"]
-    torch.backends.cudnn.deterministic = settings["deterministic"]
+    if settings["precision"] != "default":
+        tf32 = settings["precision"] == "tf32"
+        torch.backends.cuda.matmul.allow_tf32 = tf32
+        torch.backends.cudnn.allow_tf32 = tf32
+    if settings["tuned"]:
+        torch.backends.cudnn.benchmark = settings["autotune"]
     if settings["deterministic"]:
+        torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic = False, True
         os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
         torch.use_deterministic_algorithms(True)  # off by default; the call imports the compiler for a second
 

@@ -1,4 +1,4 @@
-"""A recipe for a user's PyTorch model, with the fused optimizer where there is one."""
+"""A recipe for a user's PyTorch model."""
 
 import torch
 

@@ -45,7 +45,4 @@ def optimizer_of(net, task):
     parameters = [weight for weight in net.parameters() if weight.requires_grad]
     if task.optimizer is not None:
         return optimizers.construct(task.optimizer, parameters)
-    try:
-        return torch.optim.SGD(parameters, lr=task.learning_rate, fused=True)
-    except (RuntimeError, TypeError):  # not every device and dtype has it
-        return torch.optim.SGD(parameters, lr=task.learning_rate)
+    return torch.optim.SGD(parameters, lr=task.learning_rate)

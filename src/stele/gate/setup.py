@@ -1,0 +1,67 @@
+"""What both arms run on, as their workers report it before anything is measured, and what Stele changes to measure."""
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from stele.gate.trial import Trial
+from stele.measuring import measure, progress, variables, worker
+from stele.measuring.settings import Settings
+from stele.text import printable
+
+# flags that have another place in the line, or that say nothing about the framework
+ELSEWHERE = ("device", "threads", "interop_threads", "processors", "python", "numpy")
+
+
+def probe(trial: Trial) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what ``configure`` answers in OLD and in NEW. Raises WorkerError if one does not start."""
+    model = None if trial.model is None else trial.model.as_request()
+
+    def ask(arm: str) -> dict[str, Any]:
+        launched = worker.launch(trial.arm(arm), trial.settings, name=f"setup-{arm}", timeout=trial.timeout)
+        with launched as live:
+            return measure.configure(live, trial.settings, model=model)
+
+    with progress.waiting("starting both arms"), ThreadPoolExecutor(2) as threads:
+        old, new = threads.map(ask, ("old", "new"))
+    return old, new
+
+
+def line(trial: Trial, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Return what was found and what is changed, as one line."""
+    settings, flags = trial.settings, (old["flags"], new["flags"])
+    found = [
+        f"{', '.join(compared(old['versions'], new['versions'], ' '))} on {flags[0].get('device')}",
+        f"precision {settings.precision}",
+        f"allocator: {variables.allocator()}",
+    ]
+    others = [{name: one[name] for name in one if name not in ELSEWHERE} for one in flags]
+    listed = list(compared(others[0], others[1], "="))
+    found += [f"flags: {' '.join(listed)}"] if listed else []
+    own = [f"{name}={value}" for name, value in variables.deciding().items()]
+    found += [f"your variables: {' '.join(own)}"] if own else []
+    tuned = "tuned by Stele" if trial.model is None else "as you run it"
+    text = f"conditions, {tuned}: {'; '.join(found)}. Stele sets: {', '.join(changes(settings))}."
+    return printable(text, keep="")
+
+
+def compared(old: Mapping[str, Any], new: Mapping[str, Any], sign: str) -> Iterator[str]:
+    """Yield ``name value`` for each value that is known, with an arrow if it differs in NEW."""
+    for name in dict.fromkeys([*old, *new]):
+        pair = [old.get(name), new.get(name)]
+        if any(value not in (None, False, "", []) for value in pair):
+            values = pair if pair[0] != pair[1] else pair[:1]
+            yield f"{name}{sign}{' → '.join(map(str, values))}"
+
+
+def changes(settings: Settings) -> Iterator[str]:
+    """Yield what Stele changes for the measurement."""
+    threads = "1 thread" if settings.threads == 1 else f"{settings.threads} threads"
+    yield f"{threads} on as many processors" if settings.device == "cpu" else threads
+    yield f"seed {settings.seed}"
+    yield "PYTHONHASHSEED=0"
+    yield "empty caches of compilers"
+    if settings.malloc != "plain":
+        yield f"an allocator that keeps freed memory (--malloc {settings.malloc})"
+    if settings.device == "cuda":
+        yield "memory of the device that grows as needed"

@@ -1,0 +1,207 @@
+"""The conditions of a gate: a user's model runs as the user runs it, and what Stele changes is said first."""
+
+import argparse
+import dataclasses
+import json
+
+import pytest
+
+from stele import environments
+from stele.commands import options
+from stele.errors import SteleError
+from stele.gate import setup
+from stele.measuring import variables
+from stele.measuring.settings import Settings
+from stele.models import arms, spec
+from stele_worker import modes
+from test_docs import make_trial
+
+
+@pytest.fixture
+def model(tmp_path):
+    (tmp_path / "net.py").touch()
+    return spec.parse("net.py:build", tmp_path)
+
+
+@pytest.fixture
+def no_keras_file(monkeypatch, tmp_path):
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path))
+    monkeypatch.delenv("KERAS_BACKEND", raising=False)
+
+
+def loaded(text, model, *requirements):
+    return arms.load(text, model, arms.Extras(requirements))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("KERAS_BACKEND", "torch"),
+        ("XLA_FLAGS", "--xla_cpu_enable_fast_math=true"),
+        ("JAX_ENABLE_X64", "1"),
+        ("TF_ENABLE_ONEDNN_OPTS", "0"),
+        ("TORCHDYNAMO_DISABLE", "1"),
+        ("FLAGS_use_mkldnn", "1"),
+        ("MALLOC_ARENA_MAX", "2"),
+        ("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"),
+        ("LD_PRELOAD", "libjemalloc.so.2"),
+    ],
+)
+def test_a_variable_that_frameworks_read_is_found(name, value):
+    assert variables.deciding({name: value, "HOME": "/root"}) == {name: value}
+
+
+@pytest.mark.parametrize(
+    "name", ["HF_TOKEN", "KERAS_API_KEY", "TF_CLI_CONFIG_FILE", "PATH", "HF_HUB_OFFLINE", "STELE_CACHE"]
+)
+def test_secrets_and_variables_without_effect_are_left_out(name):
+    assert variables.deciding({name: "value"}) == {}
+
+
+def test_the_allocator_that_is_preloaded_is_named():
+    assert variables.allocator({"LD_PRELOAD": "/usr/lib/libjemalloc.so.2"}) == "jemalloc"
+    assert variables.allocator({}) == "that of the C library"
+
+
+@pytest.mark.parametrize("backend", ["torch", "jax", "tensorflow"])
+def test_keras_runs_on_the_backend_of_the_users_variable(monkeypatch, no_keras_file, model, backend):
+    monkeypatch.setenv("KERAS_BACKEND", backend)
+    arm = loaded("keras==3.14.1", model)
+    package = {"tensorflow": "tensorflow-cpu"}.get(backend, backend)
+    assert any(one.startswith(package) for one in arm.requirements)
+    assert "KERAS_BACKEND" not in arm.variables  # the worker inherits that of the user
+
+
+def test_keras_runs_on_the_backend_of_the_users_file(no_keras_file, model, tmp_path):
+    (tmp_path / "keras.json").write_text('{"backend": "jax"}')
+    assert loaded("keras==3.14.1", model).variables["KERAS_BACKEND"] == "jax"
+
+
+def test_without_a_choice_keras_runs_on_its_default(no_keras_file, model):
+    assert loaded("keras==3.14.1", model).variables["KERAS_BACKEND"] == "tensorflow"
+
+
+def test_an_environment_with_another_backend_than_the_users_is_refused(monkeypatch, no_keras_file, model):
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
+    with pytest.raises(SteleError, match="keras-jax runs Keras on jax, but your backend of Keras is torch"):
+        loaded("keras-jax", model)
+
+
+def test_a_variable_of_a_description_gives_way_to_that_of_the_user(monkeypatch, model):
+    described = dataclasses.replace(environments.load("torch"), variables={"OMP_WAIT_POLICY": "active"})
+    assert arms.as_user_runs(described).variables == {"OMP_WAIT_POLICY": "active"}
+    monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
+    assert arms.as_user_runs(described).variables == {}
+
+
+def test_a_model_of_the_user_gets_no_tuning_for_its_processor(model):
+    assert environments.load("paddle").on_amd
+    assert loaded("paddle", model).on_amd == {}
+
+
+def typed(**values):
+    return argparse.Namespace(**{"model": "net.py:build", "threads": None, "precision": None, **values})
+
+
+def test_a_model_of_the_user_computes_in_the_default_precision_of_its_framework():
+    assert options.conditions_from(typed())["precision"] == "default"
+    assert options.conditions_from(typed(precision="bf16"))["precision"] == "bf16"
+    assert options.conditions_from(typed(model=None))["precision"] == "fp32"
+
+
+@pytest.mark.parametrize(
+    ("own", "threads", "expected"), [("3", None, 3), ("3", 1, 1), ("64", None, 3), ("a", None, 1)]
+)
+def test_the_users_number_of_threads_is_used_as_far_as_there_are_processors(
+    monkeypatch, own, threads, expected
+):
+    monkeypatch.setattr("stele.measuring.processors.count", lambda: 4)
+    monkeypatch.setenv("OMP_NUM_THREADS", own)
+    assert options.threads_from(typed(threads=threads)) == expected
+    assert options.threads_from(typed(model=None)) == 1
+
+
+def test_the_allocator_is_that_of_the_c_library_by_default():
+    command = argparse.ArgumentParser()
+    options.add_process_options(command)
+    assert command.parse_args([]).malloc == "plain"
+
+
+def test_no_library_is_told_its_precision_if_it_is_the_frameworks():
+    settings = Settings(device="cuda", precision="default")
+    assert "NVIDIA_TF32_OVERRIDE" not in settings.variables()
+    assert settings.arithmetic == "tf32"
+    assert Settings(device="cpu", precision="default").arithmetic == "fp32"
+
+
+def test_a_framework_may_ignore_the_first_mode_only_in_a_model_of_the_user():
+    module = argparse.Namespace(MODES=("jit", "eager"))
+    assert modes.resolve("jax", module, {"tuned": False})["mode"] == "jit"
+    assert modes.check("jit", {"compilations": 0}, False) == {"compilations": 0}
+    for settings in ({"tuned": True}, {"tuned": False, "mode": "jit"}):
+        modes.resolve("jax", module, settings)
+        with pytest.raises(RuntimeError, match="ignored mode 'jit'"):
+            modes.check("jit", {"compilations": 0}, False)
+
+
+def answer(version, **flags):
+    return {"versions": {"torch": version}, "flags": {"device": "cpu", "processors": [0], **flags}}
+
+
+def test_one_line_says_what_was_found_and_what_is_changed(monkeypatch, model):
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
+    trial = dataclasses.replace(make_trial(), model=model)
+    line = setup.line(trial, answer("2.12.0", onednn=True), answer("2.13.0", onednn=False))
+    assert "\n" not in line
+    for part in (
+        "as you run it: torch 2.12.0 → 2.13.0 on cpu",
+        "allocator: that of the C library",
+        "flags: onednn=True → False",
+        "KERAS_BACKEND=torch",
+        "Stele sets: 1 thread on as many processors, seed 0, PYTHONHASHSEED=0, empty caches of compilers.",
+    ):
+        assert part in line
+
+
+def test_a_built_in_task_is_said_to_be_tuned():
+    assert "conditions, tuned by Stele: torch 2.13.0 on cpu" in setup.line(
+        make_trial(), answer("2.13.0"), answer("2.13.0")
+    )
+
+
+def test_an_allocator_that_reduces_noise_is_listed():
+    trial = dataclasses.replace(make_trial(), settings=Settings(device="cpu", threads=2, malloc="steady"))
+    assert "an allocator that keeps freed memory (--malloc steady)" in setup.line(
+        trial, answer("1"), answer("1")
+    )
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The settings of each ``configure``."""
+    requests = []
+    from stele.measuring.worker import Worker
+
+    original = Worker.ask
+
+    def ask(worker, verb, **fields):
+        if verb == "configure":
+            requests.append(fields["settings"])
+        return original(worker, verb, **fields)
+
+    monkeypatch.setattr(Worker, "ask", ask)
+    return requests
+
+
+def test_a_model_of_the_user_is_measured_without_tuning(add_environment, tmp_path, capsys, asked):
+    from stele import __main__ as entry_point
+    from test_gate_model import INSPECTION, NUMBERS, SECONDS
+
+    (tmp_path / "net.py").touch()
+    for name in ("old", "new"):
+        add_environment(name, seconds=SECONDS, numbers=NUMBERS, inspection=INSPECTION)
+    entry_point.main(["gate", "old", "new", "--model", "net.py:build", "--metric=parity", "--phase=infer"])
+    output = capsys.readouterr().err
+    assert output.index("conditions, as you run it") < output.index("parity: OLD")
+    assert len(asked) >= 4
+    assert not any(one["tuned"] for one in asked), json.dumps(asked)
