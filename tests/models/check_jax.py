@@ -207,3 +207,12 @@ def test_the_gradient_of_a_pool_is_that_of_the_maximum(side, size):
 
 def test_nothing_is_left_in_the_project():
     contract.nothing_is_left_in_the_project()
+
+
+def test_a_users_model_runs_with_the_flags_of_the_user():
+    flags = contract.flags_of_a_users_model(
+        "jax", XLA_FLAGS="--xla_cpu_enable_fast_math=false", JAX_ENABLE_X64="1"
+    )
+    assert flags["xla_flags"] == "--xla_cpu_enable_fast_math=false"
+    assert flags["matmul_precision"] is None
+    assert flags["x64"] is True

@@ -191,3 +191,21 @@ def test_keras_on_jax_does_not_import_tensorflow():
     code = "import sys, contract; contract.configure('keras'); sys.exit('tensorflow' in sys.modules)"
     on_jax = {**os.environ, "KERAS_BACKEND": "jax"}
     assert subprocess.run([sys.executable, "-c", code], env=on_jax, cwd=Path(__file__).parent).returncode == 0
+
+
+def test_a_users_model_runs_with_the_settings_of_the_user(tmp_path):
+    chosen = {"floatx": "float16", "image_data_format": "channels_first", "backend": keras.backend.backend()}
+    (tmp_path / "keras.json").write_text(json.dumps(chosen))
+    flags = contract.flags_of_a_users_model("keras", KERAS_HOME=str(tmp_path))
+    assert flags["dtype_policy"] == "float16"
+    assert flags["image_data_format"] == "channels_first"
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="only TensorFlow asks whether to use XLA")
+def test_a_users_model_is_compiled_as_fit_compiles_it(monkeypatch):
+    support = frameworks.load("keras")
+    monkeypatch.setattr(support, "tuned", False)
+    arm = Arm("keras", SPECS[0])
+    assert support.uses_xla(arm.net) is arm.net.jit_compile
+    arm.net.jit_compile = not arm.net.jit_compile
+    assert support.uses_xla(arm.net) is arm.net.jit_compile

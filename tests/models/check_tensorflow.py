@@ -123,3 +123,10 @@ def test_what_the_users_code_raises_is_shown_with_the_users_frames_alone():
 
 def test_nothing_is_left_in_the_project():
     contract.nothing_is_left_in_the_project()
+
+
+def test_a_users_model_runs_with_the_flags_of_tensorflow():
+    flags = contract.flags_of_a_users_model("tensorflow", TF_ENABLE_ONEDNN_OPTS="0")
+    assert flags["tf32"] is True
+    assert flags["TF_CUDNN_USE_AUTOTUNE"] == "default"
+    assert flags["onednn"] == "0"

@@ -10,6 +10,7 @@ from contract import Arm, described
 from torch import nn
 
 from stele_worker import frameworks, measurement, models
+from stele_worker.models import torch_training
 from stele_worker.models.errors import SpecError, UserCodeError
 
 TINY = ["bert", "gpt_neox", "llama", "vit", "whisper", "qwen3", "t5"]
@@ -307,3 +308,15 @@ def test_the_python_code_of_an_optimizer_is_not_busy():
     without = {name: one for name, one in operations.items() if not name.startswith("Optimizer")}
     assert len(operations) == len(without) + 2
     assert measurement.in_operations(framework, operations) == sum(seconds for seconds, _ in without.values())
+
+
+def test_a_users_model_runs_with_the_flags_of_pytorch():
+    flags = contract.flags_of_a_users_model("torch")
+    assert flags["cudnn_tf32"] is True
+    assert flags["cudnn_autotune"] is flags["deterministic"] is False
+
+
+def test_the_optimizer_is_the_one_that_pytorch_chooses():
+    arm = Arm("torch", "torch_models:image")
+    [group] = torch_training.optimizer_of(arm.net, arm.task).param_groups
+    assert group["fused"] is None

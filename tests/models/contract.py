@@ -1,6 +1,7 @@
 """What every derived recipe must do, for the checks of each framework: ``pytest tests/models/check_torch.py``."""
 
 import json
+import os
 import subprocess
 import sys
 import warnings
@@ -16,6 +17,7 @@ warnings.simplefilter(
     "default"
 )  # frameworks warn while they are imported; the project's settings make that errors
 PROJECT = Path(__file__).parent / "project"
+VARIABLES = dict(os.environ)  # before a framework is configured
 SETTINGS = {
     "device": "cpu",
     "threads": 1,
@@ -31,6 +33,21 @@ def configure(name):
     framework = frameworks.load(name)
     framework.configure(modes.resolve(name, framework, SETTINGS))
     return framework
+
+
+def flags_of_a_users_model(name, **variables):
+    """Return the flags of a framework in a fresh process that is configured for a model of the user."""
+    code = (
+        "import contract, json; from stele_worker import frameworks, modes; framework = frameworks.load({0!r}); "
+        "settings = dict(contract.SETTINGS, precision='default', tuned=False); "
+        "framework.configure(modes.resolve({0!r}, framework, settings)); print(json.dumps(framework.flags()))"
+    )
+    command = [sys.executable, "-W", "ignore", "-c", code.format(name)]
+    environment = {**VARIABLES, **variables}
+    printed = subprocess.run(
+        command, env=environment, cwd=Path(__file__).parent, stdout=-1, check=True
+    ).stdout
+    return json.loads(printed.splitlines()[-1])
 
 
 def described(spec, **changes):
