@@ -54,7 +54,12 @@ def test_launches_that_are_too_long_for_the_budget_are_reported():
         (QUIET, {"huge_pages": "always madvise [never]"}, STEADY, "Transparent huge pages are off"),
         (QUIET, {"processors": 1}, STEADY, "One processor runs the measurement"),
         (QUIET, {}, Settings(device="cpu", threads=2, malloc="steady"), "Use --threads 1: it varies less"),
-        (QUIET, {}, Settings(device="cpu", threads=1), "Avoid this noise with --malloc steady"),
+        (
+            QUIET,
+            {},
+            Settings(device="cpu", threads=1),
+            "--malloc steady avoids this noise, but may hide a change",
+        ),
         (QUIET._replace(gpu={"clocks_throttle_reasons.active": "0x40"}), {}, STEADY, "The GPU was throttled"),
     ],
 )

@@ -31,6 +31,20 @@ def test_the_line_of_resnet50_shows_the_origin_of_the_weights(run):
     assert results.line(dataclasses.replace(run, task="resnet50")).endswith("seeded weights")
 
 
+@pytest.mark.parametrize(
+    ("label", "mode", "shown"),
+    [
+        ("PyTorch", "eager", "eager, tuned"),
+        ("JAX, jax==0.9.2", "jit", "jit, tuned"),
+        ("PyTorch, as shipped", "as-shipped", "as-shipped"),
+        ("TensorFlow", "graph", "graph"),
+        ("TensorFlow, eager", "eager", "eager"),
+    ],
+)
+def test_a_tuned_mode_is_called_so(run, label, mode, shown):
+    assert f"| {label} | {shown} |" in results.markdown([dataclasses.replace(run, label=label, mode=mode)])
+
+
 def test_the_memory_of_the_device_is_in_both_tables(run):
     on_gpu = dataclasses.replace(run, device_memory=300 * 2**20)
     assert "device 300 MiB" in results.terminal([on_gpu])[-1]

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import NamedTuple
 
-from stele.environments import names
+from stele.environments import described, names
 from stele.errors import SteleError
 from stele.measuring.machine import name_of
 from stele.measuring.run import Run
@@ -193,13 +193,20 @@ def table_row(train: Run | None, infer: Run | None) -> list[str]:
     import_seconds = f"{either.import_seconds:.1f}"
     return [
         either.label,
-        either.mode or "default",
+        mode_cell(either),
         versions(either.versions),
         *training,
         *inference,
         import_seconds,
         memory,
     ]
+
+
+def mode_cell(run: Run) -> str:
+    """Return the mode of a Run; a first mode that also has the mode "as-shipped" is tuned, and says so."""
+    mode = run.mode or "default"
+    tuned = {one.label: one.mode for one in described().values() if "as-shipped" in one.modes}
+    return f"{mode}, tuned" if tuned.get(run.label.partition(",")[0]) == mode else mode
 
 
 def step_cell(run: Run) -> str:
