@@ -24,8 +24,8 @@ def advise(facts: dict[str, Any], conditions: Sequence[Conditions], settings: Se
         yield "One processor runs the measurement and everything else. Use a machine with two or more."
     if settings.malloc == "plain":
         yield (
-            "The allocator returns memory to the system and requests it again. --malloc steady avoids this noise, but may "
-            "hide a change of what is allocated."
+            "The allocator returns memory to the system and requests it again. --malloc steady avoids this noise, but "
+            "may hide a change of what is allocated."
         )
     elif "[never]" in (facts["huge_pages"] or ""):
         yield (
