@@ -157,7 +157,7 @@ def optimizer_of(task):
             [weight - task.learning_rate * grad for weight, grad in zip(params, grads)],
             slots,
         )
-    optimizer = optimizers.construct(task.optimizer)
+    optimizer = optimizers.construct(task, ("init", "update"))
 
     def move(params, grads, slots):
         updates, slots = optimizer.update(grads, slots, params)

@@ -143,7 +143,7 @@ def squared_error(target, output):
 
 def optimizer_of(task):
     if task.optimizer is not None:
-        return optimizers.construct(task.optimizer)
+        return optimizers.construct(task, ("apply_gradients",))
     return keras.optimizers.SGD(task.learning_rate)
 
 

@@ -174,5 +174,5 @@ def squared_error(output, target):
 def optimizer_of(net, task):
     parameters = [weight for weight in net.parameters() if not weight.stop_gradient]
     if task.optimizer is not None:
-        return optimizers.construct(task.optimizer, parameters=parameters)
+        return optimizers.construct(task, ("step", "clear_grad"), parameters=parameters)
     return paddle.optimizer.SGD(task.learning_rate, parameters=parameters)

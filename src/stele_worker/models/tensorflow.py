@@ -167,7 +167,7 @@ def optimizer_of(net, task):
     """Return move(grads, variables) of plain SGD, or of the user's class, which needs ``apply_gradients``."""
     if task.optimizer is None:
         return partial(descend, task.learning_rate)
-    optimizer = optimizers.construct(task.optimizer)
+    optimizer = optimizers.construct(task, ("apply_gradients",))
     if hasattr(optimizer, "build"):
         optimizer.build(net.trainable_variables)
     return lambda grads, variables: optimizer.apply_gradients(zip(grads, variables))

@@ -44,5 +44,5 @@ def with_precision(call, task):
 def optimizer_of(net, task):
     parameters = [weight for weight in net.parameters() if weight.requires_grad]
     if task.optimizer is not None:
-        return optimizers.construct(task.optimizer, parameters)
+        return optimizers.construct(task, ("step", "zero_grad"), parameters)
     return torch.optim.SGD(parameters, lr=task.learning_rate)
