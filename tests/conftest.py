@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import gate_records
 from fakes import SCRIPTED, scripted_environment
 from stele import environments
 from stele.environments import ORACLE
-from stele.measuring import processors
+from stele.measuring import lock, processors
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
 from stele.measuring.worker import Worker
@@ -21,6 +22,9 @@ from stele.measuring.worker import Worker
 # the many small products of the oracle take several times as long with two threads, which wait for each other
 threadpool_limits(1)
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
+# the tests of several processes, and the measurements on this machine, do not wait for each other
+LOCKS = tempfile.TemporaryDirectory(prefix="stele-locks-")
+os.environ[lock.VARIABLE] = LOCKS.name
 # a test can start a suite in a separate process; with this variable set, its benchmarks would be disabled
 os.environ.pop("PYTEST_XDIST_WORKER", None)
 

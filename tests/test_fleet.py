@@ -392,9 +392,9 @@ def test_two_measurements_never_have_one_slot(tmp_path, monkeypatch):
 def test_a_suite_waits_for_the_cells_of_a_fleet_and_cells_do_not_wait_for_each_other(tmp_path, monkeypatch):
     monkeypatch.setenv("STELE_CACHE", str(tmp_path))
     with lock.opened() as cell, lock.opened() as other, lock.opened() as suite:
-        assert lock.locked(cell, shared=True)
-        assert lock.locked(other, shared=True)
-        assert not lock.locked(suite)
+        assert lock.find_taken(cell, shared=True) is None
+        assert lock.find_taken(other, shared=True) is None
+        assert lock.find_taken(suite) is not None
 
 
 # ---- a gate, one pass at a time

@@ -5,7 +5,6 @@ fleet have ended, and the other way round.
 """
 
 import contextlib
-import fcntl
 import os
 import re
 import subprocess
@@ -14,7 +13,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from stele.data import cache
 from stele.measuring import lock, processors
 
 NODES = Path("/sys/devices/system/node")
@@ -83,14 +81,9 @@ def taken(what: str, device: str, say: Callable[[str], object]) -> Iterator[Slot
 
 def wait_for(wanted: list[Slot], stack: contextlib.ExitStack) -> Slot:
     """Return the first of these slots that is free, and hold its lock until the stack is closed."""
-    folder = cache.create()
-    files = [
-        stack.enter_context((folder / f"{slot.number}-{lock.FILE}").open("a+", encoding="utf-8"))
-        for slot in wanted
-    ]
+    locks = [stack.enter_context(lock.opened(f"{slot.number}-{lock.FILE}")) for slot in wanted]
     while True:
-        for slot, file in zip(wanted, files, strict=True):
-            with contextlib.suppress(BlockingIOError):
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for slot, one in zip(wanted, locks, strict=True):
+            if lock.find_taken(one) is None:
                 return slot
         time.sleep(POLL)

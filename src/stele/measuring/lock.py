@@ -1,7 +1,8 @@
-"""One measurement at a time on a machine: a lock file in the user's cache.
+"""One measurement at a time on a machine: a lock file in a folder that all users share, and one in the user's cache.
 
-Suites, gates, bisections and nightly runs hold the lock while they measure, because two measurements at once slow
-each other down without any message. Cells of a fleet share the lock: they keep apart by other locks
+The folder does not depend on the user's variables. Containers have folders of their own, but may share a cache.
+Suites, gates, bisections and nightly runs hold the lock while they measure, because two measurements at once slow each
+other down without any message. Cells of a fleet share the lock: they keep apart by other locks
 (``stele.fleet.slots``). The operating system releases the lock of a process that ends in any way.
 """
 
@@ -10,14 +11,16 @@ import fcntl
 import json
 import os
 import socket
+import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, TypedDict
+from typing import TypedDict
 
-from stele import schema
+from stele import files, schema
 from stele.data import cache
 from stele.errors import SteleError
+from stele.text import printable
 
 
 def here() -> str:
@@ -29,8 +32,11 @@ def here() -> str:
 
 
 FILE = f"measuring-{here()}.lock"
+VARIABLE = "STELE_LOCK_FOLDER"  # names another folder than these
+FOLDERS = (Path("/dev/shm"), Path("/tmp"))  # predictable, which is the point: see open_file
 POLL = 0.5  # seconds between two attempts
 REMINDER = 60.0  # seconds between two messages
+LONGEST = 2**16  # bytes of a description that are read
 
 
 class Holder(TypedDict):
@@ -54,9 +60,9 @@ def machine(what: str, *, wait: bool, say: Callable[[str], object], shared: bool
     global held
     with contextlib.ExitStack() as stack:
         if held == 0:
-            file = stack.enter_context(opened())
-            acquire(file, wait=wait, say=say, shared=shared)
-            describe(file, what)
+            lock = stack.enter_context(opened())
+            acquire(lock, wait=wait, say=say, shared=shared)
+            describe(lock, what)
         held += 1
         try:
             yield
@@ -64,54 +70,112 @@ def machine(what: str, *, wait: bool, say: Callable[[str], object], shared: bool
             held -= 1
 
 
-def opened() -> IO[str]:
-    path = cache.folder() / FILE
+Lock = list[int]  # the descriptor of the file in each place
+
+
+@contextlib.contextmanager
+def opened(name: str = FILE) -> Iterator[Lock]:
+    """Open the lock of this name in each place. Every process takes them in the same order."""
+    with contextlib.ExitStack() as stack:
+        lock = []
+        for folder in folders():
+            lock.append(open_file(folder / name))
+            stack.callback(os.close, lock[-1])
+        yield lock
+
+
+def folders() -> list[Path]:
+    """Return the folder that all users of this machine share, if there is one, and the user's cache."""
+    named = os.environ.get(VARIABLE)
+    shared = (
+        [files.absolute(named)] if named else [one for one in FOLDERS if os.access(one, os.W_OK | os.X_OK)]
+    )
     try:
-        cache.create()
-        return path.open("a+", encoding="utf-8")
+        places = [*shared[:1], cache.create()]
     except OSError as error:
         raise SteleError(
-            f"The cache folder {path.parent} cannot be used: {error.strerror}. "
+            f"The cache folder {cache.folder()} cannot be used: {error.strerror}. "
             "Set STELE_CACHE to a folder that you can write to."
         ) from None
+    return list({place.resolve(): place for place in places}.values())  # one file twice would wait for itself
 
 
-def acquire(file: IO[str], *, wait: bool, say: Callable[[str], object], shared: bool = False) -> None:
+def open_file(path: Path) -> int:
+    """Open a lock file, which other users can lock, too. Raises SteleError if it cannot be opened.
+
+    Other users can make a link or a pipe with this name, or another name of a file. Nothing is written there.
+    """
+    try:
+        descriptor = open_or_create(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+        facts = os.fstat(descriptor)
+        if stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1:
+            return descriptor
+        os.close(descriptor)
+        reason = "it is not a regular file with one name"
+    except OSError as error:
+        reason = error.strerror or str(error)
+    raise SteleError(
+        f"The lock {path} cannot be opened: {reason}. Remove it, or ask its owner to remove it. "
+        f"{VARIABLE} names another folder for the locks of all users."
+    )
+
+
+def open_or_create(path: Path, flags: int) -> int:
+    """Open a file, or create it. One that may only be read can be locked, too."""
+    with contextlib.suppress(FileNotFoundError):
+        try:
+            return os.open(path, flags)
+        except PermissionError:
+            return os.open(path, flags & ~os.O_RDWR)
+    try:
+        # with O_CREAT alone, Linux refuses files of other users in a folder such as /tmp
+        descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o666)
+    except FileExistsError:  # another process was faster
+        return os.open(path, flags)
+    os.fchmod(descriptor, 0o666)  # whatever the umask
+    return descriptor
+
+
+def acquire(lock: Lock, *, wait: bool, say: Callable[[str], object], shared: bool = False) -> None:
     began = reminded = time.monotonic()
-    while not locked(file, shared=shared):
+    while (taken := find_taken(lock, shared=shared)) is not None:
         now = time.monotonic()
         if not wait:
-            raise SteleError(f"Another measurement runs on this machine: {holder(file)}. Wait for its end.")
+            raise SteleError(f"Another measurement runs on this machine: {holder(taken)}. Wait for its end.")
         if reminded == began or now - reminded >= REMINDER:
             waited = f" ({(now - began) / 60:.0f} min so far)" if now - began >= REMINDER else ""
-            say(f"stele: waiting{waited} for another measurement on this machine: {holder(file)}")
+            say(f"stele: waiting{waited} for another measurement on this machine: {holder(taken)}")
             reminded = now
         time.sleep(POLL)
 
 
-def locked(file: IO[str], *, shared: bool = False) -> bool:
-    try:
-        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+def find_taken(lock: Lock, *, shared: bool = False) -> int | None:
+    """Lock all files and return None; or lock none and return the first one that another process holds."""
+    for number, descriptor in enumerate(lock):
+        try:
+            fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            for earlier in lock[:number]:
+                fcntl.flock(earlier, fcntl.LOCK_UN)
+            return descriptor
+    return None
 
 
-def describe(file: IO[str], what: str) -> None:
-    """Write who holds the lock into it."""
-    file.seek(0)
-    file.truncate()
-    file.write(json.dumps(schema.wrap({"what": what, "pid": os.getpid(), "since": time.time()})))
-    file.flush()
+def describe(lock: Lock, what: str) -> None:
+    """Write who holds the lock into its files, as far as they can be written."""
+    text = json.dumps(schema.wrap({"what": what, "pid": os.getpid(), "since": time.time()}))
+    for descriptor in lock:
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, text.encode(), 0)
 
 
-def holder(file: IO[str]) -> str:
+def holder(descriptor: int) -> str:
     """Return ``stele gate A B (process 123, started 12 min ago)``, or that it is unknown."""
-    file.seek(0)
     try:
-        facts = schema.parse(file.read())
+        facts = schema.parse(os.pread(descriptor, LONGEST, 0).decode(errors="replace"))
         schema.check(facts, Holder, "it")
-        minutes = (time.time() - facts["since"]) / 60
-        return f"{facts['what']} (process {facts['pid']}, started {minutes:.0f} min ago)"
     except ValueError:
         return "an unknown process"
+    minutes = (time.time() - facts["since"]) / 60
+    return f"{printable(facts['what'], keep='')} (process {facts['pid']}, started {minutes:.0f} min ago)"

@@ -1,0 +1,133 @@
+"""One measurement at a time on a machine, whatever the user's variables are."""
+
+import os
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from stele.data import cache
+from stele.errors import SteleError
+from stele.measuring import lock
+
+HOLD = (
+    "from stele.measuring import lock\n"
+    "with lock.machine('stele gate a b', wait=False, say=print): print('held', flush=True); input()"
+)
+
+
+@pytest.fixture
+def common(monkeypatch, tmp_path):
+    """The folder that all users share."""
+    monkeypatch.delenv(lock.VARIABLE)
+    monkeypatch.setenv("STELE_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "shm"
+    folder.mkdir()
+    monkeypatch.setattr(lock, "FOLDERS", (tmp_path / "missing", folder))
+    return folder
+
+
+def hold(**variables):
+    command = [sys.executable, "-c", HOLD]
+    other = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **variables}
+    )
+    assert other.stdout.readline() == "held\n"
+    return other
+
+
+def refused(message):
+    with pytest.raises(SteleError, match=message), lock.machine("mine", wait=False, say=print):
+        pass
+
+
+@pytest.mark.parametrize("variable", ["STELE_CACHE", "TMPDIR"])
+def test_a_process_with_other_folders_waits_for_the_same_lock(tmp_path, monkeypatch, variable):
+    (tmp_path / "other").mkdir()
+    monkeypatch.setenv("STELE_CACHE", str(tmp_path / "mine"))
+    with hold(**{variable: str(tmp_path / "other")}) as other:
+        with (
+            pytest.raises(
+                SteleError, match=r"Another measurement runs on this machine: stele gate a b \(process"
+            ),
+            lock.machine("mine", wait=False, say=print),
+        ):
+            pass
+        other.stdin.close()
+    with lock.machine("mine", wait=False, say=print):
+        pass
+
+
+def test_containers_that_share_nothing_but_the_cache_wait_for_each_other(tmp_path, monkeypatch):
+    monkeypatch.setenv("STELE_CACHE", str(tmp_path / "shared"))
+    (tmp_path / "container").mkdir()
+    with hold(**{lock.VARIABLE: str(tmp_path / "container")}) as other:
+        refused("Another measurement runs on this machine: stele gate a b")
+        other.stdin.close()
+
+
+def test_all_users_may_lock_and_describe_the_file(common):
+    before = os.umask(0o077)
+    try:
+        with lock.machine("mine", wait=False, say=print):
+            assert stat.S_IMODE((common / lock.FILE).stat().st_mode) == 0o666
+    finally:
+        os.umask(before)
+
+
+def test_a_cache_in_the_folder_of_the_locks_does_not_wait_for_itself(common, monkeypatch):
+    monkeypatch.setenv("STELE_CACHE", str(common))
+    with lock.machine("mine", wait=False, say=print):
+        pass
+
+
+def test_without_a_common_folder_the_cache_has_the_lock(common, monkeypatch):
+    monkeypatch.setattr(lock, "FOLDERS", (common / "missing",))
+    with lock.machine("mine", wait=False, say=print):
+        assert (cache.folder() / lock.FILE).exists() and not list(common.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "folder", "second name"])
+def test_what_another_user_planted_is_not_written(common, tmp_path, kind):
+    path, precious = common / lock.FILE, tmp_path / "precious"
+    precious.write_text("keep")
+    {
+        "link": lambda: path.symlink_to(precious),
+        "dangling link": lambda: path.symlink_to(tmp_path / "new"),
+        "pipe": lambda: os.mkfifo(path),
+        "folder": path.mkdir,
+        "second name": lambda: path.hardlink_to(precious),
+    }[kind]()
+    refused(rf"The lock {path} cannot be opened: .*Remove it")
+    assert precious.read_text() == "keep" and not (tmp_path / "new").exists()
+
+
+def test_a_file_that_may_only_be_read_can_be_locked(common, monkeypatch):
+    path = common / lock.FILE
+    path.touch()
+    opened = os.open
+
+    def refuse_writing(name, flags, *mode, **more):
+        if name == path and flags & os.O_RDWR:
+            raise PermissionError(13, "Permission denied")
+        return opened(name, flags, *mode, **more)
+
+    monkeypatch.setattr(os, "open", refuse_writing)
+    with lock.machine("mine", wait=False, say=print), lock.opened() as other:
+        assert lock.find_taken(other) is not None
+    assert path.read_text() == ""
+
+
+def test_a_file_that_may_not_be_opened_is_an_error_that_says_what_to_do(common, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "open", refuse)
+    refused(f"Permission denied.*{lock.VARIABLE} names another folder")
+
+
+def test_a_description_cannot_control_the_terminal(common):
+    (common / lock.FILE).write_text('{"schema": 1, "what": "a\\u001b[31mb", "pid": 3, "since": 0}')
+    with lock.opened() as files:
+        assert lock.holder(files[0]).startswith("a?[31mb (process 3")
