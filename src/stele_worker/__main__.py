@@ -5,7 +5,7 @@ import signal
 import sys
 import traceback
 
-from stele_worker import process, protocol
+from stele_worker import frameworks, process, protocol
 
 
 def main():
@@ -13,11 +13,27 @@ def main():
     # a shell's background jobs ignore SIGINT, and their children inherit that
     signal.signal(signal.SIGINT, signal.default_int_handler)
     requests, answers = claim_streams()
-    from stele_worker import ranks, verbs  # imported only now, because NumPy may print
-
-    requests = ranks.Requests(requests)
+    do, requests = load(requests)
     for line in requests:
-        answer(verbs.do, line, requests, answers)
+        answer(do, line, requests, answers)
+
+
+def load(requests):
+    """Return the function that carries out requests, and the requests. It is called now, because NumPy may print."""
+    try:
+        from stele_worker import ranks, verbs
+    except ModuleNotFoundError as error:
+        return refuse(frameworks.missing_package(error) or error), requests
+    return verbs.do, ranks.Requests(requests)
+
+
+def refuse(error):
+    """Return a function that answers every request with an error."""
+
+    def do(request, host):
+        raise error
+
+    return do
 
 
 def claim_streams():

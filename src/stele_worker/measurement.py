@@ -34,11 +34,14 @@ MOST_TAKEN = 64  # batches of a block, which are on the device at the same time;
 PROGRESS_SECONDS = 1.0  # minimum time between two progress messages, so that they do not disturb the steps
 
 
-def train(framework, subject, host, data, weights, warmup, turn=None, steps=None, loader=0, **asked):
+def train(
+    framework, subject, host, data, weights, warmup, turn=None, steps=None, limit=None, loader=0, **asked
+):
     """Train for the Task's epochs, time every step, then evaluate. Return an outcome.
 
-    With ``steps``, stop after so many, do not evaluate, and measure what is ``asked`` of ``more``. With ``loader``,
-    also measure so many batches of the framework's own loader: see ``loaders.measure``.
+    With ``steps``, stop after so many, or after ``limit`` seconds of steps: see ``within``. Then do not evaluate, but
+    measure what is ``asked`` of ``more``. With ``loader``, also measure so many batches of the framework's own loader:
+    see ``loaders.measure``.
     """
     task, recipe = subject.task, subject.recipe
     samples = subject.samples("train", data)
@@ -48,7 +51,7 @@ def train(framework, subject, host, data, weights, warmup, turn=None, steps=None
     step = recipe.training_step(net, task)
     batch_rows = subject.rows("train")[:steps]
     seconds, losses, least = [], [], warmup.get("seconds", 0.0)
-    rows = repeat(batch_rows, seconds, 2 * least if steps else 0.0)
+    rows = within(repeat(batch_rows, seconds, 2 * least if steps else 0.0), seconds, limit)
     batches = make_batches(framework, arrays, take_turns(rows, turn, host))
     report = progress_reporter(host, "train", len(batch_rows))
     for duration, loss in clock.time_steps(step, batches, framework.wait):
@@ -63,15 +66,19 @@ def train(framework, subject, host, data, weights, warmup, turn=None, steps=None
     outcome["losses"] = [float(framework.fetch(loss)) for loss in losses]
     if not steps:
         return dict(outcome, **evaluate(framework, subject, net, data, host))
-    batches = Batches(framework, arrays, batch_rows, turn, host)
+    batches = Batches(framework, arrays, batch_rows, turn, host, limit)
     result = dict(outcome, **NOT_EVALUATED, **more(step, batches, outcome, **asked))
-    return dict(result, loader=loaders.measure(step, batches, task, data, loader)) if loader else result
+    if not loader:
+        return result
+    count = affordable(loader, outcome, limit)
+    return dict(result, loader=loaders.measure(step, batches, task, data, count))
 
 
-def infer(framework, subject, host, data, weights, warmup, turn=None, steps=None, **asked):
+def infer(framework, subject, host, data, weights, warmup, turn=None, steps=None, limit=None, **asked):
     """Warm up until the step times stop trending, then time the Task's test batches. Return an outcome.
 
-    With ``steps``, stop after so many in all, the warm-up included. Then measure what is ``asked`` of ``more``.
+    With ``steps``, stop after so many in all, the warm-up included, or after ``limit`` seconds of steps, half of them
+    in the warm-up: see ``within``. Then measure what is ``asked`` of ``more``.
     """
     task, recipe = subject.task, subject.recipe
     inputs = [framework.put(array) for array in inputs_of(task, subject.samples("test", data))]
@@ -87,15 +94,19 @@ def infer(framework, subject, host, data, weights, warmup, turn=None, steps=None
 
     def batch_rows():
         while sum(seconds) < least or (is_trending() and len(seconds) < most):
+            if is_over(seconds, limit and limit / 2):
+                break
             yield test_rows[len(seconds) % len(test_rows)]
-        warmup_steps.append(len(seconds))
+        # of very long steps, the limit may end with the warm-up: then the last step counts
+        warmup_steps.append(len(seconds) - is_over(seconds, limit))
         count = len(test_rows) if steps is None else max(steps - len(seconds), 0)
         cycle = [test_rows[number % len(test_rows)] for number in range(count)]
         for rows in repeat(cycle, seconds, sum(seconds) + least):
             yield rows
 
     report = progress_reporter(host, "infer", len(test_rows))
-    batches = make_batches(framework, inputs, take_turns(batch_rows(), turn, host))
+    rows = within(batch_rows(), seconds, limit)
+    batches = make_batches(framework, inputs, take_turns(rows, turn, host))
     for duration, _ in clock.time_steps(step, batches, framework.wait):
         seconds.append(duration)
         if len(seconds) == 1:
@@ -103,7 +114,8 @@ def infer(framework, subject, host, data, weights, warmup, turn=None, steps=None
         report(len(seconds) - warmup_steps[0] if warmup_steps else 0)
     steady = clock.find_steady_step(seconds[: warmup_steps[0]], warmup["window"], warmup["tolerance"])
     outcome = summarise(framework, task, seconds, warmup_steps[0], steady is not None)
-    return dict(outcome, **more(step, Batches(framework, inputs, test_rows, turn, host), outcome, **asked))
+    batches = Batches(framework, inputs, test_rows, turn, host, limit)
+    return dict(outcome, **more(step, batches, outcome, **asked))
 
 
 class Batches(NamedTuple):
@@ -114,6 +126,7 @@ class Batches(NamedTuple):
     rows: Any  # of each step
     turn: Optional[int]
     host: Any
+    limit: Optional[float] = None  # of the seconds of each kind of steps
 
     def take(self, rows):
         """Yield the batches of these rows."""
@@ -145,10 +158,13 @@ def more(
     """
     result, wait = {}, batches.framework.wait
     if blocks:
-        count = steps_of_block(outcome["seconds"][outcome["warmup"] :])
-        taken = (batches.repeated(count) for _ in batches.in_turns(range(blocks)))
-        pairs = list(clock.time_blocks(step, taken, wait))
-        result.update(blocks=[whole for whole, _ in pairs], returned=[returned for _, returned in pairs])
+        count, seconds, returned = steps_of_block(outcome["seconds"][outcome["warmup"] :]), [], []
+        numbers = within(range(blocks), seconds, batches.limit and batches.limit / count)
+        taken = (batches.repeated(count) for _ in batches.in_turns(numbers))
+        for whole, until_return in clock.time_blocks(step, taken, wait):
+            seconds.append(whole)
+            returned.append(until_return)
+        result.update(blocks=seconds, returned=returned)
     if new_batch:
         rows = batches.in_turns([other_size(batches.rows)])
         [(result["new_batch"], _)] = clock.time_steps(step, batches.take(rows), wait)
@@ -156,7 +172,7 @@ def more(
     if sizes:
         result["sizes"] = time_sizes(step, batches, sizes)
     if profile:
-        result["profile"] = profiled(step, batches, profile, sampler)
+        result["profile"] = profiled(step, batches, affordable(profile, outcome, batches.limit), sampler)
     if communication and hasattr(
         step, "communication"
     ):  # last: afterwards the ranks have different parameters
@@ -174,8 +190,11 @@ def time_sizes(step, batches, count):
     sizes = range(unit, unit * SIZES + 1, unit)
     rows = numpy.concatenate([batches.rows[number % len(batches.rows)] for number in range(SIZES)])
     taken = list(batches.take([rows[:size] for size in sizes]))
-    turns = (batch for _ in batches.in_turns(range(count + 1)) for batch in taken)
-    seconds = [duration for duration, _ in clock.time_steps(step, turns, batches.framework.wait)]
+    seconds = []
+    numbers = within(range(count + 1), seconds, batches.limit, first=SIZES)
+    turns = (batch for _ in batches.in_turns(numbers) for batch in taken)
+    for duration, _ in clock.time_steps(step, turns, batches.framework.wait):
+        seconds.append(duration)
     return {str(size): seconds[SIZES + place :: SIZES] for place, size in enumerate(sizes)}
 
 
@@ -246,6 +265,12 @@ def in_operations(framework, operations):
     return sum(seconds for name, (seconds, _) in operations.items() if not name.startswith(annotations))
 
 
+def affordable(count, outcome, limit):
+    """Return how many steps, at most ``count``, take ``limit`` seconds; at least one, and all without a limit."""
+    counted = outcome["seconds"][outcome["warmup"] :]
+    return count if limit is None else max(1, min(count, int(limit / clock.median(counted))))
+
+
 def steps_of_block(seconds):
     """Return how many steps of about these durations a block has."""
     return max(2, math.ceil(BLOCK_SECONDS / clock.median(seconds)))
@@ -283,6 +308,22 @@ def repeat(batch_rows, seconds, least):
     while len(batch_rows) and sum(seconds) < least:
         yield batch_rows[number % len(batch_rows)]
         number += 1
+
+
+def within(items, seconds, limit, first=1):
+    """Yield items until their steps took ``limit`` seconds; None for no limit.
+
+    ``seconds`` has the durations of the steps so far. The ``first`` of them, which compile, do not count: so there are
+    more than these, and the limit is exceeded by one item at most.
+    """
+    for item in items:
+        if is_over(seconds, limit, first):
+            return
+        yield item
+
+
+def is_over(seconds, limit, first=1):
+    return limit is not None and len(seconds) > first and sum(seconds[first:]) >= limit
 
 
 def forget_peak_memory(framework):

@@ -1,5 +1,10 @@
 """The mode in which a framework executes: which ones it has, and whether it did what the mode says."""
 
+import os
+
+from stele_worker.protocol import SetupError
+
+ON = ("1", "true", "yes", "on", "t", "y")  # values of a variable
 required = True  # whether a framework that ignores the mode is an error
 
 
@@ -17,6 +22,16 @@ def resolve(name, module, settings):
         message = "{} has no mode {!r}. It has: {}"
         raise ValueError(message.format(name, mode, ", ".join(known) or "none"))
     return dict(settings, mode=mode, tuned=settings.get("tuned", True))
+
+
+def require_compiler(mode, variables):
+    """Raise SetupError if one of these variables of the user disables the compiler, which the mode needs."""
+    for name in variables if required else ():
+        if os.environ.get(name, "").lower() in ON:
+            message = (
+                "{}={} disables the compiler, which mode {!r} needs. Unset {}, or measure a mode without it."
+            )
+            raise SetupError(message.format(name, os.environ[name], mode, name))
 
 
 def check(mode, done, obeyed):

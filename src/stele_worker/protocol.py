@@ -14,7 +14,8 @@ hello                                                     protocol, python, nump
 configure   framework, settings                           import_seconds, versions, flags
 train       task, scale, seed, form, data, weights, warmup, turn    an outcome: see stele_worker.measurement
 infer       the same                                      an outcome
-            both: also batch, steps, blocks, new_batch, sizes, loader, profile, sampler, communication, all optional
+            both: also batch, steps, limit, blocks, new_batch, sizes, loader, profile, sampler and communication, if
+            they are wanted
 time-to-accuracy  task, scale, seed, form, data, weights, turn, checkpoint, epochs, tricks, division, target,
             attempts
                                                           an outcome: see stele_worker.time_to_accuracy
@@ -37,6 +38,8 @@ weights     path of an .npz file of named arrays, or null for the Task's seeded 
 turn        number of steps between two pauses, the first pause being before the first step; null for no pauses
 batch       samples of a step, in place of those of the Task
 steps       stop after so many steps, and do not evaluate
+limit       stop after steps of so many seconds, and so in each other kind of steps below; needs steps. The first step
+            does not count, and at least one more is timed
 blocks      number of blocks of steps to time after the steps, with one wait each; needs steps in training
 new_batch   true: also time a step with another number of samples, after everything else
 sizes       number of steps to time with each of several numbers of samples, after everything else; needs steps in
@@ -56,6 +59,10 @@ import math
 
 TIME_TO_ACCURACY = "time-to-accuracy"  # a phase in which a step is an epoch
 VERSION = 4  # 4: the answer to parity has "updates" in place of "moves"
+
+
+class SetupError(Exception):
+    """The environment lacks something, or a variable of the user prevents a measurement: no release is to blame."""
 
 
 def encode(message):

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from stele import data
 from stele.environments import TUNED, Environment, builds
+from stele.environments.description import MODULE
 from stele.errors import SteleError
 from stele.measuring import answers, devices, energy, machine, nvml, processors
 from stele.measuring.conditions import Monitor
@@ -137,11 +138,11 @@ def measure(worker: Worker, plan: Plan, settings: Settings, *, progress: Progres
 
 
 class SideFailed(Exception):
-    """The worker of one side failed."""
+    """The worker of one side failed, with this error."""
 
     def __init__(self, side: str, error: WorkerError, lane: int = 0) -> None:
         super().__init__(str(error))
-        self.side, self.lane = side, lane
+        self.side, self.error, self.lane = side, error, lane
 
     @property
     def headline(self) -> str:
@@ -280,6 +281,8 @@ def measure_steps(
     form = worker.environment.forms.get(plan.task)
     warmup = {**plan.warmup, **({} if settings.device == "cpu" else {"seconds": devices.WARM_SECONDS})}
     limit: dict[str, Any] = {**({} if plan.steps is None else {"steps": plan.steps}), **plan.asked}
+    if builds.command(worker.environment)[-len(MODULE) :] != MODULE:
+        limit.pop("limit", None)  # workers in other languages do not know it
     places = {"model": plan.model, "checkpoint": plan.checkpoint, "sampler": plan.sampler}
     known: dict[str, Any] = {name: value for name, value in places.items() if value is not None}
     fields: dict[str, Any] = {"form": form, "warmup": warmup, "turn": turn, **limit}

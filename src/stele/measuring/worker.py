@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import os
 import queue
+import shutil
 import signal
 import subprocess
 import threading
@@ -222,6 +223,7 @@ class Worker:
         package = Path(stele_worker.__file__).parent
         (self._folder / "stele_worker").symlink_to(package, target_is_directory=True)
         command = builds.command(self.environment)
+        self._program = command[0]
         for program in (*command, "stele_worker/__init__.py"):
             permissions.check(program, self._folder)
         self.log.parent.mkdir(parents=True, exist_ok=True)
@@ -243,7 +245,16 @@ class Worker:
                     f"Worker '{self.environment.name}' did not start: {files.describe_encoding(error)}"
                 ) from None
             except (OSError, ValueError) as error:  # ValueError: a variable contains a null character
+                self._require_program()
                 raise WorkerError(f"Worker '{self.environment.name}' did not start: {error}.") from None
+
+    def _require_program(self) -> None:
+        """Raise SteleError if the program of the worker has gone, such as that of an environment that was moved."""
+        if not files.is_file(self._folder / self._program) and shutil.which(self._program) is None:
+            raise SteleError(
+                f"'{self.environment.name}' cannot be measured: its interpreter {self._program} no longer exists. "
+                "Restore it. What was measured until now is kept; stele gate continues with --resume."
+            )
 
     def _folder_variables(self) -> dict[str, str]:
         """Return the variables that refer to the folder of the worker."""
@@ -316,7 +327,13 @@ class Worker:
         )
 
     def _failure(self, what: str, *, kind: str | None = None, message: str | None = None) -> SteleError:
-        """Return the WorkerError of a failure; another error if the disk is full: that is not the framework's."""
+        """Return the WorkerError of a failure; another error if it says nothing about the framework.
+
+        That is a full disk, an environment that was removed, or a SetupError of the worker.
+        """
+        self._require_program()
+        if kind == protocol.SetupError.__name__:
+            return SteleError(f"'{self.environment.name}' cannot be measured: {message}")
         lines = logs.last_lines(self.log)
         full = space.full_disk(
             (self._folder, self.log.parent), lines if message is None else message.splitlines()

@@ -29,10 +29,34 @@ on_each_device(read, net)    read(net) of each device of this process; only if `
 """
 
 import importlib
+import os
+import sys
+import traceback
+
+from stele_worker.protocol import SetupError
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def load(name):
-    return importlib.import_module(__name__ + "." + name)
+    """Return a framework's module. Raises SetupError if this interpreter lacks a package that the module imports."""
+    try:
+        return importlib.import_module(__name__ + "." + name)
+    except ModuleNotFoundError as error:
+        raise missing_package(error) or error from None
+
+
+def missing_package(error):
+    """Return the SetupError of a package that a module of Stele imports; None if a package of the release lacks one.
+
+    A missing part of a package is not a missing package: the release may have dropped it.
+    """
+    frames = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    [*_, last] = [path for path in frames if not path.startswith("<frozen")]
+    if not error.name or "." in error.name or not last.startswith(PACKAGE + os.sep):
+        return None
+    message = "The interpreter {} lacks the package {}. Install it there, or name another environment."
+    return SetupError(message.format(sys.executable, error.name))
 
 
 def name(framework):

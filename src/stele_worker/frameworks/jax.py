@@ -31,6 +31,8 @@ def configure(settings):
     """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
     global mode
     mode = settings["mode"]
+    if mode != "op-by-op":
+        modes.require_compiler(mode, ["JAX_DISABLE_JIT"])
     os.environ["NPROC"] = str(
         settings["threads"] * ranks.count
     )  # XLA reads both when it creates its first array

@@ -30,6 +30,8 @@ def configure(settings):
     """See ``stele_worker.frameworks``. ``stele_worker.protocol`` describes the settings."""
     global device, mode
     device, mode = torch.device(settings["device"]), settings["mode"]
+    if MODES[mode] is not None:
+        modes.require_compiler(mode, ["TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE"])
     if device.type == "cuda" and not torch.cuda.is_available():
         raise RuntimeError("PyTorch {} found no CUDA device: use device 'cpu'".format(torch.__version__))
     if ranks.processes > 1:
