@@ -3,11 +3,13 @@
 import difflib
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from stele.statistics import Estimate
 
 MIB = 2**20
+UNCHANGED = 0.05  # per cent
+FACTOR = 2.0  # a growth by so much, or more, is said as a factor
 
 
 def milliseconds(seconds: float) -> str:
@@ -23,6 +25,29 @@ def interval(estimate: Estimate, format_value: Callable[[float], str] = millisec
 def figure(value: float) -> str:
     """Return a number with three significant digits, never with an exponent."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+class Words(NamedTuple):
+    """How a change of something is said."""
+
+    more: str
+    less: str
+    times: str  # after "3.2 times"
+
+
+DURATION = Words("slower", "faster", "as long")
+SIZE = Words("more", "less", "as large")
+COUNT = Words("more", "less", "as many")
+
+
+def change(ratio: float, words: Words = DURATION) -> str:
+    """``5.2 % slower``, or ``296 times as long``"""
+    if ratio >= FACTOR:
+        return f"{ratio:,.0f} times {words.times}" if ratio >= 100 else f"{ratio:.1f} times {words.times}"
+    percent = 100 * (ratio - 1)
+    if abs(percent) < UNCHANGED:
+        return "the same"
+    return f"{abs(percent):.1f} % {words.more if percent > 0 else words.less}"
 
 
 def versions(numbers: dict[str, str | None]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from stele.explain.comparison import Comparison, Operation
-from stele.text import align, milliseconds, printable
+from stele.text import FACTOR, align, change, milliseconds, printable
 
 NOISE = 0.05  # of the change
 LONGEST = 60  # characters of a name
@@ -90,4 +90,6 @@ def signed(seconds: float) -> str:
 
 
 def growth(old: float, new: float) -> str:
+    if new / old >= FACTOR:
+        return change(new / old)
     return f"{abs(new / old - 1):.1%} {'slower' if new >= old else 'faster'}"
