@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 from stele_worker import protocol
 
@@ -131,6 +132,17 @@ def user_error(request):
     send(request, "error", {"type": "UserCodeError", "message": message, "traceback": "in stele_worker"})
 
 
+def setup_error(request):
+    message = "JAX_DISABLE_JIT=1 disables the compiler, which mode 'jit' needs."
+    send(request, "error", {"type": "SetupError", "message": message, "traceback": ""})
+
+
+def lose_the_program(request):
+    """Fail after somebody has renamed the environment of this worker."""
+    Path(SCRIPT["program"]).rename(SCRIPT["program"] + ".gone")
+    raise_error(request)
+
+
 def not_implemented(request):
     send(request, "error", {"type": "NotImplementedError", "message": "no tapes here", "traceback": ""})
 
@@ -154,6 +166,8 @@ ACTIONS = {
         raise_error,
         not_implemented,
         user_error,
+        setup_error,
+        lose_the_program,
         hostile_error,
         progress,
     )

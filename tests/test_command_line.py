@@ -15,6 +15,7 @@ from stele import environments, schema
 from stele.commands import doctor, examples, screen
 from stele.environments.state import State
 from stele.measuring import machine, speed
+from stele.measuring.conditions import Conditions
 from stele.measuring.speed import Speed
 
 PARSERS = dict(examples.parsers(entry_point.parser()))
@@ -243,3 +244,10 @@ def test_doctor_shows_what_was_calibrated_on_this_machine(add_environment, tmp_p
     assert "a slow-down of 2.0% of gru train in 5 minutes" in shown
     assert "no slow-down of cnn train" in shown
     assert "gru infer" not in shown
+
+
+def test_doctor_says_that_other_processes_use_the_machine(monkeypatch):
+    busy = Conditions(2.0, 0.0, 0.42, None)
+    monkeypatch.setattr(doctor.Monitor, "conditions", lambda self: busy)
+    [advice] = [text for title, text, _ in doctor.examine(machine.facts()) if title == "advice"]
+    assert advice.startswith("Other processes used 42% of the processors.")

@@ -126,3 +126,14 @@ def test_the_time_of_a_worker_that_still_runs_is_not_foreign():
         used = conditions.session_seconds(process.pid) - before
     assert used > 0.05
     assert conditions.session_seconds(process.pid) == 0  # it has ended
+
+
+def test_the_programs_that_use_the_machine_are_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(conditions, "MOST_NAMES", 100)
+    spinner = tmp_path / "spinner"
+    spinner.symlink_to(sys.executable)
+    with subprocess.Popen([spinner, "-c", "while True: pass"]) as process:
+        try:
+            assert "spinner" in conditions.busiest(1.0)
+        finally:
+            process.kill()

@@ -159,7 +159,7 @@ def test_the_report_of_a_gate_is_described(written, tmp_path, with_model):
     content = json.loads(gate_report.to_json(subject, log, [verdict]))
     only = {"differences", "tolerances", "code", *(["model"] if with_model else [])}
     assert_described(content, "stele gate --json", only=only)
-    assert_described(content["verdicts"][0], "stele gate --json", "verdicts", only=("passes",))
+    assert_described(content["verdicts"][0], "stele gate --json", "verdicts", only=("passes", "needs"))
     assert_described(content["differences"][0], "stele gate --json", "differences")
     assert list(content["verdicts"][0]["ratio"]) == ["low", "middle", "high"]
     assert_described(content["settings"], "Settings", only=("seed",))
@@ -173,7 +173,7 @@ def test_a_committed_report_of_a_gate_is_described(path):
     assert_described(content, "stele gate --json", only=newer)
     for verdict in content["verdicts"]:
         verdict.pop("pairs", None)
-        assert_described(verdict, "stele gate --json", "verdicts", only={"passes"} & set(verdict))
+        assert_described(verdict, "stele gate --json", "verdicts", only={"passes", "needs"} & set(verdict))
 
 
 @pytest.mark.parametrize("only", [(), ("target",)])
@@ -195,7 +195,7 @@ def test_the_last_line_of_a_record_is_described():
     subject = make_trial(differences=(Difference("numpy", "1", None),), named=(Difference("jax", "1", "2"),))
     content = {"key": list(outcome.KEY), **json.loads(json.dumps(outcome.entry(subject, [verdict])))}
     assert_described(content, "Gate record", "last")
-    assert_described(content["verdicts"][0], "stele gate --json", "verdicts", only=("passes",))
+    assert_described(content["verdicts"][0], "stele gate --json", "verdicts", only=("passes", "needs"))
     for part in ("named", "differences"):
         assert_described(content[part][0], "stele gate --json", "differences")
 
@@ -231,7 +231,7 @@ def test_the_parity_of_a_record_is_described(written, log, monkeypatch):
 
 
 def test_the_parity_of_a_model_in_a_record_is_described(written, log, monkeypatch):
-    monkeypatch.setattr(model_parity, "launch_and_ask", lambda *_: ({}, None))
+    monkeypatch.setattr(model_parity, "launch_and_ask", lambda *_: {})
     model_parity.entry(make_trial(), log, "old", SETTINGS, lambda live: {}, say)
     assert_described(entry_of(written), "Gate record", "model parity")
 

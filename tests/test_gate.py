@@ -1,6 +1,7 @@
 """The gate as a user runs it, on environments that return scripted numbers."""
 
 import dataclasses
+import functools
 import json
 import os
 import re
@@ -21,11 +22,15 @@ from stele.commands import options
 from stele.environments import builds
 from stele.gate import record, replay, thresholds, trial
 from stele.gate.correctness import SEEDS
+from stele.gate.launcher import Launcher
 from stele.gate.launcher import measure_arms as measure_with_workers
 from stele.gate.verdict import accuracy_verdict, bound, change_range
 from stele.measuring import measure, processors
+from stele.measuring.conditions import Conditions
 from stele.measuring.run import Run
 from stele.measuring.worker import WorkerError
+from stele.report.summary import of_gates
+from stele.text import DURATION, SIZE, change
 
 SECONDS = [0.5, *[0.010, 0.011, 0.012] * 16]
 INPUTS = {"data": None, "data_origin": {"origin": "official", "fingerprint": "0"}}
@@ -189,7 +194,9 @@ def test_a_faster_step_is_an_improvement_and_passes(gate, capsys):
 
 def test_memory_that_doubles_is_a_regression(gate, capsys):
     assert gate(new={"host_memory": 2**21}, metric="step,host-memory") == 1
-    assert re.search("REGRESSED  gru infer  host-memory  .*  100.0 % more in [45] passes", printed(capsys))
+    assert re.search(
+        "REGRESSED  gru infer  host-memory  .*  2.0 times as large in [45] passes", printed(capsys)
+    )
 
 
 def test_short_launches_measure_memory_and_the_import_is_judged_only_once(gate, capsys):
@@ -289,7 +296,7 @@ def test_a_few_failures_of_new_alone_may_be_chance(gate, monkeypatch):
 
 
 def test_a_release_that_fails_now_and_then_while_old_never_does_is_broken(gate, capsys, monkeypatch):
-    monkeypatch.setattr("stele.gate.launcher.Launcher.__new__.__defaults__", (None, True, 20))
+    monkeypatch.setattr("stele.gate.state.Launcher", functools.partial(Launcher, attempts=20))
     fails(monkeypatch, ["new"] * 12)
     assert gate() == 1
     assert "NEW failed in 12 of" in printed(capsys)
@@ -378,7 +385,7 @@ def test_an_unknown_accuracy_is_inconclusive(gate, capsys):
     ("count", "status", "part"),
     [
         (4, "INCONCLUSIVE", "4 of 5 seeds"),
-        (8, "INCONCLUSIVE", "More seeds are needed. Raise --budget."),
+        (8, "INCONCLUSIVE", "More seeds are needed."),
         (20, "PASS", "margin 1 point"),
     ],
 )
@@ -403,10 +410,13 @@ def test_accuracies_that_vary_too_much_are_inconclusive_after_the_last_seed():
         (1.0, 1.017, "at most 1.7 % slower"),
         (0.9, 0.95, "at least 5.0 %"),
         (0.9, 1.0, "at worst the same"),
+        (0.9, 2.5, "at most 2.5 times as long"),
+        (1.5, 2.5, "at most 2.5 times as long"),
+        (2.4, 2.5, "at most 2.5 times as long"),
     ],
 )
 def test_the_message_of_a_pass_names_its_upper_bound(middle, high, message):
-    assert bound(middle, high, ("slower", "faster")) == message
+    assert bound(middle, high, DURATION) == message
 
 
 @pytest.mark.parametrize(
@@ -417,19 +427,36 @@ def test_the_message_of_a_pass_names_its_upper_bound(middle, high, message):
         (0.99, 1.02, "1.0 % faster to 2.0 % slower"),
         (1.0, 1.02, "the same to 2.0 % slower"),
         (1.0, 1.0, "the same"),
+        (2.1, 3.4, "2.1 to 3.4 times as long"),
+        (1.5, 3.4, "50.0 % slower to 3.4 times as long"),
     ],
 )
 def test_the_message_of_an_open_metric_names_its_interval(low, high, message):
-    assert change_range(low, high, ("slower", "faster")) == message
+    assert change_range(low, high, DURATION) == message
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words", "message"),
+    [
+        (1.999, DURATION, "99.9 % slower"),
+        (2.0, DURATION, "2.0 times as long"),
+        (296.25, DURATION, "296 times as long"),
+        (1411.012, DURATION, "1,411 times as long"),
+        (0.003, DURATION, "99.7 % faster"),
+        (15.278, SIZE, "15.3 times as large"),
+        (1.5, SIZE, "50.0 % more"),
+    ],
+)
+def test_a_growth_by_more_than_a_hundred_per_cent_is_a_factor(ratio, words, message):
+    assert change(ratio, words) == message
 
 
 def test_a_budget_that_is_too_small_is_reported_after_one_pass(gate, capsys):
     assert gate("--budget=0.00001s") == 3
     err = capsys.readouterr().err
-    assert (
-        "The budget is too small: a verdict needs about 0.0 min more, and the budget has 0.0 min left." in err
-    )
-    assert err.count("--resume; it keeps what was measured") == 1
+    announced = "time and memory: most verdicts need 2 to 7 more passes, here about 0 s to 0 s"
+    assert err.count(f"{announced}; the budget has 0 s left. That may be too little.") == 1
+    assert "--budget" not in err  # the last line of the gate says what to continue with
 
 
 def test_a_budget_that_is_too_small_is_reported_before_the_first_pass(gate, capsys):
@@ -437,15 +464,15 @@ def test_a_budget_that_is_too_small_is_reported_before_the_first_pass(gate, caps
     capsys.readouterr()
     assert gate("--budget=0s") == 3
     err = capsys.readouterr().err
-    assert "time and memory: a verdict needs 3 to 8 passes, about 0.0 min to 0.0 min" in err
-    assert "The budget is too small" in err and "pass 1" not in err
+    assert "time and memory: most verdicts need 3 to 8 passes, here about 0 s to 0 s" in err
+    assert "That may be too little" in err and "pass 1" not in err
 
 
 def test_a_gate_without_a_budget_is_inconclusive_and_names_the_command_that_continues(gate, capsys):
     assert gate("--budget=0s") == 3
     out = printed(capsys)
     assert "step    Nothing was measured before the budget ran out." in re.sub("  +", "    ", out)
-    assert out.endswith("continue with: stele gate old new --resume --budget 1m\n")
+    assert out.endswith("continue with: stele gate old new --resume --budget 2m\n")
 
 
 def test_the_order_of_the_arms_is_drawn_at_random(gate):
@@ -481,6 +508,31 @@ def test_a_pass_with_stolen_processor_time_does_not_count(gate, monkeypatch):
     )
     assert gate() == 0
     assert len(entries()[1]) > 3
+
+
+@pytest.mark.parametrize(
+    ("share", "names", "message"),
+    [
+        (0.42, ["chrome", "make"], "Other processes use 42% of the processors: chrome, make. The verdict"),
+        (0.42, [], "Other processes use 42% of the processors. The verdict needs more time."),
+        (0.01, ["chrome"], None),
+        (None, ["chrome"], None),
+    ],
+)
+def test_a_busy_machine_is_said_once_and_stands_beside_the_verdict(
+    gate, capsys, monkeypatch, share, names, message
+):
+    busy = Conditions(10.0, 0.0, share, None)
+    monkeypatch.setattr("stele.gate.launcher.Monitor.conditions", lambda self: busy)
+    monkeypatch.setattr("stele.gate.timing.busiest", lambda: names)
+    assert gate("--budget=10m") == 0
+    output = capsys.readouterr()
+    assert output.err.count("Other processes use") == (message is not None)
+    assert (message or "") in output.err
+    shown = "Other processes used 42% of the processors in 3 of 3 passes." in output.out
+    assert shown == (message is not None)
+    summary = of_gates([replay.load(entries()[0])])
+    assert any("Other processes used 42%" in cause for cause in summary.causes) == (message is not None)
 
 
 def test_if_no_pass_counts_the_reason_is_named(gate, capsys, monkeypatch):

@@ -2,12 +2,14 @@
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from fakes import INSPECTION
 from stele import __main__ as entry_point
+from stele import environments
 from stele.models import changes
 
 SECONDS = [0.5, *[0.010, 0.011, 0.012] * 16]
@@ -77,9 +79,75 @@ def test_a_new_release_in_which_the_model_fails_is_broken(gate, capsys):
     assert "NEW: net.py raised ZeroDivisionError" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("options", [(), ("--budget=1s",)], ids=["enough", "no budget"])
+def test_an_exception_that_new_repeats_is_broken_after_two_launches(gate, capsys, options):
+    assert gate(*options, new={"parity": "user_error"}) == 1
+    [path] = Path(".stele/gates").glob("*.jsonl")
+    entries = {tuple(one["key"]): one for one in map(json.loads, path.read_text().splitlines()[1:])}
+    assert entries["model parity", "new"]["launches"] == 2
+    assert ("model parity", "OLD, launch 3") not in entries
+
+
+def test_a_crash_of_new_is_looked_at_again_only_while_the_budget_lasts(gate, capsys):
+    assert gate("--budget=0.001s", new={"parity": "segfault"}) == 3
+    assert "NEW failed in 2 launches, too few to exclude chance" in capsys.readouterr().out
+    assert gate(new={"parity": "segfault"}) == 1
+
+
 def test_an_old_release_in_which_parity_fails_gives_no_verdict(gate, capsys):
-    assert gate(old={"parity": "user_error"}) == 3
-    assert "OLD: net.py raised ZeroDivisionError" in capsys.readouterr().out
+    assert gate(old={"parity": "raise_error"}) == 3
+    assert "no such kernel" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("metric", "verb"), [("parity", "parity"), ("step", "train"), ("step", "infer"), ("host-memory", "train")]
+)
+@pytest.mark.parametrize("new", [True, False], ids=["both", "old alone"])
+def test_an_error_of_the_users_code_in_old_is_an_error_of_the_user(gate, capsys, metric, verb, new):
+    script = {verb: "user_error"}
+    assert gate(old=script, new=script if new else {}, metric=metric) == 2
+    output = capsys.readouterr()
+    assert "stele: net.py raised ZeroDivisionError: division by zero\n  File net.py, line 3" in output.err
+    assert "verdict" not in output.out
+
+
+def test_an_error_of_the_users_code_in_new_alone_is_broken(gate, capsys):
+    assert gate("--phase=infer", new={"infer": "user_error"}, metric="step") == 1
+    assert "net.py raised ZeroDivisionError" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arm", ["old", "new"])
+@pytest.mark.parametrize(
+    ("metric", "verb"), [("parity", "configure"), ("step", "train"), ("parity", "parity")]
+)
+def test_what_no_release_is_to_blame_for_is_an_error_of_the_environment(gate, capsys, arm, metric, verb):
+    assert gate(metric=metric, **{arm: {verb: "setup_error"}}) == 2
+    assert f"'{arm}' cannot be measured: JAX_DISABLE_JIT=1 disables the compiler" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("metric", "verb"), [("parity", "parity"), ("step", "train")])
+def test_an_environment_that_is_renamed_during_the_gate_is_named_and_the_gate_resumes(
+    gate, add_environment, tmp_path, capsys, metric, verb
+):
+    program = tmp_path / "python"
+    program.symlink_to(sys.executable)
+    script = {"seconds": SECONDS, "numbers": NUMBERS, "inspection": INSPECTION, "program": str(program)}
+
+    def add_new(**more):
+        add_environment("new", **{**script, **more})
+        path = tmp_path / "new.toml"
+        path.write_text(path.read_text().replace(sys.executable, str(program)))
+        environments.described.cache_clear()
+
+    gate()
+    add_new(**{verb: "lose_the_program"})
+    arguments = ["--model=net.py:build", f"--metric={metric}", "--phase=train", "--budget=60s"]
+    capsys.readouterr()
+    assert entry_point.main(["gate", "old", "new", *arguments]) == 2
+    assert f"its interpreter {program} no longer exists" in capsys.readouterr().err
+    program.with_name("python.gone").rename(program)
+    add_new()
+    assert entry_point.main(["gate", "old", "new", *arguments, "--resume"]) == 0
 
 
 def test_a_resumed_gate_repeats_a_parity_that_failed_and_nothing_else(gate, capsys):

@@ -18,6 +18,7 @@ from stele.environments import Environment
 from stele.environments.state import State
 from stele.gate.advice import advise
 from stele.measuring import devices, machine, progress, speed
+from stele.measuring.conditions import Monitor
 from stele.measuring.settings import Settings
 from stele.measuring.speed import Speed
 from stele.text import printable
@@ -65,7 +66,10 @@ def examine(facts: dict[str, Any]) -> Iterator[tuple[str, str, int]]:
     }
     first = {environment: state for environment, state in states.items() if environment.base is None}
     yield "machine", describe_machine(facts), 2
+    settings = Settings(device="cpu", threads=1, malloc="steady")
+    monitor = Monitor(settings)
     yield "python", describe_python(speed.measure()), 1
+    conditions = monitor.conditions()
     ready = [
         f"{one.name} {state.version or ''}".strip() for one, state in first.items() if state.status == "ready"
     ]
@@ -77,7 +81,7 @@ def examine(facts: dict[str, Any]) -> Iterator[tuple[str, str, int]]:
     yield "cache", describe_cache(data.cache_folder()), 1
     for cell in detectable(facts):
         yield "detects", cell, 1
-    for message in list(advise(facts, [], Settings(device="cpu", threads=1, malloc="steady")))[:1]:
+    for message in list(advise(facts, [conditions], settings))[:1]:
         yield "advice", message, 2
 
 

@@ -189,7 +189,7 @@ def judged(subject: Trial, request: dict[str, Any], emit: Emit) -> Event:
     log.add({outcome.KEY: outcome.entry(subject, verdicts)})
     return {
         "status": pages.overall_status(verdicts),
-        "lines": pages.terminal_lines(subject, verdicts),
+        "lines": pages.terminal_lines(subject, verdicts, log),
         "json": pages.to_json(subject, log, verdicts),
     }
 

@@ -1,6 +1,7 @@
 """``stele gate OLD NEW``: is it safe to upgrade?"""
 
 import argparse
+import contextlib
 import glob
 import os
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from stele.gate.record import Record
 from stele.gate.trial import Trial
 from stele.gate.verdict import Verdict
 from stele.measuring import progress
+from stele.measuring.worker import WorkerError
 from stele.models import arms, changes, inspection
 from stele.models.spec import Model
 from stele.report import build, exports, markdown
@@ -115,15 +117,24 @@ def gate_pair(arguments: argparse.Namespace) -> int:
     log = open_record(arguments, subject)
     say(f"record: {log.path}")
     if not import_failure:
-        say(setup.line(subject, *setup.probe(subject)))
+        say_conditions(subject)
     verdicts = import_failure or run_trial(subject, log)
     log.add({outcome.KEY: outcome.entry(subject, verdicts)})
-    screen.print_lines(pages.terminal_lines(subject, verdicts))
+    screen.print_lines(pages.terminal_lines(subject, verdicts, log))
     write(arguments, subject, log, verdicts)
     found = explain(subject, log, verdicts) if arguments.explain else None
     if found is not None:
         write(arguments, subject, log, verdicts, [found])
     return EXIT_STATUS[pages.overall_status(verdicts)]
+
+
+def say_conditions(subject: Trial) -> None:
+    """Start both arms and say what they run on. Raises SteleError if an environment lacks a package.
+
+    Other failures are those of a release or of the model's file: the launches judge them.
+    """
+    with contextlib.suppress(WorkerError):
+        say(setup.line(subject, *setup.probe(subject)))
 
 
 def prepare(subject: Trial, replaced: Sequence[revisions.Change]) -> tuple[Trial, list[Verdict]]:

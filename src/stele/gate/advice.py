@@ -36,6 +36,17 @@ def advise(facts: dict[str, Any], conditions: Sequence[Conditions], settings: Se
         yield "The GPU was throttled. Cool it, or lock its clocks with: nvidia-smi --lock-gpu-clocks"
 
 
+def describe_load(conditions: Sequence[Conditions]) -> str | None:
+    """Return what other processes took of the passes with these conditions; None if the machine was quiet."""
+    busy = [condition.foreign for condition in conditions if condition.busy and condition.foreign is not None]
+    if not busy:
+        return None
+    return (
+        f"Other processes used {mean(busy):.0%} of the processors in {len(busy)} of {len(conditions)} passes. "
+        "A busy machine needs more passes for a verdict."
+    )
+
+
 def advise_on_load(conditions: Sequence[Conditions]) -> Iterator[str]:
     foreign = mean([condition.foreign for condition in conditions if condition.foreign is not None] or [0.0])
     steal = mean([condition.steal for condition in conditions if condition.steal is not None] or [0.0])

@@ -3,11 +3,11 @@
 import math
 from typing import TYPE_CHECKING
 
-from stele import statistics
+from stele import statistics, text
 from stele.gate import judgement
 from stele.gate.metrics import METRICS
 from stele.gate.trial import Cell
-from stele.gate.verdict import Verdict, change, counted
+from stele.gate.verdict import Verdict, counted
 from stele.statistics import Pass
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def verdict(state: "State", cell: Cell) -> Verdict | None:
     p = min(math.exp(-largest), 1.0)
     if largest >= judgement.certainty(2 * len(state.cells)):
         return Verdict(*cell, "control", "INCONCLUSIVE", DIFFERS, ratio, len(passes), p)
-    difference = change(ratio.middle, ("slower", "faster"))
+    difference = text.change(ratio.middle)
     message = f"OLD beside OLD: {difference} ({counted(len(passes), 'passes')})"
     return Verdict(*cell, "control", "PASS", message, ratio, len(passes), p)
 

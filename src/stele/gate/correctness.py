@@ -115,7 +115,7 @@ def has_accuracy(trial: Trial, cell: Cell) -> bool:
 
 
 def compare_accuracy(trial: Trial, record: Record, cell: Cell, say: Say) -> Verdict:
-    losses: list[float] = []
+    losses, took = list[float](), list[float]()
     durations.announce(trial, f"accuracy of {cell.task}, for each seed", [(cell, "accuracy")], say)
     for seed in range(SEEDS[-1]):
         recorded = record.get("accuracy", cell.task, seed) is not None
@@ -132,7 +132,14 @@ def compare_accuracy(trial: Trial, record: Record, cell: Cell, say: Say) -> Verd
         if seed == 0 and (message := equal_trainings(old, new)):
             return Verdict(*cell, "accuracy", "PASS", message, None, 1)
         losses.append(old.accuracy - new.accuracy)
-    return judge_accuracy(cell, losses)
+        took.append(float(entry["took"]))
+    verdict, more = judge_accuracy(cell, losses), [count for count in SEEDS if count > len(losses)]
+    if verdict.status != "INCONCLUSIVE" or not more:
+        return verdict
+    seconds = sum(took) / len(took) if took else durations.estimate(trial, cell, "accuracy")
+    return verdict._replace(
+        needs=(more[0] - len(losses)) * (durations.UNKNOWN if seconds is None else seconds)
+    )
 
 
 def failed_training(cell: Cell, entry: Entry) -> Verdict:
@@ -171,7 +178,10 @@ def train_arms(trial: Trial, record: Record, cell: Cell, seed: int, say: Say) ->
     def launch() -> Entry:
         say(f"accuracy of {cell.task}, seed {seed}")
         settings = replace(trial.settings, seed=seed)
-        launcher = Launcher(trial, cell, settings, trial.training, timed=False, attempts=TRAINING_ATTEMPTS)
+        launcher = Launcher(
+            trial, cell, settings, trial.training, timed=False, attempts=TRAINING_ATTEMPTS,
+            left=trial.budget - record.spent,
+        )  # fmt: skip
         entry = launcher.launch(ARMS)
         durations.remember(trial, cell, "accuracy", entry["took"])
         return entry

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from stele.gate.state import Probe
 
 PASSES = (3, 8)  # that most verdicts take: of equal releases, and of one that is 10 % slower
+UNKNOWN = 60.0  # seconds of a verdict if no launch shows how long one takes
 FILE = "durations.json"
 
 Say = Callable[[str], object]
@@ -54,12 +55,12 @@ def announce(trial: Trial, what: str, cells: Sequence[tuple[Cell, str]], say: Sa
 def announce_timing(
     trial: Trial, record: Record, probes: "Sequence[Probe]", say: Say, *, measured: int = 0
 ) -> bool:
-    """Print how long the passes take, and a warning if less is left of the budget.
+    """Print how long the passes take, if something is timed, and whether that may be more than the budget.
 
     ``measured`` is the number of passes so far. Returns False if no earlier launch shows how long one takes.
     """
-    if any(record.get(probe.kind, str(probe.cell), measured) for probe in probes):
-        return True  # it was announced when these passes were measured
+    if not probes or any(record.get(probe.kind, str(probe.cell), measured) for probe in probes):
+        return True  # nothing is timed, or it was announced when these passes were measured
     seconds = [estimate(trial, probe.cell, probe.kind) for probe in probes]
     known = [value for value in seconds if value is not None]
     if len(known) < len(seconds):
@@ -67,17 +68,14 @@ def announce_timing(
         return False
     least, most = ((passes - measured) * sum(known) for passes in PASSES)
     left = trial.budget - record.spent
-    if not measured:
-        passes = f"{PASSES[0]} to {PASSES[1]} passes"
-        say(f"time and memory: a verdict needs {passes}, about {minutes(least)} to {minutes(most)}")
-    if least > left:
-        say(
-            f"The budget is too small: a verdict needs about {minutes(least)} more, "
-            f"and the budget has {minutes(max(left, 0))} left. "
-            f"Continue with --budget {int((record.spent + most) / 60) + 1}m --resume; it keeps what was measured."
-        )
+    passes = f"{PASSES[0] - measured} to {PASSES[1] - measured} {'more ' if measured else ''}passes"
+    short = " That may be too little." if least > left else ""
+    say(
+        f"time and memory: most verdicts need {passes}, here about {minutes(least)} to {minutes(most)}; "
+        f"the budget has {minutes(max(left, 0))} left.{short}"
+    )
     return True
 
 
 def minutes(seconds: float) -> str:
-    return f"{seconds / 60:.1f} min"
+    return f"{seconds:.0f} s" if seconds < 60 else f"{seconds / 60:.1f} min"

@@ -1,5 +1,6 @@
 """Launch the arms of a trial in one cell: one pass, or several at the same time on separate processors."""
 
+import math
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -9,12 +10,13 @@ from typing import Any, NamedTuple
 from stele.environments.description import slug
 from stele.gate.metrics import KINDS, LONG, MOST_TRAININGS, Kind, phase_of
 from stele.gate.record import Entry
-from stele.gate.trial import ARMS, Cell, Trial, code_fingerprint
+from stele.gate.trial import ARMS, NEW_ARMS, Cell, Trial, code_fingerprint
 from stele.measuring import machine, measure, processors
 from stele.measuring.conditions import Conditions, Monitor
 from stele.measuring.measure import SideFailed
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
+from stele.models import inspection
 from stele.models.spec import Model
 
 ATTEMPTS = 2  # of a pass; a failed attempt is followed by a launch of each arm alone
@@ -37,6 +39,8 @@ class Launcher(NamedTuple):
     timed: bool = True
     number: int = 0  # of the pass
     attempts: int = ATTEMPTS
+    limit: float | None = None  # seconds of the steps of a launch
+    left: float = math.inf  # seconds of the budget; when they are over, a failure is not looked at again
 
     def launch_passes(self, orders: Sequence[Sequence[str]]) -> list[Entry]:
         """Measure passes at the same time, each with its order of the arms, and return an entry for each.
@@ -58,9 +62,9 @@ class Launcher(NamedTuple):
     ) -> Entry:
         """Measure a fresh process for each arm, in this order, and return the entry for the record.
 
-        If one fails, each arm is launched once alone, to see which ones fail, and then all are launched again. The
-        entry has the failures of each of these rounds: see ``stele.gate.failures``. ``failed`` is a first attempt that
-        has failed, which ``monitor`` observed.
+        If one fails, each arm is launched once alone, to see which ones fail, and then all are launched again, while
+        the budget lasts. The entry has the failures of each of these rounds: see ``stele.gate.failures``. ``failed`` is
+        a first attempt that has failed, which ``monitor`` observed. Raises ModelError if the user's code fails in OLD.
         """
         monitor, runs = monitor or Monitor(self.settings), None
         rounds: list[dict[str, Any]] = []
@@ -72,28 +76,44 @@ class Launcher(NamedTuple):
                     break
                 except SideFailed as error:
                     failed = error
-            rounds.append({"arms": list(arms), "failures": {failed.side: str(failed)}})
+            rounds.append({"arms": list(arms), "failures": {failed.side: failure_message(failed)}})
             if len(arms) > 1:
-                failures, timeout = self.launch_alone(arms, timeout)
-                rounds.append({"arms": list(arms), "failures": failures})
+                alone, timeout = self.launch_alone(arms, timeout, monitor)
+                rounds += [alone] if alone["arms"] else []
             failed = None
+            if monitor.seconds >= self.left:
+                break
         return to_entry(runs, rounds, monitor.conditions(), 1)
 
-    def launch_alone(self, arms: Sequence[str], timeout: float) -> tuple[dict[str, str], float]:
-        """Launch each arm alone. Return the failures, and the timeout of the next launches.
+    def launch_alone(
+        self, arms: Sequence[str], timeout: float, whole: Monitor
+    ) -> tuple[dict[str, Any], float]:
+        """Launch each arm alone, while the budget lasts. Return the round, and the timeout of the next launches.
 
         A launch that succeeds shows how long one takes, so that a release that hangs does not take the budget.
+        ``whole`` observes all launches of the pass.
         """
-        failures = {}
+        tried, failures = [], {}
         for arm in arms:
+            if whole.seconds >= self.left:
+                break
             monitor = Monitor(self.settings)
+            tried.append(arm)
             try:
                 measure_arms(self, [arm], timeout)
             except SideFailed as error:
-                failures[arm] = str(error)
+                failures[arm] = failure_message(error)
             else:
                 timeout = min(timeout, max(PATIENCE * monitor.conditions().seconds, LEAST_TIMEOUT))
-        return failures, timeout
+        return {"arms": tried, "failures": failures}, timeout
+
+
+def failure_message(failed: SideFailed) -> str:
+    """Return why a launch failed. Raises ModelError if the user's code fails in OLD, where no release is to blame."""
+    user_error = inspection.user_error(failed.error)
+    if user_error is not None and failed.side not in NEW_ARMS:
+        raise user_error
+    return str(user_error or failed)
 
 
 def to_entry(
@@ -132,6 +152,7 @@ def measure_lanes(
         launcher.steps,
         launcher.kind,
         target=trial.target_of(launcher.cell.task),
+        limit=launcher.limit,
     )
     caches = fill_caches(launcher, plan, timeout) if launcher.kind.cached else None
     lanes = [{arm: trial.arm(arm) for arm in order} for order in orders]
@@ -199,14 +220,18 @@ def plan_of(
     kind: Kind = KINDS[LONG],
     *,
     target: float | None = None,
+    limit: float | None = None,
 ) -> measure.Plan:
-    """Return the plan of a cell of a task, or of a user's model. ``target`` is that of a kind that trains."""
+    """Return the plan of a cell of a task, or of a user's model. ``target`` is that of a kind that trains.
+
+    ``limit`` is in seconds, of the steps of a launch.
+    """
+    asked = {**kind.asked, **({} if limit is None or steps is None else {"limit": limit})}
     if model is not None:
-        return measure.model_plan(
-            cell.task, cell.phase, scale, model.as_request(), steps=steps, asked=kind.asked
-        )
+        return measure.model_plan(cell.task, cell.phase, scale, model.as_request(), steps=steps, asked=asked)
     fields, _ = measure.inputs(cell.task)
-    asked = {**kind.asked, "target": target} if kind.trains else kind.asked
+    if kind.trains:
+        asked["target"] = target
     return measure.Plan(
         task=cell.task, phase=phase_of(kind, cell.phase), scale=scale, steps=steps, asked=asked, **fields
     )

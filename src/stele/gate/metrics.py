@@ -95,9 +95,11 @@ def step_seconds(run: Run) -> float:
     """Return the tenth percentile of the counted steps, in seconds.
 
     Other processes can only make a step longer, so the low end varies least between launches. It misses events that
-    affect few steps; the record holds all steps. If a long warm-up left too few, the last steps count.
+    affect few steps; the record holds all steps. If a long warm-up left too few, the last steps count, without the
+    first, which compiles.
     """
-    counted = run.counted_seconds if len(run.counted_seconds) >= MIN_STEPS else run.seconds[-MIN_STEPS:]
+    later = run.seconds[1:] or run.seconds
+    counted = run.counted_seconds if len(run.counted_seconds) >= MIN_STEPS else later[-MIN_STEPS:]
     return float(numpy.percentile(counted, 10))
 
 
@@ -105,10 +107,11 @@ def compare_steps(runs: Mapping[str, Run]) -> dict[str, float]:
     """Return the median of log(seconds) over the steps of each Run, less the mean of the Runs in the same turn.
 
     The Runs took turns, so a disturbance that lasts longer than a step slows all of them. If fewer than MIN_STEPS
-    steps count, the last ones do.
+    steps count, the last ones do, without the first, which compiles. If the Runs have different numbers of steps, the
+    steps that all have are compared.
     """
     count = min(len(run.seconds) for run in runs.values())
-    first = max(min(max(run.warmup for run in runs.values()), count - MIN_STEPS), 0)
+    first = max(min(max(run.warmup for run in runs.values()), count - MIN_STEPS), min(1, count - 1))
     logarithms = numpy.log([run.seconds[first:count] for run in runs.values()])
     medians = numpy.median(logarithms - logarithms.mean(0), axis=1)
     return dict(zip(runs, map(float, medians), strict=True))

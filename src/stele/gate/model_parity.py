@@ -1,6 +1,6 @@
 """Whether NEW computes what OLD computes of a user's model: OLD is the reference, and rounding is measured."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,13 @@ def verdicts(trial: Trial, model: Model, record: Record, say: Say) -> Iterator[V
         yield Verdict(model.name, "all", "parity", "INCONCLUSIVE", f"OLD: {failure}")
         return
     new = entry(trial, record, "new", trial.settings, lambda live: answers(live, read=weights), say)
+    if new["failure"] and new.get("repeated"):
+        yield Verdict(model.name, "all", "parity", "BROKEN", f"NEW: {new['failure']}")
+        return
+    if new["failure"] and new.get("launches", LAUNCHES) < LAUNCHES:
+        few = f"NEW failed in {new['launches']} launches, too few to exclude chance: {new['failure']}"
+        yield Verdict(model.name, "all", "parity", "INCONCLUSIVE", few, needs=LAUNCHES * new["took"])
+        return
     if new["failure"]:
         names = [f"OLD, launch {number}" for number in range(3, LAUNCHES + 1)]  # two have succeeded
         more = [entry(trial, record, name, trial.settings, lambda live: answers(live), say) for name in names]
@@ -81,37 +88,52 @@ def other_threads(settings: Settings) -> int:
 
 
 def entry(trial: Trial, record: Record, name: str, settings: Settings, ask: Ask, say: Say) -> Entry:
-    """Return the record's entry of one launch: the numbers, or why there are none."""
+    """Return the record's entry of one launch: the numbers, or why there are none.
+
+    Raises ModelError if the user's code fails in OLD, where no release is to blame.
+    """
     environment = trial.new if name == "new" else trial.old
 
     def launch() -> Entry:
         what = f"parity: {name.upper() if name in ('old', 'new') else f'OLD, {name}'}"
         durations.announce(trial, what, [(trial.cells[0], "parity")], say)
         monitor = Monitor(settings)
-        numbers, failure = launch_and_ask(trial, environment, settings, ask)
-        for _ in range(LAUNCHES - 1 if name == "new" else 1):
-            if failure:
-                numbers, failure = launch_and_ask(trial, environment, settings, ask)
+        left, most = trial.budget - record.spent, LAUNCHES if name == "new" else 2
+        numbers, errors = None, list[WorkerError]()
+        while numbers is None and len(errors) < most and not is_repeated(errors):
+            if len(errors) >= 2 and monitor.seconds >= left:
+                break
+            try:
+                numbers = launch_and_ask(trial, environment, settings, ask)
+            except WorkerError as error:
+                user_error = inspection.user_error(error)
+                if user_error is not None and name != "new":
+                    raise user_error from None
+                errors.append(error)
         took = monitor.conditions().seconds
         durations.remember(trial, trial.cells[0], "parity", took)
-        return {"numbers": numbers, "failure": failure, "took": took}
+        failure = None if numbers is not None else str(inspection.user_error(errors[-1]) or errors[-1])
+        launches = len(errors) + (numbers is not None)
+        facts = {"launches": launches, "repeated": is_repeated(errors)} if failure else {}
+        return {"numbers": numbers, "failure": failure, "took": took, **facts}
 
     return record.get_or_launch("model parity", name, launch=launch)
 
 
-def launch_and_ask(
-    trial: Trial, environment: Environment, settings: Settings, ask: Ask
-) -> tuple[dict[str, Any] | None, str | None]:
-    """Return the answers of a fresh worker, or why there are none.
+def is_repeated(errors: Sequence[WorkerError]) -> bool:
+    """Return whether the last two failures are the same exception of the worker, which is no chance."""
+    reported = [(error.kind, error.message) for error in errors[-2:] if error.kind is not None]
+    return len(reported) == 2 and reported[0] == reported[1]
+
+
+def launch_and_ask(trial: Trial, environment: Environment, settings: Settings, ask: Ask) -> dict[str, Any]:
+    """Return the answers of a fresh worker. Raises WorkerError.
 
     Only a GPU needs deterministic kernels: the model is computed as it will be timed, wherever that repeats.
     """
     assert trial.model is not None
     settings = replace(settings, deterministic=settings.device == "cuda")
-    try:
-        launched = worker.launch(environment, settings, name="parity", timeout=trial.timeout)
-        with progress.waiting(f"parity of {environment.name}"), launched as live:
-            measure.configure(live, settings, model=trial.model.as_request())
-            return ask(live), None
-    except WorkerError as error:
-        return None, str(inspection.user_error(error) or error)
+    launched = worker.launch(environment, settings, name="parity", timeout=trial.timeout)
+    with progress.waiting(f"parity of {environment.name}"), launched as live:
+        measure.configure(live, settings, model=trial.model.as_request())
+        return ask(live)

@@ -73,6 +73,12 @@ class Record:
         """Return all entries, in the order in which they were written."""
         return list(self._entries.values())
 
+    def conditions(self) -> list[Conditions]:
+        """Return the conditions of all passes."""
+        return [
+            Conditions(**entry["conditions"]) for entry in self._entries.values() if entry.get("conditions")
+        ]
+
     def versions(self, arm: str) -> dict[str, str | None]:
         """Return the versions of an arm, from its first successful launch."""
         runs = ((entry.get("runs") or {}).get(arm) for entry in self._entries.values())

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from stele.gate import failures, judgement, steps
+from stele.gate import durations, failures, judgement, steps
 from stele.gate.judgement import Judgement, Series
 from stele.gate.launcher import Launcher
-from stele.gate.metrics import KINDS, SHORT, Metric, launch_settings
+from stele.gate.metrics import KINDS, LONG, SHORT, Metric, launch_settings
 from stele.gate.trial import NEW_ARMS, Cell, Trial
 from stele.measuring.conditions import Conditions
 from stele.measuring.run import Run
@@ -30,7 +30,10 @@ class Probe(NamedTuple):
         count = steps.of_next_launch(
             self.kind, scale, [(result.runs, result.conditions.seconds) for result in results]
         )
-        return Launcher(trial, self.cell, settings, scale, count, KINDS[self.kind], number=len(results))
+        return Launcher(
+            trial, self.cell, settings, scale, count, KINDS[self.kind],
+            number=len(results), limit=steps.limit(trial),
+        )  # fmt: skip
 
 
 class Result(NamedTuple):
@@ -98,6 +101,27 @@ class State:
         series = {key: self.series_of(*key) for key in self.cells_and_metrics()}
         return judgement.judge(series, others=1)
 
+    def seconds_to_verdict(self) -> dict[Probe, float]:
+        """Return about how long it takes to decide a metric of each open probe, as far as its passes show that."""
+        judgements, seconds = self.judge(), dict[Probe, float]()
+        for probe in self.open_probes():
+            passes = [
+                judgements[probe.cell, metric].needed
+                for metric in self.metrics_of(probe.cell)
+                if probe.kind in metric.kinds and judgements[probe.cell, metric].open
+            ]
+            known = [number for number in passes if number is not None]
+            if known and self.results[probe]:
+                seconds[probe] = min(known) * self.results[probe][-1].took
+        return seconds
+
+    def seconds_needed(self, cell: Cell, metric: Metric, result: Judgement) -> float:
+        """Return about how many seconds the passes take that may still decide a metric."""
+        took = [one.took for one in self.results_of(cell, metric.kinds)]
+        known = sum(took) / len(took) if took else durations.estimate(self.trial, cell, metric.kinds[0])
+        passes = result.needed or durations.PASSES[-1]
+        return passes * known if known is not None else max(self.trial.budget, durations.UNKNOWN)
+
     def is_unknown(self, cell: Cell, metric: Metric) -> bool:
         """Return whether launches of the cell gave Runs, but none of them all the numbers of the metric."""
         runs = [result.runs for result in self.results_of(cell, metric.kinds) if result.runs]
@@ -125,15 +149,15 @@ class State:
                 if judgements[cell, metric].open and not self.is_unknown(cell, metric)
             }  # fmt: skip
             if names and not self.has_ended(cell):
-                probes += [probe for probe in probes_of(cell, list(names)) if probe in self.results]
+                probes += probes_of(cell, list(names), [one.kind for one in self.results if one.cell == cell])
         return probes
 
 
-def probes_of(cell: Cell, metrics: Sequence[Metric]) -> list[Probe]:
-    """Return the fewest probes that measure these metrics in a cell."""
+def probes_of(cell: Cell, metrics: Sequence[Metric], kinds: Sequence[str] = tuple(KINDS)) -> list[Probe]:
+    """Return the fewest probes, of these kinds, that measure the metrics in a cell."""
     needed = {metric.kinds[0] for metric in metrics if len(metric.kinds) == 1}
     if any(not needed & set(metric.kinds) for metric in metrics):
-        needed.add(SHORT)
+        needed.add(SHORT if SHORT in kinds else LONG)
     return [Probe(cell, kind) for kind in KINDS if kind in needed]
 
 

@@ -1,23 +1,28 @@
-"""How many steps a launch times. Pure.
+"""How many steps a launch times, and for how long. Pure.
 
 A launch starts for ``start`` seconds and then times steps of ``step`` seconds. Its number varies for two reasons: the
 process (LAUNCH_SPREAD, which more steps do not reduce) and the steps. The variance for a given time is smallest at
 sqrt(start / step) times the ratio of the spread of steps to that of launches. So a launch has few steps if they are
-long, and many if they are short. Source: Kalibera and Jones, 2013.
+long, and many if they are short. Source: Kalibera and Jones, 2013. Because OLD and NEW may differ by a factor of a
+thousand, a launch also ends when its own steps took a limit, so that the budget is enough for a verdict.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from statistics import median
+from statistics import mean, median
 
 import numpy
 
 from stele.gate.metrics import KINDS, SHORT_STEPS
+from stele.gate.trial import ARMS, Trial
+from stele.measuring import devices
 from stele.measuring.run import Run
 
 FIRST = 24  # steps of the first launch, before their duration is known
 LEAST, MOST = 16, 96
 ALL = ("quick", "paper")  # scales whose launches have all steps
+PASSES = 6  # of each kind and cell, for which the budget has to be enough
+LEAST_LIMIT = 1.0  # seconds
 LAUNCH_SPREAD = 0.007  # standard deviation between launches of one release
 MEDIAN = 1.25  # the standard error of a median over that of a mean
 
@@ -34,11 +39,24 @@ def of_next_launch(kind: str, scale: str, earlier: Sequence[tuple[Mapping[str, R
 
 def best_count(runs: Mapping[str, Run], took: float) -> int:
     """Return the number of steps that gives the least variance for the time, from the launches of one pass."""
-    step = median(median(run.counted_seconds) for run in runs.values())
+    step = mean(median(run.counted_seconds) for run in runs.values())
     total = sum(sum(run.seconds) for run in runs.values())
     start = max(took - total, 0.0) / len(runs)
     count = MEDIAN * step_spread(runs) / LAUNCH_SPREAD * math.sqrt(start / step)
     return max(LEAST, min(MOST, round(count)))
+
+
+def limit(trial: Trial) -> float | None:
+    """Return how many seconds the steps of a launch may take, from the budget; None if nothing limits them.
+
+    The ranks of several devices have to stop after the same step, so nothing limits them.
+    """
+    if trial.settings.devices > 1:
+        return None
+    kinds = {metric.kinds[0] for metric in trial.metrics}
+    launches = PASSES * len(ARMS) * len(trial.cells) * len(kinds)
+    least = LEAST_LIMIT if trial.settings.device == "cpu" else 4 * devices.WARM_SECONDS
+    return max(trial.budget / max(launches, 1), least)
 
 
 def step_spread(runs: Mapping[str, Run]) -> float:

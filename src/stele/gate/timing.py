@@ -19,7 +19,7 @@ from stele.gate.trial import ARMS, Cell, Trial
 from stele.gate.verdict import Verdict, message_of
 from stele.gate.verdicts import make_verdicts
 from stele.measuring import progress
-from stele.measuring.conditions import Conditions
+from stele.measuring.conditions import Conditions, busiest
 from stele.measuring.run import Run
 
 Say = Callable[[str], object]
@@ -37,15 +37,17 @@ def measure_until_decided(
     state: State, trial: Trial, record: Record, say: Say, share: float, show: Callable[[float], None]
 ) -> list[Verdict]:
     """Measure as ``measure_passes`` does. ``show`` draws how many seconds are spent, between launches."""
-    announced = set[tuple[Cell, str]]()
+    announced, warned = set[tuple[Cell, str]](), record.closed
     estimated = durations.announce_timing(trial, record, list(state.results), say)
     while active := state.open_probes():
         launches_before = record.launches
-        for probe in active:
+        for planned in active:
+            probe = next_probe(planned, state, share * trial.budget - record.spent)
             results = state.results[probe]
             if trial.budget_spent(record, share) and record.get(*key_of(probe, len(results))) is None:
                 return make_verdicts(state, stopped=True)
             results += measure_next(trial, record, probe, results)
+            warned = warned or warn_of_load(results[-1].conditions, say)
             show(record.spent)
             ended = announce(state, announced, say)
             if ended and trial.fail_fast:
@@ -59,6 +61,27 @@ def measure_until_decided(
                     trial, record, list(state.results), say, measured=number
                 )
     return make_verdicts(state, stopped=False)
+
+
+def warn_of_load(conditions: Conditions, say: Say) -> bool:
+    """Say that other processes use the machine, and which ones do it now. Return whether they do."""
+    if not conditions.busy:
+        return False
+    names = ", ".join(busiest())
+    say(
+        f"Other processes use {conditions.foreign:.0%} of the processors{names and f': {names}'}. "
+        "The verdict needs more time. Stop them, or use an idle machine."
+    )
+    return True
+
+
+def next_probe(planned: Probe, state: State, left: float) -> Probe:
+    """Return the planned probe; or another one that ``left`` seconds suffice to decide only if it comes first."""
+    for probe, seconds in state.seconds_to_verdict().items():
+        took = state.results[planned][-1].took if state.results[planned] else state.results[probe][-1].took
+        if probe != planned and seconds <= left < seconds + took:
+            return probe
+    return planned
 
 
 def key_of(probe: Probe, number: int) -> tuple[str | int, ...]:
@@ -85,7 +108,8 @@ def launch_passes(trial: Trial, record: Record, probe: Probe, earlier: Sequence[
     keys = list(
         itertools.takewhile(lambda key: record.get(*key) is None, (key_of(probe, one) for one in numbers))
     )
-    entries = probe.launcher(trial, earlier).launch_passes([order_of(trial, key) for key in keys])
+    launcher = probe.launcher(trial, earlier)._replace(left=trial.budget - record.spent)
+    entries = launcher.launch_passes([order_of(trial, key) for key in keys])
     record.add(dict(zip(keys, entries, strict=False)))  # only one entry if a launch failed
     if entries[0]["runs"]:
         durations.remember(trial, probe.cell, probe.kind, entries[0]["took"])

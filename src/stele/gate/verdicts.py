@@ -22,10 +22,15 @@ def make_verdicts(state: State, *, stopped: bool) -> list[Verdict]:
     }
     untrusted = [cell for cell, verdict in controls.items() if verdict.status != "PASS"]
     verdicts = [
-        verdict._replace(status="INCONCLUSIVE") if Cell(verdict.task, verdict.phase) in untrusted else verdict
+        doubted(verdict) if Cell(verdict.task, verdict.phase) in untrusted else verdict
         for verdict in verdicts
     ]
     return [*failed, *verdicts, *controls.values()]
+
+
+def doubted(verdict: Verdict) -> Verdict:
+    """Return the verdict on a metric if the machine changed during the measurement: no budget helps."""
+    return verdict._replace(status="INCONCLUSIVE", needs=None)
 
 
 def metric_verdict(state: State, cell: Cell, metric: Metric, result: Judgement, *, stopped: bool) -> Verdict:
@@ -35,7 +40,8 @@ def metric_verdict(state: State, cell: Cell, metric: Metric, result: Judgement, 
     results = state.results_of(cell, metric.kinds)
     reasons = [result.excluded for result in results if result.excluded]
     with_ratio = judgement.with_ratio(result, state.series_of(cell, metric))
-    return from_judgement(cell, metric, with_ratio, stopped=stopped, excluded=reasons)
+    needs = state.seconds_needed(cell, metric, result) if result.open and not state.has_ended(cell) else None
+    return from_judgement(cell, metric, with_ratio, stopped=stopped, excluded=reasons, needs=needs)
 
 
 def missing_number(state: State, cell: Cell, metric: Metric) -> str:
@@ -57,6 +63,7 @@ def failure_verdict(state: State, cell: Cell) -> Verdict | None:
         return None
     side = "OLD" if old else "NEW"
     message = f"{side}: {failures.last_message(rounds, new=not old)}"
-    if not old:
-        message = f"Launches of NEW failed, but too few to exclude chance. Raise --budget. {message}"
-    return Verdict(*cell, "all", "INCONCLUSIVE", message)
+    if old:
+        return Verdict(*cell, "all", "INCONCLUSIVE", message)
+    message = f"Launches of NEW failed, but too few to exclude chance. {message}"
+    return Verdict(*cell, "all", "INCONCLUSIVE", message, needs=sum(result.took for result in results))

@@ -1,21 +1,25 @@
 """The conditions of a launch, recorded because they cannot be controlled. Some of them exclude the launch."""
 
+import contextlib
 import os
 import resource
 import subprocess
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import NamedTuple
 
 from stele.measuring import devices, processors
 from stele.measuring.settings import Settings
+from stele.text import printable
 
 MAX_STEAL = 0.05  # share of the time of a launch
 # share of the time of all processors: the services of a quiet machine take 1 to 2 %. A launch that uses all processors
 # becomes slower by about this share
 MAX_FOREIGN = 0.05
+MOST_NAMES = 3  # of programs that use the machine
 GPU_INTERVAL = 1.0  # seconds between two queries of a GPU
 MIN_SECONDS = 1.0  # the kernel counts in hundredths of a second, so shares of shorter launches mean nothing
 THROTTLED = 0x8 | 0x20 | 0x40 | 0x80  # hardware slow-down, software and hardware thermal, power brake (NVML)
@@ -70,6 +74,11 @@ class Monitor:
         self._start, self._times = perf_counter(), processor_times()
         self._launch_seconds = self._read_launch_seconds()
 
+    @property
+    def seconds(self) -> float:
+        """The seconds since the start."""
+        return perf_counter() - self._start
+
     def _query_gpu(self) -> None:
         while not self._ended.wait(GPU_INTERVAL):
             self._gpu_states += [state for state in [gpu_state()] if state is not None]
@@ -80,7 +89,7 @@ class Monitor:
 
     def conditions(self) -> Conditions:
         self._ended.set()
-        seconds, now = perf_counter() - self._start, processor_times()
+        seconds, now = self.seconds, processor_times()
         worst = max(self._gpu_states, key=lambda state: throttle_reasons(state) & THROTTLED, default=None)
         # a processor may be taken away during a launch, or appear
         passed = {
@@ -156,6 +165,29 @@ def session_seconds(leader: int) -> float:
         if int(fields[3]) == leader:
             ticks += sum(map(int, fields[11:15]))
     return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def busiest(seconds: float = 1.0) -> list[str]:
+    """Return the names of the programs that use the processors most, other than this one, within so many seconds."""
+    before = processor_use()
+    sleep(seconds)
+    used = Counter[str]()
+    for process, (name, ticks) in processor_use().items():
+        used[name] += ticks - before.get(process, (name, ticks))[1]
+    least = MAX_FOREIGN * seconds * os.sysconf("SC_CLK_TCK")
+    return [name for name, ticks in used.most_common(MOST_NAMES) if ticks >= least]
+
+
+def processor_use() -> dict[str, tuple[str, int]]:
+    """Return the name and the processor time, in ticks, of each process but this one; nothing without /proc."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, IndexError, ValueError):  # the process has ended
+            head, _, rest = path.read_text(errors="replace").rpartition(")")
+            name, fields = head.partition("(")[2], rest.split()  # proc(5), from the state on
+            if path.parent.name != str(os.getpid()):
+                found[path.parent.name] = (printable(name, keep=""), int(fields[11]) + int(fields[12]))
+    return found
 
 
 def gpu_state() -> dict[str, str] | None:

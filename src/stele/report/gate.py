@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from stele import schema, text
 from stele.environments import packages
-from stele.gate import judgement, outcome
+from stele.gate import advice, judgement, outcome
 from stele.gate.record import Record
 from stele.gate.trial import Trial
-from stele.gate.verdict import Verdict
+from stele.gate.verdict import Verdict, seconds_needed
 
 ADVICE = {
     "PASS": "No regression: every metric is within its margin.",
@@ -19,6 +19,7 @@ ADVICE = {
     "MISSING": "NEW lacks a task that OLD has.",
     "INCONCLUSIVE": "There is not enough evidence for a verdict yet. Do not treat this as a pass.",
 }
+NO_BUDGET_HELPS = "A larger budget does not help: see the reasons above."
 
 
 def overall_status(verdicts: Sequence[Verdict]) -> str:
@@ -29,15 +30,20 @@ def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
     return sorted(verdicts, key=lambda verdict: judgement.STATUSES.index(verdict.status))
 
 
-def resume_command(trial: Trial) -> str:
-    """Return the command that continues the trial with twice the budget."""
-    budget = f"{max(math.ceil(2 * trial.budget / 60), 1)}m"
+def resume_command(trial: Trial, needs: float) -> str:
+    """Return the command that continues the trial, with a budget of ``needs`` more seconds."""
+    budget = larger_budget(trial.budget, needs)
     arms = trial.typed or (trial.old.name, trial.new.name)
     model = [] if trial.model is None else ["--model", trial.model.spec]
     return shlex.join(["stele", "gate", *arms, *model, "--resume", "--budget", budget])
 
 
-def terminal_lines(trial: Trial, verdicts: Sequence[Verdict]) -> list[str]:
+def larger_budget(spent: float, needs: float) -> str:
+    """Return the budget with which a gate continues for ``needs`` seconds, and a quarter more: ``12m``."""
+    return f"{math.ceil((spent + 1.25 * needs) / 60 + 1e-9)}m"
+
+
+def terminal_lines(trial: Trial, verdicts: Sequence[Verdict], record: Record) -> list[str]:
     """``REGRESSED  cnn train  step  [1.048 1.052 1.057]  5.2 % slower in 5 passes, p 0.0004``"""
     rows = [
         [verdict.status, f"{verdict.task} {verdict.phase}", verdict.metric, ratio(verdict), verdict.message]
@@ -45,9 +51,13 @@ def terminal_lines(trial: Trial, verdicts: Sequence[Verdict]) -> list[str]:
     ]
     status = overall_status(verdicts)
     summary = f"{status}: {trial.old.name} to {trial.new.name}. {ADVICE[status]}"
-    if status == "INCONCLUSIVE":
-        summary += f" With the options of this run, continue with: {resume_command(trial)}"
-    return [*text.align(rows), "", *difference_lines(trial), summary]
+    needs = seconds_needed(verdicts)
+    if status == "INCONCLUSIVE" and needs is None:
+        summary += f" {NO_BUDGET_HELPS}"
+    elif status == "INCONCLUSIVE" and needs is not None:
+        summary += f" With the options of this run, continue with: {resume_command(trial, needs)}"
+    load = advice.describe_load(record.conditions())
+    return [*text.align(rows), "", *difference_lines(trial), *([load] if load else []), summary]
 
 
 def difference_lines(trial: Trial) -> list[str]:
@@ -58,8 +68,12 @@ def difference_lines(trial: Trial) -> list[str]:
 
 
 def ratio(verdict: Verdict) -> str:
-    """Return [low middle high] of new / old."""
-    return "" if verdict.ratio is None else text.interval(verdict.ratio, lambda value: f"{value:.3f}")
+    """Return [low middle high] of new / old; before the interval is known, the estimate."""
+    if verdict.ratio is None:
+        return ""
+    if None in (verdict.ratio.low, verdict.ratio.high):
+        return f"{verdict.ratio.middle:.3f}, interval not yet known"
+    return text.interval(verdict.ratio, lambda value: f"{value:.3f}")
 
 
 def to_json(trial: Trial, record: Record, verdicts: Sequence[Verdict]) -> str:

@@ -5,14 +5,17 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
+from stele import text
 from stele.environments import packages
 from stele.environments.packages import Difference
-from stele.gate import judgement
+from stele.gate import judgement, thresholds
+from stele.gate.advice import describe_load
 from stele.gate.metrics import METRICS
 from stele.gate.outcome import Outcome
-from stele.gate.verdict import Verdict
+from stele.gate.verdict import Verdict, seconds_needed
 from stele.releases import frameworks
 from stele.report.content import Remedy, Summary
+from stele.report.gate import larger_budget
 from stele_worker import tasks
 
 PHASES = {"train": "training", "infer": "inference", "all": "all phases"}
@@ -35,6 +38,7 @@ GROWN = {  # metric: what grew, and the verb
     "fed-step": ("a step of {} with the loader takes", "longer"),
     "peak-memory": ("{} uses", "more memory"),
 }
+FACTORS = {"longer": "as long", "more often": "as often"}  # after "3.2 times"
 MOST = 4  # causes that are shown at the top
 AGAINST = ("BROKEN", "MISSING", "REGRESSED")
 
@@ -71,7 +75,7 @@ def sentence(gate: Outcome, status: str) -> str:
     old, new = gate.header["old"], gate.header["new"]
     worst = [verdict for verdict in gate.verdicts if verdict.status == status]
     if status == "REGRESSED":
-        return f"Do not upgrade yet: with {new}, {growth(most_grown(worst))} than with {old}."
+        return f"Do not upgrade yet: with {new}, {growth(most_grown(worst))} with {old}."
     if status == "BROKEN":
         return f"Do not upgrade: {new} fails, or computes something different from {old}."
     if status == "MISSING":
@@ -91,13 +95,20 @@ def sentence(gate: Outcome, status: str) -> str:
 
 
 def growth(verdict: Verdict) -> str:
-    """Return ``a step of cnn training takes 27.4 % longer (98 % interval 22.1 to 32.7 %)``."""
+    """Return ``a step of cnn training takes 27.4 % longer (98 % interval 22.1 to 32.7 %) than``, or ``... as``."""
     if verdict.ratio is None or verdict.metric not in GROWN:
-        return f"{verdict.metric} of {cell(verdict)} is worse"
+        return f"{verdict.metric} of {cell(verdict)} is worse than"
     what, how = GROWN[verdict.metric]
-    low, middle, high = (None if value is None else 100 * (value - 1) for value in verdict.ratio)
-    interval = "" if low is None or high is None else f" (98 % interval {low:.1f} to {high:.1f} %)"
-    return f"{what.format(cell(verdict))} {middle:.1f} % {how}{interval}"
+    as_factor = verdict.ratio.middle >= text.FACTOR
+    low, middle, high = (None if one is None else grown(one, as_factor=as_factor) for one in verdict.ratio)
+    unit, how = ("times", FACTORS.get(how, how.replace("more", "as much", 1))) if as_factor else ("%", how)
+    interval = "" if low is None or high is None else f" (98 % interval {low} to {high} {unit})"
+    return f"{what.format(cell(verdict))} {middle} {unit} {how}{interval} {'as' if as_factor else 'than'}"
+
+
+def grown(ratio: float, *, as_factor: bool) -> str:
+    """Return a growth in per cent, or as a factor."""
+    return f"{ratio:.1f}" if as_factor else f"{100 * (ratio - 1):.1f}"
 
 
 def cell(verdict: Verdict) -> str:
@@ -120,6 +131,9 @@ def causes(gate: Outcome, status: str) -> Iterator[str]:
         if changed
         else "No package differs, as far as recorded."
     )
+    load = describe_load([one.conditions for one in gate.passes if one.conditions is not None])
+    if load is not None:
+        yield load
     if not gate.ended:
         yield "The gate did not end, or an older version wrote its record. The verdicts are on its launches so far."
 
@@ -149,7 +163,11 @@ def remedies(gate: Outcome, status: str) -> Iterator[Remedy]:
     elif status == "INCONCLUSIVE":
         if any(one.metric == "control" and one.status == status for one in gate.verdicts):
             yield Remedy("Use a quieter machine. To see what disturbs this one:", "stele calibrate")
-        yield Remedy("Continue the measurement, with the options of the first run:", resume(gate))
+        needs = seconds_needed(gate.verdicts)
+        if needs is not None or not gate.ended:
+            yield Remedy("Continue the measurement, with the options of the first run:", resume(gate, needs))
+        else:
+            yield Remedy("A larger budget does not help. Change what the reasons above name.")
     else:
         yield Remedy(f"Upgrade to {gate.header['new']}.")
 
@@ -159,6 +177,8 @@ def accept(gate: Outcome) -> Iterator[Remedy]:
     verdict = most_grown(gate.verdicts)
     if verdict.ratio is not None and verdict.ratio.high is not None:
         growth = math.ceil(round(100 * (verdict.ratio.high - 1), 6))
+        if growth > thresholds.MOST:
+            return
         options = [f"--tolerance {verdict.metric}={growth}%"]
         if growth > 100 * gate.header["metrics"].get(verdict.metric, math.inf):
             options.append(f"--margin {verdict.metric}={growth}%")
@@ -202,10 +222,10 @@ def arms(gate: Outcome) -> list[str]:
     return [gate.header["old"], gate.header["new"]]
 
 
-def resume(gate: Outcome) -> str:
-    """Return the command that continues the gate with twice the time."""
+def resume(gate: Outcome, needs: float | None) -> str:
+    """Return the command that continues the gate for ``needs`` seconds; with twice the time if they are unknown."""
     model = gate.header.get("model")
     named = ["--model", str(model["spec"])] if isinstance(model, dict) and "spec" in model else []
     record = ["--resume", gate.source] if gate.source.endswith(".jsonl") else ["--resume"]
-    budget = f"{max(round(2 * gate.seconds / 60), 10)}m"
+    budget = larger_budget(gate.seconds, gate.seconds if needs is None else needs)
     return shlex.join(["stele", "gate", *arms(gate), *named, *record, "--budget", budget])
