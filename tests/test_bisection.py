@@ -83,7 +83,7 @@ def history(add_environment, monkeypatch):
         monkeypatch.setattr(command.builds, "resolved_like", lambda candidate, good: candidate)
         monkeypatch.setattr("stele.gate.launcher.measure_arms", measure_arms)
         monkeypatch.setattr("stele.gate.timing.passes_at_once", lambda *_, **__: 1)
-        monkeypatch.setattr(measure, "inputs", lambda task: ({}, None))
+        monkeypatch.setattr(measure, "inputs", lambda task: ({"data_origin": {}}, None))
 
     return history
 

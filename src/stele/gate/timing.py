@@ -85,6 +85,7 @@ def launch_passes(trial: Trial, record: Record, probe: Probe, earlier: Sequence[
     keys = list(
         itertools.takewhile(lambda key: record.get(*key) is None, (key_of(probe, one) for one in numbers))
     )
+    record.check()
     entries = probe.launcher(trial, earlier).launch_passes([order_of(trial, key) for key in keys])
     record.add(dict(zip(keys, entries, strict=False)))  # only one entry if a launch failed
     if entries[0]["runs"]:
