@@ -208,7 +208,13 @@ def plan_of(
     """Return the plan of a cell of a task, or of a user's model. ``target`` is that of a kind that trains."""
     if model is not None:
         return measure.model_plan(
-            cell.task, cell.phase, scale, model.as_request(), steps=steps, asked=kind.asked
+            cell.task,
+            cell.phase,
+            scale,
+            model.as_request(),
+            steps=steps,
+            asked=kind.asked,
+            files=model.sources(),
         )
     fields, _ = measure.inputs(cell.task)
     asked = {**kind.asked, "target": target} if kind.trains else kind.asked

@@ -28,6 +28,15 @@ SHOWN = (
     "data",
     "variables",
 )  # groups whose values can be read; of the others only a hash is known
+OF_PACKAGES = ("packages", "installed")  # groups
+GROUPS = {
+    "code": "Stele itself",
+    "packages": "the versions of its packages",
+    "installed": "the files of its packages",
+    "files": "the files of the model",
+    "variables": "its environment variables",
+    "environment": "its description",
+}
 DIGITS = 16  # of a hash
 MOST, LONGEST = 3, 60  # changes that a message names, and letters of a value
 BLOCK = 2**20  # bytes that are read at once
@@ -120,6 +129,21 @@ def sources(folder: Path) -> Iterator[Path]:
 def programs(environment: Environment) -> dict[str, str | None]:
     """Return a hash of each file in the command of a worker that is no Python."""
     return {part: of_file(Path(part)) for part in environment.command or () if Path(part).is_file()}
+
+
+def of_launch(environment: Environment, files: Sequence[Path] = (), folder: Path = Path()) -> dict[str, str]:
+    """Return one hash for each group of what decides a launch; ``files`` are those of the user's model in ``folder``.
+
+    The options and the data are in a Run, too.
+    """
+    every = {"code": of_code(), "files": of_files(files, folder), **of_environment(environment, known=files)}
+    return {group: digest(values) for group, values in every.items()}
+
+
+def changed_groups(then: Mapping[str, str] | None, now: Mapping[str, str]) -> str | None:
+    """Return what differs between two answers of ``of_launch``, as text; None if nothing does, or if it is unknown."""
+    groups = [group for group in sorted(now, key=rank) if then is not None and then.get(group) != now[group]]
+    return ", ".join(GROUPS[group] for group in groups) or None
 
 
 def named(content: Content, arm: str) -> Content:
