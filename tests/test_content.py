@@ -1,5 +1,7 @@
 """A result belongs to its content: what changed is named, and old launches are never used with new ones."""
 
+import argparse
+import dataclasses
 import json
 import os
 import subprocess
@@ -12,10 +14,12 @@ from safetensors.numpy import save_file
 
 from fakes import INSPECTION, SCRIPTED
 from stele import __main__ as entry_point
-from stele.environments import packages
+from stele.commands import fleet_gate, fleet_run
+from stele.environments import ORACLE, packages
 from stele.environments.description import Environment
-from stele.gate import model_parity, record
-from stele.measuring import content
+from stele.gate import launcher, model_parity, record, replay, trial
+from stele.measuring import content, measure
+from test_gate import INPUTS
 from test_gate_model import NUMBERS
 
 RECIPE = "recipes/spirals/torch.py"
@@ -294,3 +298,78 @@ def test_a_name_in_a_message_cannot_control_a_terminal():
         content.changes({"files": {"\x1b[31m.py": "1"}}, {"files": {"\x1b[31m.py": "2"}})
         == "?[31m.py changed"
     )
+
+
+# where an old result is used again
+
+
+@pytest.fixture
+def fleet(add_environment, monkeypatch):
+    """fleet() -> what identifies ``stele fleet run``: an equal command continues it."""
+    monkeypatch.setattr(measure, "inputs", lambda task: (INPUTS, None))
+    arguments = argparse.Namespace(
+        framework=["fake"], task="gru", phase="infer", device="cpu", precision="fp32", threads=1, malloc="plain",
+        scale="gate", launches=1, type=[],
+    )  # fmt: skip
+
+    def fleet(**script):
+        add_environment("fake", **script)
+        return fleet_run.request_from(arguments)
+
+    return fleet
+
+
+def test_a_campaign_of_a_fleet_is_continued_only_with_the_same_content(fleet, monkeypatch):
+    assert fleet() == (before := fleet())
+    assert fleet(seconds=[1.0]) != before  # another description
+    other = {**INPUTS, "data_origin": {"origin": "official", "fingerprint": "1"}}
+    monkeypatch.setattr(measure, "inputs", lambda task: (other, None))
+    assert fleet() != before
+
+
+def test_a_campaign_belongs_to_the_packages_of_this_interpreter(monkeypatch):
+    before = content.of_description(ORACLE)
+    assert content.of_description(ORACLE) == before
+    monkeypatch.setattr(packages, "installed", lambda one: packages.Listing("3.11.7", {}, ()))
+    assert content.of_description(ORACLE) != before
+
+
+def test_a_campaign_belongs_to_the_lock_file_of_an_environment(tmp_path):
+    lock = tmp_path / "abacus.lock"
+    lock.write_text("abacus==1")
+    environment = dataclasses.replace(ORACLE, python="==3.11.*", lock=lock)
+    before = content.of_description(environment)
+    lock.write_text("abacus==2.0")
+    assert content.of_description(environment) != before
+
+
+def test_a_node_that_measures_something_else_starts_the_gate_again_and_says_why(gate, monkeypatch, capsys):
+    gate()
+    lines = [json.loads(line) for line in written().splitlines()]
+    header = {**lines[0], "content": {**lines[0]["content"], "files": {"net.py": "0"}}}
+    subject = replay.to_trial(record.Record(Path("gate.jsonl"), header, []))
+    monkeypatch.setattr(trial, "content_of", lambda subject: lines[0]["content"])
+    emitted = []
+    log = fleet_gate.record_on_node(subject, {"header": header, "entries": lines[1:-1]}, emitted.append)
+    assert (
+        "The gate starts again here. Cannot resume" in (err := capsys.readouterr().err)
+        and "net.py changed" in err
+    )
+    assert log.entries() == [] and emitted[0]["header"]["content"] == lines[0]["content"]
+
+
+def test_compilations_of_another_content_are_not_used(gate, monkeypatch, tmp_path):
+    gate()
+    [path] = Path(".stele/gates").glob("*.jsonl")
+    subject = replay.to_trial(record.read(path))
+    launched = []
+    monkeypatch.setattr(measure, "side_by_side", lambda sides, *_, caches, **__: launched.append(caches))
+    launch = launcher.Launcher(subject, subject.cells[0], subject.settings, "gate")
+    plan = measure.Plan("net.py:build", "infer", "gate", data=None, data_origin={})
+    folders = []
+    for found in ({"files": {"net.py": "1"}}, {"files": {"net.py": "2"}}):
+        monkeypatch.setattr(launcher, "content_of", lambda subject, found=found: found)
+        folders += [launcher.fill_caches(launch, plan, 1.0), launcher.fill_caches(launch, plan, 1.0)]
+    assert folders[0] == folders[1] != folders[2] == folders[3]
+    other = dataclasses.replace(plan, scale="quick")
+    assert launcher.fill_caches(launch, other, 1.0) not in folders

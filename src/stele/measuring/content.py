@@ -104,6 +104,25 @@ def of_environment(environment: Environment, *, known: Sequence[Path] = ()) -> C
     }
 
 
+def of_description(environment: Environment) -> list[Any]:
+    """Return what a description says that decides a launch, also on another machine, where it may be built.
+
+    The packages of this interpreter are those of an environment that lives in it.
+    """
+    lock = environment.lock
+    locked = None if lock is None or lock.parent == builds.locks_folder() else of_file(lock)
+    listing = packages.installed(environment) if environment.python is None else None
+    facts = (
+        environment.framework,
+        environment.mode,
+        environment.forms,
+        environment.variables,
+        environment.on_amd,
+    )
+    needs = (environment.command, environment.python, environment.requirements, locked)
+    return [facts, needs, None if listing is None else versions(listing)]
+
+
 def versions(listing: Listing) -> dict[str, str | None]:
     return {"python": listing.python, **{name: one.version for name, one in listing.packages.items()}}
 
