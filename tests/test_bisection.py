@@ -83,7 +83,7 @@ def history(add_environment, monkeypatch):
         monkeypatch.setattr(command.builds, "resolved_like", lambda candidate, good: candidate)
         monkeypatch.setattr("stele.gate.launcher.measure_arms", measure_arms)
         monkeypatch.setattr("stele.gate.timing.passes_at_once", lambda *_, **__: 1)
-        monkeypatch.setattr(measure, "inputs", lambda task: ({}, None))
+        monkeypatch.setattr(measure, "inputs", lambda task: ({"data_origin": {}}, None))
 
     return history
 
@@ -128,6 +128,29 @@ def test_without_a_regression_there_is_no_search(history, run, capsys):
     assert (
         "Nothing to bisect: abacus-1.8 was not shown to be worse than abacus-1.1." in capsys.readouterr().out
     )
+
+
+def test_a_change_between_two_candidates_ends_the_search(history, run, capsys, monkeypatch):
+    history(slower_from("1.5"), run)
+    judge = command.judge_candidate
+
+    def inputs(task):
+        return {"data_origin": {"fingerprint": fingerprint}}, None
+
+    def judge_after_a_change(*arguments, **options):
+        nonlocal fingerprint
+        fingerprint = next(data)
+        return judge(*arguments, **options)
+
+    fingerprint, data = "0", iter("0011")
+    monkeypatch.setattr(measure, "inputs", inputs)
+    monkeypatch.setattr(command, "judge_candidate", judge_after_a_change)
+    assert entry_point.main(["bisect", "abacus", "1.1", "1.8"]) == 2
+    output = capsys.readouterr()
+    assert (
+        "during the bisection: the data of gru was 0 seeded and is now 1 seeded. Run it again." in output.err
+    )
+    assert "first bad" not in output.out
 
 
 def test_an_unknown_release_is_an_error_that_names_the_nearest(history, run, capsys):

@@ -157,12 +157,13 @@ def test_the_report_of_a_gate_is_described(written, tmp_path, with_model):
     log = record.create(tmp_path / "record.jsonl", trial.header(subject))
     verdict = Verdict("gru", "infer", "step", "PASS", "the same", Estimate(0.99, 1.0, 1.01), 6, 0.5)
     content = json.loads(gate_report.to_json(subject, log, [verdict]))
-    only = {"differences", "tolerances", "code", *(["model"] if with_model else [])}
+    only = {"differences", "tolerances", "content", *(["model"] if with_model else [])}
     assert_described(content, "stele gate --json", only=only)
     assert_described(content["verdicts"][0], "stele gate --json", "verdicts", only=("passes", "needs"))
     assert_described(content["differences"][0], "stele gate --json", "differences")
     assert list(content["verdicts"][0]["ratio"]) == ["low", "middle", "high"]
     assert_described(content["settings"], "Settings", only=("seed",))
+    assert_described(content["content"], "Content")
     assert_described(content["machine"], "Machine", only=("name", "load"))
 
 

@@ -1,5 +1,6 @@
 """Building environments: from wheels in a folder, with the real uv and no network."""
 
+import dataclasses
 import json
 import os
 import signal
@@ -77,6 +78,12 @@ def test_a_changed_lock_file_needs_a_new_build(add_environment):
 def test_two_environments_with_the_same_lock_file_share_a_build(add_environment):
     builds.make(add_environment("toy"))
     assert environments.state(add_environment("toy-again")).status == "ready"
+
+
+def test_two_pythons_with_the_same_lock_file_share_no_build(add_environment):
+    toy = add_environment()
+    builds.make(toy)
+    assert environments.state(dataclasses.replace(toy, python="==3.99.*")).status == "missing"
 
 
 @pytest.mark.parametrize("moment", ["run_uv", "check_imports"])

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import stele
 import stele_worker
 from stele import __main__ as entry_point
 from stele.commands import gate_options
@@ -33,7 +34,7 @@ from stele.fleet.work import (
     Started,
     Work,
 )
-from stele.measuring import lock
+from stele.measuring import content, lock
 from stele.measuring.settings import Settings
 from virtual import Virtual, losing, nodes
 
@@ -284,9 +285,11 @@ def test_a_node_with_other_code_is_unfit():
         node.check("0" * 16)
 
 
-def test_the_code_of_a_node_is_that_of_measuring_and_that_of_the_worker(monkeypatch):
-    monkeypatch.setattr(node, "code_fingerprint", lambda package=stele_worker: package.__name__)
-    assert node.code() == "stele-stele_worker"
+@pytest.mark.parametrize("package", [stele, stele_worker])
+def test_the_code_of_a_node_is_that_of_measuring_and_that_of_the_worker(package, monkeypatch):
+    before, of_package = node.code(), content.of_package
+    monkeypatch.setattr(content, "of_package", lambda one: {} if one is package else of_package(one))
+    assert node.code() != before
 
 
 def test_a_full_disk_makes_a_node_unfit(monkeypatch):

@@ -20,12 +20,12 @@ from stele import __main__ as entry_point
 from stele.commands import gate as command
 from stele.commands import options
 from stele.environments import builds
-from stele.gate import record, replay, thresholds, trial
+from stele.gate import record, replay, thresholds
 from stele.gate.correctness import SEEDS
 from stele.gate.launcher import Launcher
 from stele.gate.launcher import measure_arms as measure_with_workers
 from stele.gate.verdict import accuracy_verdict, bound, change_range
-from stele.measuring import measure, processors
+from stele.measuring import content, measure, processors
 from stele.measuring.conditions import Conditions
 from stele.measuring.run import Run
 from stele.measuring.worker import WorkerError
@@ -561,9 +561,33 @@ def test_an_interrupted_gate_resumes_and_gives_the_same_verdicts(gate, monkeypat
 
 def test_a_record_of_another_version_of_stele_is_refused(gate, monkeypatch, capsys):
     gate()
-    monkeypatch.setattr(trial, "code_fingerprint", lambda: "0123")
+    monkeypatch.setattr(content, "of_package", lambda package: {"measure.py": "0123"})
     assert gate("--resume") == 2
-    assert "a different version of Stele measured it" in capsys.readouterr().err
+    assert "because what it measured has changed: Stele itself changed." in capsys.readouterr().err
+
+
+def test_a_record_of_other_data_is_refused(gate, monkeypatch, capsys):
+    gate()
+    other = {**INPUTS, "data_origin": {"origin": "official", "fingerprint": "1"}}
+    monkeypatch.setattr(measure, "inputs", lambda task: (other, None))
+    assert gate("--resume") == 2
+    message = "the data of gru was official 0 seeded and is now official 1 seeded."
+    assert message in capsys.readouterr().err
+
+
+def test_passes_of_two_contents_are_never_pooled(gate, monkeypatch, capsys):
+    measured = []
+
+    def measure_and_change(launcher, arms, timeout):
+        measured.append(arms)
+        if len(measured) == 2:  # in the middle of the second pass
+            monkeypatch.setattr(content, "of_package", lambda package: {})
+        return measure_arms(launcher, arms, timeout)
+
+    monkeypatch.setattr("stele.gate.launcher.measure_arms", measure_and_change)
+    assert gate() == 2
+    assert "changed during the measurement: Stele itself changed." in capsys.readouterr().err
+    assert [launch["key"] for launch in entries()[1]] == [["long", "gru infer", 0]]
 
 
 def test_two_gates_that_start_in_the_same_second_have_two_records(gate):
@@ -586,7 +610,8 @@ def test_a_record_of_a_different_machine_is_refused(gate, monkeypatch, capsys):
     assert "its processor was" in capsys.readouterr().err
 
 
-def test_a_failed_launch_is_repeated_when_the_gate_resumes(gate, capsys):
+def test_a_failed_launch_is_repeated_when_the_gate_resumes(gate, capsys, monkeypatch):
+    monkeypatch.setattr(content, "of_environment", lambda *_, **__: {})  # whose script changes
     assert gate(new={"infer": "segfault"}) == 1
     assert gate("--resume") == 0
 

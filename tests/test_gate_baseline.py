@@ -64,10 +64,8 @@ def test_a_tolerance_can_be_set_for_each_metric(run, folder):
 
 
 def test_a_new_release_of_the_framework_is_compared(run, folder):
-    assert (
-        statuses(launches(run, seed=1, versions={"torch": "2.14.0", "cuda": "13.0"}), folder)["step"]
-        == "PASS"
-    )
+    new = {"versions": {"torch": "2.14.0", "cuda": "13.0"}, "content": {"packages": "1", "installed": "1"}}
+    assert statuses(launches(run, seed=1, **new), folder)["step"] == "PASS"
 
 
 @pytest.mark.parametrize(
@@ -83,6 +81,8 @@ def test_a_new_release_of_the_framework_is_compared(run, folder):
             "settings: threads differs: 2 in the baseline, 4 here",
         ),
         ({"data": {"origin": "synthetic", "fingerprint": "1"}}, "data: fingerprint differs"),
+        ({"content": {"code": "0"}}, "content: code differs: None in the baseline, '0' here"),
+        ({"content": {"files": "0"}}, "content: files differs"),
         ({"machine": {**MACHINE, "processor": "Abacus 4000"}}, "machine: processor differs: 'Abacus 3000'"),
     ],
 )

@@ -218,8 +218,11 @@ def test_an_interrupted_accuracy_rung_continues_with_the_next_seed(trainings, tm
     assert len(trained) == 10
 
 
-@pytest.mark.parametrize("change", [{"versions": {"scripted": "0.9"}}, {"scale": "quick"}])
-def test_a_run_of_another_release_or_scale_is_not_continued(trainings, tmp_path, capsys, change):
+@pytest.mark.parametrize(
+    "change",
+    [{"versions": {"scripted": "0.9"}}, {"scale": "quick"}, {"content": {"code": "0"}}, {"content": None}],
+)
+def test_a_run_of_another_release_scale_or_content_is_not_continued(trainings, tmp_path, capsys, change):
     trainings(5)
     assert entry_point.main(SEEDED) == 130
     folder = tmp_path / ".stele/parity" / store.UNFINISHED

@@ -1,6 +1,7 @@
 """Weights from files, matched with what a network holds; and what a model returns, taken apart."""
 
 import json
+import zipfile
 from collections import namedtuple
 
 import numpy
@@ -65,6 +66,40 @@ def test_an_archive_of_another_arm_is_read(tmp_path):
     read = weights.read_files({"weights": str(tmp_path / "w.npz"), "pretrained": "ignored"})
     numpy.testing.assert_array_equal(read["layer/kernel"], ARRAYS["a"])
     assert weights.read_files({"weights": None, "pretrained": None}) is None
+
+
+def compressed(path):
+    numpy.savez_compressed(path, a=numpy.zeros(10**6))
+
+
+def with_a_false_header(path):
+    """Write an archive with an array of 20 numbers, whose header says that it has 10**9."""
+    numpy.savez(path, a=numpy.zeros(20))
+    with zipfile.ZipFile(path) as archive:
+        text = archive.read("a.npy").replace(b"(20,), }        ", b"(1000000000,), }")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.npy", text)
+
+
+def cut_off(path):
+    numpy.savez(path, a=numpy.zeros(1000))
+    path.write_bytes(path.read_bytes()[:900])
+
+
+def replaced(path):
+    path.write_text("no archive")
+
+
+def of_objects(path):
+    numpy.savez(path, a=numpy.array([{}], dtype=object))
+
+
+@pytest.mark.parametrize("damage", [compressed, with_a_false_header, cut_off, replaced, of_objects])
+def test_an_archive_that_is_damaged_is_refused_before_its_arrays_are_read(tmp_path, monkeypatch, damage):
+    damage(tmp_path / "w.npz")
+    monkeypatch.setattr(numpy.lib.format, "read_array", lambda *_, **__: pytest.fail("read"))
+    with pytest.raises(SpecError, match=r"w\.npz cannot be read as an \.npz file: "):
+        weights.read_files({"weights": str(tmp_path / "w.npz")})
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int64", "int32", "uint8", "bool"])

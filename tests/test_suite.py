@@ -263,14 +263,14 @@ def test_an_environment_that_is_not_built_is_skipped_with_the_command_that_build
 
 def test_an_environment_that_is_broken_fails(suite):
     """It was built before, so it must not be skipped."""
-    suite._describe(
-        "damaged", {}, imports=["json"], python=f"=={sys.version_info.major}.{sys.version_info.minor}.*"
-    )
+    python = f"=={sys.version_info.major}.{sys.version_info.minor}.*"
+    suite._describe("damaged", {}, imports=["json"], python=python)
     with (suite.folder / "damaged.toml").open("a") as file:
         file.write('\n[requirements]\n"json" = "why not"\n')
     lock = suite.folder / "damaged.lock"
     lock.write_text("json==1.0\n")
-    (suite.cache / "environments" / hashlib.sha256(lock.read_bytes()).hexdigest()[:16]).mkdir(parents=True)
+    key = hashlib.sha256(python.encode() + lock.read_bytes()).hexdigest()[:16]
+    (suite.cache / "environments" / key).mkdir(parents=True)
     done = suite("--framework=damaged", "--task=gru", "-k", "training")
     assert (
         "'damaged' is broken: its interpreter no longer exists. Rebuild it with: stele env make damaged"

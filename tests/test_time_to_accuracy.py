@@ -5,12 +5,12 @@ import json
 import re
 from datetime import date
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from stele import __main__ as entry_point
-from stele.measuring import measure, store
+from stele.environments import ORACLE
+from stele.measuring import content, measure, store
 from stele.measuring.settings import Settings
 from stele.parity import accuracy
 from stele.report import page
@@ -134,7 +134,44 @@ def test_an_interrupted_command_trains_only_the_seeds_that_are_missing(measure_s
     assert not list((FOLDER / store.UNFINISHED).iterdir())
 
 
+@pytest.mark.parametrize(
+    ("name", "changed", "message"),
+    [
+        ("of_code", {"stele": "0"}, "Stele itself"),
+        ("of_environment", {"packages": {"jax": "2"}}, "the versions of its packages"),
+        (
+            "of_environment",
+            {"packages": {"jax": "1"}, "installed": {"jax": "2"}},
+            "the files of its packages",
+        ),
+    ],
+)
+def test_saved_trainings_of_another_content_are_refused(
+    measure_seeds, monkeypatch, capsys, name, changed, message
+):
+    before = {"packages": {"jax": "1"}, "installed": {"jax": "1"}}
+    monkeypatch.setattr(content, "of_environment", lambda *_, **__: before)
+    script = {"accuracies": [0.1, 0.11, 0.12], "count": 3}
+    assert measure_seeds(**script) == 2
+    assert measure_seeds(**script, target="5%") == 0  # of the saved trainings
+    assert measure_seeds(**script) == 2
+    capsys.readouterr()
+    monkeypatch.setattr(
+        content, name, lambda *_, **__: {**before, **changed} if name != "of_code" else changed
+    )
+    assert measure_seeds(**script, target="5%") == 2
+    assert f"because {message} changed since the saved trainings." in capsys.readouterr().err
+
+
+def test_a_checkpoint_of_another_content_is_not_continued(tmp_path, monkeypatch):
+    training = seeds.Training("cifar-fast", "cpu", Settings(), 1, tmp_path)
+    before = seeds.checkpoint(ORACLE, training, 0, REAL)
+    monkeypatch.setattr(content, "of_code", lambda: {"stele": "0"})
+    assert seeds.checkpoint(ORACLE, training, 0, REAL) != before
+
+
 def test_saved_trainings_of_another_release_are_not_mixed_with_new_ones(measure_seeds, monkeypatch, capsys):
+    monkeypatch.setattr(content, "of_environment", lambda *_, **__: {})  # whose script changes
     assert measure_seeds(accuracies=[0.1, 0.11, 0.12], count=3) == 2
     for path in (FOLDER / store.UNFINISHED).glob("*.json"):
         path.write_text(path.read_text().replace('"scripted": "1.0"', '"scripted": "0.9"'))
@@ -252,6 +289,7 @@ def test_runs_of_different_divisions_are_never_pooled_and_both_reports_name_the_
     measure_seeds, monkeypatch, capsys
 ):
     monkeypatch.setattr(tasks, "why_closed", lambda name, framework: None)
+    monkeypatch.setattr(content, "of_environment", lambda *_, **__: {})  # whose script changes
     assert (
         measure_seeds("--division=open", accuracies=[0.1, 0.11, 0.12], count=3) == 2
     )  # saved, and unfinished
@@ -269,14 +307,12 @@ def test_runs_of_different_divisions_are_never_pooled_and_both_reports_name_the_
 def test_the_divisions_have_separate_checkpoints(tmp_path):
     closed = seeds.Training("cifar-fast", "cpu", Settings(), 1, tmp_path)
     opened = dataclasses.replace(closed, division="open")
-    environment = SimpleNamespace(name="torch")
-    assert seeds.checkpoint(environment, closed, 0, REAL) != seeds.checkpoint(environment, opened, 0, REAL)
+    assert seeds.checkpoint(ORACLE, closed, 0, REAL) != seeds.checkpoint(ORACLE, opened, 0, REAL)
 
 
 def test_trainings_on_different_data_have_separate_checkpoints(tmp_path):
     training = seeds.Training("cifar-fast", "cpu", Settings(), 1, tmp_path)
-    environment = SimpleNamespace(name="torch")
-    files = [seeds.checkpoint(environment, training, 0, data) for data in (REAL, SYNTHETIC)]
+    files = [seeds.checkpoint(ORACLE, training, 0, data) for data in (REAL, SYNTHETIC)]
     assert files[0] != files[1]
 
 

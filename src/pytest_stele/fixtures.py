@@ -182,7 +182,9 @@ def stele_measure(
     def plan_of(phase: str) -> measure.Plan:
         scale = stele_session.scale
         if stele_model is not None:
-            return measure.model_plan(stele_task, phase, scale, stele_model.as_request())
+            return measure.model_plan(
+                stele_task, phase, scale, stele_model.as_request(), files=stele_model.sources()
+            )
         return measure.Plan(task=stele_task, phase=phase, scale=scale, **stele_inputs(stele_task))
 
     def once(worker: "Worker", phase: str) -> "Run":

@@ -21,7 +21,7 @@ from stele_worker import (
     subjects,
     time_to_accuracy,
 )
-from stele_worker.models import errors, specs
+from stele_worker.models import errors, opened, specs
 
 configuration = {}  # set by configure: the framework's module, and the dtype of its arithmetic
 
@@ -148,7 +148,8 @@ def parity(host, task, phase, seed, form=None, model=None, cause=None, **options
 def inspect(host, model):
     if configuration:
         raise RuntimeError("'configure' has chosen a framework: send 'inspect' to a new worker")
-    return models.inspect(model)
+    opened.watch()
+    return dict(models.inspect(model), files=opened.files(model["folder"]))
 
 
 def capability(host, name):

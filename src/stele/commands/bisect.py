@@ -19,6 +19,8 @@ from stele.errors import SteleError
 from stele.gate import record, timing, trial
 from stele.gate.metrics import METRICS
 from stele.gate.trial import Cell, Trial
+from stele.measuring import content
+from stele.measuring.content import Content
 from stele.measuring.settings import Settings
 from stele.models import arms, inspection
 from stele.releases import candidates
@@ -53,7 +55,7 @@ def add(commands: Any) -> None:
     )
     options.add_trial_options(command)
     command.add_argument("--json", type=Path, metavar="FILE", help="write the result to this file")
-    command.set_defaults(command=bisect, subject=None)
+    command.set_defaults(command=bisect, subject=None, content=None)
 
 
 def bisect(arguments: argparse.Namespace) -> int:
@@ -149,9 +151,22 @@ def judge_candidate(
         return Answer(name, SKIP, str(error).splitlines()[0])
     subject = trial_from(arguments, good, candidate, margin, budget)
     stem = f"{datetime.now():%Y%m%d-%H%M%S}-{environments.description.slug(name)[:60]}"
-    log = record.create(FOLDER / f"{stem}.jsonl", trial.header(subject))
+    log = trial.watch(record.create(FOLDER / f"{stem}.jsonl", trial.header(subject)), subject)
+    require_same_search(arguments, log.header["content"])
     verdicts = timing.measure_passes(subject, log, list(subject.cells), say)
     return to_answer(name, verdicts, margin)
+
+
+def require_same_search(arguments: argparse.Namespace, found: Content) -> None:
+    """Raise SteleError if something else than the candidate has changed since the candidates before it."""
+    kept = {
+        group: {name: value for name, value in values.items() if not name.endswith(" in NEW")}
+        for group, values in found.items()
+    }
+    changed = content.changes(kept if arguments.content is None else arguments.content, kept)
+    if changed is not None:
+        raise SteleError(f"What is measured changed during the bisection: {changed}. Run it again.")
+    arguments.content = kept
 
 
 def trial_from(

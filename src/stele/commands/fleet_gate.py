@@ -21,6 +21,7 @@ from stele.fleet.gates import Arena, Gates
 from stele.fleet.stepwise import Emit, Event, Relay
 from stele.fleet.work import Needs, Outcome, Work
 from stele.gate import judgement, outcome, record, trial
+from stele.gate.record import Record
 from stele.gate.trial import Trial
 from stele.report import build, exports, markdown
 from stele.report import gate as pages
@@ -194,18 +195,19 @@ def judged(subject: Trial, request: dict[str, Any], emit: Emit) -> Event:
     }
 
 
-def record_on_node(subject: Trial, request: dict[str, Any], emit: Emit) -> Relay:
-    """Return the record so far if this machine is the one that measured it, or a new one."""
+def record_on_node(subject: Trial, request: dict[str, Any], emit: Emit) -> Record:
+    """Return the record so far if this machine measured it, and the same as now; or a new one."""
     path, header = Path("record.jsonl"), request["header"]
     if header is not None:
         log = Relay(path, header, request["entries"], emit)
-        with contextlib.suppress(SteleError):
+        try:
             trial.check_record(log, subject)
-            return log
-        say("This machine is not the one that measured the record, so the gate starts again here.")
+            return trial.watch(log, subject)
+        except SteleError as error:
+            say(f"The gate starts again here. {error}")
     facts = trial.header(subject)
     emit({"header": facts})
-    return Relay(path, facts, [], emit)
+    return trial.watch(Relay(path, facts, [], emit), subject)
 
 
 class Lines(io.TextIOBase):

@@ -19,8 +19,8 @@ from stele.fleet.dispatch import Dispatch, Engine
 from stele.fleet.status import Status
 from stele.fleet.work import CPU, Needs, Outcome, Started, Work
 from stele.gate.trial import Cell
+from stele.measuring import content, progress, store
 from stele.measuring import measure as measuring
-from stele.measuring import progress, store
 from stele.measuring.settings import DEVICES, PRECISIONS, Settings
 from stele.report import results
 from stele_worker import tasks
@@ -107,6 +107,8 @@ def request_from(arguments: argparse.Namespace) -> dict[str, Any]:
         "settings": settings,
         "types": sorted(set(arguments.type)),
         "code": node.code(),
+        "data": {cell.task: fingerprint(cell.task) for cell in cells},
+        "content": {name: content.digest(content.of_description(environments.load(name))) for name in names},
     }
 
 

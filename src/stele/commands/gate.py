@@ -114,12 +114,12 @@ def gate_pair(arguments: argparse.Namespace) -> int:
     gate_options.require_cells(subject)
     check_writable(arguments)
     subject, import_failure = prepare(subject, arguments.replaced)
-    log = open_record(arguments, subject)
-    say(f"record: {log.path}")
-    if not import_failure:
-        say_conditions(subject)
-    verdicts = import_failure or run_trial(subject, log)
-    log.add({outcome.KEY: outcome.entry(subject, verdicts)})
+    with contextlib.closing(open_record(arguments, subject)) as log:
+        say(f"record: {log.path}")
+        if not import_failure:
+            say_conditions(subject)
+        verdicts = import_failure or run_trial(subject, log)
+        log.add({outcome.KEY: outcome.entry(subject, verdicts)})
     screen.print_lines(pages.terminal_lines(subject, verdicts, log))
     write(arguments, subject, log, verdicts)
     found = explain(subject, log, verdicts) if arguments.explain else None
@@ -251,7 +251,7 @@ def open_record(arguments: argparse.Namespace, subject: Trial) -> Record:
     names = f"{subject.old.slug}-{subject.new.slug}"
     if arguments.resume is None:
         new = FOLDER / f"{datetime.now():%Y%m%d-%H%M%S}-{names}.jsonl"
-        return record.create(new, trial.header(subject))
+        return trial.watch(record.create(new, trial.header(subject)), subject)
     path = newest_record(names) if arguments.resume == Path() else arguments.resume
     if path is None:
         raise SteleError(
@@ -260,7 +260,7 @@ def open_record(arguments: argparse.Namespace, subject: Trial) -> Record:
         )
     log = record.resume(path)
     trial.check_record(log, subject)
-    return log
+    return trial.watch(log, subject)
 
 
 def newest_record(names: str) -> Path | None:

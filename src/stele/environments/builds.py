@@ -1,10 +1,10 @@
-"""Built environments: virtual environments in the user's cache, each named after the hash of its lock file.
+"""Built environments: virtual environments in the user's cache, named after a hash of the lock file and of the Python.
 
     environments/<hash>/             a complete virtual environment
     environments/<hash>.building/    an incomplete one, in progress or left by a killed process
     environments/<hash>.guard        locked by the process that builds it
     environments/locks/<hash>.lock   the packages that a requirement on a command line resolved to
-Two environments with the same lock file share a build.
+Two environments with the same lock file and the same Python share a build.
 """
 
 import contextlib
@@ -41,7 +41,9 @@ def folder(environment: Environment) -> Path | None:
     """Return the folder of the build, which may not exist yet; None if the requirements are not resolved."""
     if environment.lock is None or not environment.lock.exists():
         return None
-    return root_folder() / hashlib.sha256(environment.lock.read_bytes()).hexdigest()[:16]
+    # a lock file lists the wheels of every Python, so two Pythons may have the same one
+    content = (environment.python or "").encode() + environment.lock.read_bytes()
+    return root_folder() / hashlib.sha256(content).hexdigest()[:16]
 
 
 def command(environment: Environment) -> tuple[str, ...]:

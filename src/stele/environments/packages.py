@@ -1,32 +1,69 @@
 """Which packages differ between two arms: versions from a lock file or from an interpreter, and their differences."""
 
 import json
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name, canonicalize_version
 
-from stele.environments import lockfiles, probe, revisions
+from stele.environments import builds, lockfiles, probe, revisions
 from stele.environments.description import MODULE, Environment
 from stele.errors import SteleError
 
 TIMEOUT = 60.0  # seconds for an interpreter to list its packages
 
+# RECORD has the hash of each file that was installed; what the installer writes itself differs between installers
 LISTER = """
-import json
+import hashlib, json, os, platform, sys
 try:
     from importlib.metadata import distributions
-    pairs = [(item.metadata["Name"], item.version) for item in distributions()]
+    found = [(item.metadata["Name"], item.version, item.read_text) for item in distributions()]
 except ImportError:  # before Python 3.8
     import pkg_resources
-    pairs = [(item.project_name, item.version) for item in pkg_resources.working_set]
+    found = [(item.project_name, item.version, item.get_metadata) for item in pkg_resources.working_set]
+def text(read, name):
+    try:
+        return read(name) or ""
+    except Exception:
+        return ""
+def digest(record):
+    lines = [line for line in record.splitlines() if ",sha256=" in line and ".dist-info/" not in line]
+    files = sorted(line for line in lines if not line.startswith(".."))
+    return hashlib.sha256("\\n".join(files).encode()).hexdigest()[:16] if files else None
+def editable(direct):
+    facts = json.loads(direct) if direct else {}
+    return facts.get("url") if facts.get("dir_info", {}).get("editable") else None
+packages = [
+    (name, version, digest(text(read, "RECORD")), editable(text(read, "direct_url.json")))
+    for name, version, read in found
+]
+folders = [os.path.abspath(folder) for folder in sys.path if folder and os.path.isdir(folder)]
 print()
-print(json.dumps(pairs))
+print(json.dumps({"python": platform.python_version(), "packages": packages, "folders": folders}))
 """
+
+
+class Package(NamedTuple):
+    """An installed package. ``files`` is a hash of its files; ``source`` the folder of an editable one."""
+
+    version: str
+    files: str | None = None
+    source: Path | None = None
+
+
+class Listing(NamedTuple):
+    """What an interpreter imports: its version, the packages by canonical name, and the folders where it looks."""
+
+    python: str
+    packages: dict[str, Package]
+    folders: tuple[Path, ...]
 
 
 class Difference(NamedTuple):
@@ -58,18 +95,74 @@ def of_interpreter(python: Path) -> dict[str, str]:
 
     Raises SteleError if it does not start, fails, or takes longer than TIMEOUT.
     """
-    command = [str(python.absolute()), "-I", "-c", LISTER]
+    return {name: package.version for name, package in listed(python).packages.items()}
+
+
+def listed(python: Path) -> Listing:
+    """Return what an interpreter says that it imports. Raises SteleError as ``of_interpreter`` does."""
+    command = [str(python.absolute()), "-c", LISTER]
     try:
         process = probe.run(command, timeout=TIMEOUT)
         process.check_returncode()
-        pairs = json.loads(process.stdout.splitlines()[-1])
+        answer = json.loads(process.stdout.splitlines()[-1])
+        # if a package is installed twice, the first one on the path is imported
+        found: dict[str, Package] = {
+            canonicalize_name(name): Package(version, files, None if source is None else path_of(source))
+            for name, version, files, source in reversed(answer["packages"])
+            if name and version
+        }
+        return Listing(str(answer["python"]), found, tuple(map(Path, answer["folders"])))
     except subprocess.CalledProcessError as error:
         last = (error.stderr.strip().splitlines() or [f"exit status {error.returncode}"])[-1]
         raise SteleError(f"The packages of {python} cannot be listed: {last}") from None
-    except (OSError, ValueError, LookupError, subprocess.SubprocessError) as error:
+    except (OSError, ValueError, LookupError, TypeError, subprocess.SubprocessError) as error:
         raise SteleError(f"{python} is not a working Python interpreter: {error}") from None
-    # if a package is installed twice, the first one on the path is imported
-    return {canonicalize_name(name): version for name, version in reversed(pairs) if name and version}
+
+
+def path_of(url: str) -> Path:
+    return Path(url2pathname(urlsplit(url).path))
+
+
+listings: dict[Path, tuple[object, Listing]] = {}  # with the state of the folders when they were listed
+
+
+def installed(environment: Environment) -> Listing | None:
+    """Return what the interpreter of an environment imports now; None if its worker is no Python, or is not built.
+
+    The interpreter is asked again only if one of its folders has changed. Raises SteleError as ``of_interpreter`` does.
+    """
+    try:
+        interpreter, *arguments = builds.command(environment)
+    except SteleError:  # not resolved
+        return None
+    python = Path(shutil.which(interpreter) or interpreter).absolute()
+    if tuple(arguments) != MODULE or (environment.lock is not None and not python.exists()):
+        return None
+    if python in listings and listings[python][0] == state_of(python, listings[python][1].folders):
+        return listings[python][1]
+    listing = listed(python)
+    listings[python] = (state_of(python, listing.folders), listing)
+    return listing
+
+
+def state_of(python: Path, folders: Iterable[Path]) -> object:
+    """Return what changes when a package is installed, replaced or removed: times, and none of a file's content."""
+    places = [python, python.parents[1] / "pyvenv.cfg", *(one for each in folders for one in entries(each))]
+    return [(str(place), modified(place)) for place in places]
+
+
+def entries(folder: Path) -> Iterator[Path]:
+    """Yield a folder, and what describes the packages in it."""
+    yield folder
+    for suffix in ("dist-info", "egg-info", "egg-link", "pth"):
+        yield from sorted(folder.glob(f"*.{suffix}"))
+
+
+def modified(path: Path) -> int | None:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return None
 
 
 def of_environment(environment: Environment) -> dict[str, str]:

@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import stele
 from stele import environments
 from stele.data import cache
 from stele.environments import Environment, builds
 from stele.errors import SteleError
 from stele.fleet import slots
 from stele.fleet.work import NodeLacks, NodeUnfit
-from stele.gate.trial import code_fingerprint
-from stele.measuring import measure, processors, space, worker
+from stele.measuring import content, measure, processors, space, worker
 from stele.measuring.settings import Settings
 from stele.measuring.worker import TIMEOUT, WorkerError
 
@@ -41,8 +39,8 @@ class CellRequest:
 
 
 def code() -> str:
-    """Return the hashes of the code that runs on a node: that of a measurement, and that of the worker."""
-    return f"{code_fingerprint(stele)}-{code_fingerprint()}"
+    """Return a hash of the code that runs on a node."""
+    return content.digest(content.of_code())
 
 
 def check(expected: str) -> None:

@@ -23,7 +23,7 @@ from stele.gate import judgement
 from stele.gate.judgement import Judgement
 from stele.gate.metrics import METRICS, Metric
 from stele.gate.verdict import Verdict, message_of
-from stele.measuring import machine
+from stele.measuring import content, machine
 from stele.measuring.run import Run
 
 FOLDER = Path("baselines")
@@ -50,6 +50,9 @@ def facts(runs: Sequence[Run]) -> dict[str, Any]:
         "plan": run.plan,
         "data": run.data,
         "weights": run.weights,
+        "content": {
+            name: value for name, value in (run.content or {}).items() if name not in content.OF_PACKAGES
+        },
         "flags": run.flags,
         "versions": run.versions,
     }

@@ -1,5 +1,6 @@
 """Launch the arms of a trial in one cell: one pass, or several at the same time on separate processors."""
 
+import dataclasses
 import math
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,8 +11,8 @@ from typing import Any, NamedTuple
 from stele.environments.description import slug
 from stele.gate.metrics import KINDS, LONG, MOST_TRAININGS, Kind, phase_of
 from stele.gate.record import Entry
-from stele.gate.trial import ARMS, NEW_ARMS, Cell, Trial, code_fingerprint
-from stele.measuring import machine, measure, processors
+from stele.gate.trial import ARMS, NEW_ARMS, Cell, Trial, content_of
+from stele.measuring import content, machine, measure, processors
 from stele.measuring.conditions import Conditions, Monitor
 from stele.measuring.measure import SideFailed
 from stele.measuring.run import Run
@@ -183,8 +184,12 @@ def seeds_of(launcher: Launcher, arms: Iterable[str]) -> dict[str, Settings]:
 
 
 def fill_caches(launcher: Launcher, plan: measure.Plan, timeout: float) -> Path:
-    """Launch each release once, so that the next launches find its compilations. Return the folder of the caches."""
-    folder = CACHES / code_fingerprint() / slug(str(launcher.cell))
+    """Launch each release once, so that the next launches find its compilations. Return the folder of the caches.
+
+    Compilations of something else do not fill it: the folder is that of all that decides what is compiled.
+    """
+    what = content_of(launcher.trial), dataclasses.asdict(plan), launcher.settings.as_fields()
+    folder = CACHES / content.digest(what) / slug(str(launcher.cell))
     for arm in ("old", "new"):
         environment = launcher.trial.arm(arm)
         if not (folder / environment.slug).exists():
@@ -228,7 +233,10 @@ def plan_of(
     """
     asked = {**kind.asked, **({} if limit is None or steps is None else {"limit": limit})}
     if model is not None:
-        return measure.model_plan(cell.task, cell.phase, scale, model.as_request(), steps=steps, asked=asked)
+        request = model.as_request()
+        return measure.model_plan(
+            cell.task, cell.phase, scale, request, steps=steps, asked=asked, files=model.sources()
+        )
     fields, _ = measure.inputs(cell.task)
     if kind.trains:
         asked["target"] = target

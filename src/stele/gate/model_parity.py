@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from stele.environments import Environment
+from stele.errors import SteleError
 from stele.gate import durations
 from stele.gate.record import Entry, Record
 from stele.gate.trial import Trial
 from stele.gate.verdict import Verdict
-from stele.measuring import measure, processors, progress, worker
+from stele.measuring import content, measure, processors, progress, worker
 from stele.measuring.conditions import Monitor
 from stele.measuring.settings import Settings
 from stele.measuring.worker import Worker, WorkerError
@@ -37,15 +38,19 @@ def verdicts(trial: Trial, model: Model, record: Record, say: Say) -> Iterator[V
     ) -> Any:
         return examination.model_answers(live, model, trial.settings, phases, read=read, save=save, flip=flip)
 
+    def from_old(live: Worker) -> Any:
+        check_weights(weights, old)
+        return answers(live, read=weights)
+
     old = entry(trial, record, "old", trial.settings, lambda live: of_old(answers, live, weights), say)
     threads = other_threads(trial.settings)
     again = entry(trial, record, f"{threads} threads", replace(trial.settings, threads=threads),
-                  lambda live: answers(live, read=weights), say)  # fmt: skip
+                  from_old, say)  # fmt: skip
     failure = old["failure"] or again["failure"]
     if failure:
         yield Verdict(model.name, "all", "parity", "INCONCLUSIVE", f"OLD: {failure}")
         return
-    new = entry(trial, record, "new", trial.settings, lambda live: answers(live, read=weights), say)
+    new = entry(trial, record, "new", trial.settings, from_old, say)
     if new["failure"] and new.get("repeated"):
         yield Verdict(model.name, "all", "parity", "BROKEN", f"NEW: {new['failure']}")
         return
@@ -79,7 +84,17 @@ def verdicts(trial: Trial, model: Model, record: Record, say: Say) -> Iterator[V
 def of_old(answers: Callable[..., Any], live: Worker, weights: Path) -> dict[str, Any]:
     """Return OLD's answers and those for the reversed batch; the initial weights are saved for the other arms."""
     expected = answers(live, save=weights)
-    return {"reference": expected, "reversed": answers(live, read=weights, flip=True)}
+    reversed_batch = answers(live, read=weights, flip=True)
+    return {"reference": expected, "reversed": reversed_batch, "weights": content.of_file(weights)}
+
+
+def check_weights(path: Path, old: Entry) -> None:
+    """Raise SteleError if a file does not have the weights that OLD saved, unless OLD failed."""
+    if not old["failure"] and content.of_file(path) != old["numbers"].get("weights"):
+        raise SteleError(
+            f"{path} does not contain the initial weights that OLD saved: it was damaged, replaced or deleted. "
+            "Restore it and continue with --resume, or run again without --resume."
+        )
 
 
 def other_threads(settings: Settings) -> int:

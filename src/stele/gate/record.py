@@ -4,8 +4,11 @@ The first line says what is compared, and how. Each following line is a launch, 
 """
 
 import contextlib
+import fcntl
 import itertools
 import json
+import os
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypedDict
@@ -46,13 +49,56 @@ class NotRecorded(SteleError):
     """A launch is not in a record that is only read."""
 
 
+class Lock:
+    """Keeps other processes from writing a record, until it is closed or forgotten. ``flags`` are those of os.open.
+
+    Raises SteleError, which names the other process, if one writes the record; and OSError.
+    """
+
+    def __init__(self, path: Path, flags: int = 0) -> None:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | flags, 0o666)
+        self.close = weakref.finalize(self, os.close, descriptor)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SteleError(
+                f"Another gate ({holder(descriptor)}) writes {path}. "
+                "Wait until it has ended, or run without --resume."
+            ) from None
+
+
+def holder(descriptor: int) -> str:
+    """Return ``process 123``: which process has locked a file, as far as the system says it."""
+    node = f":{os.fstat(descriptor).st_ino}"
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/locks").read_text(encoding="utf-8").splitlines():
+            _, kind, _, _, process, file, *_ = line.split()
+            if kind == "FLOCK" and file.endswith(node):
+                return f"process {process}"
+    return "an unknown process"
+
+
 class Record:
-    """A file of launches. If it is ``closed``, nothing is launched that it does not have."""
+    """A file of launches. If it is ``closed``, nothing is launched that it does not have.
+
+    ``check`` is called before each launch, and before what it gave is written. It raises SteleError if the launch does
+    not belong to those before it. ``lock`` keeps other processes from writing. Only the first ``complete`` bytes of
+    the file are kept when something is written; None for all.
+    """
 
     def __init__(
-        self, path: Path, header: dict[str, Any], entries: list[Entry], *, closed: bool = False
+        self,
+        path: Path,
+        header: dict[str, Any],
+        entries: list[Entry],
+        *,
+        closed: bool = False,
+        lock: Lock | None = None,
+        complete: int | None = None,
     ) -> None:
-        self.path, self.header, self.closed = path, header, closed
+        self.path, self.header, self.closed, self.complete = path, header, closed, complete
+        self.check: Callable[[], object] = lambda: None
+        self.lock = lock
         self._entries = {tuple(entry["key"]): entry for entry in entries}
         self.last_key = tuple(entries[-1]["key"]) if entries else None  # of the last line
 
@@ -97,28 +143,39 @@ class Record:
         if key not in self._entries:
             if self.closed:
                 raise NotRecorded(f"{self.path} has no {key!r}.")
+            self.check()
             self.add({key: launch()})
         return self._entries[key]
 
     def add(self, entries: Mapping[tuple[str | int, ...], Entry]) -> None:
         """Append new entries, by their keys."""
+        self.check()
         keyed = {key: {"key": key, **entry} for key, entry in entries.items()}
         self.write(list(keyed.values()))
         self._entries.update(keyed)
 
     def write(self, entries: list[Entry]) -> None:
-        """Append entries to the file."""
+        """Append entries to the file, in place of an incomplete last line."""
+        if self.complete is not None:
+            os.truncate(self.path, self.complete)
+            self.complete = None
         files.append_text(self.path, "".join(json.dumps(entry) + "\n" for entry in entries))
+
+    def close(self) -> None:
+        """Let other processes write the record."""
+        if self.lock is not None:
+            self.lock.close()
 
 
 def create(path: Path, header: dict[str, Any]) -> Record:
     """Start a record. A file that exists is not overwritten: the new one gets a number, ``gate-2.jsonl``."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for candidate in numbered(path):
-        with contextlib.suppress(FileExistsError), candidate.open("x", encoding="utf-8") as file:
-            file.write(json.dumps(schema.wrap(header)) + "\n")
+        with contextlib.suppress(FileExistsError):
+            lock = Lock(candidate, os.O_CREAT | os.O_EXCL)
             break
-    return Record(candidate, header, [])
+    files.append_text(candidate, json.dumps(schema.wrap(header)) + "\n")
+    return Record(candidate, header, [], lock=lock)
 
 
 def numbered(path: Path) -> Iterator[Path]:
@@ -135,25 +192,24 @@ def newest(path: Path) -> Path | None:
 
 
 def resume(path: Path) -> Record:
-    """Return the record in a file. An incomplete last line is removed, so that its launch is measured again.
+    """Return the record in a file, which changes when something is written: then an incomplete last line is replaced.
 
-    Raises SteleError, which names the line, if the file is not a record.
+    Raises SteleError, which names the line, if the file is not a record, and if another process writes it.
     """
     try:
-        lines = read_lines(path)
+        lock, lines = Lock(path), read_lines(path)
+        size = path.read_bytes().rfind(b"\n") + 1
     except OSError as error:
         raise SteleError(f"Cannot resume: {error}. Run without --resume.") from None
-    if lines and not lines[-1].endswith("\n"):
-        lines.pop()
-        files.write_text(path, "".join(lines))
-    header, launches = parse(path, lines, advice=ADVICE)
+    complete = [line for line in lines if line.endswith("\n")]
+    header, launches = parse(path, complete, advice=ADVICE)
     for number, launch in enumerate(launches, 2):
         check_runs(path, number, launch, ADVICE)
     # a launch that failed is repeated: it may have run out of memory or time
     succeeded = [
         launch for launch in launches if launch.get("runs", ...) is not None and not launch.get("failure")
     ]
-    return Record(path, header, succeeded)
+    return Record(path, header, succeeded, lock=lock, complete=size)
 
 
 def read(path: Path) -> Record:

@@ -108,6 +108,7 @@ def launch_passes(trial: Trial, record: Record, probe: Probe, earlier: Sequence[
     keys = list(
         itertools.takewhile(lambda key: record.get(*key) is None, (key_of(probe, one) for one in numbers))
     )
+    record.check()
     launcher = probe.launcher(trial, earlier)._replace(left=trial.budget - record.spent)
     entries = launcher.launch_passes([order_of(trial, key) for key in keys])
     record.add(dict(zip(keys, entries, strict=False)))  # only one entry if a launch failed

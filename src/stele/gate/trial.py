@@ -1,18 +1,18 @@
 """A trial: what is compared, and how. ``launcher`` launches its arms."""
 
-import hashlib
+import functools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
-import stele_worker
 from stele.environments import Environment
 from stele.environments.packages import Difference
 from stele.errors import SteleError
 from stele.gate.metrics import Metric
 from stele.gate.record import Record
-from stele.measuring import machine
+from stele.measuring import content, machine, measure
+from stele.measuring.content import Content
 from stele.measuring.settings import Settings
 from stele.models.spec import Model
 from stele_worker import tasks
@@ -80,15 +80,6 @@ class Trial:
         return [cell for cell in self.cells if self.absences(cell) == (None, None)]
 
 
-def code_fingerprint(package: ModuleType = stele_worker) -> str:
-    """Return a hash of a package's code. Recipes decide what is measured, so it is that of the worker by default."""
-    folder, digest = Path(package.__path__[0]), hashlib.sha256()
-    for path in sorted(folder.rglob("*.*")):
-        if "__pycache__" not in path.parts and path.is_file():
-            digest.update(f"{path.relative_to(folder)}\n".encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
 def header(trial: Trial) -> dict[str, Any]:
     """Return the header of a trial's record: everything that a resumed trial must share with it."""
     return {
@@ -102,20 +93,46 @@ def header(trial: Trial) -> dict[str, Any]:
         "settings": trial.settings.as_fields(),
         "scales": [trial.scale, trial.training],
         "seed": trial.seed,
-        "code": code_fingerprint(),
+        "content": content_of(trial),
         "machine": machine.facts(),
         **({} if trial.model is None else {"model": trial.model.as_request()}),
         **({} if trial.target is None else {"target": trial.target}),
     }
 
 
+def content_of(trial: Trial) -> Content:
+    """Return what decides what is measured, beside the options; ``stele.measuring.content`` describes it."""
+    model = trial.model
+    paths = [] if model is None else model.sources()
+    arms = {"old": trial.old, "new": trial.new}
+    return content.merged(
+        [
+            {"code": content.of_code()},
+            *(content.named(content.of_environment(arm, known=paths), name) for name, arm in arms.items()),
+            {"files": content.of_files(paths, Path.cwd() if model is None else model.folder)},
+            {"data": {} if model is not None else data_of(cell.task for cell in trial.cells)},
+        ]
+    )
+
+
+def data_of(tasks: Iterable[str]) -> dict[str, str | None]:
+    """Return the origin and the fingerprint of the data of each task, and of its weights."""
+    every = {task: measure.inputs(task)[0] for task in tasks}
+    return {
+        f"the data of {task}": " ".join(
+            [*fields["data_origin"].values(), fields.get("weights_origin", "seeded")]
+        )
+        for task, fields in every.items()
+    }
+
+
 def check_record(record: Record, trial: Trial) -> None:
     """Raise SteleError, which names the fact, if the record belongs to a different trial or machine."""
     facts = header(trial)
-    if record.header.get("code") != facts["code"]:
+    changed = content.changes(record.header.get("content", {}), facts.pop("content"))
+    if changed is not None:
         raise SteleError(
-            f"Cannot resume {record.path}: a different version of Stele measured it, perhaps with different recipes. "
-            "Run without --resume."
+            f"Cannot resume {record.path}, because what it measured has changed: {changed}. Run without --resume."
         )
     options = {name: value for name, value in facts.items() if name != "machine"}
     here, there = machine.fingerprint(facts["machine"]), machine.fingerprint(record.header["machine"])
@@ -127,3 +144,22 @@ def check_record(record: Record, trial: Trial) -> None:
                 f"Cannot resume {record.path}: its {fact} was {then!r} and is now {now!r}. "
                 "Run without --resume, or with the recorded value."
             )
+
+
+def check_unchanged(path: Path, then: Content, trial: Trial) -> None:
+    """Raise SteleError, which names what changed, if a launch would measure something else than those before it."""
+    try:
+        changed = content.changes(then, content_of(trial))
+    except SteleError as error:  # an interpreter is gone
+        changed = str(error)
+    if changed is not None:
+        raise SteleError(
+            f"What is measured changed during the measurement: {changed}. What was measured before is in {path}. "
+            "Undo the change and continue with --resume, or run again without --resume."
+        )
+
+
+def watch(record: Record, trial: Trial) -> Record:
+    """Return the record, which now refuses launches if what is measured changes."""
+    record.check = functools.partial(check_unchanged, record.path, record.header["content"], trial)
+    return record

@@ -109,7 +109,11 @@ class InputFacts(TypedDict):
     high: int | None
 
 
-class ModelFacts(TypedDict):
+class ModelFiles(TypedDict, total=False):
+    files: list[str]
+
+
+class ModelFacts(ModelFiles):
     """The result of ``inspect``."""
 
     framework: str

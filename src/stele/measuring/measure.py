@@ -6,7 +6,6 @@ This module writes no files and decides no verdicts.
 import contextlib
 import copy
 import functools
-import hashlib
 import os
 import shlex
 from collections.abc import Generator, Mapping, Sequence
@@ -20,7 +19,7 @@ from stele import data
 from stele.environments import TUNED, Environment, builds
 from stele.environments.description import MODULE
 from stele.errors import SteleError
-from stele.measuring import answers, devices, energy, machine, nvml, processors
+from stele.measuring import answers, content, devices, energy, machine, nvml, processors
 from stele.measuring.conditions import Monitor
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
@@ -61,6 +60,7 @@ class Plan:
         default_factory=dict
     )  # more fields of the request: see stele_worker.protocol
     checkpoint: str | None = None  # where the worker saves the state of the training, and continues from it
+    files: tuple[Path, ...] = ()  # of the model: its modules, and what they read
     sampler: str | None = None  # the path of py-spy, for a profile of a framework without a profiler
 
     @property
@@ -77,15 +77,13 @@ def model_plan(
     *,
     steps: int | None = None,
     asked: Mapping[str, Any] = {},
+    files: Sequence[Path] = (),
 ) -> Plan:
     """Return the Plan of a user's model, whose samples are those of its task file, or seeded noise."""
     origin = {"origin": "seeded noise", "fingerprint": "none"}
     if model.get("task"):
-        content = Path(model["task"]).read_bytes()
-        origin = {
-            "origin": "/".join(Path(model["task"]).parts[-2:]),
-            "fingerprint": hashlib.sha256(content).hexdigest()[:16],
-        }
+        path = Path(model["task"])
+        origin = {"origin": "/".join(path.parts[-2:]), "fingerprint": content.of_file(path) or "unknown"}
     weights = "seeded" if model["pretrained"] is None else f"pretrained {model['pretrained']}"
     return Plan(
         task,
@@ -95,6 +93,7 @@ def model_plan(
         data_origin=origin,
         weights_origin=weights,
         model=model,
+        files=tuple(files),
         steps=steps,
         asked=asked,
     )
@@ -325,6 +324,9 @@ def facts_of(worker: Worker, plan: Plan, settings: Settings) -> dict[str, Any]:
         "machine": machine.facts(),
         "data": plan.data_origin,
         "weights": plan.weights_origin,
+        "content": content.of_launch(
+            worker.environment, plan.files, Path((plan.model or {}).get("folder", ""))
+        ),
     }
 
 

@@ -75,6 +75,7 @@ class Run:
     ranks: list[dict[str, int | None]] | None = None  # peak memory of each rank, bytes, if there are several
     # seconds of each step "with" communication between devices, of each "without", and of it "alone"
     communication: dict[str, list[float]] | None = None
+    content: dict[str, str] | None = None  # hashes of what decided it, as measuring.content has them
 
     @cached_property
     def counted_seconds(self) -> tuple[float, ...]:

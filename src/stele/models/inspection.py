@@ -1,6 +1,7 @@
 """What a user's model is: asked of a worker once, before anything is measured."""
 
 import dataclasses
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from stele.environments import Environment
@@ -28,6 +29,7 @@ class Inspection(NamedTuple):
     deterministic: bool
     summary: str  # a line for people: the inputs, and where they come from
     accuracy: bool = False  # whether right answers can be counted
+    files: tuple[Path, ...] = ()  # that the model consists of: modules of the user, and what they read
 
 
 def inspect(environment: Environment, model: Model, *, timeout: float) -> Inspection:
@@ -41,7 +43,8 @@ def inspect(environment: Environment, model: Model, *, timeout: float) -> Inspec
         raise user_error(error) or error from None
     names = ("framework", "target", "parameters", "deterministic", "summary")
     facts = {name: answer[name] for name in names}
-    return Inspection(inputs=inputs, accuracy=answer.get("accuracy") is True, **facts)
+    files = tuple(map(Path, answer.get("files", ())))
+    return Inspection(inputs=inputs, accuracy=answer.get("accuracy") is True, files=files, **facts)
 
 
 def input_from(facts: dict[str, Any]) -> Input:
@@ -76,6 +79,7 @@ def resolved(model: Model, environment: Environment, inspection: Inspection) -> 
         inputs=inspection.inputs,
         target=inspection.target,
         accuracy=inspection.accuracy,
+        files=inspection.files,
         inspected=True,
     )
     return known, dataclasses.replace(environment, framework=inspection.framework)

@@ -37,6 +37,7 @@ class Model:
     recipe: Path | None = None  # absolute: recipes/<task>/<framework>.py
     task: Path | None = None  # absolute: tasks/<task>.py
     accuracy: bool = False  # after an inspection: whether the task file can count right answers
+    files: tuple[Path, ...] = ()  # after an inspection: absolute, of the user's modules and of what they read
 
     @property
     def name(self) -> str:
@@ -49,6 +50,14 @@ class Model:
         """Return the library of the model, such as "hf"; None for a model from the user's own code."""
         prefix = self.spec.partition(":")[0]
         return prefix if prefix in LIBRARIES else None
+
+    def sources(self) -> list[Path]:
+        """Return the files that decide what is measured: those of the command line, and those that it needs."""
+        place = self.spec.rpartition(":")[0]
+        optimizer = f"{(self.optimizer or '').partition(':')[0].replace('.', '/')}.py"
+        own = [self.folder / one for one in (place, optimizer) if one.endswith(".py")]
+        typed = [*own, self.recipe, self.task, self.pretrained]
+        return sorted({*self.files, *(path for path in typed if path is not None and files.is_file(path))})
 
     def as_request(self, weights: Path | None = None) -> dict[str, Any]:
         """Return the model as the worker receives it. ``weights`` are those that another arm wrote."""

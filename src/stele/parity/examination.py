@@ -8,7 +8,7 @@ from typing import Any
 
 from stele import environments
 from stele.environments import Environment
-from stele.measuring import answers, measure, progress, store, worker
+from stele.measuring import answers, content, measure, progress, store, worker
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
 from stele.measuring.worker import Worker, WorkerError
@@ -252,8 +252,10 @@ def trained_before(
     """Return the Run of the same training that an interrupted command has saved, or None."""
     origin = measure.inputs(task)[0]["data_origin"]
     wanted = (environment.name, task, "train", scale, settings.as_fields(), dict(versions), origin)
+    now = content.of_launch(environment)
     for run in store.load_all(runs / store.UNFINISHED):
-        if wanted == (run.environment, run.task, run.phase, run.scale, run.settings, run.versions, run.data):
+        found = (run.environment, run.task, run.phase, run.scale, run.settings, run.versions, run.data)
+        if wanted == found and run.content == now:
             return run
     return None
 

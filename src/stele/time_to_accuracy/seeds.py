@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from stele.environments import Environment
 from stele.environments.description import slug
 from stele.errors import SteleError
-from stele.measuring import measure, progress, store, worker
+from stele.measuring import content, measure, progress, store, worker
 from stele.measuring.run import CLOSED, Run
 from stele.measuring.settings import Settings
 from stele.measuring.worker import WorkerError
@@ -55,6 +55,7 @@ def train(environment: Environment, training: Training) -> Iterator[Run]:
     """
     fields, _ = measure.inputs(training.task)
     before = recorded(environment, training, fields["data_origin"])
+    require_same_content(environment, before)
     for seed in range(training.seeds):
         run = before.get(seed)
         if run is None:
@@ -131,11 +132,23 @@ def train_seed(environment: Environment, training: Training, fields: dict[str, A
 def checkpoint(environment: Environment, training: Training, seed: int, fields: dict[str, Any]) -> Path:
     """Return the file of the state of a training that has not ended."""
     data = fields["data_origin"]["fingerprint"][:12]
-    values = (training.epochs, *(training.tricks or ()), training.changes.get("division"))
+    key = content.digest(content.of_launch(environment))
+    values = (training.epochs, *(training.tricks or ()), training.changes.get("division"), key)
     changes = "-".join(str(value) for value in values if value is not None)
     settings = replace(training.settings, seed=seed).summary()
     name = slug(f"{environment.name}-{training.task}-{training.scale}-{changes}-{settings}-{data}")
     return training.folder / store.UNFINISHED / f"{name}.npz"
+
+
+def require_same_content(environment: Environment, before: dict[int, Run]) -> None:
+    """Raise SteleError if what decides a training has changed since the saved ones."""
+    now = content.of_launch(environment)
+    for run in before.values():
+        if changed := content.changed_groups(run.content, now):
+            raise SteleError(
+                f"{environment.name} cannot be trained from more seeds, because {changed} changed since the saved "
+                f"trainings. Undo the change, or delete them from the folder {store.UNFINISHED}."
+            )
 
 
 def require_same_release(run: Run, before: dict[int, Run]) -> None:

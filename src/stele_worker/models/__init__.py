@@ -69,6 +69,10 @@ def inspect(model):
     deterministic    whether two calls agree within a thousandth
     accuracy         whether right answers can be counted, which only a task file does
     summary          a line for printing
+
+    The verb ``inspect`` adds
+
+    files            absolute paths of the user's modules, and of the project's files that were read: see ``opened``
     """
     from stele_worker.models import inspection
 

@@ -1,6 +1,12 @@
 """Read weights from files and match them with the parameters of a network."""
 
+import functools
+import io
 import json
+import operator
+import os
+import zipfile
+import zlib
 
 import numpy
 
@@ -19,12 +25,48 @@ DTYPES = {
 }
 
 
+LONGEST_HEADER = 2**17  # bytes; numpy.savez writes 128
+HEADERS = {(1, 0): numpy.lib.format.read_array_header_1_0, (2, 0): numpy.lib.format.read_array_header_2_0}
+
+
 def read_files(model):
     """Return {name: array} of the file ``weights`` or ``pretrained`` of the host's dict; None if it names no file."""
     if model.get("weights"):
-        with numpy.load(model["weights"], allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
+        return read_arrays(model["weights"])
     return read_safetensors(model["pretrained"]) if model.get("pretrained") else None
+
+
+def read_arrays(path):
+    """Return {name: array} of an .npz file that an arm saved. Raise SpecError if it is not one."""
+    try:
+        check_sizes(path)
+        with numpy.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise SpecError("{} cannot be read as an .npz file: {}".format(path, error)) from error
+
+
+def check_sizes(path):
+    """Raise ValueError unless each array has as many bytes as its header says, and the file has all of them.
+
+    So a small file cannot need more memory than its size: numpy.savez compresses nothing.
+    """
+    with zipfile.ZipFile(path) as archive:
+        sizes = {one.filename: one.file_size for one in archive.infolist()}
+        if sum(sizes.values()) > os.path.getsize(path):
+            raise ValueError("its arrays have {:,} bytes, more than the file".format(sum(sizes.values())))
+        for name, size in sizes.items():
+            with archive.open(name) as member:
+                expected = size_by_header(io.BytesIO(member.read(LONGEST_HEADER)))
+            if expected != size:
+                raise ValueError("{} has {:,} bytes, and its header says {:,}".format(name, size, expected))
+
+
+def size_by_header(file):
+    """Return the number of bytes that an .npy file has by its header, which is at the beginning of ``file``."""
+    version = numpy.lib.format.read_magic(file)
+    shape, _, dtype = HEADERS[version](file)
+    return file.tell() + functools.reduce(operator.mul, shape, dtype.itemsize)
 
 
 def of_arm(path, stored):
@@ -32,8 +74,7 @@ def of_arm(path, stored):
 
     As in ``match``, but arrays that only one arm has are left out.
     """
-    with numpy.load(path, allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
+    arrays = read_arrays(path)
     pairs = [(name, name) for name in stored if name in arrays]
     if len(pairs) < len(stored) == len(arrays):
         pairs = list(zip(stored, arrays))

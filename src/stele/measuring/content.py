@@ -1,0 +1,221 @@
+"""What decides a result: Stele's code, packages, files, data, variables. A result is used again only if all are equal.
+
+A content is {group: {name: value}}, as a header keeps it. A value is a version, a text or a hash; None stands for what
+is absent. What is read is remembered with its size and time, so that it is cheap to look again before each launch.
+"""
+
+import functools
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import stele
+import stele_worker
+from stele.environments import Environment, builds, packages
+from stele.environments.packages import Listing
+from stele.text import printable
+
+Content = dict[str, dict[str, str | None]]
+
+ORDER = ("code", "packages", "files", "data", "variables")  # of the groups in a message; others are last
+SHOWN = (
+    "packages",
+    "data",
+    "variables",
+)  # groups whose values can be read; of the others only a hash is known
+OF_PACKAGES = ("packages", "installed")  # groups
+GROUPS = {
+    "code": "Stele itself",
+    "packages": "the versions of its packages",
+    "installed": "the files of its packages",
+    "files": "the files of the model",
+    "variables": "its environment variables",
+    "environment": "its description",
+}
+DIGITS = 16  # of a hash
+MOST, LONGEST = 3, 60  # changes that a message names, and letters of a value
+BLOCK = 2**20  # bytes that are read at once
+SOURCES = (".py", ".so")  # of an editable package
+
+
+def of_code() -> dict[str, str | None]:
+    """Return a hash of each of Stele's packages: they decide what is measured, and how it is judged."""
+    return {package.__name__: digest(of_package(package)) for package in (stele, stele_worker)}
+
+
+def of_package(package: ModuleType) -> dict[str, str | None]:
+    """Return a hash of each file of a package."""
+    folder = Path(package.__path__[0])
+    paths = (path for path in sorted(folder.rglob("*.*")) if "__pycache__" not in path.parts)
+    return of_files((path for path in paths if path.is_file()), folder)
+
+
+def of_files(paths: Iterable[Path], folder: Path) -> dict[str, str | None]:
+    """Return a hash of each file, by its path: relative to ``folder`` if it is there. None if it cannot be read."""
+    return {
+        str(path.relative_to(folder) if path.is_relative_to(folder) else path): of_file(path)
+        for path in paths
+    }
+
+
+def of_file(path: Path) -> str | None:
+    """Return a hash of a regular file; None if there is none, or it cannot be read."""
+    try:
+        facts = path.stat()
+        if not stat.S_ISREG(facts.st_mode):
+            return None
+        return hashed(path, facts.st_mtime_ns, facts.st_size, facts.st_ino)
+    except (OSError, ValueError):
+        return None
+
+
+@functools.cache
+def hashed(path: Path, *facts: int) -> str:
+    """Return the hash of a file. It is read again only if one of the facts has changed."""
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            found.update(block)
+    return found.hexdigest()[:DIGITS]
+
+
+def digest(value: Any) -> str:
+    """Return one hash of a JSON value."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:DIGITS]
+
+
+def of_environment(environment: Environment, *, known: Sequence[Path] = ()) -> Content:
+    """Return the packages of an environment, its variables, and a hash of the rest of its description.
+
+    ``known`` are files that are compared for themselves, so that an editable package with one of them is.
+    """
+    listing = packages.installed(environment)
+    facts = (environment.framework, environment.mode, environment.forms, environment.command)
+    return {
+        "environment": {"description": digest(facts)},
+        "packages": {} if listing is None else versions(listing),
+        "installed": programs(environment) if listing is None else contents(listing, known),
+        "variables": dict(builds.variables(environment)),
+    }
+
+
+def of_description(environment: Environment) -> list[Any]:
+    """Return what a description says that decides a launch, also on another machine, where it may be built.
+
+    The packages of this interpreter are those of an environment that lives in it.
+    """
+    lock = environment.lock
+    locked = None if lock is None or lock.parent == builds.locks_folder() else of_file(lock)
+    listing = packages.installed(environment) if environment.python is None else None
+    facts = (
+        environment.framework,
+        environment.mode,
+        environment.forms,
+        environment.variables,
+        environment.on_amd,
+    )
+    needs = (environment.command, environment.python, environment.requirements, locked)
+    return [facts, needs, None if listing is None else versions(listing)]
+
+
+def versions(listing: Listing) -> dict[str, str | None]:
+    return {"python": listing.python, **{name: one.version for name, one in listing.packages.items()}}
+
+
+def contents(listing: Listing, known: Sequence[Path]) -> dict[str, str | None]:
+    """Return a hash of the files of each package. Of an editable one, these are its sources, unless some are known."""
+    hashes = {name: one.files for name, one in listing.packages.items()}
+    for name, one in listing.packages.items():
+        if one.source is not None and not any(path.is_relative_to(one.source) for path in known):
+            hashes[name] = digest(of_files(sources(one.source), one.source))
+    return hashes
+
+
+def sources(folder: Path) -> Iterator[Path]:
+    """Yield the modules below a folder, without those of environments and in hidden folders."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(
+            one for one in folders if one[0] != "." and not (Path(place, one) / "pyvenv.cfg").exists()
+        )
+        yield from (Path(place, name) for name in sorted(names) if name.endswith(SOURCES))
+
+
+def programs(environment: Environment) -> dict[str, str | None]:
+    """Return a hash of each file in the command of a worker that is no Python."""
+    return {part: of_file(Path(part)) for part in environment.command or () if Path(part).is_file()}
+
+
+def of_launch(environment: Environment, files: Sequence[Path] = (), folder: Path = Path()) -> dict[str, str]:
+    """Return one hash for each group of what decides a launch; ``files`` are those of the user's model in ``folder``.
+
+    The options and the data are in a Run, too.
+    """
+    every = {"code": of_code(), "files": of_files(files, folder), **of_environment(environment, known=files)}
+    return {group: digest(values) for group, values in every.items()}
+
+
+def changed_groups(then: Mapping[str, str] | None, now: Mapping[str, str]) -> str | None:
+    """Return what differs between two answers of ``of_launch``, as text; None if nothing does, or if it is unknown."""
+    groups = [group for group in sorted(now, key=rank) if then is not None and then.get(group) != now[group]]
+    return ", ".join(GROUPS[group] for group in groups) or None
+
+
+def named(content: Content, arm: str) -> Content:
+    """Return a content of an environment with the names ``jax in NEW``."""
+    return {
+        group: {f"{name} in {arm.upper()}": value for name, value in values.items()}
+        for group, values in content.items()
+    }
+
+
+def merged(contents: Iterable[Content]) -> Content:
+    """Return contents as one."""
+    every: Content = {}
+    for content in contents:
+        for group, values in content.items():
+            every.setdefault(group, {}).update(values)
+    return every
+
+
+def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    """Return which values differ, as text; None if none does."""
+    found = list(dict.fromkeys(each_change(then, now)))
+    if not found:
+        return None
+    more = f"; and {len(found) - MOST} more" if len(found) > MOST else ""
+    return printable("; ".join(found[:MOST]) + more)
+
+
+def each_change(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """Yield each value that differs, as text. Of a package whose version differs, the files are not mentioned, too."""
+    versions_of = [content.get("packages", {}) for content in (then, now)]
+    for group in sorted({*then, *now}, key=rank):
+        before, after = then.get(group, {}), now.get(group, {})
+        for name in sorted({*before, *after}):
+            same_version = versions_of[0].get(name) == versions_of[1].get(name)
+            if before.get(name) != after.get(name) and (group != "installed" or same_version):
+                yield change(group, name, before.get(name), after.get(name))
+
+
+def rank(group: str) -> tuple[int, str]:
+    return ORDER.index(group) if group in ORDER else len(ORDER), group
+
+
+def change(group: str, name: str, then: str | None, now: str | None) -> str:
+    """Return ``jax in NEW was 0.10.1 and is now 0.9.2``, or ``m.py changed``."""
+    if group == "code":
+        return "Stele itself changed"
+    if group in SHOWN:
+        return f"{name} was {shown(then)} and is now {shown(now)}"
+    if group == "files" and None in (then, now):
+        return f"{name} is {'missing now' if now is None else 'new'}"
+    return f"the files of {name} changed" if group == "installed" else f"{name} changed"
+
+
+def shown(value: str | None) -> str:
+    return "absent" if value is None else value if len(value) <= LONGEST else f"{value[:LONGEST]}…"

@@ -1,0 +1,375 @@
+"""A result belongs to its content: what changed is named, and old launches are never used with new ones."""
+
+import argparse
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy
+import pytest
+from safetensors.numpy import save_file
+
+from fakes import INSPECTION, SCRIPTED
+from stele import __main__ as entry_point
+from stele.commands import fleet_gate, fleet_run
+from stele.environments import ORACLE, packages
+from stele.environments.description import Environment
+from stele.gate import launcher, model_parity, record, replay, trial
+from stele.measuring import content, measure
+from test_gate import INPUTS
+from test_gate_model import NUMBERS
+
+RECIPE = "recipes/spirals/torch.py"
+
+
+def install(arm, version, *, source="1", name="abacus"):
+    """Install a package in a virtual environment, in place of another version of it."""
+    [site] = Path(arm).glob("lib/python*/site-packages")
+    for old in site.glob(f"{name}-*.dist-info/*"):
+        old.unlink()
+    for old in site.glob(f"{name}-*.dist-info"):
+        old.rmdir()
+    folder = site / f"{name}-{version}.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    (folder / "RECORD").write_text(f"{name}.py,sha256={source},10\n{name}-{version}.dist-info/RECORD,,\n")
+
+
+@pytest.fixture(scope="module")
+def venv(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("venv")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    return folder
+
+
+@pytest.fixture
+def gate(describe, tmp_path, monkeypatch, venv):
+    """gate(*options) -> exit code of a gate of net.py:build in two virtual environments with scripted workers."""
+    for name in ("net.py", "helper.py", "config.json", "optim.py", "tasks/spirals.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("1")
+    (tmp_path / "recipes/spirals").mkdir(parents=True)
+    (tmp_path / RECIPE).write_text("def network(task): ...")
+    save_file({"w": numpy.zeros(2)}, tmp_path / "w.safetensors")
+    monkeypatch.setattr(packages, "MODULE", (str(SCRIPTED),))  # a worker in Python, whose packages are listed
+    for arm in ("old", "new"):
+        subprocess.run(["cp", "-a", str(venv), str(tmp_path / arm)], check=True)
+        install(arm, "1.0" if arm == "old" else "2.0")
+    files = [str(tmp_path / name) for name in ("helper.py", "config.json")]
+    script = {"seconds": [0.5, 0.01], "numbers": NUMBERS, "inspection": {**INSPECTION, "files": files}}
+
+    def gate(*options, variable="1", model="net.py:build"):
+        for arm in ("old", "new"):
+            command = [str(tmp_path / arm / "bin/python"), str(SCRIPTED)]
+            describe(arm, framework="scripted", command=command)
+            with (tmp_path / f"{arm}.toml").open("a") as file:
+                file.write(
+                    f"\n[variables]\nSCRIPT = {json.dumps(json.dumps(script))}\nABACUS = '{variable}'\n"
+                )
+        given = [
+            "--optimizer=optim:Own",
+            "--pretrained=w.safetensors",
+            "--metric=parity",
+            "--worker-timeout=20",
+        ]
+        return entry_point.main(["gate", "old", "new", f"--model={model}", *given, *options])
+
+    return gate
+
+
+def written():
+    [path] = Path(".stele/gates").glob("*.jsonl")
+    return path.read_bytes()
+
+
+def write(name, text="2"):
+    return lambda: Path(name).write_text(text)
+
+
+CHANGES = {
+    "the model's file": (write("net.py"), "net.py changed"),
+    "a local import": (write("helper.py"), "helper.py changed"),
+    "a file that it reads": (write("config.json"), "config.json changed"),
+    "a file that is deleted": (lambda: Path("helper.py").unlink(), "helper.py is missing now"),
+    "the optimizer": (write("optim.py"), "optim.py changed"),
+    "the weights": (lambda: save_file({"w": numpy.ones(2)}, "w.safetensors"), "w.safetensors changed"),
+    "a version in NEW": (lambda: install("new", "3.0"), "abacus in NEW was 2.0 and is now 3.0"),
+    "a version in OLD": (lambda: install("old", "2.0"), "abacus in OLD was 1.0 and is now 2.0"),
+    "another build of a version": (
+        lambda: install("new", "2.0", source="2"),
+        "the files of abacus in NEW changed",
+    ),
+    "a package that is new": (
+        lambda: install("new", "1.0", name="ten"),
+        "ten in NEW was absent and is now 1.0",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), CHANGES.values(), ids=CHANGES)
+def test_a_record_is_refused_if_what_it_measured_has_changed(gate, capsys, change, message):
+    assert gate() == 0
+    before = written()
+    change()
+    capsys.readouterr()
+    assert gate("--resume") == 2
+    output = capsys.readouterr()
+    assert f"because what it measured has changed: {message}. Run without --resume." in output.err
+    assert "parity: " not in output.err and not output.out
+    assert written() == before
+
+
+@pytest.mark.parametrize(
+    ("path", "message"), [(RECIPE, f"{RECIPE} changed"), ("tasks/spirals.py", "spirals.py changed")]
+)
+def test_a_record_of_another_recipe_or_task_file_is_refused(gate, capsys, path, message):
+    assert gate(model=RECIPE) == 0
+    Path(path).write_text("def network(task): return None")
+    assert gate("--resume", model=RECIPE) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_record_of_other_variables_of_an_environment_is_refused(gate, capsys):
+    assert gate() == 0
+    assert gate("--resume", variable="2") == 2
+    assert "ABACUS in NEW was 1 and is now 2; ABACUS in OLD was 1 and is now 2" in capsys.readouterr().err
+
+
+def test_a_record_is_resumed_after_a_change_was_undone_or_of_what_decides_nothing(gate):
+    assert gate() == 0
+    text = Path("net.py").read_text()
+    Path("net.py").write_text("else")
+    Path("net.py").write_text(text)
+    Path("other.py").write_text("unused")
+    install("new", "2.0")
+    assert gate("--resume", "--budget=50m", "--fail-fast", "--at-once=1", "--json=report.json") == 0
+
+
+def test_many_changes_are_one_short_message(gate, capsys):
+    assert gate() == 0
+    for name in ("net.py", "helper.py", "config.json", "optim.py"):
+        Path(name).write_text("2")
+    assert gate("--resume") == 2
+    assert "config.json changed; helper.py changed; net.py changed; and 1 more." in capsys.readouterr().err
+
+
+def before_new(monkeypatch, change):
+    """Make a change when OLD was measured, and NEW starts."""
+    ask = model_parity.launch_and_ask
+
+    def launch_and_ask(environment, *rest):
+        if environment.name == "new":
+            change()
+        return ask(environment, *rest)
+
+    monkeypatch.setattr(model_parity, "launch_and_ask", launch_and_ask)
+    return lambda: monkeypatch.setattr(model_parity, "launch_and_ask", ask)
+
+
+@pytest.mark.parametrize(
+    ("change", "undo", "message"),
+    [
+        (write("net.py", "3"), write("net.py", "1"), "net.py changed"),
+        (write("helper.py", "3"), write("helper.py", "1"), "helper.py changed"),
+        (
+            lambda: install("new", "2.1"),
+            lambda: install("new", "2.0"),
+            "abacus in NEW was 2.0 and is now 2.1",
+        ),
+        (
+            lambda: Path("new").rename("gone"),
+            lambda: Path("gone").rename("new"),
+            "new/bin/python is not a working",
+        ),
+    ],
+    ids=["model", "import", "package", "environment"],
+)
+def test_what_changes_while_a_gate_runs_ends_it_without_a_verdict(
+    gate, monkeypatch, capsys, change, undo, message
+):
+    restore = before_new(monkeypatch, lambda: Path("gone").exists() or change())
+    assert gate() == 2
+    output = capsys.readouterr()
+    assert "What is measured changed during the measurement: " in output.err and message in output.err
+    assert "BROKEN" not in output.out
+    keys = [json.loads(line)["key"] for line in written().splitlines()[1:]]
+    assert keys == [["model parity", "old"], ["model parity", keys[-1][1]]] and "threads" in keys[-1][1]
+    undo()
+    restore()
+    assert gate("--resume") == 0
+    assert "parity: OLD\n" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.write_bytes(b"PK"), lambda path: path.unlink()])
+def test_weights_of_old_that_are_damaged_are_no_fault_of_new(gate, monkeypatch, capsys, damage):
+    def with_weights(answers, live, weights):
+        numpy.savez(weights, w=numpy.zeros(3))
+        return of_old(answers, live, weights)
+
+    of_old = model_parity.of_old
+    monkeypatch.setattr(model_parity, "of_old", with_weights)
+    before_new(monkeypatch, lambda: damage(next(Path(".stele/gates").glob("*.npz"))))
+    assert gate() == 2
+    output = capsys.readouterr()
+    assert "does not contain the initial weights that OLD saved" in output.err and "--resume" in output.err
+    assert "BROKEN" not in output.out
+
+
+def test_two_gates_never_write_one_record(gate, capsys):
+    assert gate() == 0
+    before = written()
+    [path] = Path(".stele/gates").glob("*.jsonl")
+    held = record.Lock(path)
+    assert gate("--resume") == 2
+    assert f"Another gate (process {os.getpid()}) writes {path}." in capsys.readouterr().err
+    assert gate(f"--resume={path}") == 2 and written() == before
+    held.close()
+    assert gate("--resume") == 0
+
+
+def test_an_incomplete_line_is_kept_until_something_is_written(tmp_path):
+    path = tmp_path / "gate.jsonl"
+    header = json.dumps({"schema": 1, "machine": {}})
+    path.write_text(f"{header}\n" + '{"key": ["lo')
+    log = record.resume(path)
+    assert path.read_text().endswith('{"key": ["lo')
+    log.add({("x",): {"took": 1.0}})
+    assert path.read_text() == f'{header}\n{{"key": ["x"], "took": 1.0}}\n'
+
+
+# what is compared
+
+
+def test_the_sources_of_an_editable_package_are_compared_unless_its_modules_are_known(venv, tmp_path):
+    source = tmp_path / "project"
+    (source / ".git").mkdir(parents=True)
+    for name in ("abacus.py", ".git/hook.py", "notes.md"):
+        (source / name).write_text("1")
+    install(venv, "1.0")
+    [information] = venv.glob("lib/python*/site-packages/abacus-1.0.dist-info")
+    facts = {"url": source.as_uri(), "dir_info": {"editable": True}}
+    (information / "direct_url.json").write_text(json.dumps(facts))
+    arm = Environment(
+        name="arm", label="", framework="x", command=(str(venv / "bin/python"), *packages.MODULE)
+    )
+
+    def installed(*known):
+        return content.of_environment(arm, known=known)["installed"]["abacus"]
+
+    before, known = installed(), installed(source / "abacus.py")
+    for name in (".git/hook.py", "notes.md"):
+        (source / name).write_text("22")
+    assert installed() == before
+    (source / "abacus.py").write_text("22")
+    assert installed() != before and installed(source / "abacus.py") == known
+
+
+def test_the_program_of_a_worker_that_is_no_python_is_compared(tmp_path):
+    program = tmp_path / "worker.jl"
+    arm = Environment(name="own", label="", framework="x", command=("julia", str(program)))
+    program.write_text("1")
+    before = content.of_environment(arm)
+    program.write_text("22")
+    assert content.changes(before, content.of_environment(arm)) == f"the files of {program} changed"
+
+
+def test_a_file_is_read_again_only_if_its_size_or_time_changed(tmp_path, monkeypatch):
+    path = tmp_path / "net.py"
+    path.write_text("1")
+    first = content.of_file(path)
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", lambda *_: pytest.fail("read"))
+        assert content.of_file(path) == first
+    path.write_text("22")
+    assert content.of_file(path) != first
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero")])
+def test_what_is_no_regular_file_is_never_read(tmp_path, make):
+    make(tmp_path / "net.py")
+    assert content.of_file(tmp_path / "net.py") is None
+
+
+def test_a_name_in_a_message_cannot_control_a_terminal():
+    assert (
+        content.changes({"files": {"\x1b[31m.py": "1"}}, {"files": {"\x1b[31m.py": "2"}})
+        == "?[31m.py changed"
+    )
+
+
+# where an old result is used again
+
+
+@pytest.fixture
+def fleet(add_environment, monkeypatch):
+    """fleet() -> what identifies ``stele fleet run``: an equal command continues it."""
+    monkeypatch.setattr(measure, "inputs", lambda task: (INPUTS, None))
+    arguments = argparse.Namespace(
+        framework=["fake"], task="gru", phase="infer", device="cpu", precision="fp32", threads=1, malloc="plain",
+        scale="gate", launches=1, type=[],
+    )  # fmt: skip
+
+    def fleet(**script):
+        add_environment("fake", **script)
+        return fleet_run.request_from(arguments)
+
+    return fleet
+
+
+def test_a_campaign_of_a_fleet_is_continued_only_with_the_same_content(fleet, monkeypatch):
+    assert fleet() == (before := fleet())
+    assert fleet(seconds=[1.0]) != before  # another description
+    other = {**INPUTS, "data_origin": {"origin": "official", "fingerprint": "1"}}
+    monkeypatch.setattr(measure, "inputs", lambda task: (other, None))
+    assert fleet() != before
+
+
+def test_a_campaign_belongs_to_the_packages_of_this_interpreter(monkeypatch):
+    before = content.of_description(ORACLE)
+    assert content.of_description(ORACLE) == before
+    monkeypatch.setattr(packages, "installed", lambda one: packages.Listing("3.11.7", {}, ()))
+    assert content.of_description(ORACLE) != before
+
+
+def test_a_campaign_belongs_to_the_lock_file_of_an_environment(tmp_path):
+    lock = tmp_path / "abacus.lock"
+    lock.write_text("abacus==1")
+    environment = dataclasses.replace(ORACLE, python="==3.11.*", lock=lock)
+    before = content.of_description(environment)
+    lock.write_text("abacus==2.0")
+    assert content.of_description(environment) != before
+
+
+def test_a_node_that_measures_something_else_starts_the_gate_again_and_says_why(gate, monkeypatch, capsys):
+    gate()
+    lines = [json.loads(line) for line in written().splitlines()]
+    header = {**lines[0], "content": {**lines[0]["content"], "files": {"net.py": "0"}}}
+    subject = replay.to_trial(record.Record(Path("gate.jsonl"), header, []))
+    monkeypatch.setattr(trial, "content_of", lambda subject: lines[0]["content"])
+    emitted = []
+    log = fleet_gate.record_on_node(subject, {"header": header, "entries": lines[1:-1]}, emitted.append)
+    assert (
+        "The gate starts again here. Cannot resume" in (err := capsys.readouterr().err)
+        and "net.py changed" in err
+    )
+    assert log.entries() == [] and emitted[0]["header"]["content"] == lines[0]["content"]
+
+
+def test_compilations_of_another_content_are_not_used(gate, monkeypatch, tmp_path):
+    gate()
+    [path] = Path(".stele/gates").glob("*.jsonl")
+    subject = replay.to_trial(record.read(path))
+    launched = []
+    monkeypatch.setattr(measure, "side_by_side", lambda sides, *_, caches, **__: launched.append(caches))
+    launch = launcher.Launcher(subject, subject.cells[0], subject.settings, "gate")
+    plan = measure.Plan("net.py:build", "infer", "gate", data=None, data_origin={})
+    folders = []
+    for found in ({"files": {"net.py": "1"}}, {"files": {"net.py": "2"}}):
+        monkeypatch.setattr(launcher, "content_of", lambda subject, found=found: found)
+        folders += [launcher.fill_caches(launch, plan, 1.0), launcher.fill_caches(launch, plan, 1.0)]
+    assert folders[0] == folders[1] != folders[2] == folders[3]
+    other = dataclasses.replace(plan, scale="quick")
+    assert launcher.fill_caches(launch, other, 1.0) not in folders
