@@ -84,6 +84,14 @@ def test_equal_steps_have_nothing_to_explain():
     assert text.lines("x", found)[-1].startswith("The steps take about equally long under the profilers")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [(0.1, 0.15, "50.0% slower"), (0.1, 0.05, "50.0% faster"), (0.12e-3, 0.320, "2,667 times as long")],
+)
+def test_a_step_that_takes_many_times_as_long_has_no_percentage(old, new, expected):
+    assert text.growth(old, new) == expected
+
+
 def test_the_name_of_a_bulk_is_shortened():
     found = comparison.compare(profiles({"a," * 80: 0.01}), profiles({"a," * 80: 0.02}))
     assert max(len(line) for line in text.lines("x", found)[2:4]) < 140

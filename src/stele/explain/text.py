@@ -10,6 +10,7 @@ LONGEST = 80  # characters of a name
 MOST = 12  # operations that are shown
 LEAST_SHARE = 0.01  # of the larger step; smaller operations are summed up
 MOST_OVERHEAD = 1.5  # of a step under the profiler over a step without; above it, a warning
+MANY = 10  # times as long; above it, a percentage is hard to read
 HEAD = ["operation", "OLD ms", "NEW ms", "change ms", "share", "OLD calls", "NEW calls"]
 
 
@@ -90,4 +91,6 @@ def signed(seconds: float) -> str:
 
 
 def growth(old: float, new: float) -> str:
+    if new > MANY * old:
+        return f"{new / old:,.0f} times as long"
     return f"{abs(new / old - 1):.1%} {'slower' if new >= old else 'faster'}"
