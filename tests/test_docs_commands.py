@@ -49,6 +49,7 @@ RELEASES = {
     "torch": ("2.12.0", "2.13.0"),
     "jax": ("0.9.2", "0.10.0", "0.10.2"),
     "keras": ("3.14.1", "3.15.1"),
+    "onnxruntime": ("1.20.0", "1.21.0"),
 }
 PIN = re.compile(r"([\w-]+)==([\w.]+)")
 SLOW = ("0.10.2", "3.15.1")  # releases whose steps take a tenth longer

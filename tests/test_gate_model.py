@@ -10,6 +10,7 @@ import pytest
 from fakes import INSPECTION
 from stele import __main__ as entry_point
 from stele import environments
+from stele.commands import gate as gate_command
 from stele.measuring import content
 from stele.models import changes
 
@@ -65,6 +66,23 @@ def test_a_model_that_computes_the_same_passes(gate, capsys):
 def test_steps_of_a_model_are_measured_like_those_of_a_task(gate, capsys):
     assert gate("--phase=infer", "--budget=60s", metric="host-memory") == 0
     assert "PASS net.py:build infer host-memory" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("script", "framework"),
+    [
+        ({}, INSPECTION["framework"]),
+        ({"inspection": {**INSPECTION, "framework": "keras"}}, "keras"),
+        ({"inspect": "user_error"}, INSPECTION["framework"]),  # parity says that NEW does not build the model
+    ],
+)
+def test_new_runs_the_framework_that_the_model_has_there(gate, monkeypatch, script, framework):
+    trials = []
+    run = gate_command.run_trial
+    monkeypatch.setattr(gate_command, "run_trial", lambda trial, log: trials.append(trial) or run(trial, log))
+    gate(new=script)
+    [trial] = trials
+    assert (trial.old.framework, trial.new.framework) == (INSPECTION["framework"], framework)
 
 
 def test_the_first_layer_that_differs_is_named(gate, capsys):

@@ -90,6 +90,32 @@ def test_a_spec_without_meaning_is_quoted(tmp_path, text, message):
     assert message in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "gru.onnx",
+            "a recipe that runs the file with ONNX Runtime, and name the recipe: --model recipes/TASK/",
+        ),
+        ("GRU.ONNX", "--model GRU.ONNX names no code. Write a recipe"),
+        ("there.onnx:main", "--model there.onnx:main names no code. Write a recipe"),
+        ("net.pt", "Write a function that loads the file and returns the model"),
+        ("w.safetensors", "name the function: --model net.py:build"),
+        ("there.keras:model", "Write a function that loads the file"),
+    ],
+)
+def test_a_file_of_a_model_is_no_code(tmp_path, text, message):
+    for name in ("there.onnx", "there.keras"):
+        (tmp_path / name).touch()
+    with pytest.raises(SteleError) as error:
+        spec.parse(text, tmp_path)
+    assert message in str(error.value)
+
+
+def test_a_module_may_have_the_name_of_a_format(tmp_path):
+    assert spec.parse("export.onnx:build", tmp_path).spec == "export.onnx:build"
+
+
 def test_paths_are_absolute_when_they_reach_the_worker(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "w.safetensors").touch()

@@ -215,6 +215,9 @@ def of(*modules):
         (of("mine", "paddle.nn.layer.layers"), "paddle"),
         (of("keras.src.models.model", "torch.nn.modules.module"), "keras"),
         (of("keras.src.models.model", "tensorflow.python.trackable.base"), "keras"),
+        (of("mine", "keras.src.engine.base_layer", "tensorflow.python.module.module"), "tensorflow"),
+        (of("mine", "tf_keras.src.engine.base_layer", "tensorflow.python.module.module"), "tensorflow"),
+        (of("tensorflow.python.keras.engine.training", "tensorflow.python.module.module"), "tensorflow"),
         ((len, max), "jax"),
         (of("torch_models"), None),
         ((1, 2), None),
@@ -224,6 +227,19 @@ def of(*modules):
 )
 def test_a_models_framework_is_known_by_its_classes(value, framework):
     assert framework_of(value) == framework
+
+
+@pytest.mark.parametrize(
+    ("modules", "library"),
+    [
+        (("mine", "keras.src.models.model"), "keras"),
+        (("tf_keras.src.engine.base_layer",), "tf_keras"),
+        (("tensorflow.python.keras.engine.training",), "tensorflow.keras"),
+        (("mine.keras", "tensorflow.python.module.module"), None),
+    ],
+)
+def test_the_keras_library_of_a_model_is_known_by_its_classes(modules, library):
+    assert specs.library(of(*modules)) == library
 
 
 def test_a_callable_with_trainable_variables_is_tensorflows():

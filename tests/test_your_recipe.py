@@ -242,6 +242,27 @@ def test_an_inspection_says_what_the_task_gives(project):
     assert found["accuracy"] and found["deterministic"] and found["inferred_from"] == TASK
 
 
+def test_the_recipe_for_onnx_is_measured_in_inference(tmp_path, monkeypatch):
+    class Session:
+        def __init__(self, path, options):
+            assert Path(path) == tmp_path / "recipes/speech/gru.onnx"
+
+        def get_inputs(self):
+            return [SimpleNamespace(name="x")]
+
+        def run(self, outputs, inputs):
+            return [inputs["x"].mean(1)]
+
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    runtime = SimpleNamespace(InferenceSession=Session, SessionOptions=SimpleNamespace)
+    monkeypatch.setitem(sys.modules, "onnxruntime", runtime)
+    yours.write(tmp_path, yours.example("A model in ONNX"))
+    recipe = spec.parse("recipes/speech/numpy.py", tmp_path)
+    found = models.inspect(recipe.as_request())
+    assert found["summary"].startswith("NumPy: no parameters; inputs 32x20x8 from example_inputs(); ")
+    assert found["output"] == [32, 8]
+
+
 def test_the_scales_have_their_numbers_of_steps(project):
     counts = {}
     for scale in ("smoke", "study", "gate", "quick", "paper"):

@@ -80,10 +80,10 @@ def stored(net):
 """
 
 
-def example():
-    """Return {path: content} of the example in the documentation."""
-    blocks = re.findall(r"```python\n# (\S+)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
-    return dict(blocks)
+def example(heading="Example"):
+    """Return {path: content} of the files in a section of the documentation."""
+    section = PAGE.read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return dict(re.findall(r"```python\n# (\S+)\n(.*?)```", section, re.S))
 
 
 def write(folder, files):

@@ -205,6 +205,36 @@ def test_the_gradient_of_a_pool_is_that_of_the_maximum(side, size):
     numpy.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
+def line_of(comment):
+    """Return ``jax_pairs.py:31``, the line of the user's project with this comment."""
+    lines = (contract.PROJECT / "jax_pairs.py").read_text().splitlines()
+    [number] = [number for number, line in enumerate(lines, 1) if line.endswith("# " + comment)]
+    return f"jax_pairs.py:{number}"
+
+
+def test_the_profile_shows_the_operations_of_loops_at_the_users_lines():
+    arm = Arm("jax", "jax_pairs:loops")
+    step = arm.recipe.inference_step(arm.net, arm.task)
+
+    def run():
+        arm.framework.wait(step(*arm.inputs))
+
+    run()
+    arm.framework.profile(run)
+    found = arm.framework.profile(run)
+    product = [calls for name, (_, calls) in found.items() if name.endswith(line_of("the product"))]
+    assert 50 in product
+    [call] = [name for name in found if name.startswith("call")]
+    assert call.startswith(f"call at {line_of('the loop')}: while of ")
+    assert found[call][1] == 1
+    assert all(seconds >= 0 for seconds, _ in found.values())
+
+
+def test_the_profile_of_a_release_without_a_reader_is_that_of_its_viewer(monkeypatch):
+    monkeypatch.setattr(jax.profiler, "ProfileData", None)
+    test_the_profile_shows_the_operations_of_loops_at_the_users_lines()
+
+
 def test_nothing_is_left_in_the_project():
     contract.nothing_is_left_in_the_project()
 

@@ -188,7 +188,17 @@ def inspected(subject: Trial, model: Model) -> Trial:
     say(result.summary)
     inspection.check(result, model, training=any(cell.phase == "train" for cell in subject.cells))
     known, old = inspection.resolved(model, subject.old, result)
-    return replace(subject, model=known, old=old, new=replace(subject.new, framework=result.framework))
+    new = replace(subject.new, framework=framework_in_new(subject, known) or result.framework)
+    return replace(subject, model=known, old=old, new=new)
+
+
+def framework_in_new(subject: Trial, model: Model) -> str | None:
+    """Return the framework of the model in NEW: "keras" where OLD has Keras 2. None if NEW does not build it."""
+    try:
+        with progress.waiting(f"building the model in {subject.new.name}"):
+            return inspection.inspect(subject.new, model, timeout=subject.timeout).framework
+    except SteleError:
+        return None  # parity says why
 
 
 def run_trial(subject: Trial, log: Record) -> list[Verdict]:

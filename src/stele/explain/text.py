@@ -6,7 +6,7 @@ from stele.explain.comparison import Comparison, Operation
 from stele.text import FACTOR, align, change, milliseconds, printable
 
 NOISE = 0.05  # of the change
-LONGEST = 60  # characters of a name
+LONGEST = 80  # characters of a name
 MOST = 12  # operations that are shown
 LEAST_SHARE = 0.01  # of the larger step; smaller operations are summed up
 MOST_OVERHEAD = 1.5  # of a step under the profiler over a step without; above it, a warning

@@ -21,6 +21,16 @@ FORMS = "package.module:attribute, path/file.py:attribute, recipes/TASK/FRAMEWOR
     f"{name}:NAME" for name in LIBRARIES
 )
 WEIGHTS = ".safetensors"
+LOADED = (
+    ".h5",
+    ".keras",
+    ".pb",
+    ".pkl",
+    ".pt",
+    ".pth",
+    WEIGHTS,
+    ".tflite",
+)  # files from which code makes a model
 
 
 @dataclass(frozen=True)
@@ -114,6 +124,8 @@ def of_recipe(path: Path, folder: Path, **options: Any) -> Model:
 def checked(spec: str, folder: Path) -> str:
     """Return the spec. Raises SteleError, with the nearest form, if it has none of the known forms."""
     place, colon, attribute = spec.rpartition(":")
+    if not (place and colon and attribute) or files.is_file(folder / place):
+        refuse_data(spec, Path(place or spec).suffix.lower())
     if not (place and colon and attribute):
         raise SteleError(f"--model {spec} names no model. Use one of: {FORMS}.")
     if place.endswith(".py"):
@@ -123,6 +135,20 @@ def checked(spec: str, folder: Path) -> str:
         hint = f"Did you mean {near[0]}:{attribute}?" if near else f"Use one of: {FORMS}."
         raise SteleError(f"--model {spec}: {place!r} is neither a module nor a library. {hint}")
     return spec
+
+
+def refuse_data(spec: str, suffix: str) -> None:
+    """Raise SteleError, with the code that is needed, if the spec names a file of a model or of weights."""
+    if suffix == ".onnx":
+        raise SteleError(
+            f"--model {spec} names no code. Write a recipe that runs the file with ONNX Runtime, and name the recipe: "
+            "--model recipes/TASK/numpy.py. docs/your-recipe.md has one."
+        )
+    if suffix in LOADED:
+        raise SteleError(
+            f"--model {spec} names no code. Write a function that loads the file and returns the model, and name the "
+            "function: --model net.py:build"
+        )
 
 
 def check_file(spec: str, path: Path) -> None:

@@ -1,6 +1,8 @@
 """JAX."""
 
 import collections
+import gzip
+import json
 import os
 import pathlib
 import re
@@ -15,7 +17,7 @@ import jax.numpy as jnp
 import jaxlib
 import numpy
 
-from stele_worker import modes, ranks
+from stele_worker import hlo, modes, ranks
 from stele_worker.profiles import self_times
 
 MODES = ("jit", "as-shipped", "op-by-op", "constants")  # "constants" compiles the weights into the inference
@@ -300,39 +302,67 @@ def from_arrays(tree, arrays):
 
 
 def profile(run):
-    """Return {operation: (seconds, calls)} of the operations of XLA during run(), without numbers in their names.
-
-    Raises NotImplementedError before JAX 0.5, which cannot read its own profiles.
-    """
-    if not hasattr(jax.profiler, "ProfileData"):
-        raise NotImplementedError("JAX {} cannot read its profiles; 0.5 can".format(jax.__version__))
+    """Return {operation: (seconds, calls)} during run(): the operations of XLA, with the labels of ``hlo``."""
     with tempfile.TemporaryDirectory() as folder:
-        with jax.profiler.trace(folder):
+        with jax.profiler.trace(folder, **tracing()):
             run()
-        files = [
-            jax.profiler.ProfileData.from_file(str(path))
-            for path in pathlib.Path(folder).rglob("*.xplane.pb")
-        ]
+        threads = list(read_profile(pathlib.Path(folder)))
+    labels = hlo.labels(programs())
     return self_times(
         [
-            (re.sub(r"[.\d]+$", "", event.name), event.start_ns, event.duration_ns)
-            for event in line.events
-            if "hlo_op" in dict(event.stats)
+            (labels.get((program, name)) or hlo.plain(name), start, duration)
+            for program, name, start, duration in events
         ]
-        for file in files
-        for plane in file.planes
-        for line in plane.lines
+        for events in threads
     )
+
+
+def tracing():
+    """Return options with which the profiler shows the operations of XLA; from 0.6.2 to 0.7.1 it hid them."""
+    if not hasattr(jax.profiler, "ProfileOptions"):
+        return {}
+    chosen = jax.profiler.ProfileOptions()
+    chosen.host_tracer_level = 2
+    return {"profiler_options": chosen}
+
+
+def read_profile(folder):
+    """Yield a list for each thread of (program, operation, start, duration) in nanoseconds."""
+    reader = getattr(jax.profiler, "ProfileData", None)
+    if reader is None:  # before JAX 0.7.2: from the file for a viewer, in microseconds
+        for path in folder.rglob("*.trace.json.gz"):
+            threads = collections.defaultdict(list)
+            for event in json.loads(gzip.decompress(path.read_bytes()).decode())["traceEvents"]:
+                facts = event.get("args", {})
+                if "hlo_op" in facts:
+                    times = 1e3 * event["ts"], 1e3 * event["dur"]
+                    threads[event["tid"]].append((facts.get("hlo_module"), event["name"]) + times)
+            yield from threads.values()
+        return
+    for path in folder.rglob("*.xplane.pb"):
+        for plane in reader.from_file(str(path)).planes:
+            for line in plane.lines:
+                found = [(event, dict(event.stats)) for event in line.events]
+                yield [
+                    (facts.get("hlo_module"), event.name, event.start_ns, event.duration_ns)
+                    for event, facts in found
+                    if "hlo_op" in facts
+                ]
 
 
 def kernels(run):
     """Return {library function or kind of fusion: how often it is in a program}, of the compiled programs in memory."""
     run()
     counts = collections.Counter()
-    for program in jax.devices()[0].client.live_executables():
-        for module in program.hlo_modules():
-            counts.update(re.findall(r'custom_call_target="([^"]+)"|"kind":"(__[^"]+)"', module.to_string()))
+    for program in programs():
+        counts.update(re.findall(r'custom_call_target="([^"]+)"|"kind":"(__[^"]+)"', program))
     return {"XLA " + (call or fusion): str(count) for (call, fusion), count in sorted(counts.items())}
+
+
+def programs():
+    """Return the compiled programs in memory, in HLO."""
+    executables = jax.devices()[0].client.live_executables()
+    return [module.to_string() for executable in executables for module in executable.hlo_modules()]
 
 
 def on_gpu():

@@ -8,6 +8,7 @@ from stele_worker.models.errors import SpecError, user_code
 from stele_worker.models.specs import framework_of
 
 NAMES = {"torch": "PyTorch", "jax": "JAX", "keras": "Keras", "tensorflow": "TensorFlow", "paddle": "Paddle"}
+NAMES.update(numpy="NumPy", chainer="Chainer", mxnet_gluon="MXNet")  # of complete recipes
 
 
 def build_for_task(task, framework, seed):

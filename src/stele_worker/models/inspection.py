@@ -140,10 +140,9 @@ def example(final, put):
 def answer(framework, final, origin, numbers):
     target, loss = final.target, targets.loss(final)
     options = ", ".join(inputs.option(each) for each in final.inputs)
-    message = "{}: {:,} parameters; inputs {} from {}; loss: {}"
-    summary = message.format(
-        building.NAMES.get(framework, framework), numbers["parameters"], options, origin, loss
-    )
+    count = "{:,} parameters".format(numbers["parameters"]) if numbers["parameters"] else "no parameters"
+    message = "{}: {}; inputs {} from {}; loss: {}"
+    summary = message.format(building.NAMES.get(framework, framework), count, options, origin, loss)
     return dict(
         numbers,
         framework=framework,

@@ -1,10 +1,9 @@
-"""Read the layers of a user's Keras model: inputs, dropout, names and outputs."""
+"""Read the layers of a user's model of Keras 2 or 3: inputs, dropout, names and outputs."""
 
+import importlib
 import re
 
-import keras
-
-from stele_worker.models import building
+from stele_worker.models import building, specs
 from stele_worker.models.inputs import Input
 
 BATCH, IMAGES, LENGTH = 32, 8, 64  # BATCH for rows, IMAGES for what has four axes or more
@@ -12,12 +11,18 @@ FLAGS = ("training", "mask")
 RATES = ("rate", "dropout", "recurrent_dropout", "_dropout")
 
 
+def keras_of(model):
+    """Return the Keras library of a model, which may be keras, tf_keras or tensorflow.keras."""
+    return importlib.import_module(specs.library(model))
+
+
 def inputs(model, source):
     """Return (inputs, where they come from) of a functional model; None for any other."""
     tensors = getattr(model, "inputs", None)
     if not tensors:
         return None
-    struct = getattr(model, "_inputs_struct", None)
+    # Keras 3 has the first, Keras 2 the second
+    struct = getattr(model, "_inputs_struct", None) or getattr(model, "_nested_inputs", None)
     names = (
         list(struct) if isinstance(struct, dict) and len(struct) == len(tensors) else [None] * len(tensors)
     )
@@ -31,7 +36,7 @@ def input_of(name, tensor, model):
     axes = len(tensor.shape)
     batch = IMAGES if axes > 3 else BATCH
     shape = (tensor.shape[0] or batch,) + tuple(size or LENGTH for size in tensor.shape[1:])
-    if "int" not in tensor.dtype and not embeddings_of(tensor, model):
+    if "int" not in str(tensor.dtype) and not embeddings_of(tensor, model):
         return Input(name, "float", shape)
     if "mask" in (name or tensor.name):
         return Input(name, "mask", shape)
@@ -40,8 +45,10 @@ def input_of(name, tensor, model):
 
 def embeddings_of(tensor, model):
     """Return the numbers of values of the embeddings that read this input."""
-    result = [layer for layer in layers(model) if isinstance(layer, keras.layers.Embedding)]
-    return [layer.input_dim for layer in result if reads(layer, tensor)]
+    embedding = keras_of(model).layers.Embedding
+    return [
+        layer.input_dim for layer in layers(model) if isinstance(layer, embedding) and reads(layer, tensor)
+    ]
 
 
 def reads(layer, tensor):
@@ -56,8 +63,18 @@ def vocabulary(model):
 
 
 def layers(model):
-    """Return all layers, nested ones included."""
-    return list(model._flatten_layers(include_self=False, recursive=True))
+    """Return all layers: those of the model in order, then those inside of them, and so on."""
+    result = {id(layer): layer for layer in own_layers(model)}
+    waiting = list(result.values())
+    for layer in waiting:
+        inner = {id(each): each for each in own_layers(layer) if id(each) not in result}
+        result.update(inner)
+        waiting += inner.values()
+    return waiting
+
+
+def own_layers(layer):
+    return list(layer._flatten_layers(include_self=False, recursive=False))
 
 
 def function(net):
@@ -75,7 +92,10 @@ def needs_graph(model):
 
 def functional(model, given):
     """Return a functional model around this one. It takes a list, or a dict if the inputs have names."""
-    tensors = [keras.Input(each.shape[1:], each.shape[0], dtype_of(each), name=each.name) for each in given]
+    keras = keras_of(model)
+    tensors = [
+        keras.Input(each.shape[1:], each.shape[0], dtype=dtype_of(each), name=each.name) for each in given
+    ]
     if all(each.name for each in given):
         named = {each.name: tensor for each, tensor in zip(given, tensors)}
         return keras.Model(named, model(**named))
@@ -96,8 +116,9 @@ def disable_dropout(model):
 
 def ends_in_softmax(model):
     """Return whether the last layer returns probabilities, as in keras.applications."""
-    result = [layer for layer in layers(model) if not isinstance(layer, keras.Model)]
-    last = result[-1] if result else None
+    keras, last = keras_of(model), model
+    while isinstance(last, keras.Model) and own_layers(last):
+        last = own_layers(last)[-1]
     return (
         isinstance(last, keras.layers.Softmax)
         or getattr(last, "activation", None) is keras.activations.softmax
@@ -106,9 +127,10 @@ def ends_in_softmax(model):
 
 def visible_layers(model):
     """Return the names of the layers of a functional model that return one tensor, in order of execution."""
-    if not (isinstance(model, keras.Sequential) or hasattr(model, "operations")) or not getattr(
-        model, "inputs", None
-    ):
+    keras = keras_of(model)
+    # Keras 3 has the first, Keras 2 the second
+    graph = hasattr(model, "operations") or getattr(model, "_is_graph_network", False)
+    if not (isinstance(model, keras.Sequential) or graph) or not getattr(model, "inputs", None):
         return []
     skipped = keras.Model, keras.layers.InputLayer
     return [layer.name for layer in model.layers if not isinstance(layer, skipped) and has_one_output(layer)]
@@ -122,10 +144,15 @@ def has_one_output(layer):
 
 
 def parameter_names(net, variables):
-    """Return a name for each variable: its path, with layers numbered in the model, not in the process."""
+    """Return a name for each variable: its path, with layers numbered in the model, not in the process.
+
+    The names of models are left out: Keras 2 does not have all of them.
+    """
     numbers, result = layer_names(net), []
+    models = {each.name for each in [net] + layers(net) if isinstance(each, keras_of(net).Model)}
     for variable in variables:
-        name = "/".join(numbers.get(part, part) for part in variable.path.split("/"))
+        path = getattr(variable, "path", variable.name.split(":")[0])
+        name = "/".join(numbers.get(part, part) for part in path.split("/") if part not in models)
         again = sum(each.split("#")[0] == name for each in result)
         result.append("{}#{}".format(name, again + 1) if again else name)
     return result
@@ -135,8 +162,11 @@ def layer_names(net):
     """Return {name: name with a number in the model} for the layers that Keras named after their class."""
     counts, result = {}, {}
     for layer in [net] + layers(net):
-        base = snake_case(type(layer).__name__)
-        if layer.name not in result and re.match(base + r"(_\d+)?$", layer.name):
+        # Bidirectional has a forward_lstm and a backward_lstm
+        pattern = r"((forward_|backward_)?{})(_\d+)?$".format(snake_case(type(layer).__name__))
+        found = re.match(pattern, layer.name)
+        if layer.name not in result and found:
+            base = found.group(1)
             count = counts[base] = counts.get(base, -1) + 1
             result[layer.name] = "{}_{}".format(base, count) if count else base
     return result

@@ -94,8 +94,29 @@ def framework_of(value):
         return None
     if isinstance(value, (tuple, list)):
         return "jax" if len(value) == 2 and all(callable(each) for each in value) else None
-    packages = {cls.__module__.split(".")[0] for cls in type(value).__mro__}
+    if is_keras2(value):
+        return "tensorflow"
+    packages = {module.split(".")[0] for module in modules(value)}
     for package, framework in FRAMEWORKS.items():
         if package in packages and not inspect.isroutine(value):
             return framework
     return "tensorflow" if callable(value) and hasattr(value, "trainable_variables") else None
+
+
+def is_keras2(value):
+    """Return whether a model is one of Keras 2, tf.keras or tf_keras. It is a tf.Module; one of Keras 3 is not."""
+    return library(value) is not None and "tensorflow.python.module.module" in modules(value)
+
+
+def library(model):
+    """Return the Keras library of a model: "keras", "tf_keras" or "tensorflow.keras"; None without Keras."""
+    for module in modules(model):
+        if module.split(".")[0] in ("keras", "tf_keras"):
+            return module.split(".")[0]
+        if module.startswith("tensorflow.python.keras."):  # before TensorFlow 2.6
+            return "tensorflow.keras"
+    return None
+
+
+def modules(value):
+    return [cls.__module__ for cls in type(value).__mro__]

@@ -1,12 +1,17 @@
-"""A recipe for a user's TensorFlow model without Keras: a tf.Module, or a callable that has trainable variables."""
+"""A recipe for a user's TensorFlow model: a tf.Module, or a callable that has trainable variables.
+
+A model of Keras 2 is a tf.Module, too. It uses the functions of ``stele_worker.models.tf_keras``.
+"""
 
 import contextlib
-from functools import partial
+import random
+from functools import partial, wraps
 
+import numpy
 import tensorflow as tf
 
 from stele_worker.frameworks import tensorflow as framework
-from stele_worker.models import building, calling, optimizers, outputs, weights
+from stele_worker.models import building, calling, optimizers, outputs, specs, tf_keras, weights
 from stele_worker.models.errors import SpecError
 from stele_worker.models.task import example, without_dropout
 
@@ -14,11 +19,24 @@ LAYOUT = None
 compiled = partial(framework.compiled, autograph=True)  # the user's code may have loops
 
 
+def or_of_keras(function):
+    """Return a function that calls the one of the same name in ``tf_keras`` if its first argument is a Keras model."""
+
+    @wraps(function)
+    def run(net, *others):
+        chosen = getattr(tf_keras, function.__name__) if specs.is_keras2(net) else function
+        return chosen(net, *others)
+
+    return run
+
+
 def network(task):
-    net = prepare(building.build_for_task(task, "tensorflow", seed), task)
+    with tf_keras.policy(task):
+        net = prepare(building.build_for_task(task, "tensorflow", seed), task)
     return load(net, weights.read_files(task.model))
 
 
+@or_of_keras
 def prepare(model, task):
     """Return the model with all variables, which some models create in their first call."""
     if task.dtype != "float32":
@@ -31,6 +49,7 @@ def prepare(model, task):
     return model
 
 
+@or_of_keras
 def load(net, arrays):
     if arrays is None:
         return net
@@ -41,6 +60,7 @@ def load(net, arrays):
     return net
 
 
+@or_of_keras
 def gradients(net, task):
     names, run = unique(net.trainable_variables), differentiate(net, task)
 
@@ -57,6 +77,7 @@ def gradients(net, task):
     return named
 
 
+@or_of_keras
 def training_step(net, task):
     variables, run, move = net.trainable_variables, differentiate(net, task), optimizer_of(net, task)
 
@@ -69,16 +90,19 @@ def training_step(net, task):
     return step
 
 
+@or_of_keras
 def inference_step(net, task):
     call = caller(net, task._replace(target=None), training=False)
     step = compiled(lambda *batch: tf.cast(outputs.main(call(*batch)), tf.float32))
-    return framework.frozen(step) if framework.mode == "frozen" else step
+    return framework.frozen(step, framework.uses_jit(False)) if framework.mode == "frozen" else step
 
 
+@or_of_keras
 def raw(net, task):
     return caller(net, task, training=False)
 
 
+@or_of_keras
 def stored(net):
     variables = getattr(net, "variables", net.trainable_variables)
     return dict(zip(unique(variables), variables))
@@ -88,26 +112,39 @@ def neutral(name, array):
     return array.copy()  # ``fetch`` may share memory with a parameter, which the next step changes
 
 
+@or_of_keras
+def activations(net, task):
+    return lambda *batch: {}  # a module has no graph
+
+
 def seed(value):
+    """Seed every generator from which layers draw. Keras 2 draws the seeds of its layers from that of Python."""
+    random.seed(value)
+    numpy.random.seed(value)
     tf.random.set_seed(value)
 
 
+@or_of_keras
 def count(net):
     return sum(int(tf.size(variable)) for variable in net.trainable_variables)
 
 
+@or_of_keras
 def inputs(model, source):
     return None  # a module has no layers with known sizes
 
 
+@or_of_keras
 def function(net):
     return net.__call__
 
 
+@or_of_keras
 def layers(model):
     return []
 
 
+@or_of_keras
 def vocabulary(model):
     return None
 

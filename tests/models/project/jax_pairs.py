@@ -31,5 +31,24 @@ def with_loss():
     return init, apply_loss
 
 
+def apply_loops(params, x):
+    """A scan, whose operations a profiler sees; and a small loop, which XLA compiles into one function."""
+
+    def turn(x, _):
+        x = jax.lax.cond(x.sum() > 0, lambda x: x * 1.5, lambda x: x - 0.5, x)
+        return jnp.tanh(x @ jnp.ones((10, 10))), x.mean()  # the product
+
+    def write(t, path):
+        return path.at[t + 1].set(jnp.tanh(0.9 * path[t]))  # the write
+
+    x, means = jax.lax.scan(turn, x, None, length=50)
+    path = jax.lax.fori_loop(0, 499, write, jnp.ones((500,)))  # the loop
+    return apply(params, x) + means[:1, None] + path[-1]
+
+
+def loops():
+    return init, apply_loops
+
+
 def example_inputs():
     return jnp.zeros((6, 10))

@@ -41,6 +41,17 @@ def recurrent():
     )
 
 
+def nested():
+    """Sequential models inside of a functional one, with layers of equal shapes."""
+    x = keras.Input((12, 8))
+    block = keras.Sequential(
+        [layers.Dense(8, activation="relu"), layers.Dense(8), layers.LayerNormalization()]
+    )
+    y = layers.Bidirectional(layers.LSTM(4, return_sequences=True))(block(x) + x)
+    y = layers.SeparableConv1D(8, 3)(layers.MultiHeadAttention(2, 4)(y, y))
+    return keras.Model(x, keras.Sequential([layers.GlobalAveragePooling1D(), layers.Dense(6)])(y))
+
+
 class Subclassed(keras.Model):
     """Takes its inputs one by one."""
 

@@ -1,0 +1,225 @@
+"""Derived recipes in Keras 2. Run with TensorFlow 2.15, whose tf.keras it is; or with tf_keras on a newer TensorFlow,
+where models of Keras 3 are compared with it, too.
+"""
+
+import importlib.util
+import json
+
+import contract
+import numpy
+import pytest
+from contract import Arm, described
+
+from stele.parity import reference
+from stele_worker import agreement, frameworks, models, subjects
+from stele_worker.models import specs
+from stele_worker.models.errors import SpecError, UserCodeError
+
+MODULE = "tf_keras_models:"
+OPTIMIZERS = "tf_keras.optimizers" if importlib.util.find_spec("tf_keras") else "tensorflow.keras.optimizers"
+NAMES = ["two_inputs", "named", "image", "recurrent", "nested", "Subclassed", "built", "OwnLoss"]
+SPECS = [MODULE + name for name in NAMES]
+DROPPING = [MODULE + name for name in ("image", "recurrent", "Subclassed")]
+
+pytestmark = pytest.mark.filterwarnings("default")  # frameworks warn of each other
+
+
+@pytest.fixture(scope="module", autouse=True)
+def configured():
+    contract.configure("tensorflow")
+
+
+def inspected(spec, **changes):
+    found = models.inspect(described(spec, **changes))
+    json.dumps(found, allow_nan=False)
+    return found
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_the_loss_falls(spec):
+    contract.loss_falls("tensorflow", spec)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_two_constructions_give_equal_weights(spec):
+    contract.construction_repeats("tensorflow", spec)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_what_is_stored_loads_into_a_second_network(spec, tmp_path):
+    contract.round_trip_is_exact("tensorflow", spec, tmp_path / "weights.npz")
+
+
+def test_what_is_stored_loads_in_another_process(tmp_path):
+    contract.round_trip_is_exact_in_another_process("tensorflow", MODULE + "image", tmp_path / "weights.npz")
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_without_dropout_training_repeats(spec):
+    contract.without_dropout_training_repeats("tensorflow", spec, lambda arm: arm.gradients())
+
+
+@pytest.mark.parametrize("spec", DROPPING)
+def test_with_dropout_two_steps_differ(spec):
+    arm = Arm("tensorflow", spec)
+    run = arm.recipe.gradients(arm.net, arm.task)
+    first, second = ({name: arm.fetch(value) for name, value in run(*arm.batch)[1].items()} for _ in range(2))
+    assert any((first[name] != second[name]).any() for name in first)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_parity_sees_every_update(spec):
+    contract.parity_sees_every_update("tensorflow", spec)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_inference_repeats_whatever_the_dropout(spec):
+    contract.inference_repeats("tensorflow", spec)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_gradients_are_of_the_trainable_parameters(spec):
+    arm = Arm("tensorflow", spec)
+    count = len(arm.net.trainable_variables)
+    names = [name for name in arm.stored() if "moving_" not in name]
+    assert len(names) == count
+    contract.gradients_are_of("tensorflow", spec, names)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_two_inference_calls_agree_in_an_inspection(spec):
+    assert inspected(spec)["deterministic"]
+
+
+@pytest.mark.parametrize("spec", [MODULE + "two_inputs", MODULE + "image"])
+@pytest.mark.parametrize("optimizer", [None, OPTIMIZERS + ":Adam"])
+def test_five_steps_equal_train_on_batch(spec, optimizer):
+    arm, hand = Arm("tensorflow", spec, quiet=True, optimizer=optimizer), Arm("tensorflow", spec, quiet=True)
+    keras = importlib.import_module(OPTIMIZERS.rpartition(".")[0])
+    logits = spec.endswith("two_inputs")
+    hand.net.compile(
+        keras.optimizers.Adam() if optimizer else keras.optimizers.SGD(0.01),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=logits),
+    )
+    x = hand.inputs if len(hand.inputs) > 1 else hand.inputs[0]
+    expected = [float(hand.net.train_on_batch(x, hand.batch[-1], reset_metrics=True)) for _ in range(5)]
+    assert arm.losses() == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_model_whose_call_takes_no_training_drops_out_in_training_alone():
+    given = [{"name": None, "kind": "float", "shape": [4, 6], "high": None}]
+    arm = Arm("tensorflow", MODULE + "Unknown", inputs=given)
+    assert (arm.infer() == arm.infer()).all()
+    assert len(set(arm.losses(3))) == 3
+
+
+def test_activations_come_in_the_order_of_execution():
+    arm = Arm("tensorflow", MODULE + "image")
+    layers = arm.recipe.activations(arm.net, arm.task)(*arm.inputs)
+    assert list(layers) == ["conv2d", "batch_normalization", "re_lu", "dropout", "flatten", "dense"]
+    numpy.testing.assert_allclose(arm.fetch(list(layers.values())[-1]), arm.infer(), rtol=1e-6)
+
+
+def test_bfloat16_computes_in_bfloat16_and_answers_in_float32():
+    spec = MODULE + "two_inputs"
+    arm, exact = (Arm("tensorflow", spec, dtype=dtype) for dtype in ("bfloat16", "float32"))
+    assert arm.infer() == pytest.approx(exact.infer(), abs=0.05)
+    assert (arm.infer() != exact.infer()).any()
+
+
+def test_the_inputs_are_those_of_the_graph():
+    found = inspected(MODULE + "two_inputs")
+    assert [(each["kind"], each["shape"], each["high"]) for each in found["inputs"]] == [
+        ("float", [32, 8], None),
+        ("int", [32, 64], 50),
+    ]
+    assert (found["framework"], found["output"]) == ("tensorflow", [32, 5])
+    assert [each["name"] for each in inspected(MODULE + "named")["inputs"]] == ["x", "ids"]
+
+
+def test_a_model_of_tf_keras_applications_is_one():
+    arm = Arm("tensorflow", MODULE + "mobile", quiet=True)
+    assert arm.task.inputs[0].shape == (8, 32, 32, 3)
+    assert list(arm.recipe.activations(arm.net, arm.task)(*arm.inputs))[-1] == "predictions"
+    losses = arm.losses(3)
+    assert losses[0] != losses[2]
+
+
+def test_inputs_that_cannot_be_inferred_are_asked_for():
+    with pytest.raises(SpecError, match="cannot be inferred. Add for example: --input 8x3x64x64"):
+        inspected(MODULE + "Unknown")
+
+
+def test_wrong_inputs_are_quoted_with_the_frameworks_message():
+    given = [{"name": None, "kind": "float", "shape": [4, 9, 9, 5], "high": None}]
+    with pytest.raises(SpecError, match="--input 4x9x9x5\n"):
+        inspected(MODULE + "image", inputs=given)
+
+
+def test_what_the_users_code_raises_is_shown_with_the_users_frames_alone():
+    message = MODULE + "broken raised KeyError: 'no such width'\n.*tf_keras_models.py"
+    with pytest.raises(UserCodeError, match=message):
+        inspected(MODULE + "broken")
+
+
+def test_nothing_is_left_in_the_project():
+    contract.nothing_is_left_in_the_project()
+
+
+@pytest.fixture
+def keras3():
+    keras = pytest.importorskip("keras", minversion="3")
+    contract.configure("keras")
+    yield keras
+    contract.configure("tensorflow")
+
+
+@pytest.mark.parametrize("name", ["two_inputs", "named", "image", "recurrent", "nested", "Subclassed"])
+def test_keras_3_computes_the_same_from_the_weights_of_keras_2(keras3, tmp_path, name):
+    assert differences(name, tmp_path / "weights.npz") == {}
+
+
+def test_keras_3_updates_by_adam_as_keras_2_does(keras3, tmp_path):
+    assert differences("image", tmp_path / "weights.npz", optimizers=(OPTIMIZERS, "keras.optimizers")) == {}
+
+
+def test_another_computation_in_keras_3_is_found(keras3, tmp_path, monkeypatch):
+    monkeypatch.setattr(keras3.layers.ReLU, "call", lambda self, x: keras3.ops.leaky_relu(x))
+    found = differences("image", tmp_path / "weights.npz")
+    assert found[2].startswith("output of re_lu: relative error") and {3, 4, 5, 6, 7} <= set(found)
+
+
+def differences(name, path, optimizers=None):
+    """Return the messages of the rungs at which Keras 3, with the weights of Keras 2, differs from it."""
+    facts = inspected(MODULE + name)
+    known = {"inputs": facts["inputs"], "target": facts["target"]}
+    chosen = [module + ":Adam" for module in optimizers] if optimizers else [None, None]
+    old = described(MODULE + name, optimizer=chosen[0], **known)
+    new = described("keras_models:" + name, optimizer=chosen[1], weights=str(path), **known)
+    expected = answers("tensorflow", old, save=str(path))
+    changes = {"the batch reversed": answers("tensorflow", dict(old, weights=str(path)), flip=True)}
+    rounding = reference.measure_rounding(changes, expected, precision="fp32")
+    found = reference.findings(answers("keras", new), expected, rounding, precision="fp32")
+    assert {one.rung for one in found} >= {1, 3, 4, 5, 6, 7, 8} | ({2} if name != "Subclassed" else set())
+    return {one.rung: one.message for one in found if one.status != "agrees"}
+
+
+def answers(framework, model, save=None, flip=False):
+    """Return the worker's answers to parity in both phases, merged; the second starts from the weights of the first."""
+    numbers, module = {}, frameworks.load(framework)
+    for phase in ("infer", "train"):
+        subject = subjects.find(module, None, "smoke", 3, "float32", model=model)
+        saved = save if phase == "infer" else None
+        numbers.update(agreement.check(module, subject, phase, save=saved, flip=flip))
+        model = dict(model, weights=save or model["weights"])
+    return numbers
+
+
+def test_models_of_keras_2_and_3_are_told_apart_in_one_process(keras3):
+    import keras_models
+    import tf_keras_models
+
+    assert [specs.framework_of(module.image()) for module in (keras_models, tf_keras_models)] == [
+        "keras",
+        "tensorflow",
+    ]
