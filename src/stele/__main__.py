@@ -31,6 +31,7 @@ from stele.commands import (
     gate,
     nightly,
     options,
+    outputs,
     parity,
     releases,
     report,
@@ -134,6 +135,7 @@ def release() -> str:
 def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Run the command, alone on this machine if it measures: such commands have the option ``--no-wait``."""
     status: int
+    outputs.check(parsed)
     if not hasattr(parsed, "no_wait"):
         status = parsed.command(parsed)
         return status

@@ -99,7 +99,7 @@ def report(arguments: argparse.Namespace, answers: Sequence[Answer], suspects: S
         print("\nThe budget ran out. Run again with a larger --budget.")
     if arguments.json:
         content = {"suspects": list(suspects), "steps": [answer._asdict() for answer in answers]}
-        files.write_text(arguments.json, json.dumps(schema.wrap(content), indent=1) + "\n")
+        files.write_output_text(arguments.json, json.dumps(schema.wrap(content), indent=1) + "\n")
     return 0 if len(suspects) == 1 else 3
 
 

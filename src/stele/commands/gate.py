@@ -2,7 +2,6 @@
 
 import argparse
 import glob
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from stele import environments, files
-from stele.commands import explanation, gate_options, options, screen
+from stele.commands import explanation, gate_options, options, outputs, screen
 from stele.commands.options import say
 from stele.environments import Environment, builds, packages, revisions
 from stele.environments.description import slug
@@ -94,15 +93,22 @@ def gate_changed(arguments: argparse.Namespace) -> int:
         print(f"changed: {pair.summary}", flush=True)
         typed = {"old": pair.old, "new": pair.new, "replaced": pair.replaced}
         reports = report_files(arguments, pair.name if len(pairs) > 1 else None)
-        codes.append(gate_pair(argparse.Namespace(**{**vars(arguments), **typed, **reports})))
+        selected = argparse.Namespace(**{**vars(arguments), **typed, **reports})
+        outputs.check(selected)
+        codes.append(gate_pair(selected))
     return max(codes, key=SEVERITY.index)
 
 
 def report_files(arguments: argparse.Namespace, name: str | None) -> dict[str, Path | None]:
-    """Return the files of the reports; of several gates each has the name of its package: ``gate-keras.json``."""
+    """Return the files of the reports; of several gates each has the name of its package: ``gate-keras.json``.
+
+    What is no regular file, such as /dev/stdout, receives the reports of all.
+    """
     paths = {kind: getattr(arguments, kind) for kind in ("json", "markdown", "junit")}
     return {
-        kind: path if path is None or name is None else path.with_stem(f"{path.stem}-{slug(name)}")
+        kind: path.with_stem(f"{path.stem}-{slug(name)}")
+        if path is not None and name is not None and files.is_replaceable(path)
+        else path
         for kind, path in paths.items()
     }
 
@@ -110,7 +116,6 @@ def report_files(arguments: argparse.Namespace, name: str | None) -> dict[str, P
 def gate_pair(arguments: argparse.Namespace) -> int:
     subject = gate_options.trial_from(arguments)
     gate_options.require_cells(subject)
-    check_writable(arguments)
     subject, import_failure = prepare(subject, arguments.replaced)
     log = open_record(arguments, subject)
     say(f"record: {log.path}")
@@ -149,7 +154,7 @@ def explain(subject: Trial, log: Record, verdicts: Sequence[Verdict]) -> Documen
     path = log.path.with_suffix(".explanation.json")
     try:
         found = explanation.explain(subject, cells)
-        explanation.write(path, found)
+        files.write_text(path, explanation.to_json(found))
     except SteleError as error:
         say(f"stele: not explained: {error}")
         return None
@@ -224,15 +229,6 @@ def make_new(environment: Environment) -> list[Verdict]:
     return []
 
 
-def check_writable(arguments: argparse.Namespace) -> None:
-    """Raise SteleError before the measurement if a report cannot be written after it."""
-    for path in (arguments.json, arguments.markdown, arguments.junit):
-        if path is not None and not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
-            raise SteleError(
-                f"{path} cannot be written: {path.parent} is not a folder with write permission."
-            )
-
-
 def open_record(arguments: argparse.Namespace, subject: Trial) -> Record:
     """Return a new record, or with --resume the existing one."""
     names = f"{subject.old.slug}-{subject.new.slug}"
@@ -245,6 +241,7 @@ def open_record(arguments: argparse.Namespace, subject: Trial) -> Record:
             f"No record of {subject.old.name} and {subject.new.name} in {FOLDER} to resume. "
             "Run without --resume."
         )
+    outputs.refuse(arguments, [path])
     log = record.resume(path)
     trial.check_record(log, subject)
     return log
@@ -265,9 +262,9 @@ def write(
 ) -> None:
     said = outcome.of_record(log, verdicts, outcome.entry(subject, verdicts))
     if arguments.json:
-        files.write_text(arguments.json, pages.to_json(subject, log, verdicts))
+        files.write_output_text(arguments.json, pages.to_json(subject, log, verdicts))
     if arguments.markdown:
         read = Sources(gates=[said], explanations=list(explanations))
-        files.write_text(arguments.markdown, markdown.render(build.report(read)))
+        files.write_output_text(arguments.markdown, markdown.render(build.report(read)))
     if arguments.junit:
-        files.write_text(arguments.junit, exports.to_junit([said]))
+        files.write_output_text(arguments.junit, exports.to_junit([said]))
