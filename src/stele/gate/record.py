@@ -162,7 +162,7 @@ def read(path: Path) -> Record:
 
 
 def read_lines(path: Path) -> list[str]:
-    return path.read_bytes().decode("utf-8", errors="replace").splitlines(keepends=True)
+    return files.read_bytes(path).decode("utf-8", errors="replace").splitlines(keepends=True)
 
 
 def parse(path: Path, lines: list[str], *, advice: str) -> tuple[dict[str, Any], list[Entry]]:

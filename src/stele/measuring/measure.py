@@ -16,7 +16,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TypeVar
 
-from stele import data
+from stele import data, files
 from stele.environments import TUNED, Environment, builds
 from stele.errors import SteleError
 from stele.measuring import answers, devices, energy, machine, nvml, processors
@@ -80,7 +80,7 @@ def model_plan(
     """Return the Plan of a user's model, whose samples are those of its task file, or seeded noise."""
     origin = {"origin": "seeded noise", "fingerprint": "none"}
     if model.get("task"):
-        content = Path(model["task"]).read_bytes()
+        content = files.read_bytes(Path(model["task"]), files.LARGEST_TEXT)
         origin = {
             "origin": "/".join(Path(model["task"]).parts[-2:]),
             "fingerprint": hashlib.sha256(content).hexdigest()[:16],
