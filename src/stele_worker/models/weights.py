@@ -1,22 +1,9 @@
 """Read weights from files and match them with the parameters of a network."""
 
-import json
-
 import numpy
 
+from stele_worker.models import safetensors_files
 from stele_worker.models.errors import SpecError
-
-DTYPES = {
-    "F64": "<f8",
-    "F32": "<f4",
-    "F16": "<f2",
-    "I64": "<i8",
-    "I32": "<i4",
-    "I16": "<i2",
-    "I8": "i1",
-    "U8": "u1",
-    "BOOL": "?",
-}
 
 
 def read_files(model):
@@ -24,7 +11,7 @@ def read_files(model):
     if model.get("weights"):
         with numpy.load(model["weights"], allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
-    return read_safetensors(model["pretrained"]) if model.get("pretrained") else None
+    return safetensors_files.read(model["pretrained"]) if model.get("pretrained") else None
 
 
 def of_arm(path, stored):
@@ -38,32 +25,6 @@ def of_arm(path, stored):
     if len(pairs) < len(stored) == len(arrays):
         pairs = list(zip(stored, arrays))
     return {ours: arrays[theirs] for ours, theirs in pairs if arrays[theirs].shape == stored[ours].shape}
-
-
-def read_safetensors(path):
-    """Return {name: array} of a .safetensors file: eight bytes of length, a JSON header, the data.
-
-    bfloat16 becomes float32. Raise SpecError if the file is not valid.
-
-    Source: github.com/huggingface/safetensors, README.md, "Format".
-    """
-    try:
-        with open(path, "rb") as file:
-            header = json.loads(file.read(int.from_bytes(file.read(8), "little")).decode())
-            data = file.read()
-        header.pop("__metadata__", None)
-        return {name: decode(data, **entry) for name, entry in header.items()}
-    except (OSError, ValueError, KeyError, TypeError, MemoryError, OverflowError) as error:
-        raise SpecError("{} cannot be read as a .safetensors file: {}".format(path, error)) from error
-
-
-def decode(data, dtype, shape, data_offsets):
-    part = data[slice(*data_offsets)]
-    if dtype == "BF16":  # the upper half of a float32
-        values = (numpy.frombuffer(part, "<u2").astype(numpy.uint32) << 16).view(numpy.float32)
-    else:
-        values = numpy.frombuffer(part, DTYPES[dtype])
-    return values.reshape(shape)
 
 
 def match(shapes, arrays, optional=()):
