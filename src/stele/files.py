@@ -244,6 +244,11 @@ def is_file(path: Path) -> bool:
     return os.path.isfile(path)  # noqa: PTH113, Path.is_file raises OSError for such a name
 
 
+def exists(path: Path) -> bool:
+    """Return whether there is anything with this name; False also for a name that nothing can have."""
+    return os.path.exists(path)  # noqa: PTH110, as above
+
+
 def is_folder(path: Path) -> bool:
     """Return whether the path is a folder; False also for a name that no folder can have."""
     return os.path.isdir(path)  # noqa: PTH112, as above

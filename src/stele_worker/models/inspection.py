@@ -123,7 +123,7 @@ def failures(model, given, source):
         yield
     except (SpecError, UserCodeError):
         raise
-    except Exception as error:
+    except BaseException as error:  # also sys.exit()
         if source.kind == "recipe":
             raise recipe_files.failure(source, given, error) from error
         shapes = " ".join("--input " + inputs.option(each) for each in given)
