@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -263,6 +264,9 @@ def describe(error: OSError) -> str:
             "the program that reads the output has ended, so the output is incomplete. Redirect it to a file."
         )
     what = f"{error.filename or 'a file'}: {error.strerror or error}"
+    removed = removed_folder() if error.errno == errno.ENOENT else None
+    if removed is not None:
+        return f"{what}. {describe_removed(removed)}"
     if error.errno in FULL:
         return (
             f"{what}. What was measured until now is kept. Free some space, then run the command again; "
@@ -271,6 +275,22 @@ def describe(error: OSError) -> str:
     if error.errno in READ_ONLY:
         return f"{what}. Run the command in a folder that you can write to."
     return what
+
+
+def removed_folder() -> str | None:
+    """Return the folder in which Stele works, or that of temporary files, if it was deleted since the start."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return os.environ.get("PWD") or "in which Stele works"
+    folder = tempfile.gettempdir()
+    return None if is_folder(Path(folder)) else folder
+
+
+def describe_removed(folder: str) -> str:
+    return (
+        f"The folder {folder} was deleted while Stele used it. Create it again, then run the command again."
+    )
 
 
 def describe_encoding(error: UnicodeEncodeError) -> str:

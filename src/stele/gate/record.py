@@ -14,6 +14,7 @@ from stele import files, schema
 from stele.errors import SteleError
 from stele.measuring.conditions import Conditions
 from stele.measuring.run import Run
+from stele.text import sentence
 
 FORMATS = (2,)  # of files from before the schema number
 ADVICE = "Restore it, or run without --resume."
@@ -136,7 +137,7 @@ def resume(path: Path) -> Record:
     try:
         lines = read_lines(path)
     except OSError as error:
-        raise SteleError(f"Cannot resume: {error}. Run without --resume.") from None
+        raise SteleError(f"Cannot resume: {sentence(error)} Run without --resume.") from None
     if lines and not lines[-1].endswith("\n"):
         lines.pop()
         files.write_text(path, "".join(lines))
