@@ -121,7 +121,7 @@ def candidates_of(arguments: argparse.Namespace) -> dict[str, Environment]:
     good = next(iter(found.values()))
     make(good)
     result = inspection.inspect(good, model, timeout=arguments.worker_timeout)
-    say(result.summary)
+    say(result.describe(training=arguments.phase == "train"))
     inspection.check(result, model, training=arguments.phase == "train")
     arguments.subject, _ = inspection.resolved(model, good, result)
     return {name: replace(arm, framework=result.framework) for name, arm in found.items()}

@@ -28,7 +28,16 @@ from stele.report.sources import Sources
 from stele_worker import tasks
 
 REPORTS = ("json", "markdown", "junit")
-LOCAL = ("command", "json", "markdown", "junit", "address", "type", "again")  # options that no node needs
+LOCAL = (
+    "command",
+    "json",
+    "markdown",
+    "junit",
+    "address",
+    "type",
+    "again",
+    "typed",
+)  # options that no node needs
 EPILOG = f"{gate.EXIT_CODES} The exit code is that of the worst type."
 
 
@@ -78,7 +87,7 @@ def request_from(arguments: argparse.Namespace) -> dict[str, Any]:
     typed = {
         name: str(value)
         for name, value in vars(arguments).items()
-        if name not in ("command", "again", *REPORTS)
+        if name not in ("command", "again", "typed", *REPORTS)
     }
     return {"command": "gate", "options": typed, "code": node.code()}
 

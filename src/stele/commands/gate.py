@@ -11,7 +11,7 @@ from typing import Any
 from stele import environments, files
 from stele.commands import explanation, gate_options, options, outputs, screen
 from stele.commands.options import say
-from stele.environments import Environment, builds, packages, revisions
+from stele.environments import Environment, builds, packages, relevance, revisions
 from stele.environments.description import slug
 from stele.environments.packages import Difference
 from stele.errors import SteleError
@@ -170,15 +170,20 @@ def with_packages(subject: Trial, replaced: set[str]) -> Trial:
     named = arms.packages_in(subject.old.name, subject.new.name) | replaced
     present = sorted(name for name in named if name in old or name in new)
     versions = (Difference(name, old.get(name), new.get(name)) for name in present)
-    return replace(subject, named=tuple(versions), differences=tuple(packages.differences(old, new, named)))
+    differing = packages.differences(old, new, named)
+    if differing:
+        needed = relevance.needed_by(named or changes.FRAMEWORKS, subject.new)
+        differing = relevance.by_relevance(differing, changes.FRAMEWORKS, needed)
+    return replace(subject, named=tuple(versions), differences=tuple(differing))
 
 
 def inspected(subject: Trial, model: Model) -> Trial:
     """Return the trial with what OLD says about the model. Raises ModelError if it cannot be measured."""
     with progress.waiting(f"building the model in {subject.old.name}"):
         result = inspection.inspect(subject.old, model, timeout=subject.timeout)
-    say(result.summary)
-    inspection.check(result, model, training=any(cell.phase == "train" for cell in subject.cells))
+    training = any(cell.phase == "train" for cell in subject.cells)
+    say(result.describe(training=training))
+    inspection.check(result, model, training=training)
     known, old = inspection.resolved(model, subject.old, result)
     return replace(subject, model=known, old=old, new=replace(subject.new, framework=result.framework))
 

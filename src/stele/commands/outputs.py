@@ -76,7 +76,7 @@ def refuse(arguments: argparse.Namespace, read: Iterable[Path]) -> None:
 
 def inputs(name: str, value: Any) -> Iterator[Path]:
     """Yield the files that an argument may name: ``m.py:model``, ``uv.lock@main``, a folder with a model, a list."""
-    if name in (*FILES, *FOLDERS, *MERGED):
+    if name in (*FILES, *FOLDERS, *MERGED, "typed"):
         return
     if isinstance(value, (list, tuple)):
         for one in value:

@@ -117,6 +117,7 @@ class ModelFacts(TypedDict):
     target: dict[str, Any] | None
     parameters: int
     deterministic: bool
+    loss: str
     summary: str
 
 

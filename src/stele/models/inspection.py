@@ -26,8 +26,13 @@ class Inspection(NamedTuple):
     target: dict[str, Any] | None
     parameters: int
     deterministic: bool
-    summary: str  # a line for people: the inputs, and where they come from
+    loss: str  # what training minimises, in words
+    summary: str  # the inputs, and where they come from, in words
     accuracy: bool = False  # whether right answers can be counted
+
+    def describe(self, *, training: bool) -> str:
+        """Return a line for people. Inference has no loss."""
+        return f"{self.summary}; loss: {self.loss}" if training else self.summary
 
 
 def inspect(environment: Environment, model: Model, *, timeout: float) -> Inspection:
@@ -39,7 +44,7 @@ def inspect(environment: Environment, model: Model, *, timeout: float) -> Inspec
                 inputs = tuple(input_from(one) for one in answer["inputs"])
     except WorkerError as error:
         raise user_error(error) or error from None
-    names = ("framework", "target", "parameters", "deterministic", "summary")
+    names = ("framework", "target", "parameters", "deterministic", "loss", "summary")
     facts = {name: answer[name] for name in names}
     return Inspection(inputs=inputs, accuracy=answer.get("accuracy") is True, **facts)
 

@@ -13,6 +13,7 @@ from stele.gate.outcome import Outcome
 from stele.gate.verdict import Verdict
 from stele.releases import frameworks
 from stele.report.content import Remedy, Summary
+from stele.report.gate import continuation
 from stele_worker import tasks
 
 PHASES = {"train": "training", "infer": "inference", "all": "all phases"}
@@ -114,12 +115,8 @@ def causes(gate: Outcome, status: str) -> Iterator[str]:
     if status == "PASS":
         yield f"All {len(gate.verdicts)} checks passed, in {gate.launches} launches of fresh processes."
     pairs = [one for one in (*gate.named, *gate.differences) if one.old != one.new]
-    changed = packages.lines(pairs) or version_changes(gate)
-    yield (
-        f"OLD and NEW differ in {', '.join(changed)}."
-        if changed
-        else "No package differs, as far as recorded."
-    )
+    changed = packages.shortened(pairs, "a table lists them") or ", ".join(version_changes(gate))
+    yield (f"OLD and NEW differ in {changed}." if changed else "No package differs, as far as recorded.")
     if not gate.ended:
         yield "The gate did not end, or an older version wrote its record. The verdicts are on its launches so far."
 
@@ -206,6 +203,7 @@ def resume(gate: Outcome) -> str:
     """Return the command that continues the gate with twice the time."""
     model = gate.header.get("model")
     named = ["--model", str(model["spec"])] if isinstance(model, dict) and "spec" in model else []
-    record = ["--resume", gate.source] if gate.source.endswith(".jsonl") else ["--resume"]
-    budget = f"{max(round(2 * gate.seconds / 60), 10)}m"
-    return shlex.join(["stele", "gate", *arms(gate), *named, *record, "--budget", budget])
+    typed = gate.header.get("command")
+    words = list(map(str, typed)) if isinstance(typed, list) else ["gate", *arms(gate), *named]
+    record = gate.source if gate.source.endswith(".jsonl") else None
+    return continuation(words, minutes=max(round(2 * gate.seconds / 60), 10), record=record)

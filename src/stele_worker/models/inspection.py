@@ -140,10 +140,8 @@ def example(final, put):
 def answer(framework, final, origin, numbers):
     target, loss = final.target, targets.loss(final)
     options = ", ".join(inputs.option(each) for each in final.inputs)
-    message = "{}: {:,} parameters; inputs {} from {}; loss: {}"
-    summary = message.format(
-        building.NAMES.get(framework, framework), numbers["parameters"], options, origin, loss
-    )
+    message = "{}: {:,} parameters; inputs {} from {}"
+    summary = message.format(building.NAMES.get(framework, framework), numbers["parameters"], options, origin)
     return dict(
         numbers,
         framework=framework,
