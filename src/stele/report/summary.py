@@ -12,7 +12,7 @@ from stele.gate.metrics import METRICS
 from stele.gate.outcome import Outcome
 from stele.gate.verdict import Verdict
 from stele.releases import frameworks
-from stele.report.content import Remedy, Summary
+from stele.report.content import Remedy, Summary, counted
 from stele.report.gate import continuation
 from stele_worker import tasks
 
@@ -113,7 +113,9 @@ def causes(gate: Outcome, status: str) -> Iterator[str]:
     if len(worst) > MOST:
         yield f"{len(worst) - MOST} more checks are {status}; the table lists them."
     if status == "PASS":
-        yield f"All {len(gate.verdicts)} checks passed, in {gate.launches} launches of fresh processes."
+        checks = "The only check" if len(gate.verdicts) == 1 else f"All {len(gate.verdicts)} checks"
+        launched = f", in {counted(gate.launches, 'launch')} of fresh processes" if gate.launches else ""
+        yield f"{checks} passed{launched}."
     pairs = [one for one in (*gate.named, *gate.differences) if one.old != one.new]
     changed = packages.shortened(pairs, "a table lists them") or ", ".join(version_changes(gate))
     yield (f"OLD and NEW differ in {changed}." if changed else "No package differs, as far as recorded.")
