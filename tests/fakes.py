@@ -14,6 +14,7 @@ INSPECTION = {
     "target": None,
     "parameters": 12,
     "deterministic": True,
+    "loss": "the model's own",
     "summary": "Scripted: 12 parameters; inputs 8x3 from the signature",
 }
 SCRIPTED = Path(__file__).with_name("scripted.py")

@@ -278,11 +278,10 @@ def test_the_report_of_a_night_is_described():
     assert_described(content["rises"][0], "stele nightly --json", "rises")
 
 
-def test_the_report_of_a_calibration_is_described(written, tmp_path):
+def test_the_report_of_a_calibration_is_described(tmp_path):
     log = record.create(tmp_path / "record.jsonl", trial.header(make_trial()))
     estimate = calibration.Sensitivity(6, 0.01, 0.02, 3.0, 0.0, None)
-    calibrate.write(written, log, {"gru infer": estimate}, [])
-    content = load(written)
+    content = json.loads(calibrate.to_json(log, {"gru infer": estimate}, []))
     assert_described(content, "stele calibrate --json")
     assert_described(content["cells"]["gru infer"], "stele calibrate --json", "cells")
 

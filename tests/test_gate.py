@@ -5,6 +5,7 @@ import functools
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from stele.measuring import content, measure, processors
 from stele.measuring.conditions import Conditions
 from stele.measuring.run import Run
 from stele.measuring.worker import WorkerError
+from stele.report import gate as pages
 from stele.report.summary import of_gates
 from stele.text import DURATION, SIZE, change
 
@@ -472,7 +474,44 @@ def test_a_gate_without_a_budget_is_inconclusive_and_names_the_command_that_cont
     assert gate("--budget=0s") == 3
     out = printed(capsys)
     assert "step    Nothing was measured before the budget ran out." in re.sub("  +", "    ", out)
-    assert out.endswith("continue with: stele gate old new --resume --budget 2m\n")
+    words = "gate old new --metric=step --task=gru --phase=infer"
+    assert out.endswith(f"continue with: stele {words} --resume --budget 2m\n")
+    assert entry_point.main([*words.split(), "--resume", "--budget", "1m"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("typed", "continued"),
+    [
+        ("gate a b", "gate a b --resume --budget 4m"),
+        ("gate a b --budget 2m --phase infer", "gate a b --phase infer --resume --budget 4m"),
+        ("gate a b --budget=2m --explain", "gate a b --explain --resume --budget 4m"),
+        ("gate --bud 2m a b", "gate a b --resume --budget 4m"),
+        ("gate --changed main --model m.py:f", "gate --changed main --model m.py:f --resume --budget 4m"),
+        ("gate a b --resume --budget 2m", "gate a b --resume --budget 4m"),
+        ("gate a b --resume=x.jsonl", "gate a b --resume=x.jsonl --budget 4m"),
+        ("gate a b --res x.jsonl", "gate a b --res x.jsonl --budget 4m"),
+        (
+            "gate 'torch==2.12 a>1' b --with \"numpy<2\" --input ids=int:2x3:9 --metric parity,step --python 3 --x ''",
+            "gate 'torch==2.12 a>1' b --with 'numpy<2' --input ids=int:2x3:9 --metric parity,step --python 3 --x '' "
+            "--resume --budget 4m",
+        ),
+    ],
+)
+def test_the_command_that_continues_has_every_option_of_the_first_one(typed, continued):
+    assert pages.continuation(shlex.split(typed), "4m") == f"stele {continued}"
+
+
+def test_the_record_has_the_command_and_may_be_resumed_by_another_one(gate, capsys):
+    assert gate("--budget=0s") == 3
+    path, _ = entries()
+    assert json.loads(path.read_text().splitlines()[0])["command"] == [
+        "gate", "old", "new", "--metric=step", "--task=gru", "--phase=infer", "--budget=0s",
+    ]  # fmt: skip
+    capsys.readouterr()
+    assert entry_point.main(["report"]) == 0
+    words = "stele gate old new --metric=step --task=gru --phase=infer --resume .stele"
+    assert words in " ".join(capsys.readouterr().out.split())
+    assert gate("--budget=5m", "--resume") == 0
 
 
 def test_the_order_of_the_arms_is_drawn_at_random(gate):

@@ -85,6 +85,14 @@ def test_new_runs_the_framework_that_the_model_has_there(gate, monkeypatch, scri
     assert (trial.old.framework, trial.new.framework) == (INSPECTION["framework"], framework)
 
 
+@pytest.mark.parametrize(("phase", "shown"), [("infer", False), ("train", True)])
+def test_the_loss_is_shown_for_training_alone(gate, capsys, phase, shown):
+    assert gate(f"--phase={phase}") == 0
+    error = capsys.readouterr().err
+    assert "Scripted: 12 parameters; inputs 8x3 from the signature" in error
+    assert ("; loss: the model's own" in error) is shown
+
+
 def test_the_first_layer_that_differs_is_named(gate, capsys):
     layers = {"first": SKETCH, "second": [1.0, 0.6, 0.25]}
     assert gate(new={"numbers": {**NUMBERS, "layers": layers, "logits": [1.0, 0.6, 0.25]}}) == 1

@@ -2,6 +2,7 @@ import argparse
 import dataclasses
 import json
 from datetime import date
+from importlib import metadata
 
 import pytest
 
@@ -56,6 +57,13 @@ def test_every_command_has_a_help_page(names, capsys):
         entry_point.main([*names, "--help"])
     assert exit_info.value.code == 0
     assert capsys.readouterr().out.startswith(" ".join(["usage: stele", *names]))
+
+
+def test_the_version_is_printed(capsys):
+    with pytest.raises(SystemExit) as exit_info:
+        entry_point.main(["--version"])
+    assert exit_info.value.code == 0
+    assert capsys.readouterr().out == f"stele {metadata.version('pytest-stele')}\n"
 
 
 def test_an_unknown_command_is_a_usage_error(capsys):

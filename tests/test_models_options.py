@@ -1,5 +1,7 @@
 """``--model``, ``--input``, ``--optimizer`` and ``--pretrained``, as text: no user code runs here."""
 
+import os
+
 import pytest
 
 from stele.errors import SteleError
@@ -72,6 +74,16 @@ def test_a_spec_may_name_a_file(tmp_path):
     assert spec.parse("nets/small.py:build", tmp_path).library is None
     with pytest.raises(SteleError, match=r"there is no file .*nets/smal.py. Did you mean small.py\?"):
         spec.parse("nets/smal.py:build", tmp_path)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/null")])
+def test_a_file_of_a_model_or_of_weights_is_a_regular_file(tmp_path, make):
+    make(tmp_path / "fm.py")
+    with pytest.raises(SteleError, match=r"--model fm.py:m: .*/fm.py is not a regular file.$"):
+        spec.parse("fm.py:m", tmp_path)
+    make(tmp_path / "w.safetensors")
+    with pytest.raises(SteleError, match="--pretrained w.safetensors is not a regular file"):
+        spec.parse("hf:bert", tmp_path, pretrained="w.safetensors")
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,15 @@
 """What a user may name, the object behind it, and the messages where there is none."""
 
+import os
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
 from stele_worker import models
 from stele_worker.models import building, libraries, specs
-from stele_worker.models.errors import SpecError, UserCodeError
+from stele_worker.models.errors import SpecError, UserCodeError, describe_error, of_user
 from stele_worker.models.specs import Spec, framework_of, parse
 
 
@@ -90,6 +92,30 @@ def test_a_file_in_a_package_imports_its_neighbours(project):
     assert project.find("package.net:WIDTH").value == 7
 
 
+@pytest.mark.parametrize("spec", ["mine.py:WIDTH", "mine:WIDTH", "nets/mine.py:WIDTH"])
+def test_a_model_that_is_a_link_imports_the_neighbours_of_its_target(project, spec):
+    project("WIDTH = 7", "sub/helper.py")
+    folder = project("from helper import WIDTH", "sub/real.py")
+    (folder / "nets").mkdir()
+    (folder / "nets/mine.py").symlink_to("../sub/real.py")
+    (folder / "mine.py").symlink_to("nets/mine.py")
+    assert project.find(spec).value == 7
+
+
+def test_the_neighbours_of_a_link_come_before_those_of_its_target(project):
+    project("WIDTH = 7", "sub/helper.py")
+    project("WIDTH = 8", "helper.py")
+    folder = project("from helper import WIDTH", "sub/real.py")
+    (folder / "mine.py").symlink_to("sub/real.py")
+    assert project.find("mine.py:WIDTH").value == 8
+
+
+def test_a_fifo_is_no_regular_file(project):
+    os.mkfifo(project("", "other.py") / "mine.py")
+    with pytest.raises(SpecError, match="mine.py is not a regular file"):
+        project.find("mine.py:build")
+
+
 def test_a_file_with_the_name_of_a_library_does_not_take_its_place(project):
     import json
 
@@ -170,6 +196,39 @@ def test_a_module_that_cannot_be_imported_is_the_users_error(project, text, mess
     with pytest.raises(UserCodeError, match=message) as error:
         project.find("mine:build")
     assert "importlib" not in str(error.value)
+
+
+EXITS = ["raise SystemExit(3)", "import sys; sys.exit()", "raise KeyboardInterrupt", "raise GeneratorExit"]
+
+
+@pytest.mark.parametrize("text", EXITS)
+def test_what_ends_a_program_is_the_users_error_with_its_line(project, text):
+    project(f"# a comment\n{text}\ndef build():\n    pass")
+    with pytest.raises(UserCodeError, match=r"mine:build raised \w+(: 3)?\n.*mine.py\", line 2"):
+        project.find("mine:build")
+    assert "mine" not in sys.modules
+    project(f"def build():\n    {text}")
+    with pytest.raises(UserCodeError, match="line 2, in build"):
+        building.build(project.find("mine:build"), 0)
+
+
+@pytest.mark.parametrize("text", EXITS)
+def test_what_ends_a_program_in_a_step_is_the_users_error(project, text):
+    model = {"spec": "mine:build", "folder": str(project(f"def step():\n    {text}"))}
+    step = project.find("mine:step").value
+    with pytest.raises(UserCodeError, match="line 2, in step"), of_user(model):
+        step()
+    with pytest.raises(KeyboardInterrupt), of_user(model):  # it is none of the user's
+        raise KeyboardInterrupt
+
+
+def test_a_name_that_the_locale_cannot_express_is_told(project):
+    folder = os.fsencode(project("")) + b"/\xc3\xb6.py"
+    name = folder.decode("ascii", "surrogateescape")  # as Python decodes it in the locale C
+    with pytest.raises(ValueError, match="bad_cast") as error:
+        exec(compile("def step():\n    raise ValueError('std::bad_cast')\nstep()", name, "exec"))
+    message = describe_error(error.value, str(Path(name).parent))
+    assert "cannot express" in message and "LC_ALL=C.UTF-8" in message
 
 
 def test_a_torchvision_that_does_not_fit_torch_is_told_in_a_sentence(project):

@@ -1,6 +1,7 @@
 """Weights from files, matched with what a network holds; and what a model returns, taken apart."""
 
 import json
+import os
 import zipfile
 from collections import namedtuple
 
@@ -8,7 +9,7 @@ import numpy
 import pytest
 from safetensors.numpy import save_file
 
-from stele_worker.models import outputs, weights
+from stele_worker.models import outputs, safetensors_files, weights
 from stele_worker.models.errors import SpecError
 
 SHAPES = {"a": (2, 3), "b": (3,)}
@@ -116,14 +117,65 @@ def test_bfloat16_is_widened(tmp_path):
     values = numpy.array([1.5, -2.0], "<f4").view("<u4") >> 16
     data = len(header).to_bytes(8, "little") + header + values.astype("<u2").tobytes()
     (tmp_path / "w.safetensors").write_bytes(data)
-    assert weights.read_safetensors(str(tmp_path / "w.safetensors"))["a"].tolist() == [1.5, -2.0]
+    assert safetensors_files.read(str(tmp_path / "w.safetensors"))["a"].tolist() == [1.5, -2.0]
 
 
-@pytest.mark.parametrize("data", [b"", b"\x03\0\0\0\0\0\0\0abc", b"\xff" * 8, b"\x02\0\0\0\0\0\0\0[]"])
-def test_a_file_that_holds_no_safetensors_is_refused(tmp_path, data):
-    (tmp_path / "w.safetensors").write_bytes(data)
-    with pytest.raises(SpecError, match="w.safetensors cannot be read as a .safetensors file"):
-        weights.read_safetensors(str(tmp_path / "w.safetensors"))
+def safetensors(header, data=b"", length=None):
+    """Return the bytes of a file with this header, as JSON or as bytes, and with this stated length."""
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return (len(text) if length is None else length).to_bytes(8, "little") + text + data
+
+
+def entry(begin, end, shape=(1,), dtype="F32"):
+    return {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "its header has 0 bytes, but the file has 0"),
+        (b"\x03\0\0\0\0\0\0\0abc", "Expecting value"),
+        (b"\xff" * 8, "its header has 18446744073709551615 bytes, but the file has 8"),
+        (safetensors([]), "its header is not a JSON object"),
+        (safetensors({}, length=2**40), "its header has 1099511627776 bytes"),
+        (safetensors(b'{"a":' * 100_000), "its header is nested too deeply"),
+        (safetensors(b"[" * 100_000), "its header is nested too deeply"),
+        (safetensors({"a": entry(0, 8, [2])}, b"1234"), "0 to 8 of 'a' are outside of the file"),
+        (safetensors({"a": entry(0, 2**60, [2**58])}, b"1234"), "'a' are outside of the file"),
+        (safetensors({"a": entry(0, 4), "b": entry(2, 6)}, b"12345678"), "2 to 6 of 'b' .* of another array"),
+        (safetensors({"a": entry(-4, 0)}, b"1234"), "-4 to 0 of 'a'"),
+        (safetensors({"a": entry(0, 4, [-1, -1])}, b"1234"), r"'a' has the shape \[-1, -1\]"),
+        (safetensors({"a": entry(0, 4, [2**40])}, b"1234"), "has 4 bytes"),
+        (safetensors({"a": entry(0, 4, dtype="F8_E4M3")}, b"1234"), "type 'F8_E4M3', which is not supported"),
+        (safetensors({"a": {"dtype": "F32"}}), "'a' does not have exactly data_offsets, dtype, shape"),
+        (safetensors({"a": 1}), "'a' does not have exactly"),
+    ],
+    ids=range(16),
+)
+def test_a_file_that_holds_no_safetensors_is_refused_with_its_name_and_the_reason(tmp_path, content, reason):
+    (tmp_path / "w.safetensors").write_bytes(content)
+    with pytest.raises(SpecError, match=f"--pretrained .*w.safetensors cannot be read as .*: .*{reason}"):
+        safetensors_files.read(str(tmp_path / "w.safetensors"))
+
+
+def test_a_fifo_holds_no_safetensors(tmp_path):
+    os.mkfifo(tmp_path / "w.safetensors")
+    with pytest.raises(SpecError, match="it is not a regular file"):
+        safetensors_files.read(str(tmp_path / "w.safetensors"))
+
+
+def test_a_header_is_checked_before_the_data_is_read(tmp_path, monkeypatch):
+    (tmp_path / "w.safetensors").write_bytes(
+        safetensors({"a": entry(0, 4), "z": entry(4, 8, [9])}, b"12345678")
+    )
+    monkeypatch.setattr(safetensors_files, "read_array", lambda *_, **__: pytest.fail("read"))
+    with pytest.raises(SpecError, match="'z' of shape"):
+        safetensors_files.read(str(tmp_path / "w.safetensors"))
+
+
+def test_arrays_keep_the_order_of_the_header(tmp_path):
+    (tmp_path / "w.safetensors").write_bytes(safetensors({"b": entry(4, 8), "a": entry(0, 4)}, b"12345678"))
+    assert list(safetensors_files.read(str(tmp_path / "w.safetensors"))) == ["b", "a"]
 
 
 LOGITS, LOSS, OTHER = numpy.zeros((4, 5)), numpy.float32(2), numpy.zeros((4, 7))

@@ -168,9 +168,16 @@ def test_the_tables_are_written_between_the_markers_of_a_page(tricks, tmp_path):
     )
 
 
-def test_a_page_without_markers_does_not_train_again(tricks, tmp_path, monkeypatch):
+def test_a_page_without_markers_is_refused_before_the_training(tricks, tmp_path, monkeypatch):
     path = tmp_path / "page.md"
     path.write_text("# Tricks\n")
+    monkeypatch.setattr(seeds, "train_seed", lambda *all: pytest.fail("trained"))
+    assert tricks(f"--write={path}") == 2
+
+
+def test_a_page_that_has_only_another_part_does_not_train_again(tricks, tmp_path, monkeypatch):
+    path = tmp_path / "page.md"
+    path.write_text(f"# Tricks\n{page.BEGIN}\n{page.END}\n")
     assert tricks(f"--write={path}") == 2
     monkeypatch.setattr(seeds, "train_seed", lambda *all: pytest.fail("trained again"))
     path.write_text(part())

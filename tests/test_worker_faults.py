@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import shutil
 import sys
 import tracemalloc
 from pathlib import Path
@@ -14,7 +15,7 @@ from stele.environments import Environment
 from stele.errors import SteleError
 from stele.measuring.measure import Plan, measure
 from stele.measuring.settings import Settings
-from stele.measuring.worker import WorkerError
+from stele.measuring.worker import WorkerError, launch
 
 PLAN = Plan(task="gru", phase="infer", scale="smoke", data=None, data_origin={})
 SETTINGS = Settings(device="cpu", threads=1)
@@ -119,6 +120,103 @@ def test_a_child_process_in_another_session_ends_with_the_worker(start, tmp_path
     finally:
         if alive(pid):
             os.kill(pid, 9)
+
+
+def test_a_child_without_variables_in_another_folder_and_session_ends_with_the_worker(start):
+    body = (
+        "import subprocess\n"
+        '    code = "import os, time; os.fork() or print(os.getpid(), flush=True); time.sleep(600)"\n'
+        "    child = subprocess.Popen([sys.executable, '-c', code], env={}, cwd='/', start_new_session=True,"
+        " stdout=subprocess.PIPE, universal_newlines=True)\n"
+        '    send("result", {"pids": [child.pid, int(child.stdout.readline())]})'
+    )
+    worker = start(python_environment(body), timeout=20)
+    pids = worker.ask("hello")["pids"]
+    try:
+        worker.close(graceful=False)
+        wait_until(lambda: not any(map(alive, pids)))
+    finally:
+        for pid in filter(alive, pids):
+            os.kill(pid, 9)
+
+
+LEAVE = """
+import tempfile, multiprocessing.util, pathlib
+    made = [multiprocessing.util.get_temp_dir(), tempfile.mkdtemp(), tempfile.mkstemp()[1]]
+    send("result", {"made": made, "folder": tempfile.gettempdir()})
+""".strip()
+
+
+def test_temporary_files_that_a_model_leaves_are_removed_with_the_worker(start, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", "/tmp")  # a short name
+    monkeypatch.setattr("tempfile.tempdir", None)
+    worker = start(python_environment(LEAVE), timeout=20)
+    made = [Path(name) for name in worker.ask("hello")["made"]]
+    assert all(path.exists() for path in made)
+    worker.close(graceful=False)
+    assert not any(path.exists() for path in made)
+
+
+def test_sockets_fit_into_the_folder_of_temporary_files(start, monkeypatch, tmp_path):
+    monkeypatch.setenv("TMPDIR", "/tmp")
+    monkeypatch.setattr("tempfile.tempdir", None)
+    body = LEAVE.replace(
+        "made = [", "import multiprocessing.connection as c; c.Listener(family='AF_UNIX'); made = ["
+    )
+    assert start(python_environment(body), timeout=20).ask("hello")["made"]
+
+
+def test_a_folder_of_temporary_files_with_a_long_name_is_used_itself(start, monkeypatch, tmp_path):
+    long = tmp_path / ("x" * 50)
+    long.mkdir()
+    monkeypatch.setenv("TMPDIR", str(long))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    assert start(python_environment(LEAVE), timeout=20).ask("hello")["folder"] == str(long)
+
+
+@pytest.mark.parametrize("removed", ["project", "temporary"])
+def test_a_folder_that_is_deleted_in_the_middle_is_named(start, monkeypatch, tmp_path, removed):
+    for name in ("project", "temporary"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    monkeypatch.setenv("PWD", str(tmp_path / "project"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    worker = start(python_environment("os._exit(3)"), timeout=20)
+    shutil.rmtree(tmp_path / removed)
+    with pytest.raises(
+        SteleError, match=f"The folder {tmp_path / removed} was deleted .* Create it again"
+    ) as error:
+        worker.ask("hello")
+    assert not isinstance(error.value, WorkerError)  # so NEW is not to blame
+
+
+def test_a_log_that_is_a_link_or_a_fifo_is_replaced(start, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "precious").write_text("text")
+    (tmp_path / ".stele/logs").mkdir(parents=True)
+    (tmp_path / ".stele/logs/link.log").symlink_to(tmp_path / "precious")
+    os.mkfifo(tmp_path / ".stele/logs/fifo.log")
+    for name in ("link", "fifo"):
+        with launch(python_environment('send("result", {})'), SETTINGS, name=name) as worker:
+            worker.ask("hello")
+    assert (tmp_path / "precious").read_text() == "text"
+
+
+@pytest.mark.parametrize(
+    ("message", "end"),
+    [
+        ("it does not fit.", "it does not fit."),
+        ("it does not fit", "it does not fit."),
+        ("does it fit?", "does it fit?"),
+        ("first\n  File x, line 1", "first\n      File x, line 1"),
+    ],
+)
+def test_a_message_ends_with_one_full_stop_and_without_an_empty_log(start, message, end):
+    body = f'send("error", {{"type": "ValueError", "message": {message!r}, "traceback": ""}})'
+    with pytest.raises(WorkerError) as error:
+        start(python_environment(body), timeout=20).ask("train")
+    assert str(error.value) == f"Worker 'python' failed during 'train': ValueError: {end}"
 
 
 def test_an_error_shows_the_end_of_a_huge_log_without_reading_all_of_it(scripted, tmp_path):

@@ -75,7 +75,7 @@ def stele_inspect(stele_session: "Session", stele_progress: Progress) -> Inspect
         key = (environment.name, model.spec)
         if key not in known:
             result = inspection.inspect(environment, model, timeout=stele_session.worker_timeout)
-            stele_progress.say(f"stele: {result.summary}")
+            stele_progress.say(f"stele: {result.describe(training=True)}")
             inspection.check(result, model, training=False)
             known[key] = inspection.resolved(model, environment, result)
         return known[key]

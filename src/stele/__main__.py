@@ -31,6 +31,7 @@ from stele.commands import (
     gate,
     nightly,
     options,
+    outputs,
     parity,
     releases,
     report,
@@ -134,6 +135,8 @@ def release() -> str:
 def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Run the command, alone on this machine if it measures: such commands have the option ``--no-wait``."""
     status: int
+    parsed.typed = tuple(arguments)
+    outputs.check(parsed)
     if not hasattr(parsed, "no_wait"):
         status = parsed.command(parsed)
         return status
@@ -148,6 +151,7 @@ def parser() -> argparse.ArgumentParser:
         "Is it safe to upgrade a deep-learning framework? Measures, compares and judges, on your own model."
     )
     top = argparse.ArgumentParser(prog="stele", description=about, epilog=EXIT_CODES)
+    top.add_argument("--version", action="version", version=f"stele {release()}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     for module in (
         gate,

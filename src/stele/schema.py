@@ -14,6 +14,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
 
+from stele import files
+
 SCHEMA = 1
 KEYS = {"word": "status", "sentence": "message"}
 STATUSES = {"holds": "agrees", "breaks": "differs"}  # of a rung
@@ -36,7 +38,7 @@ def parse(text: str | bytes) -> Any:
 
 def read(path: Path) -> Any:
     """Return the content of a JSON file. Raises OSError, or ValueError if it is not JSON in UTF-8."""
-    return parse(path.read_bytes())
+    return parse(files.read_bytes(path))
 
 
 def check(value: Any, kind: Any, place: str) -> None:

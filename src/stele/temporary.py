@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PREFIX = "stele-temporary-"
+# bytes of TMPDIR; sockets below it, such as pymp-xxxxxxxx/listener-xxxxxxxx of multiprocessing, may have 107
+LONGEST = 70
 
 
 @contextlib.contextmanager
@@ -25,6 +27,18 @@ def folder() -> Iterator[Path]:
         while path is None:
             path = create(stack)
         yield path
+
+
+def inside(path: Path) -> Path:
+    """Return a folder for temporary files of a child process, which is deleted with ``path``.
+
+    If its name would be too long for sockets below it, the usual folder is returned.
+    """
+    made = path / "tmp"
+    if len(os.fsencode(made)) > LONGEST:
+        return Path(tempfile.gettempdir())
+    made.mkdir()
+    return made
 
 
 def create(stack: contextlib.ExitStack) -> Path | None:

@@ -55,6 +55,12 @@ def versions(numbers: dict[str, str | None]) -> str:
     return printable(", ".join(f"{name} {number}" for name, number in numbers.items() if number), keep="")
 
 
+def sentence(text: object) -> str:
+    """Return text that ends with one full stop; of several lines without one, because the last is part of a list."""
+    ended = str(text).rstrip()
+    return ended if "\n" in ended or ended.endswith((".", "!", "?", ":")) else f"{ended}."
+
+
 def printable(text: str, *, keep: str = "\n\t") -> str:
     """Return text with "?" for each character that controls a terminal or hides text, except those in ``keep``."""
     if text.isprintable():  # almost always, and much faster

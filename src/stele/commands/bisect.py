@@ -101,7 +101,7 @@ def report(arguments: argparse.Namespace, answers: Sequence[Answer], suspects: S
         print("\nThe budget ran out. Run again with a larger --budget.")
     if arguments.json:
         content = {"suspects": list(suspects), "steps": [answer._asdict() for answer in answers]}
-        files.write_text(arguments.json, json.dumps(schema.wrap(content), indent=1) + "\n")
+        files.write_output_text(arguments.json, json.dumps(schema.wrap(content), indent=1) + "\n")
     return 0 if len(suspects) == 1 else 3
 
 
@@ -123,7 +123,7 @@ def candidates_of(arguments: argparse.Namespace) -> dict[str, Environment]:
     good = next(iter(found.values()))
     make(good)
     result = inspection.inspect(good, model, timeout=arguments.worker_timeout)
-    say(result.summary)
+    say(result.describe(training=arguments.phase == "train"))
     inspection.check(result, model, training=arguments.phase == "train")
     arguments.subject, _ = inspection.resolved(model, good, result)
     return {name: replace(arm, framework=result.framework) for name, arm in found.items()}

@@ -57,9 +57,10 @@ def calibrate(arguments: argparse.Namespace) -> int:
     conditions = [result.conditions for results in launches.values() for result in results]
     advice = list(advise(machine.facts(), conditions, subject.settings))
     print(*(advice or ["No advice: nothing about this machine needs to change."]), sep="\n")
-    for path in (log.path.with_suffix(".json"), arguments.json):  # stele doctor reads the first
-        if path is not None:
-            write(path, log, estimates, advice)
+    text = to_json(log, estimates, advice)
+    files.write_text(log.path.with_suffix(".json"), text)  # stele doctor reads it
+    if arguments.json is not None:
+        files.write_output_text(arguments.json, text)
     return 0
 
 
@@ -110,9 +111,9 @@ def estimate_cell(results: list[Result]) -> Sensitivity:
     return calibration.estimate_sensitivity(passes, within, seconds=seconds, minutes=MINUTES)
 
 
-def write(path: Path, log: Record, estimates: dict[str, Sensitivity], advice: list[str]) -> None:
+def to_json(log: Record, estimates: dict[str, Sensitivity], advice: list[str]) -> str:
     content = schema.wrap(log.header) | {
         "cells": {cell: sensitivity._asdict() for cell, sensitivity in estimates.items()},
         "advice": advice,
     }
-    files.write_text(path, json.dumps(content, indent=1) + "\n")
+    return json.dumps(content, indent=1) + "\n"

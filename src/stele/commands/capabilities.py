@@ -40,7 +40,9 @@ def check(arguments: argparse.Namespace) -> int:
             environment.name: {name: answer._asdict() for name, answer in by_name.items()}
             for environment, by_name in answers.items()
         }
-        files.write_text(arguments.json, json.dumps(schema.wrap({"environments": facts}), indent=1) + "\n")
+        files.write_output_text(
+            arguments.json, json.dumps(schema.wrap({"environments": facts}), indent=1) + "\n"
+        )
     if arguments.write:
         page.fill(arguments.write, parity_page.capability_table(answers))
     statuses = {answer.status for by_name in answers.values() for answer in by_name.values()}

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from stele import files
 from stele.commands import explanation, gate, gate_options, options
 from stele.errors import SteleError
 from stele.explain import bundle
@@ -68,7 +69,7 @@ def explain(arguments: argparse.Namespace) -> int:
         bundle.model_file(subject.model)  # now, because the launches take minutes
     found = explanation.explain(subject, subject.cells, times=arguments.times)
     if arguments.json is not None:
-        explanation.write(arguments.json, found)
+        files.write_output_text(arguments.json, explanation.to_json(found))
     if arguments.bundle is not None:
         bundle.write(arguments.bundle, found)
     return 0

@@ -3,10 +3,9 @@
 import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from stele import files, schema
+from stele import schema
 from stele.environments import Environment, packages
 from stele.errors import SteleError
 from stele.explain import comparison, launches, text
@@ -95,5 +94,5 @@ def changed_defaults(old: Environment, new: Environment) -> Iterator[str]:
     )
 
 
-def write(path: Path, explanation: Explanation) -> None:
-    files.write_text(path, json.dumps(schema.wrap(explanation.document.as_json()), indent=1) + "\n")
+def to_json(explanation: Explanation) -> str:
+    return json.dumps(schema.wrap(explanation.document.as_json()), indent=1) + "\n"

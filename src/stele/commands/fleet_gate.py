@@ -29,7 +29,16 @@ from stele.report.sources import Sources
 from stele_worker import tasks
 
 REPORTS = ("json", "markdown", "junit")
-LOCAL = ("command", "json", "markdown", "junit", "address", "type", "again")  # options that no node needs
+LOCAL = (
+    "command",
+    "json",
+    "markdown",
+    "junit",
+    "address",
+    "type",
+    "again",
+    "typed",
+)  # options that no node needs
 EPILOG = f"{gate.EXIT_CODES} The exit code is that of the worst type."
 
 
@@ -45,7 +54,6 @@ def add(verbs: Any) -> None:
 
 def fleet_gate(arguments: argparse.Namespace) -> int:
     """Print the verdicts of each type, and the one over all. Returns the exit code of the worst."""
-    gate.check_writable(arguments)
     subject = gate_options.trial_from(arguments)  # what no node can do is said here, and not on each node
     request = request_from(arguments)
     place, _ = campaign.open_campaign(request, again=arguments.again)
@@ -80,7 +88,7 @@ def request_from(arguments: argparse.Namespace) -> dict[str, Any]:
     typed = {
         name: str(value)
         for name, value in vars(arguments).items()
-        if name not in ("command", "again", *REPORTS)
+        if name not in ("command", "again", "typed", *REPORTS)
     }
     return {"command": "gate", "options": typed, "code": node.code()}
 
@@ -160,11 +168,11 @@ def report(arguments: argparse.Namespace, arena: Arena) -> None:
     said = arena.record.get(*outcome.KEY) or {}
     found = outcome.of_record(arena.record, outcome.to_verdicts(said, str(arena.record.path)), said)
     if path := paths["json"]:
-        files.write_text(path, arena.result["json"])
+        files.write_output_text(path, arena.result["json"])
     if path := paths["markdown"]:
-        files.write_text(path, markdown.render(build.report(Sources(gates=[found]))))
+        files.write_output_text(path, markdown.render(build.report(Sources(gates=[found]))))
     if path := paths["junit"]:
-        files.write_text(path, exports.to_junit([found]))
+        files.write_output_text(path, exports.to_junit([found]))
 
 
 def on_node(request: dict[str, Any], emit: Emit) -> Event:

@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import glob
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -11,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from stele import environments, files
-from stele.commands import explanation, gate_options, options, screen
+from stele.commands import explanation, gate_options, options, outputs, screen
 from stele.commands.options import say
-from stele.environments import Environment, builds, packages, revisions
+from stele.environments import Environment, builds, packages, relevance, revisions
 from stele.environments.description import slug
 from stele.environments.packages import Difference
 from stele.errors import SteleError
@@ -96,15 +95,22 @@ def gate_changed(arguments: argparse.Namespace) -> int:
         print(f"changed: {pair.summary}", flush=True)
         typed = {"old": pair.old, "new": pair.new, "replaced": pair.replaced}
         reports = report_files(arguments, pair.name if len(pairs) > 1 else None)
-        codes.append(gate_pair(argparse.Namespace(**{**vars(arguments), **typed, **reports})))
+        selected = argparse.Namespace(**{**vars(arguments), **typed, **reports})
+        outputs.check(selected)
+        codes.append(gate_pair(selected))
     return max(codes, key=SEVERITY.index)
 
 
 def report_files(arguments: argparse.Namespace, name: str | None) -> dict[str, Path | None]:
-    """Return the files of the reports; of several gates each has the name of its package: ``gate-keras.json``."""
+    """Return the files of the reports; of several gates each has the name of its package: ``gate-keras.json``.
+
+    What is no regular file, such as /dev/stdout, receives the reports of all.
+    """
     paths = {kind: getattr(arguments, kind) for kind in ("json", "markdown", "junit")}
     return {
-        kind: path if path is None or name is None else path.with_stem(f"{path.stem}-{slug(name)}")
+        kind: path.with_stem(f"{path.stem}-{slug(name)}")
+        if path is not None and name is not None and files.is_replaceable(path)
+        else path
         for kind, path in paths.items()
     }
 
@@ -112,7 +118,6 @@ def report_files(arguments: argparse.Namespace, name: str | None) -> dict[str, P
 def gate_pair(arguments: argparse.Namespace) -> int:
     subject = gate_options.trial_from(arguments)
     gate_options.require_cells(subject)
-    check_writable(arguments)
     subject, import_failure = prepare(subject, arguments.replaced)
     with contextlib.closing(open_record(arguments, subject)) as log:
         say(f"record: {log.path}")
@@ -162,7 +167,7 @@ def explain(subject: Trial, log: Record, verdicts: Sequence[Verdict]) -> Documen
     path = log.path.with_suffix(".explanation.json")
     try:
         found = explanation.explain(subject, cells)
-        explanation.write(path, found)
+        files.write_text(path, explanation.to_json(found))
     except SteleError as error:
         say(f"stele: not explained: {error}")
         return None
@@ -178,15 +183,20 @@ def with_packages(subject: Trial, replaced: set[str]) -> Trial:
     named = arms.packages_in(subject.old.name, subject.new.name) | replaced
     present = sorted(name for name in named if name in old or name in new)
     versions = (Difference(name, old.get(name), new.get(name)) for name in present)
-    return replace(subject, named=tuple(versions), differences=tuple(packages.differences(old, new, named)))
+    differing = packages.differences(old, new, named)
+    if differing:
+        needed = relevance.needed_by(named or changes.FRAMEWORKS, subject.new)
+        differing = relevance.by_relevance(differing, changes.FRAMEWORKS, needed)
+    return replace(subject, named=tuple(versions), differences=tuple(differing))
 
 
 def inspected(subject: Trial, model: Model) -> Trial:
     """Return the trial with what OLD says about the model. Raises ModelError if it cannot be measured."""
     with progress.waiting(f"building the model in {subject.old.name}"):
         result = inspection.inspect(subject.old, model, timeout=subject.timeout)
-    say(result.summary)
-    inspection.check(result, model, training=any(cell.phase == "train" for cell in subject.cells))
+    training = any(cell.phase == "train" for cell in subject.cells)
+    say(result.describe(training=training))
+    inspection.check(result, model, training=training)
     known, old = inspection.resolved(model, subject.old, result)
     new = replace(subject.new, framework=framework_in_new(subject, known) or result.framework)
     return replace(subject, model=known, old=old, new=new)
@@ -247,15 +257,6 @@ def make_new(environment: Environment) -> list[Verdict]:
     return []
 
 
-def check_writable(arguments: argparse.Namespace) -> None:
-    """Raise SteleError before the measurement if a report cannot be written after it."""
-    for path in (arguments.json, arguments.markdown, arguments.junit):
-        if path is not None and not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
-            raise SteleError(
-                f"{path} cannot be written: {path.parent} is not a folder with write permission."
-            )
-
-
 def open_record(arguments: argparse.Namespace, subject: Trial) -> Record:
     """Return a new record, or with --resume the existing one."""
     names = f"{subject.old.slug}-{subject.new.slug}"
@@ -268,6 +269,7 @@ def open_record(arguments: argparse.Namespace, subject: Trial) -> Record:
             f"No record of {subject.old.name} and {subject.new.name} in {FOLDER} to resume. "
             "Run without --resume."
         )
+    outputs.refuse(arguments, [path])
     log = record.resume(path)
     trial.check_record(log, subject)
     return trial.watch(log, subject)
@@ -288,9 +290,9 @@ def write(
 ) -> None:
     said = outcome.of_record(log, verdicts, outcome.entry(subject, verdicts))
     if arguments.json:
-        files.write_text(arguments.json, pages.to_json(subject, log, verdicts))
+        files.write_output_text(arguments.json, pages.to_json(subject, log, verdicts))
     if arguments.markdown:
         read = Sources(gates=[said], explanations=list(explanations))
-        files.write_text(arguments.markdown, markdown.render(build.report(read)))
+        files.write_output_text(arguments.markdown, markdown.render(build.report(read)))
     if arguments.junit:
-        files.write_text(arguments.junit, exports.to_junit([said]))
+        files.write_output_text(arguments.junit, exports.to_junit([said]))

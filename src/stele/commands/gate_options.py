@@ -99,7 +99,7 @@ def trial_from(arguments: argparse.Namespace) -> Trial:
         old=old,
         new=new,
         model=model,
-        typed=() if arguments.changed is None else ("--changed", arguments.changed),
+        typed=getattr(arguments, "typed", ()),
         cells=cells,
         metrics=selected_metrics(arguments, names),
         settings=settings,

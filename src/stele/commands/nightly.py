@@ -66,9 +66,9 @@ def publish(arguments: argparse.Namespace, new: Sequence[str], *, complete: bool
     trend.record_changes(published)
     history_pages.write(arguments.site, published)
     rises = trend.rises(published)
-    files.write_text(arguments.report, pages.markdown(rises, new))
+    files.write_output_text(arguments.report, pages.markdown(rises, new))
     if arguments.json:
-        files.write_text(arguments.json, pages.to_json(rises, new))
+        files.write_output_text(arguments.json, pages.to_json(rises, new))
     new_rises = [rise for rise in rises if rise.release in new]
     for rise in new_rises:
         print(rise.message)

@@ -171,7 +171,7 @@ def write_results(
 ) -> None:
     """Write the results so far to --json and --write, so that nothing is lost if the command is interrupted."""
     if arguments.json:
-        files.write_text(arguments.json, json.dumps(facts(results, settings), indent=1) + "\n")
+        files.write_output_text(arguments.json, json.dumps(facts(results, settings), indent=1) + "\n")
     if arguments.write:
         page.fill(arguments.write, parity_page.ladder_tables(results, settings))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from stele import files
+from stele.commands import outputs
 from stele.commands.options import say
 from stele.errors import SteleError
 from stele.measuring import progress
@@ -53,6 +54,7 @@ def report(arguments: argparse.Namespace) -> int:
         html.check_installed()
     step_summary = step_summary_file() if arguments.step_summary else None
     read = sources.read(arguments.paths or sources.default_paths(), counted)
+    outputs.refuse(arguments, read.files)
     for note in read.notes:
         say(f"stele: {note}")
     whole = build.report(read)
@@ -99,6 +101,7 @@ def write(
     if arguments.openmetrics:
         yield write_file(arguments.openmetrics, exports.to_openmetrics(read.gates, read.runs))
     if arguments.csv:
+        arguments.csv.mkdir(exist_ok=True)
         for name, text in exports.to_csv(whole).items():
             yield write_file(arguments.csv / f"{name}.csv", text)
     if step_summary:
@@ -107,5 +110,5 @@ def write(
 
 
 def write_file(path: Path, text: str) -> Path:
-    files.write_text(path, text)
+    files.write_output_text(path, text)
     return path

@@ -227,13 +227,15 @@ def why_unreachable(runs: Sequence[Run], target: float) -> str | None:
 def write(arguments: argparse.Namespace, summaries: Sequence[Summary]) -> None:
     """Write the reports that were asked for. A page may have a part for each task and scale."""
     if arguments.json:
-        files.write_text(arguments.json, pages.to_json(summaries))
+        files.write_output_text(arguments.json, pages.to_json(summaries))
     if arguments.markdown:
-        files.write_text(arguments.markdown, pages.markdown(summaries) + "\n")
+        files.write_output_text(arguments.markdown, pages.markdown(summaries) + "\n")
     if arguments.write:
         part = f"{page.BY}, {arguments.task} {arguments.scale}"
         by = part if page.has_part(arguments.write, part) else page.BY
         page.fill(arguments.write, pages.markdown(summaries), by=by)
+    for folder in filter(None, (arguments.dawnbench, arguments.mlperf)):
+        folder.mkdir(exist_ok=True)
     for summary in summaries:
         if arguments.dawnbench:
             dawnbench.write(arguments.dawnbench, list(summary.runs), summary.price)

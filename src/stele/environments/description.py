@@ -37,7 +37,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict
 
-from stele import schema
+from stele import files, schema
 from stele.environments.lockfiles.source import parse_requirement
 from stele.errors import SteleError
 from stele.text import printable
@@ -166,7 +166,7 @@ ORACLE = Environment(name="numpy", label="NumPy", framework="numpy")
 def read(path: Path) -> list[Environment]:
     """Return the environment that a file describes, and one for each of its other modes."""
     try:
-        facts = tomllib.loads(path.read_text(encoding="utf-8"))
+        facts = tomllib.loads(files.read_text(path))
         environment = from_facts(path, facts)
         check_printable(path, environment)
     except (ValueError, TypeError, RecursionError) as error:

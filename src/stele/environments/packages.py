@@ -4,7 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -17,6 +17,7 @@ from stele.environments import builds, lockfiles, probe, revisions
 from stele.environments.description import MODULE, Environment
 from stele.errors import SteleError
 
+MOST = 6  # differences in one line
 TIMEOUT = 60.0  # seconds for an interpreter to list its packages
 
 # RECORD has the hash of each file that was installed; what the installer writes itself differs between installers
@@ -197,6 +198,14 @@ def same_version(old: str | None, new: str | None) -> bool:
 def lines(pairs: Iterable[Difference]) -> list[str]:
     """Return one line for each difference, such as "numpy 1.26.4 → 2.0.1"."""
     return [line(pair) for pair in pairs]
+
+
+def shortened(pairs: Sequence[Difference], rest: str) -> str:
+    """Return the first differences as text, and how many more there are. ``rest`` says where they are listed."""
+    more = len(pairs) - MOST
+    if more <= 1:  # the last one is as short as its number
+        return ", ".join(lines(pairs))
+    return f"{', '.join(lines(pairs[:MOST]))} and {more} more: {rest}"
 
 
 def line(pair: Difference) -> str:

@@ -68,7 +68,9 @@ def read(text: str, *, allow_vcs: bool = False, extras: Iterable[str] = ()) -> L
 def read_text(file: Path) -> str:
     """Return the text of a file of the working tree. Raises SteleError if it cannot be read."""
     try:
-        return decode(file, file.read_bytes())
+        return decode(file, files.read_bytes(file, files.LARGEST_TEXT))
+    except files.ReadError as error:
+        raise SteleError(str(error)) from None
     except OSError as error:
         raise SteleError(f"{file} cannot be read: {error.strerror}. Name an existing file.") from None
 

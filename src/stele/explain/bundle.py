@@ -64,7 +64,7 @@ def write(path: Path, explanation: Explanation) -> None:
             for name, part in content.items():
                 archive.writestr(zipfile.ZipInfo(f"{path.stem}/{name}", EPOCH), part, zipfile.ZIP_DEFLATED)
 
-    files.write(path, save)
+    files.write_output(path, save)
 
 
 def contents(explanation: Explanation) -> dict[str, str]:
@@ -198,7 +198,7 @@ def model_file(model: Model | None) -> dict[str, str]:
             f"--bundle cannot contain the model {model.spec}. It can contain a model from a library, and one from a "
             "single file of your project, such as net.py:build. Put the model into one file, or leave --bundle out."
         )
-    return {f"model/{name}": path.read_text(encoding="utf-8")}
+    return {f"model/{name}": files.read_text(path)}
 
 
 def issue(explanation: Explanation) -> str:

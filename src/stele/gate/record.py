@@ -17,6 +17,7 @@ from stele import files, schema
 from stele.errors import SteleError
 from stele.measuring.conditions import Conditions
 from stele.measuring.run import Run
+from stele.text import sentence
 
 FORMATS = (2,)  # of files from before the schema number
 ADVICE = "Restore it, or run without --resume."
@@ -200,7 +201,7 @@ def resume(path: Path) -> Record:
         lock, lines = Lock(path), read_lines(path)
         size = path.read_bytes().rfind(b"\n") + 1
     except OSError as error:
-        raise SteleError(f"Cannot resume: {error}. Run without --resume.") from None
+        raise SteleError(f"Cannot resume: {sentence(error)} Run without --resume.") from None
     complete = [line for line in lines if line.endswith("\n")]
     header, launches = parse(path, complete, advice=ADVICE)
     for number, launch in enumerate(launches, 2):
@@ -224,7 +225,7 @@ def read(path: Path) -> Record:
 
 
 def read_lines(path: Path) -> list[str]:
-    return path.read_bytes().decode("utf-8", errors="replace").splitlines(keepends=True)
+    return files.read_bytes(path).decode("utf-8", errors="replace").splitlines(keepends=True)
 
 
 def parse(path: Path, lines: list[str], *, advice: str) -> tuple[dict[str, Any], list[Entry]]:

@@ -53,7 +53,9 @@ class Trial:
     model: Model | None = None  # a model of the user in place of the built-in tasks
     differences: tuple[Difference, ...] = ()  # other packages that differ between the arms
     named: tuple[Difference, ...] = ()  # the packages that OLD and NEW name
-    typed: tuple[str, ...] = ()  # what named the arms on the command line, if not their names
+    typed: tuple[
+        str, ...
+    ] = ()  # the words of the command, after "stele"; empty if there is none that continues
     fail_fast: bool = False  # end at the first verdict against NEW
     at_once: int = 1  # passes that are measured at the same time, if there are enough cores and memory
 
@@ -81,7 +83,7 @@ class Trial:
 
 
 def header(trial: Trial) -> dict[str, Any]:
-    """Return the header of a trial's record: everything that a resumed trial must share with it."""
+    """Return the header of a trial's record: what a resumed trial must share with it, and the command."""
     return {
         "old": trial.old.name,
         "new": trial.new.name,
@@ -95,6 +97,7 @@ def header(trial: Trial) -> dict[str, Any]:
         "seed": trial.seed,
         "content": content_of(trial),
         "machine": machine.facts(),
+        **({"command": list(trial.typed)} if trial.typed else {}),
         **({} if trial.model is None else {"model": trial.model.as_request()}),
         **({} if trial.target is None else {"target": trial.target}),
     }
@@ -134,7 +137,7 @@ def check_record(record: Record, trial: Trial) -> None:
         raise SteleError(
             f"Cannot resume {record.path}, because what it measured has changed: {changed}. Run without --resume."
         )
-    options = {name: value for name, value in facts.items() if name != "machine"}
+    options = {name: value for name, value in facts.items() if name not in ("machine", "command")}
     here, there = machine.fingerprint(facts["machine"]), machine.fingerprint(record.header["machine"])
     pairs = [(name, record.header.get(name), value) for name, value in options.items()]
     pairs += [(fact, there[fact], value) for fact, value in here.items()]

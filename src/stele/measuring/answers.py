@@ -121,6 +121,7 @@ class ModelFacts(ModelFiles):
     target: dict[str, Any] | None
     parameters: int
     deterministic: bool
+    loss: str
     summary: str
 
 

@@ -11,7 +11,7 @@ from stele import files, schema
 from stele.environments.description import slug
 from stele.errors import SteleError
 from stele.measuring.run import Run
-from stele.text import printable_values
+from stele.text import printable_values, sentence
 
 FORMATS = (1,)  # of files that are older than the schema number
 UNFINISHED = "unfinished"  # a folder for the Runs of a command that has not ended, which the next one takes
@@ -32,7 +32,7 @@ def load(path: Path) -> Run:
         return Run.from_dict(printable_values(content["run"], keep=""))
     except (OSError, ValueError, KeyError, TypeError, SteleError) as error:
         raise SteleError(
-            f"Cannot read a Run from {path}: {error}. Delete the file, or measure again."
+            f"Cannot read a Run from {path}: {sentence(error)} Delete the file, or measure again."
         ) from error
 
 

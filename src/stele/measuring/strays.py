@@ -3,33 +3,73 @@
 import contextlib
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 
-def end(folder: Path) -> None:
-    """Kill every process that was started in ``folder`` or with a variable that names it.
+class Process(NamedTuple):
+    """A running process. Its id may be used again when it has ended, but not with the same start."""
 
-    Both are inherited, and each worker has its own folder. A process may start another one before it ends, so this
-    repeats until there is none.
+    number: int
+    parent: int
+    start: int
+
+
+def end(folder: Path, started: Iterable[Process] = ()) -> None:
+    """Kill every process that was started in ``folder`` or with a variable that names it, and those in ``started``.
+
+    Folder and variables are inherited, and each worker has its own folder. A process may start another one before it
+    ends, so this repeats until there is none.
     """
+    for process in started:
+        now = find(process.number)
+        if now is not None and now.start == process.start:
+            kill(process.number)
     while strays := list(processes(folder)):
         for number in strays:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(number, signal.SIGKILL)
+            kill(number)
+
+
+def kill(number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(number, signal.SIGKILL)
 
 
 def processes(folder: Path) -> Iterator[int]:
     """Yield the running processes of this user that belong to the folder, except this one."""
-    for path in Path("/proc").glob("[0-9]*"):
+    for process in running():
         with contextlib.suppress(OSError):  # it has ended, or it belongs to another user
-            if int(path.name) != os.getpid() and is_running(path) and belongs(path, folder):
-                yield int(path.name)
+            if process.number != os.getpid() and belongs(Path("/proc", str(process.number)), folder):
+                yield process.number
 
 
-def is_running(path: Path) -> bool:
-    """Return whether a process runs: a zombie has ended, and a process that ends cannot be killed again."""
-    return (path / "stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+def descendants(number: int) -> list[Process]:
+    """Return the running processes that a process started, and those that these started."""
+    children: dict[int, list[Process]] = {}
+    for process in running():
+        children.setdefault(process.parent, []).append(process)
+    found = children.get(number, [])
+    for process in found:  # it grows
+        found += children.pop(process.number, [])
+    return found
+
+
+def running() -> Iterator[Process]:
+    for path in Path("/proc").glob("[0-9]*"):
+        process = find(int(path.name))
+        if process is not None:
+            yield process
+
+
+def find(number: int) -> Process | None:
+    """Return a process; None if it has ended. A zombie has ended, and a process that ends cannot be killed again."""
+    try:
+        text = Path(f"/proc/{number}/stat").read_text(errors="replace")
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()  # proc(5), from the state on
+    return None if fields[0] in "ZX" else Process(number, int(fields[1]), int(fields[19]))
 
 
 def belongs(path: Path, folder: Path) -> bool:

@@ -24,7 +24,7 @@ from stele.errors import SteleError
 from stele.measuring import answers, logs, space, strays
 from stele.measuring.deadline import Deadline
 from stele.measuring.settings import Settings
-from stele.text import printable_values
+from stele.text import printable_values, sentence
 from stele_worker import protocol
 
 Answer = TypeVar("Answer")
@@ -197,11 +197,13 @@ class Worker:
             yield
         except (ValueError, SteleError) as error:
             self.close(graceful=False)
-            reason = str(error).rstrip(".")
-            raise self._failure(f"sent an invalid answer during '{verb}': {reason}") from None
+            raise self._failure(f"sent an invalid answer during '{verb}': {error}") from None
 
     def close(self, *, graceful: bool = True) -> None:
         """End the process and all processes that it started. With ``graceful``, first give it time to exit."""
+        started = strays.descendants(
+            self._process.pid
+        )  # now, because the children of a process that ended are unknown
         with contextlib.suppress(OSError):
             if self._process.stdin is not None:
                 self._process.stdin.close()
@@ -211,7 +213,7 @@ class Worker:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        strays.end(self._folder)
+        strays.end(self._folder, started)
         self._resources.close()
 
     def _start(self, variables: dict[str, str]) -> subprocess.Popen[bytes]:
@@ -227,7 +229,8 @@ class Worker:
         for program in (*command, "stele_worker/__init__.py"):
             permissions.check(program, self._folder)
         self.log.parent.mkdir(parents=True, exist_ok=True)
-        with self.log.open("wb") as output:
+        self.log.unlink(missing_ok=True)  # it may be a link
+        with self.log.open("xb") as output:
             try:
                 return subprocess.Popen(
                     command,
@@ -246,7 +249,9 @@ class Worker:
                 ) from None
             except (OSError, ValueError) as error:  # ValueError: a variable contains a null character
                 self._require_program()
-                raise WorkerError(f"Worker '{self.environment.name}' did not start: {error}.") from None
+                raise WorkerError(
+                    f"Worker '{self.environment.name}' did not start: {sentence(error)}"
+                ) from None
 
     def _require_program(self) -> None:
         """Raise SteleError if the program of the worker has gone, such as that of an environment that was moved."""
@@ -257,9 +262,13 @@ class Worker:
             )
 
     def _folder_variables(self) -> dict[str, str]:
-        """Return the variables that refer to the folder of the worker."""
+        """Return the variables that refer to the folder of the worker.
+
+        What a model leaves in the folder for temporary files is then deleted, too. It is on the same file system.
+        """
         caches = {name: str(self._folder / name.lower()) for name in CACHES}
-        return {**caches, **NO_CACHE, "PYTHONPATH": str(self._folder)}
+        own = {"TMPDIR": str(temporary.inside(self._folder))}
+        return {**caches, **NO_CACHE, **own, "PYTHONPATH": str(self._folder)}
 
     def _read(self) -> None:
         assert self._process.stdout is not None
@@ -329,7 +338,7 @@ class Worker:
     def _failure(self, what: str, *, kind: str | None = None, message: str | None = None) -> SteleError:
         """Return the WorkerError of a failure; another error if it says nothing about the framework.
 
-        That is a full disk, an environment that was removed, or a SetupError of the worker.
+        That is a fault of the machine, an environment that was removed, or a SetupError of the worker.
         """
         self._require_program()
         if kind == protocol.SetupError.__name__:
@@ -338,11 +347,14 @@ class Worker:
         full = space.full_disk(
             (self._folder, self.log.parent), lines if message is None else message.splitlines()
         )
+        removed = files.removed_folder()
+        if removed is not None:
+            return SteleError(f"Worker '{self.environment.name}' {what}. {files.describe_removed(removed)}")
         if full is not None:
             return SteleError(
                 f"Worker '{self.environment.name}' {what}, and {full} is full. What was measured until now "
                 "is kept. Free some space, then run the command again; stele gate continues with --resume."
             )
-        tail = "".join(f"\n    {line}" for line in lines)
-        text = f"Worker '{self.environment.name}' {what}.\n  Log {self.log}:{tail or ' empty'}"
+        tail = "\n    ".join([f"\n  Log {self.log}:", *lines]) if lines else ""
+        text = f"Worker '{self.environment.name}' {sentence(what)}{tail}"
         return WorkerError(text, worker=self, kind=kind, message=message)

@@ -10,7 +10,6 @@ torch, keras-jax                     an environment of `stele env list`
 
 import contextlib
 import dataclasses
-import hashlib
 import json
 import os
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from packaging.tags import platform_tags
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from stele import environments, files
+from stele.data import download
 from stele.environments import Environment, lockfiles, packages, pins, revisions
 from stele.environments.lockfiles import Locked
 from stele.environments.lockfiles.source import parse_requirement
@@ -89,7 +89,7 @@ def wheel_requirement(text: str) -> str:
     platforms = lockfiles.wheel_platforms(path.as_uri())
     if platforms.isdisjoint({"any", *platform_tags()}):
         raise SteleError(f"{text} is a wheel for {' and '.join(sorted(platforms))}, not for this machine.")
-    return f"{name} @ {path.as_uri()}#sha256={hashlib.sha256(path.read_bytes()).hexdigest()}"
+    return f"{name} @ {path.as_uri()}#sha256={download.sha256_of(path)}"
 
 
 def with_changes(requirement: str, replaced: Sequence[Change]) -> str:

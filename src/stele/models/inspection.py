@@ -27,9 +27,14 @@ class Inspection(NamedTuple):
     target: dict[str, Any] | None
     parameters: int
     deterministic: bool
-    summary: str  # a line for people: the inputs, and where they come from
+    loss: str  # what training minimises, in words
+    summary: str  # the inputs, and where they come from, in words
     accuracy: bool = False  # whether right answers can be counted
     files: tuple[Path, ...] = ()  # that the model consists of: modules of the user, and what they read
+
+    def describe(self, *, training: bool) -> str:
+        """Return a line for people. Inference has no loss."""
+        return f"{self.summary}; loss: {self.loss}" if training else self.summary
 
 
 def inspect(environment: Environment, model: Model, *, timeout: float) -> Inspection:
@@ -41,7 +46,7 @@ def inspect(environment: Environment, model: Model, *, timeout: float) -> Inspec
                 inputs = tuple(input_from(one) for one in answer["inputs"])
     except WorkerError as error:
         raise user_error(error) or error from None
-    names = ("framework", "target", "parameters", "deterministic", "summary")
+    names = ("framework", "target", "parameters", "deterministic", "loss", "summary")
     facts = {name: answer[name] for name in names}
     files = tuple(map(Path, answer.get("files", ())))
     return Inspection(inputs=inputs, accuracy=answer.get("accuracy") is True, files=files, **facts)

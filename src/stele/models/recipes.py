@@ -6,6 +6,7 @@ They are read here as text, and never executed: that happens in the worker alone
 import ast
 from pathlib import Path
 
+from stele import files
 from stele.text import unknown_message
 from stele_worker import tasks
 
@@ -36,7 +37,7 @@ def task_file(path: Path) -> Path:
 def defined_names(path: Path) -> set[str] | None:
     """Return the names that a file defines or imports at its top level; None if it is not valid Python."""
     try:
-        tree = ast.parse(path.read_bytes())
+        tree = ast.parse(files.read_bytes(path, files.LARGEST_TEXT))
     except (OSError, SyntaxError, ValueError, MemoryError, RecursionError):  # the last two: nested too deeply
         return None
     names: set[str] = set()

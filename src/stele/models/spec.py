@@ -154,6 +154,8 @@ def refuse_data(spec: str, suffix: str) -> None:
 def check_file(spec: str, path: Path) -> None:
     if files.is_file(path):
         return
+    if files.exists(path):
+        raise SteleError(f"--model {spec}: {path} is not a regular file.")
     names = [each.name for each in path.parent.glob("*.py")] if files.is_folder(path.parent) else []
     near = difflib.get_close_matches(path.name, names, n=1)
     hint = f" Did you mean {path.with_name(near[0]).name}?" if near else ""
@@ -162,6 +164,8 @@ def check_file(spec: str, path: Path) -> None:
 
 def weights_file(folder: Path, text: str) -> Path:
     path = (folder / files.expand(text)).absolute()
+    if path.suffix == WEIGHTS and files.exists(path) and not files.is_file(path):
+        raise SteleError(f"--pretrained {text} is not a regular file.")
     if path.suffix != WEIGHTS or not files.is_file(path):
         raise SteleError(f"--pretrained {text} is not an existing {WEIGHTS} file.")
     return path

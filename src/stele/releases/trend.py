@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from stele import files
+from stele import files, schema
 from stele.environments.installer import try_uv
 from stele.measuring import progress
 from stele.releases.history import Place, metric
@@ -91,7 +91,7 @@ def rises_of_asv(site: Path) -> Iterator[Rise]:
 
 
 def read(path: Path) -> Any:
-    return json.loads(path.read_text())
+    return schema.read(path)
 
 
 def branch(graph: str) -> str:

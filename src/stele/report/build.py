@@ -1,13 +1,14 @@
 """Put a report together from its sources: the summary, and the sections for which something was measured."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from stele.gate.outcome import Outcome
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
 from stele.report import summary
-from stele.report.content import Figure, Report, Section, Summary
+from stele.report.content import Chart, Figure, Report, Section, Summary, Table, counted, is_number
 from stele.report.sections import (
     explanation,
     history,
@@ -45,7 +46,33 @@ def report(sources: Sources) -> Report:
     )
     top = with_explanations(summary.of_gates(gates), sources) if gates else of_measurements(sources)
     facts = [*map(gate_facts, gates), *run_facts(sources.runs)]
-    return Report(top, facts, sources.notes, with_unique_names([one for one in sections if one is not None]))
+    shown = [with_drawable_charts(one) for one in sections if one is not None]
+    return Report(top, facts, sources.notes, with_unique_names(shown))
+
+
+def with_drawable_charts(section: Section) -> Section:
+    """Return the section without the charts of which an axis has no number: such an axis has no extent."""
+    figures = [
+        figure._replace(charts=[one for one in figure.charts if is_drawable(one, figure.table)])
+        for figure in section.figures
+    ]
+    return section._replace(figures=figures)
+
+
+def is_drawable(chart: Chart, table: Table) -> bool:
+    return all(any(is_number(row[column]) for row in table.rows) for column in axes(chart.spec))
+
+
+def axes(spec: Any) -> Iterator[int]:
+    """Yield the columns of the numbers that a chart places: ``{"field": "c3", "type": "quantitative"}``."""
+    if isinstance(spec, dict):
+        if spec.get("type") == "quantitative" and "field" in spec:
+            yield int(spec["field"].removeprefix("c"))
+        for part in spec.values():
+            yield from axes(part)
+    elif isinstance(spec, list):
+        for part in spec:
+            yield from axes(part)
 
 
 def with_unique_names(sections: Sequence[Section]) -> list[Section]:
@@ -92,7 +119,12 @@ def gate_facts(gate: Outcome) -> str:
     except TypeError:  # a newer version has more settings
         how = ", ".join(f"{name} {value}" for name, value in settings.items())
     day = min((run.when[:10] for one in gate.passes for run in one.runs.values()), default=None)
-    measured = f"{gate.launches} launches in {gate.seconds / 60:.0f} minutes"
+    took = (
+        f"{gate.seconds / 60:.0f} minutes" if gate.seconds >= 90 else counted(round(gate.seconds), "second")
+    )
+    measured = f"{counted(gate.launches, 'launch')} in {took}"
+    if not gate.launches:
+        measured = f"No launch was timed. Parity took {took}" if gate.seconds else "Nothing was measured"
     return f"{measured} on {where}; {how}." + (f" Measured on {day}." if day else "")
 
 

@@ -72,10 +72,16 @@ def forest(
     ticks = [
         {
             "transform": [{"filter": f"isValid(datum.c{number})"}],
-            "mark": {"type": "tick", "thickness": 2, "size": 16, "color": "var(--soft)", "strokeDash": dash},
+            "mark": {
+                "type": "tick",
+                "thickness": 2,
+                "size": 16,
+                "color": "var(--soft)",
+                "strokeDash": [1, 0] if head[number] == "margin" else [2, 2],
+            },
             "encoding": {"y": rows, "x": {"field": f"c{number}", "type": "quantitative"}},
         }
-        for number, dash in zip(allowed, ([2, 2], [1, 0]), strict=True)
+        for number in allowed
     ]
     return {
         "height": {"step": ROW},

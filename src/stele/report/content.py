@@ -5,10 +5,13 @@ column, ``c1`` the second one, and so on. So names in rows are never a part of a
 """
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from stele.text import printable
+
+LONGEST_WORD, LONGEST = 120, 1200  # characters of a text on a page
 
 Cell = str | float | int | None
 
@@ -79,6 +82,24 @@ def shown(cell: Cell) -> str:
     if not math.isfinite(cell):
         return ""
     return f"{cell:.0f}" if abs(cell) >= 10000 else f"{cell:.5g}"
+
+
+def short(text: str) -> str:
+    """Return text in which long words, and then the whole, are cut in the middle: a name may have any length."""
+    if len(text) <= LONGEST_WORD:
+        return text
+    words = "".join(cut(word, LONGEST_WORD) for word in re.split(r"(\s+)", text))
+    return cut(words, LONGEST)
+
+
+def cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: 2 * longest // 3]} … {text[-longest // 4 :]}"
+
+
+def counted(number: int, thing: str) -> str:
+    """Return ``1 launch`` or ``2 launches``."""
+    plural = f"{thing}es" if thing.endswith(("ch", "s")) else f"{thing}s"
+    return f"{number} {thing if number == 1 else plural}"
 
 
 def is_number(cell: Cell) -> bool:

@@ -23,8 +23,8 @@ def write(folder: Path, runs: list[Run], price: Price | None) -> None:
     for run in runs:
         if not run.continued:
             name = folder / slug(file_name(run))
-            files.write_text(name.with_name(name.name + ".tsv"), to_tsv(run))
-            files.write_text(name.with_name(name.name + ".json"), to_json(run, price))
+            files.write_output_text(name.with_name(name.name + ".tsv"), to_tsv(run))
+            files.write_output_text(name.with_name(name.name + ".json"), to_json(run, price))
 
 
 def file_name(run: Run) -> str:

@@ -32,10 +32,23 @@ def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 def resume_command(trial: Trial, needs: float) -> str:
     """Return the command that continues the trial, with a budget of ``needs`` more seconds."""
-    budget = larger_budget(trial.budget, needs)
-    arms = trial.typed or (trial.old.name, trial.new.name)
     model = [] if trial.model is None else ["--model", trial.model.spec]
-    return shlex.join(["stele", "gate", *arms, *model, "--resume", "--budget", budget])
+    words = trial.typed or ("gate", trial.old.name, trial.new.name, *model)
+    return continuation(words, larger_budget(trial.budget, needs))
+
+
+def continuation(words: Sequence[str], budget: str, *, record: str | None = None) -> str:
+    """Return the command of these words with --resume and another budget. ``record`` is the file to continue."""
+    kept, is_value = list[str](), False
+    for word in words:
+        option = word.partition("=")[0]
+        is_budget = len(option) > 2 and "--budget".startswith(option)  # argparse accepts the start of a name
+        if not is_value and not is_budget:
+            kept.append(word)
+        is_value = is_budget and "=" not in word
+    if not any(len(word) > 2 and "--resume".startswith(word.partition("=")[0]) for word in kept):
+        kept += ["--resume", *([record] if record else [])]
+    return shlex.join(["stele", *kept, "--budget", budget])
 
 
 def larger_budget(spent: float, needs: float) -> str:
@@ -57,14 +70,14 @@ def terminal_lines(trial: Trial, verdicts: Sequence[Verdict], record: Record) ->
     elif status == "INCONCLUSIVE" and needs is not None:
         summary += f" With the options of this run, continue with: {resume_command(trial, needs)}"
     load = advice.describe_load(record.conditions())
-    return [*text.align(rows), "", *difference_lines(trial), *([load] if load else []), summary]
+    return [*text.align(rows), "", *([load] if load else []), summary, *difference_lines(trial)]
 
 
 def difference_lines(trial: Trial) -> list[str]:
-    """Return the other packages that differ between the arms: they may be the cause, too."""
+    """Return the other packages that differ between the arms, the most relevant first: they may be the cause, too."""
     if not trial.differences:
         return []
-    return ["Other packages differ, too: " + ", ".join(packages.lines(trial.differences)) + "."]
+    return [f"Other packages differ, too: {packages.shortened(trial.differences, 'see stele report')}."]
 
 
 def ratio(verdict: Verdict) -> str:

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stele.errors import SteleError
-from stele.report.content import Report, number_columns, shown
+from stele.report.content import Cell, Report, number_columns, short, shown
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 TEMPLATES = Path(__file__).parent / "templates"
 INSTALL = "The HTML report needs two more packages. Install them with: pip install 'pytest-stele[report]'"
@@ -62,9 +63,20 @@ def environment() -> "Environment":
         auto_reload=False,
     )
     made.filters["shown"] = shown
+    made.filters["short"] = short
+    made.filters["brief"] = brief
     made.filters["spec"] = spec
     made.globals["number_columns"] = number_columns
     return made
+
+
+def brief(cell: Cell) -> "Markup":
+    """Return a cell as escaped text; if it is long, shortened, with the whole as the title of its element."""
+    from markupsafe import Markup
+
+    whole = shown(cell)
+    text = short(whole)
+    return Markup.escape(text) if text == whole else Markup('<span title="{}">{}</span>').format(whole, text)
 
 
 def spec(chart: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ Compilation comes before ``run_start``, as in MLPerf, though the frameworks comp
 those of the clock, placed one after the other, and end when the Run ended. The benchmark is none of MLPerf's.
 """
 
+import io
 import logging
 import re
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import stele
+from stele import files
 from stele.environments.description import slug
 from stele.errors import SteleError
 from stele.measuring.run import Run
@@ -42,9 +44,8 @@ def write(folder: Path, runs: list[Run], target: float) -> None:
 
 def write_log(path: Path, run: Run, target: float) -> None:
     mllog = load_package()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handler, logger = logging.FileHandler(path, mode="w"), logging.Logger("stele.mlperf")
-    logger.addHandler(handler)
+    text, logger = io.StringIO(), logging.Logger("stele.mlperf")
+    logger.addHandler(logging.StreamHandler(text))
     writer = mllog.MLLogger(logger, root_dir=re.escape(str(Path(stele.__file__).parent)))
     assert run.elapsed is not None
     began = datetime.fromisoformat(run.when).timestamp() - run.elapsed
@@ -52,7 +53,7 @@ def write_log(path: Path, run: Run, target: float) -> None:
     for event in events(run, target):
         time = round(1000 * (began + event.seconds))
         write_event[event.kind](event.key, value=event.value, metadata=dict(event.metadata), time_ms=time)
-    handler.close()
+    files.write_output_text(path, text.getvalue())
 
 
 def load_package() -> Any:

@@ -34,9 +34,20 @@ def marker(by: str) -> str:
     return BEGIN.replace(BY, by)
 
 
+def check(path: Path) -> None:
+    """Raise SteleError if a page has no generated part, before what belongs there is measured."""
+    text = files.read_text(path)
+    if BEGIN.partition(BY)[0] not in text or END not in text:
+        raise missing(path, BEGIN)
+
+
+def missing(path: Path, first: str) -> SteleError:
+    return SteleError(f"{path} has no lines {first!r} and {END!r}. Add both where the tables belong.")
+
+
 def has_part(path: Path, by: str) -> bool:
     """Return whether a page has a part."""
-    return marker(by) in path.read_text(encoding="utf-8")
+    return marker(by) in files.read_text(path)
 
 
 def fill(path: Path, content: str, *, by: str = BY) -> None:
@@ -45,8 +56,8 @@ def fill(path: Path, content: str, *, by: str = BY) -> None:
     Raises SteleError, and does not change the page, if a marker is missing.
     """
     first = marker(by)
-    before, begin, rest = path.read_text(encoding="utf-8").partition(first)
+    before, begin, rest = files.read_text(path).partition(first)
     _, end, after = rest.partition(END)
     if not (begin and end):
-        raise SteleError(f"{path.name} has no lines {first!r} and {END!r}. Add both where the tables belong.")
-    files.write_text(path, f"{before}{first}\n{content}\n{END}{after}")
+        raise missing(path, first)
+    files.write_output_text(path, f"{before}{first}\n{content}\n{END}{after}")

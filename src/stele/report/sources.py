@@ -34,7 +34,7 @@ class Foreign(SteleError):
 
 @dataclass
 class Sources:
-    """Everything that was read. ``notes`` say what could not be read, and why."""
+    """Everything that was read, from ``files``. ``notes`` say what could not be read, and why."""
 
     gates: list[Outcome] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
@@ -43,6 +43,7 @@ class Sources:
     lines: list[tuple[str, Line]] = field(default_factory=list)
     explanations: list[Document] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
 
     @property
     def is_empty(self) -> bool:
@@ -70,7 +71,8 @@ def read(paths: Sequence[Path], progress: Callable[[Sequence[Path]], Iterator[Pa
         found.update(dict.fromkeys(files_in(path, sources), False) if files.is_folder(path) else {path: True})
     for explanation in explanations_of(found):
         found.setdefault(explanation, False)
-    for path in progress(list(found)):
+    sources.files = list(found)
+    for path in progress(sources.files):
         add(sources, path, named=found[path])
     sources.runs.sort(key=lambda run: run.when)
     if sources.is_empty:
@@ -96,7 +98,7 @@ def files_in(folder: Path, sources: Sources) -> Iterator[Path]:
         add_site(sources, site)
     for path in sorted(folder.rglob("*")):
         inside = any(path.is_relative_to(site) for site in sites) or "asv" in path.parts
-        if path.suffix in SUFFIXES and not inside and path.is_file():
+        if path.suffix in SUFFIXES and not inside and not files.is_folder(path):
             yield path
 
 
@@ -137,12 +139,10 @@ def add_file(sources: Sources, path: Path) -> None:
 
 def add_lines(sources: Sources, path: Path) -> None:
     """Read a gate's record, or passes of modes. The first line says which."""
-    with path.open(encoding="utf-8", errors="replace") as file:
-        first = schema.parse(file.readline() or "null")
+    lines = files.read_bytes(path).decode(errors="replace").splitlines()
+    first = schema.parse(lines[0] if lines else "null")
     if isinstance(first, dict) and set(first) == {"runs", "failed"}:
-        sources.modes[path.stem] = [
-            to_mode_pass(line) for line in path.read_text(encoding="utf-8").splitlines()
-        ]
+        sources.modes[path.stem] = [to_mode_pass(line) for line in lines]
     elif isinstance(first, dict) and "cells" in first:
         sources.gates.append(replay.load(path))
     else:

@@ -14,8 +14,8 @@ from stele.gate.metrics import METRICS
 from stele.gate.outcome import Outcome
 from stele.gate.verdict import Verdict, seconds_needed
 from stele.releases import frameworks
-from stele.report.content import Remedy, Summary
-from stele.report.gate import larger_budget
+from stele.report.content import Remedy, Summary, counted
+from stele.report.gate import continuation, larger_budget
 from stele_worker import tasks
 
 PHASES = {"train": "training", "infer": "inference", "all": "all phases"}
@@ -123,14 +123,12 @@ def causes(gate: Outcome, status: str) -> Iterator[str]:
     if len(worst) > MOST:
         yield f"{len(worst) - MOST} more checks are {status}; the table lists them."
     if status == "PASS":
-        yield f"All {len(gate.verdicts)} checks passed, in {gate.launches} launches of fresh processes."
+        checks = "The only check" if len(gate.verdicts) == 1 else f"All {len(gate.verdicts)} checks"
+        launched = f", in {counted(gate.launches, 'launch')} of fresh processes" if gate.launches else ""
+        yield f"{checks} passed{launched}."
     pairs = [one for one in (*gate.named, *gate.differences) if one.old != one.new]
-    changed = packages.lines(pairs) or version_changes(gate)
-    yield (
-        f"OLD and NEW differ in {', '.join(changed)}."
-        if changed
-        else "No package differs, as far as recorded."
-    )
+    changed = packages.shortened(pairs, "a table lists them") or ", ".join(version_changes(gate))
+    yield (f"OLD and NEW differ in {changed}." if changed else "No package differs, as far as recorded.")
     load = describe_load([one.conditions for one in gate.passes if one.conditions is not None])
     if load is not None:
         yield load
@@ -226,6 +224,7 @@ def resume(gate: Outcome, needs: float | None) -> str:
     """Return the command that continues the gate for ``needs`` seconds; with twice the time if they are unknown."""
     model = gate.header.get("model")
     named = ["--model", str(model["spec"])] if isinstance(model, dict) and "spec" in model else []
-    record = ["--resume", gate.source] if gate.source.endswith(".jsonl") else ["--resume"]
+    typed = gate.header.get("command")
+    words = list(map(str, typed)) if isinstance(typed, list) else ["gate", *arms(gate), *named]
     budget = larger_budget(gate.seconds, gate.seconds if needs is None else needs)
-    return shlex.join(["stele", "gate", *arms(gate), *named, *record, "--budget", budget])
+    return continuation(words, budget, record=gate.source if gate.source.endswith(".jsonl") else None)

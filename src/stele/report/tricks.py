@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from stele import files
 from stele.errors import SteleError
 from stele.report import page
 from stele.report.time_to_accuracy import estimate
@@ -86,7 +87,7 @@ def draw(effects: Mapping[str, Sequence[Effect]], path: Path) -> None:
     axis.set_xlabel("seconds of a training, without evaluation and compilation")
     axis.set_ylabel("accuracy %")
     axis.legend(fontsize=7)
-    figure.savefig(path, metadata={"Date": None})
+    files.write_output(path, lambda file: figure.savefig(file, format="svg", metadata={"Date": None}))
     pyplot.close(figure)
 
 

@@ -68,7 +68,7 @@ def inspect(model):
     output           shape of the main output
     deterministic    whether two calls agree within a thousandth
     accuracy         whether right answers can be counted, which only a task file does
-    summary          a line for printing
+    summary          a line for printing, without the loss
 
     The verb ``inspect`` adds
 

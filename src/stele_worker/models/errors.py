@@ -11,6 +11,10 @@ MISFIT = (
     "torchvision does not fit torch ({}): each torchvision belongs to one torch, for example torchvision 0.28 to "
     "torch 2.13, so install both in one command."
 )
+LOCALE = (
+    "\nPerhaps the reason is a name: the encoding of this locale, {}, cannot express {!r}. "
+    "Set a locale with UTF-8, such as LC_ALL=C.UTF-8, or set PYTHONUTF8=1."
+)
 PRODUCT = os.path.dirname(os.path.abspath(stele_worker.__file__))
 
 
@@ -34,7 +38,7 @@ def user_code(name, folder):
         yield
     except SpecError:
         raise
-    except Exception as error:
+    except BaseException as error:  # also sys.exit(), and an interrupt that the code itself raises
         raise torchvision_error(error) or UserCodeError(user_message(name, error, folder)) from error
     finally:
         sys.dont_write_bytecode = before
@@ -50,7 +54,7 @@ def of_user(model):
         yield
     except (SpecError, UserCodeError):
         raise
-    except Exception as error:
+    except BaseException as error:
         if model is None or not project_frames(error, model["folder"]):
             raise
         raise UserCodeError(user_message(model["spec"], error, model["folder"])) from error
@@ -78,7 +82,15 @@ def describe_error(error, folder):
     # of a syntax error the place comes before the message; of others notes may come after it
     message = "".join(lines if isinstance(error, SyntaxError) else lines[:1]).strip()
     frames = "".join(traceback.format_list(user_frames(error, folder)))
-    return (message + "\n" + frames).rstrip()
+    return (message + "\n" + frames).rstrip() + locale_advice(error)
+
+
+def locale_advice(error):
+    """Return what to do about a file in the traceback whose name the locale cannot express: C++ libraries refuse it."""
+    for frame in traceback.extract_tb(error.__traceback__):
+        if frame.filename != frame.filename.encode("utf-8", "replace").decode():
+            return LOCALE.format(sys.getfilesystemencoding(), frame.filename)
+    return ""
 
 
 def user_frames(error, folder):

@@ -18,7 +18,16 @@ def add_to_path(folder):
         sys.path.insert(0, folder)
 
 
+def add_target_to_path(path):
+    """If a file is a link, let it import the neighbours of what it leads to, as Python lets a script."""
+    if os.path.islink(path):
+        target = os.path.dirname(os.path.realpath(path))
+        if target not in sys.path:
+            sys.path.append(target)
+
+
 def import_module(name, folder, text):
+    add_target_to_path(os.path.join(folder, *name.split(".")) + ".py")
     with user_code(text, folder):
         try:
             return importlib.import_module(name)
@@ -33,12 +42,14 @@ def import_module(name, folder, text):
 def import_file(path, folder, text):
     path = os.path.abspath(os.path.join(folder, path))
     if not os.path.isfile(path):
-        raise SpecError("{!r}: there is no file {}.".format(text, path))
+        reason = "{} is not a regular file" if os.path.exists(path) else "there is no file {}"
+        raise SpecError("{!r}: {}.".format(text, reason.format(path)))
     root, name = os.path.dirname(path), os.path.basename(path)[: -len(".py")]
     while os.path.isfile(os.path.join(root, "__init__.py")):  # a package: its relative imports need its name
         root, parent = os.path.split(root)
         name = parent + "." + name
     add_to_path(root)
+    add_target_to_path(path)
     loaded = sys.modules.get(name)
     if loaded is not None and getattr(loaded, "__file__", None) == path:
         return loaded

@@ -123,7 +123,7 @@ def failures(model, given, source):
         yield
     except (SpecError, UserCodeError):
         raise
-    except Exception as error:
+    except BaseException as error:  # also sys.exit()
         if source.kind == "recipe":
             raise recipe_files.failure(source, given, error) from error
         shapes = " ".join("--input " + inputs.option(each) for each in given)
@@ -141,8 +141,8 @@ def answer(framework, final, origin, numbers):
     target, loss = final.target, targets.loss(final)
     options = ", ".join(inputs.option(each) for each in final.inputs)
     count = "{:,} parameters".format(numbers["parameters"]) if numbers["parameters"] else "no parameters"
-    message = "{}: {}; inputs {} from {}; loss: {}"
-    summary = message.format(building.NAMES.get(framework, framework), count, options, origin, loss)
+    message = "{}: {}; inputs {} from {}"
+    summary = message.format(building.NAMES.get(framework, framework), count, options, origin)
     return dict(
         numbers,
         framework=framework,

@@ -2,7 +2,6 @@
 
 import functools
 import io
-import json
 import operator
 import os
 import zipfile
@@ -10,20 +9,8 @@ import zlib
 
 import numpy
 
+from stele_worker.models import safetensors_files
 from stele_worker.models.errors import SpecError
-
-DTYPES = {
-    "F64": "<f8",
-    "F32": "<f4",
-    "F16": "<f2",
-    "I64": "<i8",
-    "I32": "<i4",
-    "I16": "<i2",
-    "I8": "i1",
-    "U8": "u1",
-    "BOOL": "?",
-}
-
 
 LONGEST_HEADER = 2**17  # bytes; numpy.savez writes 128
 HEADERS = {(1, 0): numpy.lib.format.read_array_header_1_0, (2, 0): numpy.lib.format.read_array_header_2_0}
@@ -33,7 +20,7 @@ def read_files(model):
     """Return {name: array} of the file ``weights`` or ``pretrained`` of the host's dict; None if it names no file."""
     if model.get("weights"):
         return read_arrays(model["weights"])
-    return read_safetensors(model["pretrained"]) if model.get("pretrained") else None
+    return safetensors_files.read(model["pretrained"]) if model.get("pretrained") else None
 
 
 def read_arrays(path):
@@ -79,32 +66,6 @@ def of_arm(path, stored):
     if len(pairs) < len(stored) == len(arrays):
         pairs = list(zip(stored, arrays))
     return {ours: arrays[theirs] for ours, theirs in pairs if arrays[theirs].shape == stored[ours].shape}
-
-
-def read_safetensors(path):
-    """Return {name: array} of a .safetensors file: eight bytes of length, a JSON header, the data.
-
-    bfloat16 becomes float32. Raise SpecError if the file is not valid.
-
-    Source: github.com/huggingface/safetensors, README.md, "Format".
-    """
-    try:
-        with open(path, "rb") as file:
-            header = json.loads(file.read(int.from_bytes(file.read(8), "little")).decode())
-            data = file.read()
-        header.pop("__metadata__", None)
-        return {name: decode(data, **entry) for name, entry in header.items()}
-    except (OSError, ValueError, KeyError, TypeError, MemoryError, OverflowError) as error:
-        raise SpecError("{} cannot be read as a .safetensors file: {}".format(path, error)) from error
-
-
-def decode(data, dtype, shape, data_offsets):
-    part = data[slice(*data_offsets)]
-    if dtype == "BF16":  # the upper half of a float32
-        values = (numpy.frombuffer(part, "<u2").astype(numpy.uint32) << 16).view(numpy.float32)
-    else:
-        values = numpy.frombuffer(part, DTYPES[dtype])
-    return values.reshape(shape)
 
 
 def match(shapes, arrays, optional=()):

@@ -20,6 +20,7 @@ TEXT = (
     "Each point is one launch: a fresh process. Launches of a pass take turns, so that a disturbance meets all of "
     f"them. If all arms rise or fall together, the machine changed, not the release. {POINTER}"
 )
+LONGEST_NAME = 100  # characters
 SUITE_TEXT = f"Each point is one launch: a fresh process. {POINTER}"
 
 
@@ -101,5 +102,5 @@ def moment(run: Run) -> str:
 
 
 def anchor(text: str) -> str:
-    """Return a name for a table: letters, digits and hyphens."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    """Return a name for a table, and for a file: letters, digits and hyphens."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower())[:LONGEST_NAME].strip("-")

@@ -29,7 +29,8 @@ def figure(gate: Outcome) -> Figure:
     drawn = [row for row in table.rows if row[4] is not None]
     if not drawn:
         return Figure(table)
-    spec = charts.forest(HEAD, [str(row[0]) for row in drawn], low=3, middle=4, high=5, allowed=(6, 7))
+    allowed = [column for column in (6, 7) if any(row[column] is not None for row in drawn)]
+    spec = charts.forest(HEAD, [str(row[0]) for row in drawn], low=3, middle=4, high=5, allowed=allowed)
     summary = (
         f"Forest plot of {len(drawn)} ratios of NEW to OLD with their intervals. The table has the numbers."
     )

@@ -1,0 +1,112 @@
+"""The files that the options of a command name to be written: what is checked before anything is measured."""
+
+import argparse
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from stele import files
+from stele.environments import lockfiles, revisions
+from stele.errors import SteleError
+from stele.report import page
+
+FILES = ("json", "markdown", "junit", "html", "openmetrics", "plot", "bundle", "report", "write")
+FOLDERS = ("csv", "dawnbench", "mlperf", "site")  # one that does not exist is made
+PAGE = "write"  # exists: a part of it is replaced
+MERGED = ("merge",)  # stele parity --merge adds to a file
+CODE = ".py"
+OWN = Path(".stele")
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Raise SteleError if an output cannot be written, is written twice, or is a file that the command reads."""
+    outputs = dict(of(arguments))
+    for option, path in outputs.items():
+        check_place(option, path)
+    replaced = {option: path for option, path in outputs.items() if files.is_replaceable(path)}
+    for option, path in replaced.items():
+        for other, earlier in replaced.items():
+            if other == option:
+                break
+            if files.same(path, earlier):
+                raise SteleError(f"{option} {path} and {other} {earlier} are the same file. Name two files.")
+    refuse(arguments, (path for name, value in vars(arguments).items() for path in inputs(name, value)))
+
+
+def of(arguments: argparse.Namespace) -> Iterator[tuple[str, Path]]:
+    """Yield the option and the path of each file and folder that is written."""
+    for name in (*FILES, *FOLDERS):
+        path = getattr(arguments, name, None)
+        if isinstance(path, Path):
+            yield f"--{name}", path
+
+
+def check_place(option: str, path: Path) -> None:
+    """Raise SteleError if nothing can be written there."""
+    if path.parts[:1] == (OWN.name,):
+        OWN.mkdir(exist_ok=True)
+    try:
+        if option.removeprefix("--") in FOLDERS:
+            files.check_writable_folder(path)
+        else:
+            files.check_writable(path)
+    except SteleError as error:
+        raise SteleError(f"{option}: {error}") from None
+    if option == f"--{PAGE}":
+        page.check(path)
+
+
+def refuse(arguments: argparse.Namespace, read: Iterable[Path]) -> None:
+    """Raise SteleError if an output would replace one of the files that are read, or Python code."""
+    outputs = [(option, path) for option, path in of(arguments) if files.is_file(path)]
+    if not outputs:
+        return
+    for source in read:
+        for option, path in outputs:
+            if files.same(path, source):
+                raise SteleError(
+                    f"{option} {path} would replace {source}, which this command reads. Name another file."
+                )
+    for option, path in outputs:
+        if Path(os.path.realpath(path)).suffix == CODE:
+            raise SteleError(f"{option} {path} would replace a file of Python code. Name another file.")
+
+
+def inputs(name: str, value: Any) -> Iterator[Path]:
+    """Yield the files that an argument may name: ``m.py:model``, ``uv.lock@main``, a folder with a model, a list."""
+    if name in (*FILES, *FOLDERS, *MERGED, "typed"):
+        return
+    if isinstance(value, (list, tuple)):
+        for one in value:
+            yield from inputs(name, one)
+    elif isinstance(value, (str, Path)):
+        text = str(value)
+        for part in (text, text.rpartition(":")[0], text.partition(":")[2], text.rpartition("@")[0]):
+            if part:
+                yield from of_input(files.absolute(part))
+
+
+def of_input(path: Path) -> Iterator[Path]:
+    """Yield a file with those that it includes, or what a folder has of a project, an environment or a model."""
+    if files.is_file(path):
+        yield path
+        if lockfiles.is_lockfile(str(path)):
+            yield from included(path)
+    elif files.is_folder(path):
+        yield from (path / name for name in ("pyproject.toml", "pyvenv.cfg", "config.json"))
+
+
+def included(path: Path) -> list[Path]:
+    """Return the files that a lock file includes, or that lie beside it and complete it."""
+    found = []
+    read = revisions.sibling_reader(path, None)
+
+    def noted(name: str) -> str:
+        found.append(path.parent / name)
+        return read(name)
+
+    with contextlib.suppress(SteleError):  # the command says what is wrong with it
+        lockfiles.read(str(path), revisions.read_text(path), noted, allow_vcs=True)
+    return found
