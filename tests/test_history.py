@@ -16,7 +16,7 @@ from stele import environments
 from stele.commands import releases as releases_command
 from stele.errors import SteleError
 from stele.gate.trial import Cell
-from stele.measuring import measure
+from stele.measuring import content, measure
 from stele.measuring.measure import SideFailed
 from stele.measuring.settings import Settings
 from stele.measuring.worker import WorkerError
@@ -110,6 +110,52 @@ def test_releases_are_measured_together_and_only_once(machine):
     assert steps() == pytest.approx(dict(zip(TAGS, [0.01, 0.01, 0.011, 0.011], strict=True)), rel=1e-6)
     assert campaign.measure_releases(TAGS, request())
     assert len(timed) == 3
+
+
+OTHER_DATA = {"data": None, "data_origin": {"origin": "official", "fingerprint": "1"}}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda patch: patch.setattr(content, "of_package", lambda package: {}), "Stele itself changed"),
+        (
+            lambda patch: patch.setattr(measure, "inputs", lambda task: (OTHER_DATA, None)),
+            "the data of gru was",
+        ),
+        (lambda patch: None, "threads was 1 and is now 2"),
+    ],
+    ids=["code", "data", "options"],
+)
+def test_numbers_of_another_content_are_measured_again_and_are_no_anchor(
+    machine, monkeypatch, change, message
+):
+    timed, said = machine(dict.fromkeys(TAGS, 1.0)), []
+    campaign.measure_releases(TAGS[:3], request())
+    before = {tag: history.numbers(tag, history.current_place()) for tag in TAGS}
+    change(monkeypatch)
+    del timed[:]
+    threads = 2 if message.startswith("threads") else 1
+    again = request(say=said.append, settings=Settings(device="cpu", threads=threads))
+    assert campaign.measure_releases(TAGS[1:], again)
+    assert timed == [TAGS[1:]] * 3  # and not the oldest, whose number is of another content
+    [line] = [line for line in said if line.startswith(f"{TAGS[1]}, gru infer: measured again, because ")]
+    assert message in line
+    new = [
+        tag for tag in TAGS if history.has_more(history.numbers(tag, history.current_place()), before[tag])
+    ]
+    assert new == TAGS[3:]
+    assert campaign.measure_releases(TAGS[1:], again) and len(timed) == 3
+
+
+@pytest.mark.parametrize("damage", [None, [], {CELL: 3}, {CELL: {"code": "x"}}])
+def test_a_number_whose_content_is_unknown_stays(machine, damage):
+    timed = machine(dict.fromkeys(TAGS, 1.0))
+    campaign.measure_releases(TAGS, request())
+    for tag in TAGS:
+        path = history.file(tag, history.current_place())
+        path.write_text(json.dumps({**json.loads(path.read_text()), history.CONTENTS: damage}))
+    assert campaign.measure_releases(TAGS, request()) and len(timed) == 3
 
 
 def test_memory_is_measured_with_the_plain_allocator(machine, run):

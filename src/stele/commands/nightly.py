@@ -56,7 +56,7 @@ def nightly(arguments: argparse.Namespace) -> int:
         tags = ledger.tags(framework)[-arguments.last :]
         before = {tag: history.numbers(tag, place) for tag in tags}
         complete &= campaign.measure_releases(tags, request)
-        new += [tag for tag in tags if history.numbers(tag, place) != before[tag]]
+        new += [tag for tag in tags if history.has_more(history.numbers(tag, place), before[tag])]
     return publish(arguments, new, complete=complete)
 
 

@@ -67,6 +67,7 @@ def numbers_here(tags: Sequence[str], cell: Cell) -> dict[str, Any]:
         "facts": facts.read_text(encoding="utf-8") if facts.exists() else None,
         "values": {tag: of_cell(history.read_values(tag, place), cell) for tag in tags},
         "intervals": {tag: of_cell(history.read_intervals(tag, place), cell) for tag in tags},
+        "contents": {tag: of_cell({"": history.read_contents(tag, place)}, cell) for tag in tags},
     }
 
 
@@ -83,7 +84,7 @@ def of_cell(
 
 
 def add_to_history(result: Mapping[str, Any]) -> list[str]:
-    """Save the numbers of a node in the history of this machine. Returns the releases whose numbers are new."""
+    """Save the numbers of a node in the history of this machine. Returns the releases with cells that are new."""
     place, new = Place(*result["place"]), []
     facts = history.RESULTS / place.machine / MACHINE
     if result["facts"] is not None and not facts.exists():
@@ -96,6 +97,7 @@ def add_to_history(result: Mapping[str, Any]) -> list[str]:
         if failure and before:
             continue
         ranges = result["intervals"].get(tag) or {}
-        history.save(tag, place, values, ranges=ranges, failure=failure)
-        new += [tag] if history.numbers(tag, place) != before else []
+        contents = (result["contents"].get(tag) or {}).get("", {})
+        history.save(tag, place, values, ranges=ranges, contents=contents, failure=failure)
+        new += [tag] if history.has_more(history.numbers(tag, place), before) else []
     return new

@@ -22,12 +22,15 @@ from stele.text import printable
 
 Content = dict[str, dict[str, str | None]]
 
-ORDER = ("code", "packages", "files", "data", "variables")  # of the groups in a message; others are last
-SHOWN = (
+ORDER = (
+    "code",
     "packages",
+    "files",
     "data",
+    "options",
     "variables",
-)  # groups whose values can be read; of the others only a hash is known
+)  # of groups in a message; others are last
+SHOWN = ("packages", "data", "options", "variables")  # groups of readable values; others have hashes
 OF_PACKAGES = ("packages", "installed")  # groups
 GROUPS = {
     "code": "Stele itself",

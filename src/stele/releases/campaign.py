@@ -1,11 +1,12 @@
 """Measure releases that have no numbers yet: build them, measure them side by side, and save cell by cell.
 
-A run that was interrupted continues where it stopped, because saved numbers are not measured again.
+A run that was interrupted continues where it stopped, because saved numbers are not measured again, unless what decided
+them has changed.
 """
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -13,8 +14,9 @@ from stele import environments
 from stele.environments import Environment, builds, description
 from stele.environments.installer import Unsolvable
 from stele.errors import SteleError
-from stele.gate.trial import Cell
-from stele.measuring import progress
+from stele.gate.trial import Cell, data_of
+from stele.measuring import content, progress
+from stele.measuring.content import Content
 from stele.measuring.measure import SideFailed
 from stele.measuring.settings import Settings
 from stele.measuring.worker import TIMEOUT
@@ -89,8 +91,44 @@ def is_complete(tag: str, place: Place, request: Request) -> bool:
     ]
     trained = {cell for cell, mode in present if request.error and cell.phase == "train" and mode == TUNED}
     steps, errors = {f"{cell} {mode}" for cell, mode in present}, {f"{cell} {TUNED}" for cell in trained}
-    complete = steps <= set(recorded["step"]) and errors <= set(recorded["error"])
+    complete = steps <= valid_cells(tag, place, "step", request) and errors <= valid_cells(
+        tag, place, "error", request
+    )
     return complete or not any(recorded.values())  # the file of a release that was not built has no values
+
+
+def valid_cells(tag: str, place: Place, metric: str, request: Request) -> set[str]:
+    """Return the cells in which a release has a number, or a failure, and what decided it is as it is now."""
+    contents = history.read_contents(tag, place)
+    recorded = history.recorded_cells(tag, place, metric)
+    return {key for key in recorded if changes(contents.get(key), key, request) is None}
+
+
+def changes(then: Content | None, key: str, request: Request) -> str | None:
+    """Return what has changed since a saved number of a cell, such as ``gru infer tuned``; None if nothing has.
+
+    Of a number without a content, which is older, it is unknown.
+    """
+    cells = [cell for cell in request.cells if key.startswith(f"{cell} ")]
+    if then is None or not cells:
+        return None
+    return content.changes(then, content_of(cells[0], request, known=then.get("files", {})))
+
+
+def content_of(cell: Cell, request: Request, *, known: Iterable[str] = ()) -> Content:
+    """Return what decides the numbers of a cell, beside the release. ``known`` are files that the model had before.
+
+    Stele's own packages are not compared except that of the worker: a number follows from ratios that are measured now.
+    """
+    model, code = request.model, content.of_code()
+    paths = [] if model is None else [*model.sources(), *(model.folder / name for name in known)]
+    options = {**request.settings.as_fields(), "scale": request.scale}
+    return {
+        "code": {"stele_worker": code["stele_worker"]},
+        "files": {} if model is None else content.of_files(paths, model.folder),
+        "data": data_of([cell.task]) if model is None else {},
+        "options": {name: str(value) for name, value in options.items()},
+    }
 
 
 def why_absent(environment: Environment, cell: Cell, settings: Settings) -> str | None:
@@ -134,8 +172,12 @@ def fill_cell(
     missing = [
         release
         for release in variants
-        if again or f"{cell} {mode}" not in history.recorded_cells(release.name, place, "step")
+        if again or f"{cell} {mode}" not in valid_cells(release.name, place, "step", request)
     ]
+    for release in missing:
+        then = history.read_contents(release.name, place).get(f"{cell} {mode}")
+        if changed := changes(then, f"{cell} {mode}", request):
+            request.say(f"{release.name}, {cell}: measured again, because {changed}")
     for group in measuring.groups(missing):
         if time.monotonic() > request.deadline:
             return False
@@ -184,14 +226,14 @@ def in_mode(environment: Environment, mode: str) -> Environment:
 def anchor(
     tags: Sequence[str], cell: Cell, mode: str, place: Place, request: Request
 ) -> tuple[Environment, dict[str, float]] | None:
-    """Return the oldest release of this framework with saved numbers of the cell, and these numbers by metric.
+    """Return the oldest release of this framework with valid numbers of the cell, and these numbers by metric.
 
     Skips ``tags`` and releases that cannot be built any more. Returns None if there is none.
     """
     for tag in ledger.tags(frameworks.framework_of(tags[0])):
         saved, key = history.numbers(tag, place) or {}, f"{cell} {mode}"
         values = {metric: cells[key] for metric, cells in saved.items() if key in cells}
-        if tag not in tags and "step" in values:
+        if tag not in tags and "step" in values and key in valid_cells(tag, place, "step", request):
             environment = release_environment(tag, request)
             with contextlib.suppress(SteleError):  # not available any more: try the next oldest
                 builds.make(environment)
@@ -211,6 +253,7 @@ def save_outcome(tag: str, place: Place, cell: Cell, mode: str, outcome: Outcome
         place,
         {metric: {key: value} for metric, value in values.items()},
         ranges={metric: {key: pair} for metric, pair in outcome.intervals.items()},
+        contents={key: content_of(cell, request)},
     )
 
 
@@ -220,7 +263,7 @@ def measure_errors(releases: Sequence[Environment], request: Request, place: Pla
         return True
     for release in releases:
         for cell in request.cells:
-            recorded = history.recorded_cells(release.name, place, "error")
+            recorded = valid_cells(release.name, place, "error", request)
             if cell.phase != "train" or not has_cell(release, cell, TUNED, request.settings):
                 continue
             if f"{cell} {TUNED}" in recorded or tasks.make(cell.task, "paper").data is None:

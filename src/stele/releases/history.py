@@ -3,6 +3,7 @@
     .stele/asv/results/benchmarks.json                         the benchmarks: see asv_benchmarks
     .stele/asv/results/<machine>/machine.json                  each set of machine facts has its own name
     .stele/asv/results/<machine>/<commit>-virtualenv-py3.11.json
+Their key "contents" says what decided the numbers of each cell, as stele.measuring.content does.
 A release that cannot be measured also has a file, without numbers, so that it is not tried again every night.
 """
 
@@ -21,6 +22,7 @@ from stele import files, schema
 from stele.environments import probe
 from stele.errors import SteleError
 from stele.measuring import machine, progress
+from stele.measuring.content import Content
 from stele.releases import intervals, ledger
 from stele.releases.intervals import Intervals, Pair
 
@@ -38,8 +40,12 @@ from asv_runner.discovery import list_benchmarks
 list_benchmarks(sys.argv[1], sys.stdout)
 """
 
+CONTENTS = "contents"  # a key of a result file, which asv ignores
 # by metric and cell, such as "gru train tuned"; None is a failure, and cells without a number are omitted
 Values = Mapping[str, Mapping[str, float | None]]
+
+
+Numbers = Mapping[str, Mapping[str, float]]
 
 
 class ResultFile(TypedDict):
@@ -109,11 +115,18 @@ def register_machine(name: str) -> None:
 
 
 def save(
-    tag: str, place: Place, values: Values, *, ranges: Intervals | None = None, failure: str | None = None
+    tag: str,
+    place: Place,
+    values: Values,
+    *,
+    ranges: Intervals | None = None,
+    contents: Mapping[str, Content] | None = None,
+    failure: str | None = None,
 ) -> Path:
     """Add numbers of a release to its result file, and return the path. ``ranges`` are intervals of these numbers.
 
-    ``failure`` is the reason why the release cannot be measured: the file then contains no numbers.
+    ``contents`` say by cell what decided the numbers. ``failure`` is the reason why the release cannot be measured: the
+    file then contains no numbers.
     """
     require_asv()
     from asv.results import Results
@@ -146,8 +159,31 @@ def save(
         results.add_result(benchmark, result, record_samples=False)
     results.save(str(RESULTS))
     intervals.write(path, intervals.merge(intervals.of_content(old), values, ranges or {}))
+    written = json.loads(path.read_text(encoding="utf-8"))
+    kept = {**contents_in(old), **(contents or {})}
+    files.write_text(path, json.dumps({**written, CONTENTS: kept}) + "\n")
     write_benchmarks()
     return path
+
+
+def contents_in(content: Mapping[str, Any] | None) -> dict[str, Content]:
+    """Return what decided the numbers in a result file, by cell, without entries that are no content."""
+    by_cell = (content or {}).get(CONTENTS)
+    found = by_cell.items() if isinstance(by_cell, dict) else ()
+    return {cell: one for cell, one in found if is_content(one)}
+
+
+def is_content(value: Any) -> bool:
+    try:
+        schema.check(value, Content, "it")
+    except ValueError:
+        return False
+    return True
+
+
+def read_contents(tag: str, place: Place) -> dict[str, Content]:
+    """Return what decided the saved numbers of a release, by cell."""
+    return contents_in(load(file(tag, place)))
 
 
 def file(tag: str, place: Place) -> Path:
@@ -197,6 +233,11 @@ def numbers(tag: str, place: Place) -> dict[str, dict[str, float]] | None:
         name: {cell: value for cell, value in of_metric.items() if value is not None}
         for name, of_metric in values.items()
     }
+
+
+def has_more(after: Numbers | None, before: Numbers | None) -> bool:
+    """Return whether numbers have a cell that they had not before; one that was measured again is not new."""
+    return any(set(cells) - set((before or {}).get(name, ())) for name, cells in (after or {}).items())
 
 
 def read_intervals(tag: str, place: Place) -> dict[str, dict[str, Pair]]:
