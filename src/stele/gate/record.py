@@ -140,7 +140,7 @@ def resume(path: Path) -> Record:
         raise SteleError(f"Cannot resume: {sentence(error)} Run without --resume.") from None
     if lines and not lines[-1].endswith("\n"):
         lines.pop()
-        files.write_text(path, "".join(lines))
+        files.write_output_text(path, "".join(lines))
     header, launches = parse(path, lines, advice=ADVICE)
     for number, launch in enumerate(launches, 2):
         check_runs(path, number, launch, ADVICE)
