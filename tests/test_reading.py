@@ -144,6 +144,15 @@ def test_a_record_that_is_none_cannot_be_resumed(folder, path):
         record.resume(Path(path))
 
 
+def test_a_record_that_is_a_link_stays_one_when_its_last_line_is_removed(tmp_path):
+    path = gate_records.gate(tmp_path / "real.jsonl")
+    with path.open("a") as file:
+        file.write('{"key": ["half')
+    (tmp_path / "link.jsonl").symlink_to(path)
+    record.resume(tmp_path / "link.jsonl")
+    assert (tmp_path / "link.jsonl").is_symlink() and path.read_text().endswith("}\n")
+
+
 def test_a_record_of_a_hundred_mebibytes_is_read(tmp_path):
     path = gate_records.gate(tmp_path / "a.jsonl")
     lines = path.read_text().splitlines(keepends=True)

@@ -10,10 +10,14 @@ import pytest
 
 from processes import alive, wait_until
 from stele import temporary
+from stele.environments import packages
+from stele.errors import SteleError
 
 HOLD = """
 import sys, time
 from stele import temporary
+from stele.environments import packages
+from stele.errors import SteleError
 with temporary.folder() as folder:
     (folder / "file").write_text("")
     print(folder, flush=True)
@@ -47,6 +51,30 @@ def test_a_temporary_folder_is_deleted_at_its_end(tmp_path):
         assert folder.parent == tmp_path
         (folder / "file").write_text("")
     assert entries(tmp_path) == []
+
+
+def test_a_folder_for_temporary_files_that_was_deleted_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "gone"))
+    (tmp_path / "gone").mkdir()
+    with temporary.folder():
+        pass
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(
+        SteleError, match=f"The folder {tmp_path / 'gone'} was deleted while Stele used it. Create"
+    ):
+        packages.of_interpreter(Path(sys.executable))
+
+
+def test_what_a_worker_leaves_is_deleted_with_its_folder_by_the_next_start(tmp_path):
+    program = HOLD.replace(
+        '(folder / "file").write_text("")',
+        'temporary.LONGEST = 1000; temporary.inside(folder).joinpath("a").mkdir()',
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        folder = Path(process.stdout.readline().strip())
+        os.kill(process.pid, signal.SIGKILL)
+    temporary.remove_abandoned()
+    assert not folder.exists() and entries(tmp_path) == []
 
 
 def test_the_folder_of_a_killed_process_is_deleted_by_the_next_start(tmp_path):

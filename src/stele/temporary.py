@@ -13,6 +13,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from stele import files
+from stele.errors import SteleError
+
 PREFIX = "stele-temporary-"
 # bytes of TMPDIR; sockets below it, such as pymp-xxxxxxxx/listener-xxxxxxxx of multiprocessing, may have 107
 LONGEST = 70
@@ -43,7 +46,10 @@ def inside(path: Path) -> Path:
 
 def create(stack: contextlib.ExitStack) -> Path | None:
     """Return a new locked folder; None if another process deleted it before it was locked."""
-    created = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
+    try:
+        created = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
+    except FileNotFoundError:
+        raise SteleError(files.describe_removed(tempfile.gettempdir())) from None
     path = Path(stack.enter_context(created))
     with contextlib.suppress(OSError):  # some network file systems have no locks; nothing is deleted there
         stack.enter_context(locked(path, fcntl.LOCK_SH))
