@@ -11,7 +11,6 @@ torch, keras-jax                     an environment of `stele env list`
 import contextlib
 import dataclasses
 import hashlib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,9 +22,9 @@ from stele import environments, files
 from stele.environments import Environment, lockfiles, packages, pins, revisions
 from stele.environments.lockfiles import Locked
 from stele.environments.lockfiles.source import parse_requirement
-from stele.environments.revisions import Change
 from stele.errors import SteleError
 from stele.models.spec import Model
+from stele.text import without_passwords
 
 # what the models of a library need, beside the packages that the user names
 NEEDS = {
@@ -48,11 +47,13 @@ class Extras(NamedTuple):
     names: tuple[str, ...] = ()  # --extra: of the lock files
 
 
-def load(text: str, model: Model | None, extras: Extras, *, replaced: Sequence[Change] = ()) -> Environment:
+def load(text: str, model: Model | None, extras: Extras, *, locked: Locked | None = None) -> Environment:
     """Return the environment of one arm. Raises SteleError, quoting it, if it has none of the known forms.
 
-    ``replaced`` are changes of pins in a lock file.
+    If ``locked`` is given, the arm installs that, and ``text`` is only its name.
     """
+    if locked is not None:
+        return required(text, locked.requirements, model, extras, locked=locked)
     if text in environments.names() and not extras.requirements:
         return environments.load(text)
     if text.endswith(".whl"):
@@ -63,8 +64,7 @@ def load(text: str, model: Model | None, extras: Extras, *, replaced: Sequence[C
         return in_interpreter(text, interpreter, model)
     locked = locked_of(text, extras)
     if locked is not None:
-        changed = [with_changes(line, replaced) for line in locked.requirements]
-        return named(required(text, tuple(changed), model, extras, python=locked.python), replaced)
+        return required(text, locked.requirements, model, extras, locked=locked)
     name, at, _ = text.partition("@")
     if at and name in environments.names():  # keras-jax@keras==3.14.1, or an interpreter of it
         return environments.load(text)
@@ -87,21 +87,6 @@ def wheel_requirement(text: str) -> str:
     if platforms.isdisjoint({"any", *platform_tags()}):
         raise SteleError(f"{text} is a wheel for {' and '.join(sorted(platforms))}, not for this machine.")
     return f"{name} @ {path.as_uri()}#sha256={hashlib.sha256(path.read_bytes()).hexdigest()}"
-
-
-def with_changes(requirement: str, replaced: Sequence[Change]) -> str:
-    """Return a requirement of a lock file with its changed pin."""
-    for change in replaced:
-        if name_of(requirement) == change.package:
-            return f"{change.package}=={change.new}"
-    return requirement
-
-
-def named(environment: Environment, replaced: Sequence[Change]) -> Environment:
-    """Return the environment under a name that says what was changed."""
-    changes = ", ".join(f"{change.package} {change.new}" for change in replaced)
-    name = f"{environment.name} with {changes}" if changes else environment.name
-    return dataclasses.replace(environment, name=name, label=name)
 
 
 def interpreter_of(text: str) -> Path | None:
@@ -199,19 +184,24 @@ def required(
     extras: Extras,
     *,
     python: str | None = None,
+    locked: Locked | None = None,
 ) -> Environment:
-    """Return the environment with these requirements, those of both arms, and what the model's library needs."""
+    """Return the environment with these requirements, those of both arms, and what the model's library needs.
+
+    Of a ``locked`` file, its constraints, its index and its Python count, too.
+    """
     base, wanted = base_of(text, requirements, model), [*requirements, *extras.requirements]
     pinned = {name_of(one) for one in wanted}
     library = () if model is None else NEEDS.get(model.library or "", ())
     needs = (*base.requirements, *library, *WORKER_NEEDS)
     wanted += [need for need in needs if not pinned & {name_of(need), alias(name_of(need))}]
     typed = [one for one in wanted if name_of(one) != "python"]
-    version = extras.python or python_of(wanted) or python
-    built = pins.with_requirements(base, text, text, list(dict.fromkeys(typed)), specifier(version))
+    version = extras.python or python_of(wanted) or python or (locked.python if locked else None)
+    name = without_passwords(text)
+    built = pins.with_requirements(base, name, name, list(dict.fromkeys(typed)), specifier(version), locked)
     if model is None:
         return built
-    return dataclasses.replace(built, label=text, framework="", imports=(), modes={}, mode=None)
+    return dataclasses.replace(built, label=name, framework="", imports=(), modes={}, mode=None)
 
 
 def with_model(environment: Environment, model: Model, extras: Extras) -> Environment:
