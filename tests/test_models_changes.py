@@ -427,6 +427,41 @@ def test_deleted_untracked_and_special_files_are_no_change(repository):
     assert not (find(folder).pairs or find(folder).ungated)
 
 
+def test_what_a_sparse_checkout_leaves_out_is_compared_and_not_deleted(repository):
+    folder = repository({"requirements.txt": ONE_OLD, "docs/requirements.txt": "torch==1\n"}, {})
+    for arguments in (["init"], ["set", "--no-cone", "/requirements.txt"]):
+        subprocess.run(["git", "-C", folder, "sparse-checkout", *arguments], check=True, capture_output=True)
+    assert not (folder / "docs").exists()
+    found = find(folder)
+    assert (found.ungated, found.files) == ([], ["docs/requirements.txt", "requirements.txt"])
+
+
+def test_a_repository_without_a_working_tree_is_refused(repository, tmp_path):
+    folder = repository({"requirements.txt": ONE_OLD}, {})
+    subprocess.run(["git", "clone", "--quiet", "--bare", folder, tmp_path / "bare"], check=True)
+    with pytest.raises(SteleError, match=r"bare has no working tree. git says: fatal"):
+        find(tmp_path / "bare")
+
+
+def test_a_file_that_cannot_be_installed_does_not_prevent_the_gate_of_another(repository):
+    url = "x @ https://example.org/x-1-py3-none-any.whl\n"
+    folder = repository({"a.txt": OLD, "b.txt": url + OLD}, {"a.txt": NEW, "b.txt": url + NEW})
+    found = find(folder)
+    assert ([pair.name for pair in found.pairs], found.blocked) == (["a.txt"], True)
+    assert found.ungated == [
+        "At revision 'main': b.txt, line 1: 'x @ https://example.org/x-1-py3-none-any.whl' is installed from a URL. "
+        "Pass --allow-vcs to allow this."
+    ]
+
+
+def test_of_two_lock_files_the_nearest_counts(repository):
+    def both(version):
+        return {"z/pyproject.toml": PROJECT.format(f"jax=={version}"), "z/uv.lock": LOCK.format(version)}
+
+    found = find(repository({**both("0.10.1"), "uv.lock": LOCK.format("0.9.0")}, both("0.10.2")))
+    assert ([pair.name for pair in found.pairs], found.ungated) == (["z/uv.lock"], [])
+
+
 def test_a_link_is_followed_inside_of_the_repository_only(repository, tmp_path):
     (tmp_path / "outside.txt").write_text("torch==1\n")
     folder = repository({"a.txt": ONE_OLD, "b.txt": ONE_NEW}, {})

@@ -50,7 +50,7 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--changed",
         metavar="REVISION",
-        help="gate the framework pins that differ between a git revision and the working tree",
+        help="gate the frameworks that differ between a git revision and the working tree, in all files of packages",
     )
     command.add_argument(
         "--no-wait",

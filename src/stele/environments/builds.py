@@ -156,8 +156,11 @@ def install_locked(environment: Environment, python: Path, *, offline: bool) -> 
             hashed,
         ]
         installer.run_uv(*command, *options, purpose=purpose, offline=offline)
-    if commits:
-        installer.run_uv("pip", "install", "--no-deps", *commits, *options, purpose=purpose, offline=offline)
+        if commits:
+            sources = folder / "commits.txt"
+            sources.write_text("\n".join([*indexes, *commits]), encoding="utf-8")
+            command = ["pip", "install", "--no-deps", "--requirements", sources]
+            installer.run_uv(*command, *options, purpose=purpose, offline=offline)
 
 
 def verified_tools(lock: Path) -> list[str | Path]:

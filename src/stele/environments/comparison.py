@@ -138,7 +138,10 @@ def compare(
     for one in files:
         find_failure(one, old, new, known)
         find_changes(one, known, python=python, allow_vcs=allow_vcs)
-        find_unselected(one, old, new, known)
+        try:
+            find_unselected(one, old, new, known)
+        except SteleError as error:
+            one.ungated.append(Ungated("", str(error), blocks=True))
     for one in files:
         let_lock_count(one, files)
     leave_out_limits(files)
@@ -241,7 +244,7 @@ def find_changes(one: Compared, known: re.Pattern[str], *, python: str | None, a
         elif bool(old.wanted) != bool(new.wanted):
             side, where = (new, "the revision") if new.wanted else (old, "the working tree")
             message = (
-                f"{side.place(one.name)} has nothing to be compared with: {where} does not install {package}."
+                f"{side.place(one.name)} has nothing to be compared with: {where} does not name {package}."
             )
             one.ungated.append(Ungated(package, message, blocks=False))
         elif {*old.elsewhere.values()} != {*new.elsewhere.values()}:
@@ -344,7 +347,8 @@ def let_lock_count(one: Compared, files: Iterable[Compared]) -> None:
     """Leave out the changes of a project that its lock file decides, if that allows it."""
     if not one.is_input:
         return
-    for lock in (other for other in files if other.new and is_lock_of(other, one)):
+    locks = [other for other in files if is_lock_of(other, one)]
+    for lock in sorted(locks, key=lambda lock: -lock.name.count("/")):  # the nearest first
         for package in sorted(
             {change.package for change in one.changes} | {each.package for each in one.ungated}
         ):

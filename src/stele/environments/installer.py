@@ -126,7 +126,7 @@ def explain(output: str) -> str:
     """Return the cause of a failure of uv, and the end of its output."""
     cause = next((cause for sign, cause in FAILURES if sign.lower() in output.lower()), "uv failed")
     tail = "".join(f"\n    {line}" for line in without_passwords(output).strip().splitlines()[-LINES:])
-    return f"{cause}.\n  Output of uv:{tail}"
+    return f"{cause}{'' if cause.endswith('?') else '.'}\n  Output of uv:{tail}"
 
 
 @cache

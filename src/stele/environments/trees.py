@@ -54,8 +54,10 @@ def trees_of(folder: Path, revision: str, known: Pattern[str]) -> tuple[Tree, Tr
     ``known`` matches the names of packages that show without a version that a text names packages.
     """
     commit = revisions.commit_of(folder, revision)
-    top = revisions.run_git(folder, "rev-parse", "--show-toplevel").stdout
-    root = Path(os.fsdecode(top.removesuffix(b"\n")))
+    top = revisions.run_git(folder, "rev-parse", "--show-toplevel")
+    if top.returncode:
+        raise SteleError(f"{folder} has no working tree. git says: {revisions.said(top)}")
+    root = Path(os.fsdecode(top.stdout.removesuffix(b"\n")))
     entries = dict(entries_of(root, commit))
     present = dict(working_files(root))
     changed = {
@@ -83,9 +85,18 @@ def entries_of(root: Path, commit: str) -> Iterator[tuple[str, Entry]]:
 
 
 def working_files(root: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield each file of the working tree that Git lists and that may name packages."""
-    for name in sorted({*os.fsdecode(revisions.run_git(root, "ls-files", "-z").stdout).split("\0")} - {""}):
-        if lockfiles.is_possible(name) and (content := read_bounded(root, name, limit_of(name))) is not None:
+    """Yield each file of the working tree that Git lists and that may name packages.
+
+    What a sparse checkout leaves out has the content of Git's index.
+    """
+    listing = os.fsdecode(revisions.run_git(root, "ls-files", "-z", "-t").stdout)
+    for line in sorted({*listing.split("\0")} - {""}):
+        tag, name = line[:1], line[2:]
+        if not lockfiles.is_possible(name):
+            continue
+        if tag == "S" and not (root / name).exists():
+            yield name, revisions.run_git(root, "cat-file", "blob", f":{name}").stdout
+        elif (content := read_bounded(root, name, limit_of(name))) is not None:
             yield name, content
 
 

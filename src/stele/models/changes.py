@@ -10,8 +10,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from stele.environments import comparison
-from stele.environments.comparison import Change, Compared, Comparison
+from stele.environments.comparison import Change, Compared, Comparison, Ungated
 from stele.environments.lockfiles import Locked
+from stele.errors import SteleError
 from stele.models.arms import Extras
 from stele.text import without_passwords
 
@@ -70,10 +71,13 @@ def find(revision: str, folder: Path, extras: Extras, *, whole_files: bool) -> C
     compared = comparison.compare(
         revision, folder, FRAMEWORKS, extras.names, python=python, allow_vcs=extras.allow_vcs
     )
-    changed = [one for one in compared.files if one.changes]
-    pairs = [
-        pair for one in changed for pair in (of_file(compared, one, extras) if whole_files else of_pins(one))
-    ]
+    pairs: list[Pair] = []
+    for one in compared.files:
+        try:
+            if one.changes:
+                pairs += of_file(compared, one, extras) if whole_files else of_pins(one)
+        except SteleError as error:
+            one.ungated.append(Ungated("", str(error), blocks=True))
     ungated = [each for one in compared.files for each in one.ungated]
     gated = {package for pair in pairs for package in pair.packages}
     blocked = any(each.blocks for each in ungated) or not gated

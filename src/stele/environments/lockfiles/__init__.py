@@ -117,17 +117,22 @@ def mentions(name: str, content: str, known: re.Pattern[str]) -> dict[str, froze
     kind = kind_of(name, content)
     if kind in ("requirements", "conda"):
         return {}
-    data = load(Source(name, lenient=True), kind, content)
+    source = Source(name, lenient=True)
+    data = load(source, kind, content)
     found: dict[str, set[str]] = {}
-    for package, version in required_in(data) if kind in MANIFESTS else locked_in(data):
-        if known.fullmatch(canonicalize_name(package)):
-            found.setdefault(canonicalize_name(package), set()).add(version)
+    try:
+        for package, version in required_in(data) if kind in MANIFESTS else locked_in(data):
+            if known.fullmatch(canonicalize_name(package)):
+                found.setdefault(canonicalize_name(package), set()).add(version)
+    except RecursionError:
+        raise source.error("is nested too deeply.") from None
     return {package: frozenset(versions) for package, versions in found.items()}
 
 
 def locked_in(data: Table) -> Iterator[tuple[str, str]]:
     """Yield the name and the version of each package in a lock file."""
-    tables = [*(data.get("package") or ()), *(data.get("packages") or ())]
+    lists = [data.get("package"), data.get("packages")]
+    tables = [table for one in lists if isinstance(one, list) for table in one]
     sections = [section for section in data.values() if isinstance(section, dict)]  # of a Pipfile.lock
     tables += [
         {"name": name, **one} for part in sections for name, one in part.items() if isinstance(one, dict)
