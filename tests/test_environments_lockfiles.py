@@ -1,6 +1,8 @@
 """Lock files: every format, what is refused, and hostile content."""
 
+import contextlib
 import platform
+import re
 import time
 from pathlib import Path
 
@@ -138,6 +140,10 @@ def test_every_form_of_include_is_followed(line):
     ("text", "expected"),
     [
         ("requirements.txt", True),
+        ("requirements.in@main", True),
+        ("setup.cfg", True),
+        ("setup.py@main", True),
+        ("net.py@main", False),
         ("deps/uv.lock", True),
         ("pylock.gpu.toml", True),
         ("environment.yaml", True),
@@ -163,6 +169,9 @@ def test_a_lock_file_is_recognized_by_its_name(text, expected):
         ("a/dev-requirements.txt", True),
         ("requirements_gpu.txt", True),
         ("requirements/base.txt", True),
+        ("Requirements.txt", True),
+        ("a/b/c/d/requirements.in", True),
+        ("setup.cfg", True),
         ("environment-gpu.yml", True),
         ("pylock.gpu.toml", True),
         ("notes.txt", False),
@@ -177,13 +186,14 @@ def test_only_conventional_names_are_taken_for_the_packages_of_a_repository(path
 @pytest.mark.parametrize(
     "line",
     [
-        "--index-url https://download.pytorch.org/whl/cpu",
-        "-i https://download.pytorch.org/whl/cpu",
-        "--extra-index-url=https://download.pytorch.org/whl/cpu",
-        "--find-links wheels",
-        "--trusted-host example.org",
-        "--no-binary :all:",
+        "--index-url",
+        "--no-index x",
+        "--find-links absent",
+        "--report x",
+        "-x https://example.org",
         "-e .",
+        ".[gpu]",
+        "layers/layers-1-py3-none-any.whl",
         "--editable git+https://github.com/pytorch/pytorch#egg=torch",
         "./layers",
         "../layers.whl",
@@ -327,8 +337,8 @@ def test_a_file_without_a_package_is_refused(name, content):
 
 
 def test_a_file_of_an_unknown_kind_is_refused():
-    with pytest.raises(SteleError, match=r"^setup.cfg is not a supported lock file"):
-        read("setup.cfg", "torch==2.5.1")
+    with pytest.raises(SteleError, match=r"^notes.md is not a supported lock file"):
+        read("notes.md", "torch==2.5.1 is what we use")
 
 
 @pytest.mark.parametrize(
@@ -392,11 +402,77 @@ def test_versions_in_the_notation_of_poetry_are_translated(text, expected):
     assert read("poetry.lock", content).python == expected
 
 
-def test_exact_pins_skip_ranges_options_and_other_platforms():
+def test_in_an_outline_nothing_is_refused_and_every_requirement_has_a_place():
     content = (
-        "-e .\n--index-url x\nTorch==2.5.1\nnumpy>=1\njax==0.4; os_name == 'dos'\nx @ https://example.org/x"
+        "-e .\n--unknown x\nTorch==2.5.1\n\nx @ https://example.org/x\n-e git+https://example.org/y#egg=y\n"
     )
-    assert lockfiles.exact_pins("a.txt", content) == {"torch": "2.5.1"}
+    outline = lockfiles.outline("a.txt", content)
+    assert [name.partition(" ")[0].strip("@") for name in outline.requirements] == ["Torch==2.5.1", "x", "y"]
+    assert [*outline.places.values()] == ["a.txt, line 3", "a.txt, line 5", "a.txt, line 6"]
+
+
+SETUP = """
+from setuptools import setup
+EXTRA: list = ["jax==0.10.2"]
+CORE = ["numpy", "torch==2.13.0"]
+setup(install_requires=CORE + ["flax"], extras_require={"jax": EXTRA}, python_requires=">=3.10")
+"""
+
+
+def test_a_setup_py_is_read_as_text():
+    locked = read("setup.py", SETUP, extras=["jax"])
+    assert locked.requirements == ("numpy", "torch==2.13.0", "flax", "jax==0.10.2")
+    assert locked.python == ">=3.10"
+    assert lockfiles.extras_of("setup.py", SETUP) == ["jax"]
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("setup(install_requires=open('stolen', 'w').name)", "line 1: the value is computed"),
+        ("import os\nsetup(install_requires=[os.abort()])", "line 2: the value is computed"),
+        ("A = B\nB = A\nsetup(install_requires=A)", "nested too deeply"),
+        ("setup(install_requires=", "it is not valid Python"),
+        ("setup(install_requires=[1])", "must be of type str, but it is int"),
+        ("setup()", "names no package"),
+        ("setup(install_requires=" + "[" * 5000 + ")", "setup.py"),
+    ],
+)
+def test_a_setup_py_that_computes_its_packages_is_refused_and_never_executed(code, message):
+    with pytest.raises(SteleError, match=r"^setup.py") as caught:
+        read("setup.py", code)
+    assert message in str(caught.value) and not Path("stolen").exists()
+
+
+CFG = """
+[options]
+python_requires = >=3.10
+install_requires =
+    torch==2.13.0; python_version >= "3.8"
+    # why
+    numpy
+[options.extras_require]
+cpu = jax==0.10.2; flax
+"""
+
+
+def test_a_setup_cfg_is_read():
+    locked = read("setup.cfg", CFG, extras=["cpu"])
+    assert locked.requirements == (
+        'torch==2.13.0; python_version >= "3.8"',
+        "numpy",
+        "jax==0.10.2",
+        "flax",
+    )
+    assert locked.python == ">=3.10"
+
+
+@pytest.mark.parametrize(
+    "content", ["[options", "x", "[options]\ninstall_requires = torch ==\n", "[a]\nb = %(c)s\n"]
+)
+def test_a_broken_setup_cfg_is_refused(content):
+    with pytest.raises(SteleError, match=r"^setup.cfg"):
+        read("setup.cfg", content)
 
 
 # hostile content
@@ -409,6 +485,8 @@ NAMES = [
     "pylock.toml",
     "pyproject.toml",
     "environment.yml",
+    "setup.cfg",
+    "setup.py",
 ]
 TOML_VALUES = ["3", "true", '"x"', "[3]", "[[3]]", "[{}]", "{}", "{ x = 3 }", "[{ name = 3 }]", "1979-05-27"]
 TOML_KEYS = [
@@ -429,6 +507,9 @@ PACKAGE_KEYS = [
 
 def read_or_refuse(name, content):
     """The content is read, or refused with a short message; no other error is raised."""
+    for look in (lockfiles.outline, lambda *text: lockfiles.mentions(*text, re.compile("torch|jax|x"))):
+        with contextlib.suppress(SteleError):
+            look(name, content)
     try:
         assert read(name, content, lambda path: "").requirements
     except SteleError as error:
@@ -436,7 +517,9 @@ def read_or_refuse(name, content):
 
 
 @pytest.mark.parametrize("value", TOML_VALUES)
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("Pipfile.lock", "environment.yml")])
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if name.endswith((".toml", ".lock")) and "Pip" not in name]
+)
 def test_toml_with_values_of_a_wrong_type_is_harmless(name, value):
     for key in TOML_KEYS:
         read_or_refuse(name, f"{key} = {value}")

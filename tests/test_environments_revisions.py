@@ -1,13 +1,16 @@
-"""FILE@REVISION: files of earlier revisions, and the pins that have changed since then."""
+"""FILE@REVISION: files of earlier revisions, and which programs git starts to read them: none."""
 
 import os
+import re
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from stele.environments import revisions
-from stele.environments.revisions import Change, changed_pins, read, show, split
+from stele.environments.revisions import read, show, split
+from stele.environments.trees import trees_of
 from stele.errors import SteleError
 
 IDENTITY = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "init.defaultBranch=main")
@@ -180,71 +183,69 @@ def test_an_error_in_an_earlier_revision_names_the_revision(project):
         read("old.txt@HEAD")
 
 
-def test_the_changed_pins_of_the_frameworks_are_found(project):
-    expected = [Change("torch", "2.4.1", "2.5.1", "requirements.txt")]
-    assert changed_pins("v1.0", project, {"torch", "jax"}) == expected
-    assert changed_pins("v1.0", Path(), {"Torch"}) == expected
-    assert changed_pins("HEAD", project, {"torch", "numpy"}) == []
-
-
-def test_included_files_count_and_uncommitted_changes_too(project):
-    Path("base.txt").write_text("numpy==2.2.0\n")
-    Path("requirements.txt").write_text("# changed\n-r base.txt\ntorch==2.5.1\n-e .\n")
-    assert changed_pins("HEAD", project, {"numpy"}) == [Change("numpy", "2.1.3", "2.2.0", "requirements.txt")]
+def test_git_starts_no_program_that_the_repository_names(project, tmp_path):
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path / 'started'}\n")
+    program.chmod(0o755)
+    hooks = tmp_path / "hooks"
+    hooks.mkdir()
+    for hook in ("post-index-change", "fsmonitor-watchman", "post-checkout"):
+        (hooks / hook).symlink_to(program)
+    Path(".gitattributes").write_text("* filter=own diff=own\n")
+    settings = (
+        "core.fsmonitor",
+        "diff.external",
+        "diff.own.textconv",
+        "filter.own.clean",
+        "filter.own.smudge",
+    )
+    for name in (*settings, "core.sshCommand", "core.pager"):
+        git(project, "config", name, str(program))
+    git(project, "config", "core.hooksPath", str(hooks))
+    Path("requirements.txt").write_text("torch==2.6.0\n")
+    assert "torch==2.4.1" in read("requirements.txt@v1.0").requirements
+    old, new = trees_of(project, "v1.0", re.compile("torch"))
+    assert "torch==2.4.1" in old.texts["requirements.txt"] and "torch==2.6.0" in new.texts["requirements.txt"]
+    assert not (tmp_path / "started").exists()
 
 
 @pytest.mark.parametrize(
-    "name", ["a/b/c/d/uv.lock", "notes.txt", "mkdocs.yml"], ids=["too deep", "a text", "not conda"]
+    ("name", "value", "allowed"),
+    [
+        ("user.name", "Ada", "file:git:http:https:ssh"),
+        ("core.sshCommand", "touch started", "none"),
+        ("credential.helper", "!touch started", "none"),
+        ("credential.https://example.org.helper", "!touch started", "none"),
+        ("remote.origin.uploadpack", "touch started", "none"),
+    ],
 )
-def test_other_files_are_not_compared(project, name):
-    commit(project, {name: '[[package]]\nname = "torch"\nversion = "1"'})
-    (project / name).write_text('[[package]]\nname = "torch"\nversion = "2"')
-    assert changed_pins("HEAD", project, {"torch"}) == []
-
-
-def test_new_deleted_and_untracked_files_and_ranges_are_not_changes(project):
-    commit(project, {"deps/requirements.txt": "torch==1.0", "environment.yml": "dependencies: [pytorch>=2]"})
-    Path("deps/requirements.txt").unlink()
-    Path("environment.yml").write_text("dependencies: [pytorch=2.6.0]")
-    Path("pyproject.toml").write_text("[project]\ndependencies = ['torch==3.0']")
-    assert changed_pins("HEAD", project, {"torch"}) == []
-
-
-def test_the_same_change_in_two_files_is_one_change(project):
-    commit(project, {"environment.yml": "dependencies: [pytorch=2.5.1]"})
-    Path("environment.yml").write_text("dependencies: [pytorch=2.6.0]")
-    Path("requirements.txt").write_text("torch==2.6.0.0\n")
-    assert changed_pins("HEAD", project, {"torch"}) == [Change("torch", "2.5.1", "2.6.0", "environment.yml")]
-
-
-def test_two_different_changes_of_a_package_are_refused_with_both(project):
-    commit(project, {"environment.yml": "dependencies: [pytorch=2.4.1]"})
-    Path("environment.yml").write_text("dependencies: [pytorch==2.6.0]")
-    Path("requirements.txt").write_text("torch==2.7.0\n")
-    both = r"environment.yml \(2.4.1 to 2.6.0\) and requirements.txt \(2.5.1 to 2.7.0\)"
-    with pytest.raises(SteleError, match=f"torch changed in two ways: {both}"):
-        changed_pins("HEAD", project, {"torch"})
-
-
-def test_a_changed_file_that_cannot_be_parsed_is_refused(project):
-    commit(project, {"uv.lock": "version ="})
-    Path("uv.lock").write_text("version = 1")
-    with pytest.raises(SteleError, match=r"^At revision 'HEAD': uv.lock: cannot be parsed"):
-        changed_pins("HEAD", project, {"torch"})
-
-
-def test_a_pin_of_an_extra_is_compared_only_with_the_extra_and_refused_without_it(project):
-    lock = (
-        '[[package]]\nname = "app"\nversion = "1"\nsource = {{ virtual = "." }}\n'
-        '[package.optional-dependencies]\ncpu = [{{ name = "torch" }}]\n'
-        '[[package]]\nname = "torch"\nversion = "{}"\n'
+def test_a_partial_clone_downloads_nothing_with_a_program_that_the_repository_names(
+    project, tmp_path, monkeypatch, name, value, allowed
+):
+    git(project, "config", name, value)
+    real = shutil.which("git")
+    (tmp_path / "git").write_text(
+        f'#!/bin/sh\necho "$GIT_ALLOW_PROTOCOL" > {tmp_path}/allowed\nexec {real} "$@"\n'
     )
-    commit(project, {"uv.lock": lock.format("2.4.1")})
-    Path("uv.lock").write_text(lock.format("2.5.1"))
-    assert changed_pins("HEAD", project, {"torch"}, ["cpu"]) == [Change("torch", "2.4.1", "2.5.1", "uv.lock")]
-    assert changed_pins("HEAD", project, {"jax"}) == []
-    message = (
-        "torch changed from 2.4.1 to 2.5.1 in uv.lock, but only extras install it. Select one: --extra cpu"
+    (tmp_path / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    show(Path("requirements.txt"), "v1.0")
+    assert (tmp_path / "allowed").read_text().strip() == allowed
+
+
+def test_the_configuration_of_the_user_in_variables_stays(project, monkeypatch):
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "safe.directory")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "*")
+    process = revisions.run_git(project, "config", "--get", "safe.directory")
+    assert process.stdout == b"*\n"
+
+
+def test_a_folder_of_wheels_is_read_from_the_working_tree_also_for_a_revision(project):
+    commit(project, {"deps/requirements.txt": "-f wheels\ntorch==2.5.1\n", "deps/wheels/x.txt": ""})
+    locked = read("deps/requirements.txt@HEAD")
+    assert locked.options == (f"--find-links {(project / 'deps/wheels').as_uri()}",)
+    assert locked.messages == (
+        "deps/requirements.txt, line 1: '-f wheels' is read from the working tree, also for revision 'HEAD'.",
     )
-    with pytest.raises(SteleError, match=message):
-        changed_pins("HEAD", project, {"torch"})
+    assert read("deps/requirements.txt").messages == ()

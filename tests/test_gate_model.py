@@ -11,8 +11,10 @@ from fakes import INSPECTION
 from stele import __main__ as entry_point
 from stele import environments
 from stele.commands import gate as gate_command
+from stele.commands.gate import shortened
+from stele.environments.installer import Unsolvable
+from stele.errors import SteleError
 from stele.measuring import content
-from stele.models import changes
 
 SECONDS = [0.5, *[0.010, 0.011, 0.012] * 16]
 SKETCH = [1.0, 0.5, 0.25]
@@ -262,22 +264,10 @@ def repository(tmp_path, monkeypatch):
 
 def test_changed_without_a_change_passes(repository, capsys):
     assert entry_point.main(["gate", "--changed", "main"]) == 0
-    assert "No pin of a framework differs between main and the working tree." in capsys.readouterr().out
-
-
-def test_changed_finds_the_pins_of_frameworks_and_nothing_else(repository):
-    repository(jax="0.10.2", jaxlib="0.10.2", keras="3.15.1", numpy="2.1.0")
-    assert [(pair.old, pair.new) for pair in changes.pairs("main", Path.cwd(), whole_files=False)] == [
-        ("jax==0.10.1 jaxlib==0.10.1", "jax==0.10.2 jaxlib==0.10.2"),
-        ("keras==3.14.1", "keras==3.15.1"),
+    assert capsys.readouterr().out.splitlines() == [
+        "compared: requirements.txt",
+        "No version of a framework differs between main and the working tree in these files.",
     ]
-    [pair] = changes.pairs("main", Path.cwd(), whole_files=True)
-    assert (pair.old, pair.new) == ("requirements.txt@main", "requirements.txt@main")
-    assert {change.package: change.new for change in pair.replaced} == {
-        "jax": "0.10.2",
-        "jaxlib": "0.10.2",
-        "keras": "3.15.1",
-    }
 
 
 def test_changed_prints_each_change_and_returns_the_worst_exit_code(repository, monkeypatch, capsys):
@@ -294,6 +284,81 @@ def test_changed_prints_each_change_and_returns_the_worst_exit_code(repository, 
     assert reports == ["gate-jax.json", "gate-keras.json"]
     assert gated == [("jax==0.10.1", "jax==0.10.2"), ("keras==3.14.1", "keras==3.15.1")]
     assert "changed: jax 0.10.1 to 0.10.2 in requirements.txt" in capsys.readouterr().out
+
+
+def test_changed_of_a_framework_that_cannot_be_gated_is_an_error_that_names_the_line(repository, capsys):
+    repository(jax="0.10.1", jaxlib="0.10.1", numpy="2.0.0")
+    assert entry_point.main(["gate", "--changed", "main"]) == 2
+    output = capsys.readouterr()
+    assert (
+        "not gated: requirements.txt, line 3: 'keras==3.14.1' has nothing to be compared with" in output.out
+    )
+    assert "A framework changed between main and the working tree, and nothing can be gated." in output.err
+
+
+def test_changed_without_a_file_of_packages_is_an_error(repository, capsys):
+    subprocess.run(["git", "mv", "requirements.txt", "words"], check=True)
+    subprocess.run(
+        ["git", "-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qam", "words"], check=True
+    )
+    assert entry_point.main(["gate", "--changed", "HEAD"]) == 2
+    assert "There is nothing to compare: neither 'HEAD' nor the working tree" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("codes", "expected"), [((0, 0), 0), ((3, 0), 3), ((2, 3), 2), ((2, 0), 2), ((2, 1), 1)]
+)
+def test_of_several_gates_one_that_is_impossible_does_not_prevent_the_others(
+    repository, monkeypatch, capsys, codes, expected
+):
+    repository(jax="0.10.2", jaxlib="0.10.1", keras="3.15.1", numpy="2.0.0")
+    given = iter(codes)
+
+    def gate_pair(_):
+        code = next(given)
+        if code == 2:
+            raise SteleError("https://ada:secret@example.org does not answer.")
+        return code
+
+    monkeypatch.setattr("stele.commands.gate.gate_pair", gate_pair)
+    assert entry_point.main(["gate", "--changed", "main"]) == expected
+    assert next(given, None) is None
+    assert "secret" not in (err := capsys.readouterr().err)
+    assert ("stele: https://ada:***@example.org does not answer." in err) == (2 in codes)
+
+
+def test_changed_beside_a_package_from_a_url_is_no_pass(repository, monkeypatch):
+    repository(jax="0.10.2", jaxlib="0.10.2", numpy="2.0.0")
+    with Path("requirements.txt").open("a") as file:
+        file.write("keras @ https://example.org/keras-4-py3-none-any.whl\n")
+    for code, expected in ((0, 2), (3, 2), (1, 1)):
+        monkeypatch.setattr("stele.commands.gate.gate_pair", lambda _, code=code: code)
+        assert entry_point.main(["gate", "--changed", "main"]) == expected
+
+
+def test_if_the_changed_frameworks_need_other_packages_new_is_all_of_the_file(
+    repository, monkeypatch, capsys
+):
+    repository(jax="0.10.2", jaxlib="0.10.2", keras="3.14.1", numpy="2.1.0")
+    gated = []
+
+    def gate_pair(arguments):
+        gated.append((arguments.new, arguments.contents[1].requirements))
+        if len(gated) == 1:
+            raise Unsolvable("Resolving NEW: the requirements are in conflict.")
+        return 0
+
+    monkeypatch.setattr("stele.commands.gate.gate_pair", gate_pair)
+    assert entry_point.main(["gate", "--changed", "main", "--model", "net.py:build"]) == 0
+    assert "numpy==2.0.0" in gated[0][1]
+    assert gated[1][0] == "requirements.txt" and "numpy==2.1.0" in gated[1][1]
+    assert "NEW is all of requirements.txt: its other packages changed, too" in capsys.readouterr().out
+
+
+def test_many_compared_files_are_counted_and_the_first_are_named():
+    names = [f"{number}.txt" for number in range(20)]
+    assert shortened(names[:3]) == "0.txt, 1.txt, 2.txt"
+    assert shortened(names) == f"20 files: {', '.join(names[:8])}, ..."
 
 
 def test_changed_of_an_unknown_revision_is_an_error(repository, capsys):

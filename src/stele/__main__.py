@@ -42,7 +42,7 @@ from stele.commands import (
 )
 from stele.errors import SteleError
 from stele.measuring import lock
-from stele.text import printable
+from stele.text import printable, without_passwords
 
 EXIT_CODES = (
     "Exit: 0 pass, or success; 1 a verdict against what was judged, and nothing else; 2 usage or environment; "
@@ -100,7 +100,7 @@ def discard_output() -> None:
 
 def fail(status: int, message: str) -> int:
     with contextlib.suppress(OSError):  # nobody reads it
-        print(f"stele: {printable(message)}", file=sys.stderr, flush=True)
+        print(f"stele: {printable(without_passwords(message))}", file=sys.stderr, flush=True)
     return status
 
 
@@ -120,7 +120,7 @@ def internal_error(error: Exception, typed: Sequence[str]) -> str:
 
 def error_details(error: Exception, typed: Sequence[str]) -> str:
     """Return what a report of an error needs: the command, the versions and the traceback."""
-    command = shlex.join(["stele", *typed])
+    command = without_passwords(shlex.join(["stele", *typed]))
     where = f"Stele {release()}, Python {platform.python_version()}, {platform.platform()}"
     return f"{command}\n{where}\n\n{''.join(traceback.format_exception(error))}"
 

@@ -1,6 +1,7 @@
 """Format single values as text: intervals, rates, sizes, columns and unknown names. Pure functions."""
 
 import difflib
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -10,6 +11,9 @@ from stele.statistics import Estimate
 MIB = 2**20
 UNCHANGED = 0.05  # per cent
 FACTOR = 2.0  # a growth by so much, or more, is said as a factor
+# user and password of a URL; the second pattern is of a password with a slash that should have been encoded
+CREDENTIALS = re.compile(r"://([^\s/?#]*)@")
+BROKEN_CREDENTIALS = re.compile(r"://([^\s/:@\[]*):(?!\d*([/?#\s]|$))[^\s@]*@")
 
 
 def milliseconds(seconds: float) -> str:
@@ -66,6 +70,20 @@ def printable(text: str, *, keep: str = "\n\t") -> str:
     if text.isprintable():  # almost always, and much faster
         return text
     return "".join(letter if letter in keep or not is_control(letter) else "?" for letter in text)
+
+
+def without_passwords(text: str) -> str:
+    """Return text with *** for the password in each URL, and for a user without one, which may be a token."""
+
+    def hidden(match: re.Match[str]) -> str:
+        user, colon, _ = match[1].partition(":")
+        if not colon and not text.endswith("ssh", 0, match.start()):
+            user = "***"
+        return f"://{user}{colon and ':***'}@"
+
+    if "://" not in text:
+        return text
+    return BROKEN_CREDENTIALS.sub(r"://\1:***@", CREDENTIALS.sub(hidden, text))
 
 
 def is_control(letter: str) -> bool:

@@ -3,7 +3,7 @@
 import argparse
 import contextlib
 import glob
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 from stele import environments, files
 from stele.commands import explanation, gate_options, options, outputs, screen
 from stele.commands.options import say
-from stele.environments import Environment, builds, packages, relevance, revisions
+from stele.environments import Environment, builds, installer, packages, relevance
 from stele.environments.description import slug
 from stele.environments.packages import Difference
 from stele.errors import SteleError
@@ -28,11 +28,13 @@ from stele.models.spec import Model
 from stele.report import build, exports, markdown
 from stele.report import gate as pages
 from stele.report.sources import Sources
+from stele.text import printable, without_passwords
 
 FOLDER = Path(".stele/gates")
 EXPLAINED = ("step", "latency", "latency-p99", "throughput")  # metrics that consist of the same operations
 EXIT_STATUS = {"PASS": 0, "REGRESSED": 1, "BROKEN": 1, "MISSING": 1, "INCONCLUSIVE": 3}
-SEVERITY = (0, 3, 1)  # exit codes, the worst last
+SEVERITY = (0, 3, 2, 1)  # exit codes, the worst last
+SHOWN = 8  # names of compared files
 BEFORE_ACCURACY = 0.6  # share of the budget
 EXIT_CODES = (
     "Exit: 0 pass; 1 regressed, broken, or missing in NEW; 2 usage or environment; 3 inconclusive; "
@@ -49,7 +51,7 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--changed",
         metavar="REVISION",
-        help="gate the framework pins that differ between a git revision and the working tree",
+        help="gate the frameworks that differ between a git revision and the working tree, in all files of packages",
     )
     command.add_argument(
         "--no-wait",
@@ -82,23 +84,62 @@ def gate(arguments: argparse.Namespace) -> int:
 
 
 def gate_changed(arguments: argparse.Namespace) -> int:
-    """Gate each change of a framework's pin. Return the exit code of the worst verdict; 0 if no pin changed."""
+    """Gate each changed framework. Return the exit code of the worst gate; 0 if files were compared and none changed.
+
+    Raises SteleError if nothing can be compared, or if something changed and nothing can be gated.
+    """
     if arguments.old is not None:
         raise SteleError("--changed finds OLD and NEW itself. Leave them out.")
-    whole_files = arguments.model is not None
-    pairs = changes.pairs(arguments.changed, Path.cwd(), whole_files=whole_files, extras=arguments.extras)
-    if not pairs:
-        print(f"No pin of a framework differs between {arguments.changed} and the working tree.")
+    revision, whole_files = arguments.changed, arguments.model is not None
+    found = changes.find(revision, Path.cwd(), options.parse_extras(arguments), whole_files=whole_files)
+    show(f"compared: {shortened(found.files)}")
+    for line in found.ungated:
+        show(f"not gated: {line}")
+    if not found.pairs and found.ungated:
+        raise SteleError(
+            f"A framework changed between {revision} and the working tree, and nothing can be gated. Name OLD and NEW: "
+            "stele gate OLD NEW"
+        )
+    if not found.pairs:
+        show(f"No version of a framework differs between {revision} and the working tree in these files.")
         return 0
-    codes = []
-    for pair in pairs:
-        print(f"changed: {pair.summary}", flush=True)
-        typed = {"old": pair.old, "new": pair.new, "replaced": pair.replaced}
-        reports = report_files(arguments, pair.name if len(pairs) > 1 else None)
-        selected = argparse.Namespace(**{**vars(arguments), **typed, **reports})
-        outputs.check(selected)
-        codes.append(gate_pair(selected))
-    return max(codes, key=SEVERITY.index)
+    several = len(found.pairs) > 1
+    codes = [gate_change(arguments, pair, several=several) for pair in found.pairs]
+    return max([*codes, 2 if found.blocked else 0], key=SEVERITY.index)
+
+
+def shortened(names: Sequence[str]) -> str:
+    """Return names in one line: of many, their number and the first."""
+    if len(names) <= SHOWN:
+        return ", ".join(names)
+    return f"{len(names)} files: {', '.join(names[:SHOWN])}, ..."
+
+
+def show(line: str) -> None:
+    print(printable(without_passwords(line), keep=""), flush=True)
+
+
+def gate_change(arguments: argparse.Namespace, pair: changes.Pair, *, several: bool) -> int:
+    """Gate one change. Return its exit code: of several gates, one that is impossible does not prevent the others."""
+    show(f"changed: {pair.summary}")
+    reports = report_files(arguments, pair.name if several else None)
+    typed = {"old": pair.old, "new": pair.new, "contents": pair.contents, "replaced": pair.packages}
+    known = argparse.Namespace(**{**vars(arguments), **typed, **reports})
+    try:
+        outputs.check(known)
+        try:
+            return gate_pair(known)
+        except installer.Unsolvable:
+            if pair.whole is None or pair.whole == pair.contents[1]:
+                raise
+        show(f"NEW is all of {pair.name}: its other packages changed, too, and the frameworks need them.")
+        known.new, known.contents = pair.name, (pair.contents[0], pair.whole)
+        return gate_pair(known)
+    except SteleError as error:
+        if not several:
+            raise
+        say(f"stele: {printable(without_passwords(str(error)))}")
+        return 2
 
 
 def report_files(arguments: argparse.Namespace, name: str | None) -> dict[str, Path | None]:
@@ -142,8 +183,10 @@ def say_conditions(subject: Trial) -> None:
         say(setup.line(subject, *setup.probe(subject)))
 
 
-def prepare(subject: Trial, replaced: Sequence[revisions.Change]) -> tuple[Trial, list[Verdict]]:
+def prepare(subject: Trial, replaced: Iterable[str]) -> tuple[Trial, list[Verdict]]:
     """Build both arms. Return the trial with what they are known for, and BROKEN if NEW does not import."""
+    for message in dict.fromkeys(line for arm in (subject.old, subject.new) for line in notes_about(arm)):
+        say(printable(without_passwords(message), keep=""))
     make(subject.old)
     with progress.waiting(f"resolving {subject.new.name}"):
         subject = replace(subject, new=builds.resolved_like(subject.new, subject.old))
@@ -152,7 +195,13 @@ def prepare(subject: Trial, replaced: Sequence[revisions.Change]) -> tuple[Trial
         subject = inspected(subject, subject.model)
     else:
         options.announce_inputs(cell.task for cell in subject.cells)
-    return with_packages(subject, {change.package for change in replaced}), import_failure
+    return with_packages(subject, set(replaced)), import_failure
+
+
+def notes_about(environment: Environment) -> list[str]:
+    """Return the lines about what the user's file has: what is left out, and which index is used."""
+    options = ", ".join(environment.options)
+    return [*environment.messages, *([f"options of the index: {options}"] if options else [])]
 
 
 def explain(subject: Trial, log: Record, verdicts: Sequence[Verdict]) -> Document | None:
@@ -185,8 +234,9 @@ def with_packages(subject: Trial, replaced: set[str]) -> Trial:
     versions = (Difference(name, old.get(name), new.get(name)) for name in present)
     differing = packages.differences(old, new, named)
     if differing:
-        needed = relevance.needed_by(named or changes.FRAMEWORKS, subject.new)
-        differing = relevance.by_relevance(differing, changes.FRAMEWORKS, needed)
+        frameworks = {name for name in (*old, *new) if changes.FRAMEWORKS.fullmatch(name)}
+        needed = relevance.needed_by(named or frameworks, subject.new)
+        differing = relevance.by_relevance(differing, frameworks, needed)
     return replace(subject, named=tuple(versions), differences=tuple(differing))
 
 

@@ -84,8 +84,11 @@ def trial_from(arguments: argparse.Namespace) -> Trial:
     """Return the Trial that the command line describes. Raises SteleError, which quotes what cannot be done."""
     names = parse_names("metric", arguments.metric or ",".join(DEFAULT), (*DEFAULT, *SELECTED))
     model, extras = options.parse_model(arguments), options.parse_extras(arguments)
-    old = arms.load(arguments.old, model, extras)
-    new = arms.load(arguments.new, model, extras, replaced=arguments.replaced)
+    contents = getattr(arguments, "contents", (None, None))  # what --changed found
+    old, new = (
+        arms.load(text, model, extras, locked=locked)
+        for text, locked in zip((arguments.old, arguments.new), contents, strict=True)
+    )
     settings = settings_from(arguments)
     phase = training_phase(arguments) if settings.devices > 1 else arguments.phase
     cells = (

@@ -230,7 +230,9 @@ def parse_extras(arguments: argparse.Namespace) -> Extras:
 
 
 def names_lock_file(arguments: argparse.Namespace) -> bool:
-    """Return whether OLD or NEW is a lock file. This may ask git."""
+    """Return whether OLD or NEW is a lock file, as it is with --changed. This may ask git."""
+    if getattr(arguments, "changed", None) is not None:
+        return True
     arms = [getattr(arguments, name, None) or "" for name in ("old", "new")]
     return any(lockfiles.is_lockfile(str(revisions.split(text)[0])) for text in arms)
 

@@ -142,10 +142,13 @@ def install_locked(environment: Environment, python: Path, *, offline: bool) -> 
     lines = revisions.read_text(lock).splitlines()
     commits = [line for line in lines if COMMIT.fullmatch(line)]
     options: list[str | Path] = ["--python", python, "--link-mode", "hardlink", *verified_tools(lock)]
+    options += installer.as_arguments(environment.options)
+    indexes = installer.in_file(environment.options)
     purpose = f"Installing '{environment.name}' from {lock}"
     with temporary.folder() as folder:
         hashed = folder / "requirements.txt"
-        hashed.write_text("\n".join(line for line in lines if line not in commits), encoding="utf-8")
+        packages = [line for line in lines if line not in commits]
+        hashed.write_text("\n".join([*indexes, *packages]), encoding="utf-8")
         command: list[str | Path] = [
             "pip",
             "install",
@@ -155,8 +158,11 @@ def install_locked(environment: Environment, python: Path, *, offline: bool) -> 
             hashed,
         ]
         installer.run_uv(*command, *options, purpose=purpose, offline=offline)
-    if commits:
-        installer.run_uv("pip", "install", "--no-deps", *commits, *options, purpose=purpose, offline=offline)
+        if commits:
+            sources = folder / "commits.txt"
+            sources.write_text("\n".join([*indexes, *commits]), encoding="utf-8")
+            command = ["pip", "install", "--no-deps", "--requirements", sources]
+            installer.run_uv(*command, *options, purpose=purpose, offline=offline)
 
 
 def verified_tools(lock: Path) -> list[str | Path]:
@@ -214,11 +220,16 @@ def lock(environment: Environment, base: Path, *, offline: bool = False) -> None
         base,
         "--quiet",
         *verified_tools(environment.lock),
+        *installer.as_arguments(environment.options),
     ]
     with temporary.folder() as folder:
         output = folder / "requirements.txt"
         if environment.prefer is not None:
             shutil.copy(environment.prefer, output)  # uv keeps the versions of an existing output file
+        if environment.constraints:
+            limits = folder / "constraints.txt"
+            limits.write_text("\n".join(environment.constraints), encoding="utf-8")
+            options += ["--constraints", limits]
         installer.run_uv(
             "pip",
             "compile",
@@ -227,7 +238,7 @@ def lock(environment: Environment, base: Path, *, offline: bool = False) -> None
             "--output-file",
             output,
             purpose=f"Resolving '{environment.name}'",
-            text="\n".join(environment.requirements),
+            text="\n".join([*installer.in_file(environment.options), *environment.requirements]),
             offline=offline,
         )
         text = output.read_text(encoding="utf-8")

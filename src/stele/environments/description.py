@@ -104,6 +104,11 @@ class Environment:
     locked_with: str | None = None  # the name of another environment, whose lock file it shares
     lock: Path | None = None  # the file that pins its packages; it may not exist yet
     prefer: Path | None = None  # another lock file: its versions are taken where the requirements allow it
+    constraints: tuple[str, ...] = ()  # versions that are allowed for packages, also if they are not required
+    options: tuple[str, ...] = field(
+        default=(), repr=False
+    )  # of pip: which index is used, perhaps with a password
+    messages: tuple[str, ...] = ()  # what a user's file has and this environment leaves out
 
     def __hash__(self) -> int:
         return hash(self.name)

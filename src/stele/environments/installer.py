@@ -4,12 +4,14 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 from stele import files
 from stele.environments import probe
 from stele.errors import SteleError
+from stele.text import without_passwords
 
 UNSOLVABLE = "No solution found"
 NO_TOOLS = "Failed to resolve requirements from `"  # from `build-system.requires`, or from `setup.py` build
@@ -57,6 +59,7 @@ PATH_VARIABLES = {
     "UV_BUILD_CONSTRAINT": " ",
     "UV_CACHE_DIR": os.pathsep,
 }
+FLAGS = {"--pre": ("--prerelease", "allow"), "--trusted-host": ("--allow-insecure-host",)}  # of pip: of uv
 LINES = 12  # of the output that an error shows
 
 
@@ -100,11 +103,30 @@ def absolute_path(text: str) -> str:
     return text if "://" in text else str(files.absolute(text))
 
 
+def in_file(options: Iterable[str]) -> list[str]:
+    """Return the options of pip that uv reads in a file, where other users do not see the passwords in them."""
+    return [option for option in options if option.partition(" ")[0] not in FLAGS]
+
+
+def as_arguments(options: Iterable[str]) -> list[str]:
+    """Return the other options of pip as arguments of uv.
+
+    Like pip, uv then takes the best version in all indexes; by itself, it takes the first index that has the package.
+    """
+    arguments: list[str] = []
+    for option in options:
+        name, _, value = option.partition(" ")
+        arguments += [*FLAGS[name], value] if value and name in FLAGS else FLAGS.get(name, ())
+    if any("index-url" in option for option in options) and "UV_INDEX_STRATEGY" not in os.environ:
+        arguments += ["--index-strategy", "unsafe-best-match"]
+    return arguments
+
+
 def explain(output: str) -> str:
     """Return the cause of a failure of uv, and the end of its output."""
     cause = next((cause for sign, cause in FAILURES if sign.lower() in output.lower()), "uv failed")
-    tail = "".join(f"\n    {line}" for line in output.strip().splitlines()[-LINES:])
-    return f"{cause}.\n  Output of uv:{tail}"
+    tail = "".join(f"\n    {line}" for line in without_passwords(output).strip().splitlines()[-LINES:])
+    return f"{cause}{'' if cause.endswith('?') else '.'}\n  Output of uv:{tail}"
 
 
 @cache

@@ -16,6 +16,7 @@ from packaging.utils import canonicalize_name, canonicalize_version
 from stele.environments import builds, lockfiles, probe, revisions
 from stele.environments.description import MODULE, Environment
 from stele.errors import SteleError
+from stele.text import without_passwords
 
 MOST = 6  # differences in one line
 TIMEOUT = 60.0  # seconds for an interpreter to list its packages
@@ -85,7 +86,7 @@ def of_lock(path: Path) -> dict[str, str]:
     versions: dict[str, str] = {}
     for line in locked.requirements:
         requirement = Requirement(line)
-        version = requirement.url or lockfiles.pinned_version(line)
+        version = without_passwords(requirement.url or "") or lockfiles.pinned_version(line)
         if version:
             versions[canonicalize_name(requirement.name)] = version
     return versions

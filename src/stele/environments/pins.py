@@ -22,9 +22,10 @@ from packaging.version import Version
 from stele import files
 from stele.environments import builds, probe
 from stele.environments.description import MODULE, Environment
+from stele.environments.lockfiles import Locked
 from stele.environments.lockfiles.source import parse_requirement
 from stele.errors import SteleError
-from stele.text import unknown_message
+from stele.text import unknown_message, without_passwords
 
 # two package names of one framework; the builds for a GPU
 ALIASES = {"tensorflow": "tensorflow-cpu"}
@@ -83,13 +84,28 @@ def unsupported_message(what: str, pins: Pins, environments: list[Environment]) 
 
 
 def with_requirements(
-    environment: Environment, text: str, what: str, requirements: list[str], python: str | None
+    environment: Environment,
+    text: str,
+    what: str,
+    requirements: list[str],
+    python: str | None,
+    locked: Locked | None = None,
 ) -> Environment:
-    """Return the environment with other requirements. Its lock file is in the cache, under their hash."""
+    """Return the environment with other requirements. Its lock file is in the cache, under their hash.
+
+    The constraints and the index of a ``locked`` file decide what the requirements resolve to, so they are in the hash.
+    """
     python = python or environment.python or f"=={sys.version_info.major}.{sys.version_info.minor}.*"
-    key = hashlib.sha256(json.dumps([sorted(requirements), python]).encode()).hexdigest()[:16]
+    constraints, options = (locked.constraints, locked.options) if locked else ((), ())
+    decisive: list[object] = [sorted(requirements), python]
+    if constraints or options:
+        decisive += [sorted(constraints), [without_passwords(option) for option in options]]
+    key = hashlib.sha256(json.dumps(decisive).encode()).hexdigest()[:16]
     return dataclasses.replace(
         environment,
+        constraints=constraints,
+        options=options,
+        messages=locked.messages if locked else (),
         name=text,
         label=f"{environment.label}, {what}",
         requirements=dict.fromkeys(requirements, "requested"),

@@ -1,31 +1,27 @@
-"""Read lock files as they were in an earlier revision: FILE@REVISION, and which pins have changed since then."""
+"""Read lock files as they were in an earlier revision, FILE@REVISION, with a git that starts no other program."""
 
 import codecs
 import difflib
+import functools
 import os
+import re
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import NamedTuple
-
-from packaging.utils import canonicalize_name, canonicalize_version
 
 from stele import files
 from stele.environments import lockfiles
 from stele.environments.lockfiles import Locked
 from stele.errors import SteleError
+from stele.text import without_passwords
 
 TIMEOUT = 60.0  # seconds for a command of git; a partial clone may have to download a file
-DEEPEST = 3  # folders below the root of a repository in which lock files are compared
-
-
-class Change(NamedTuple):
-    """A package whose exact pin differs between a revision (old) and the working tree (new)."""
-
-    package: str
-    old: str
-    new: str
-    file: str
+# the configuration of a repository may start no program: no monitor of files, and no hook
+SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+DOWNLOADS = "file:git:http:https:ssh"  # what a partial clone may use; ext starts a program
+PROGRAMS = re.compile(
+    r"core\.(sshcommand|askpass|gitproxy)|credential\.(.*\.)?helper|remote\..*\.(uploadpack|vcs)"
+)
 
 
 def split(text: str) -> tuple[Path, str | None]:
@@ -60,7 +56,8 @@ def read(text: str, *, allow_vcs: bool = False, extras: Iterable[str] = ()) -> L
     try:
         content = show(file, revision) if revision else read_text(file)
         sibling = sibling_reader(file, revision)
-        return lockfiles.read(str(file), content, sibling, allow_vcs=allow_vcs, extras=extras)
+        options = {"allow_vcs": allow_vcs, "revision": revision}
+        return lockfiles.read(str(file), content, sibling, extras=extras, **options)
     except SteleError as error:
         raise SteleError(f"At revision {revision!r}: {error}" if revision else str(error)) from None
 
@@ -127,8 +124,13 @@ def require_repository(folder: Path) -> None:
     """Raise SteleError, with the message of git, if the folder is not in a repository that git reads."""
     process = run_git(folder, "rev-parse", "--git-dir")
     if process.returncode:
-        message = " ".join(process.stderr.decode(errors="replace").split()[:40])
+        message = said(process)
         raise SteleError(f"{folder} is not in a Git repository that can be read. git says: {message}")
+
+
+def said(process: subprocess.CompletedProcess[bytes]) -> str:
+    """Return the start of what git says about an error."""
+    return without_passwords(" ".join(process.stderr.decode(errors="replace").split()[:40]))
 
 
 def revision_advice(folder: Path, revision: str) -> str:
@@ -146,19 +148,41 @@ def revision_advice(folder: Path, revision: str) -> str:
     return "List branches and tags with: git branch --all; git tag"
 
 
-def run_git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    """Run git in a folder and return the finished process, also if it failed.
+def run_git(folder: Path, *arguments: str, text: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """Run git in a folder and return the finished process, also if it failed. ``text`` is its input.
 
-    A hook sets GIT_DIR and GIT_INDEX_FILE, which would select a different repository.
+    Nothing that the configuration of the repository names is started. If it names a program for downloads, a partial
+    clone downloads nothing.
     """
-    variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return start_git(folder, *arguments, text=text, downloads="none" if names_program(folder) else DOWNLOADS)
+
+
+@functools.cache
+def names_program(folder: Path) -> bool:
+    """Return whether the configuration of the repository itself names a program with which git downloads."""
+    process = start_git(folder, "config", "--list", "--name-only", "--show-scope", "-z", downloads="none")
+    words = process.stdout.decode(errors="replace").split("\0")
+    scoped = zip(words[::2], words[1::2], strict=False)
+    return any(scope in ("local", "worktree") and PROGRAMS.fullmatch(name) for scope, name in scoped)
+
+
+def start_git(
+    folder: Path, *arguments: str, text: bytes = b"", downloads: str
+) -> subprocess.CompletedProcess[bytes]:
+    """Run git with the user's configuration, but without variables that select a repository, as a hook has."""
+    variables = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_") or name.startswith("GIT_CONFIG_")
+    }
     variables |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
-    command = ["git", "-C", str(folder), "--no-pager", *arguments]
+    variables["GIT_ALLOW_PROTOCOL"] = downloads
+    command = ["git", *SAFE, "-C", str(folder), "--no-pager", *arguments]
     try:
         return subprocess.run(
             command,
             env=variables,
-            stdin=subprocess.DEVNULL,
+            input=text,
             capture_output=True,
             timeout=TIMEOUT,
             check=False,
@@ -167,75 +191,3 @@ def run_git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]
         raise SteleError("git is not on PATH. Install git to compare with a revision.") from None
     except subprocess.TimeoutExpired:
         raise SteleError(f"git did not answer within {TIMEOUT:g} s in {folder}. Try again.") from None
-
-
-def changed_pins(
-    revision: str, folder: Path, frameworks: Iterable[str], extras: Iterable[str] = ()
-) -> list[Change]:
-    """Return the packages of ``frameworks`` whose exact pin in the working tree differs from the one in a revision.
-
-    All tracked lock files of the repository are compared, with these extras. Raises SteleError if two of them changed
-    a package in different ways, or if a package changed that only another extra needs.
-    """
-    names: set[str] = {canonicalize_name(name) for name in frameworks}
-    changes: dict[str, Change] = {}
-    for change in all_changes(folder.absolute(), revision, names, tuple(extras)):
-        earlier = changes.setdefault(change.package, change)
-        if not (same(earlier.old, change.old) and same(earlier.new, change.new)):
-            both = " and ".join(f"{item.file} ({item.old} to {item.new})" for item in (earlier, change))
-            raise SteleError(
-                f"{change.package} changed in two ways: {both}. Name one of the files: FILE@{revision}"
-            )
-    return sorted(changes.values())
-
-
-def all_changes(folder: Path, revision: str, names: set[str], extras: tuple[str, ...]) -> Iterator[Change]:
-    """Yield the changed pins of these packages in every lock file that both the revision and the working tree have."""
-    commit = commit_of(folder, revision)
-    root = Path(os.fsdecode(run_git(folder, "rev-parse", "--show-toplevel").stdout.removesuffix(b"\n")))
-    tracked = listed(run_git(root, "ls-files", "-z"))
-    for name in sorted(tracked & listed(run_git(root, "ls-tree", "-r", "-z", "--name-only", commit))):
-        file = root / name
-        if name.count("/") <= DEEPEST and lockfiles.is_conventional(name) and file.is_file():
-            yield from changes_of(file, name, revision, commit, names, extras)
-
-
-def listed(process: subprocess.CompletedProcess[bytes]) -> set[str]:
-    """Return the paths that a command of git printed with -z."""
-    return set(os.fsdecode(process.stdout).split("\0")) - {""}
-
-
-def changes_of(
-    file: Path, name: str, revision: str, commit: str, names: set[str], extras: tuple[str, ...]
-) -> Iterator[Change]:
-    """Yield the changed pins of these packages in one file.
-
-    Raises SteleError if a package changed that only an extra installs, and that extra is not selected.
-    """
-    texts = show(file, commit), read_text(file)
-    if texts[0] == texts[1]:
-        return
-
-    def changes(*selected: str) -> dict[str, Change]:
-        try:
-            old = lockfiles.exact_pins(name, texts[0], sibling_reader(file, commit), extras=selected)
-        except SteleError as error:
-            raise SteleError(f"At revision {revision!r}: {error}") from None
-        new = lockfiles.exact_pins(name, texts[1], sibling_reader(file, None), extras=selected)
-        present = sorted(old.keys() & new.keys() & names)
-        return {package: Change(package, old[package], new[package], name) for package in present}
-
-    pins = changes(*extras)
-    for extra in lockfiles.extras_of(name, texts[1]):
-        for change in changes(extra).values():
-            if change.package not in pins and not same(change.old, change.new):
-                raise SteleError(
-                    f"{change.package} changed from {change.old} to {change.new} in {name}, but only extras install "
-                    f"it. Select one: --extra {extra}"
-                )
-    yield from (change for change in pins.values() if not same(change.old, change.new))
-
-
-def same(old: str, new: str) -> bool:
-    """Return whether two versions are equal, as 1.0 and 1.0.0 are."""
-    return canonicalize_version(old) == canonicalize_version(new)

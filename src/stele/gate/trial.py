@@ -15,6 +15,7 @@ from stele.measuring import content, machine, measure
 from stele.measuring.content import Content
 from stele.measuring.settings import Settings
 from stele.models.spec import Model
+from stele.text import without_passwords
 from stele_worker import tasks
 
 ARMS = ("old", "control", "new", "repeat")  # each release twice: launches of one release show the noise
@@ -97,7 +98,7 @@ def header(trial: Trial) -> dict[str, Any]:
         "seed": trial.seed,
         "content": content_of(trial),
         "machine": machine.facts(),
-        **({"command": list(trial.typed)} if trial.typed else {}),
+        **({"command": [without_passwords(word) for word in trial.typed]} if trial.typed else {}),
         **({} if trial.model is None else {"model": trial.model.as_request()}),
         **({} if trial.target is None else {"target": trial.target}),
     }

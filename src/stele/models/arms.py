@@ -12,7 +12,6 @@ import contextlib
 import dataclasses
 import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,9 +24,9 @@ from stele.data import download
 from stele.environments import Environment, lockfiles, packages, pins, revisions
 from stele.environments.lockfiles import Locked
 from stele.environments.lockfiles.source import parse_requirement
-from stele.environments.revisions import Change
 from stele.errors import SteleError
 from stele.models.spec import Model
+from stele.text import without_passwords
 
 # what the models of a library need, beside the packages that the user names
 NEEDS = {
@@ -51,11 +50,13 @@ class Extras(NamedTuple):
     names: tuple[str, ...] = ()  # --extra: of the lock files
 
 
-def load(text: str, model: Model | None, extras: Extras, *, replaced: Sequence[Change] = ()) -> Environment:
+def load(text: str, model: Model | None, extras: Extras, *, locked: Locked | None = None) -> Environment:
     """Return the environment of one arm. Raises SteleError, quoting it, if it has none of the known forms.
 
-    ``replaced`` are changes of pins in a lock file.
+    If ``locked`` is given, the arm installs that, and ``text`` is only its name.
     """
+    if locked is not None:
+        return required(text, locked.requirements, model, extras, locked=locked)
     if text in environments.names() and not extras.requirements:
         return environments.load(text) if model is None else as_user_runs(environments.load(text))
     if text.endswith(".whl"):
@@ -66,8 +67,7 @@ def load(text: str, model: Model | None, extras: Extras, *, replaced: Sequence[C
         return in_interpreter(text, interpreter, model)
     locked = locked_of(text, extras)
     if locked is not None:
-        changed = [with_changes(line, replaced) for line in locked.requirements]
-        return named(required(text, tuple(changed), model, extras, python=locked.python), replaced)
+        return required(text, locked.requirements, model, extras, locked=locked)
     name, at, _ = text.partition("@")
     if at and name in environments.names():  # keras-jax@keras==3.14.1, or an interpreter of it
         return environments.load(text)
@@ -90,21 +90,6 @@ def wheel_requirement(text: str) -> str:
     if platforms.isdisjoint({"any", *platform_tags()}):
         raise SteleError(f"{text} is a wheel for {' and '.join(sorted(platforms))}, not for this machine.")
     return f"{name} @ {path.as_uri()}#sha256={download.sha256_of(path)}"
-
-
-def with_changes(requirement: str, replaced: Sequence[Change]) -> str:
-    """Return a requirement of a lock file with its changed pin."""
-    for change in replaced:
-        if name_of(requirement) == change.package:
-            return f"{change.package}=={change.new}"
-    return requirement
-
-
-def named(environment: Environment, replaced: Sequence[Change]) -> Environment:
-    """Return the environment under a name that says what was changed."""
-    changes = ", ".join(f"{change.package} {change.new}" for change in replaced)
-    name = f"{environment.name} with {changes}" if changes else environment.name
-    return dataclasses.replace(environment, name=name, label=name)
 
 
 def interpreter_of(text: str) -> Path | None:
@@ -202,20 +187,25 @@ def required(
     extras: Extras,
     *,
     python: str | None = None,
+    locked: Locked | None = None,
 ) -> Environment:
-    """Return the environment with these requirements, those of both arms, and what the model's library needs."""
+    """Return the environment with these requirements, those of both arms, and what the model's library needs.
+
+    Of a ``locked`` file, its constraints, its index and its Python count, too.
+    """
     base, wanted = base_of(text, requirements, model), [*requirements, *extras.requirements]
     pinned = {name_of(one) for one in wanted}
     library = () if model is None else NEEDS.get(model.library or "", ())
     needs = (*base.requirements, *library, *WORKER_NEEDS)
     wanted += [need for need in needs if not pinned & {name_of(need), alias(name_of(need))}]
     typed = [one for one in wanted if name_of(one) != "python"]
-    version = extras.python or python_of(wanted) or python
-    built = pins.with_requirements(base, text, text, list(dict.fromkeys(typed)), specifier(version))
+    version = extras.python or python_of(wanted) or python or (locked.python if locked else None)
+    name = without_passwords(text)
+    built = pins.with_requirements(base, name, name, list(dict.fromkeys(typed)), specifier(version), locked)
     if model is None:
         return built
     untuned = as_user_runs(built)
-    return dataclasses.replace(untuned, label=text, framework="", imports=(), modes={}, mode=None)
+    return dataclasses.replace(untuned, label=name, framework="", imports=(), modes={}, mode=None)
 
 
 def as_user_runs(environment: Environment) -> Environment:
@@ -239,8 +229,8 @@ def keras_backend() -> str | None:
         return os.environ[BACKEND]
     folder = files.absolute(os.environ.get("KERAS_HOME") or "~/.keras")
     try:
-        chosen = json.loads((folder / "keras.json").read_text(encoding="utf-8")).get("backend")
-    except (OSError, ValueError, AttributeError):
+        chosen = json.loads(files.read_text(folder / "keras.json")).get("backend")
+    except (OSError, ValueError, AttributeError, SteleError):
         return None
     return chosen if isinstance(chosen, str) else None
 

@@ -1,18 +1,20 @@
 """Read the packages that a lock file, a requirements file or a pyproject.toml names. Nothing in it is executed.
 
-    requirements                *.txt, and *.lock files of pip-compile and uv pip compile; -r and -c are followed
+    requirements                *.txt, *.in, and *.lock files of pip-compile and uv pip compile; -r and -c are followed
     pylock                      pylock.toml and pylock.<name>.toml (PEP 751)
     uv, poetry, pdm, pipfile    the lock files of these programs, without optional groups
     conda                       environment.yml; packages that only conda has are left out
-    pyproject                   the dependencies of a project
+    pyproject, setup            the dependencies of a project; setup.py is read as text
 
 The packages of an extra are left out unless the extra is selected. The project itself and packages in local folders are
 left out. Markers are kept for uv, which evaluates them.
 """
 
+import contextlib
 import re
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -20,19 +22,34 @@ from packaging.utils import canonicalize_name, canonicalize_version
 
 from stele.environments.lockfiles.conda import read_conda
 from stele.environments.lockfiles.extras import check_extras, declared_extras
-from stele.environments.lockfiles.formats import SUFFIXES, is_conventional, is_lockfile, kind_of, load
+from stele.environments.lockfiles.formats import (
+    MANIFESTS,
+    SUFFIXES,
+    holds_packages,
+    is_conventional,
+    is_lockfile,
+    is_possible,
+    kind_of,
+    load,
+)
 from stele.environments.lockfiles.locks import read_pdm, read_pipfile, read_pylock, read_uv
 from stele.environments.lockfiles.poetry import read_poetry, read_pyproject
 from stele.environments.lockfiles.requirements import read_requirements, stated_python
+from stele.environments.lockfiles.setuptools import read_setup
 from stele.environments.lockfiles.source import ADVICE, Lines, Source, Table, shorten, wheel_platforms
 from stele.errors import SteleError
 
 __all__ = [
+    "MANIFESTS",
     "SUFFIXES",
     "Locked",
-    "exact_pins",
+    "extras_of",
+    "holds_packages",
     "is_conventional",
     "is_lockfile",
+    "is_possible",
+    "mentions",
+    "outline",
     "pinned_version",
     "read",
     "wheel_platforms",
@@ -45,16 +62,23 @@ READERS: dict[str, Callable[[Source, Table], tuple[Lines, str]]] = {
     "pipfile": read_pipfile,
     "pyproject": read_pyproject,
     "conda": read_conda,
+    "setup.cfg": read_setup,
+    "setup.py": read_setup,
 }
 
 
-class Locked(NamedTuple):
-    """PEP 508 lines, the Python versions that the file states, its kind, and the lines of its -c files."""
+@dataclass(frozen=True)
+class Locked:
+    """What a file names: PEP 508 lines, Python versions, its kind, the lines of its -c files, and options of pip."""
 
     requirements: tuple[str, ...]
     python: str | None
     kind: str
     constraints: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()  # which index is used, such as ``--extra-index-url URL``
+    messages: tuple[str, ...] = field(default=(), compare=False)  # about lines that are left out
+    included: Mapping[str, str] = field(default_factory=dict, compare=False)  # file: -r or -c
+    places: Mapping[str, str] = field(default_factory=dict, compare=False)  # requirement: file and line
 
 
 def read(
@@ -62,17 +86,17 @@ def read(
     content: str,
     sibling: Callable[[str], str] | None = None,
     *,
-    allow_vcs: bool = False,
     extras: Iterable[str] = (),
+    **options: Any,
 ) -> Locked:
     """Return the packages in the file called ``name``.
 
-    ``sibling`` returns the text of a file by its path relative to the folder of ``name``; -r and -c need it. Raises
-    SteleError, with the name and the line, if the content is not understood or names no package, if it has installer
-    options, if it pins one package twice, if it has a URL and ``allow_vcs`` is not set, or if it lacks one of the
-    ``extras``.
+    ``sibling`` returns the text of a file by its path relative to the folder of ``name``; -r and -c need it.
+    ``options`` are more fields of the Source. Raises SteleError, with the name and the line, if the content is not
+    understood or names no package, if it has an unknown installer option, if it pins one package twice, if it has a URL
+    and ``allow_vcs`` is not set, or if it lacks one of the ``extras``.
     """
-    locked = parse(Source(name, sibling, allow_vcs, extras=normalized(extras)), content)
+    locked = parse(Source(name, sibling, extras=normalized(extras), **options), content)
     if not locked.requirements:
         raise SteleError(
             f"{name} names no package. Name a file that lists the framework, such as torch==2.13.0."
@@ -81,15 +105,59 @@ def read(
     return locked
 
 
-def exact_pins(
+def outline(
     name: str, content: str, sibling: Callable[[str], str] | None = None, *, extras: Iterable[str] = ()
-) -> dict[str, str]:
-    """Return the exact pins that apply on this machine by canonical name. Installer options and URLs are skipped."""
-    locked = parse(Source(name, sibling, lenient=True, extras=normalized(extras)), content)
-    lines = [*locked.requirements, *locked.constraints]
-    applicable = [line for line in lines if pinned_version(line) and applies(Requirement(line))]
-    check_pins(name, [line.partition(";")[0] for line in applicable])
-    return {canonicalize_name(Requirement(line).name): pinned_version(line) or "" for line in applicable}
+) -> Locked:
+    """Return the packages in a file that is compared and not installed: nothing in it is refused."""
+    return parse(Source(name, sibling, lenient=True, extras=normalized(extras)), content)
+
+
+def mentions(name: str, content: str, known: re.Pattern[str]) -> dict[str, frozenset[str]]:
+    """Return the versions of ``known`` packages anywhere in a lock file or a project, also in groups and extras."""
+    kind = kind_of(name, content)
+    if kind in ("requirements", "conda"):
+        return {}
+    source = Source(name, lenient=True)
+    data = load(source, kind, content)
+    found: dict[str, set[str]] = {}
+    try:
+        for package, version in required_in(data) if kind in MANIFESTS else locked_in(data):
+            if known.fullmatch(canonicalize_name(package)):
+                found.setdefault(canonicalize_name(package), set()).add(version)
+    except RecursionError:
+        raise source.error("is nested too deeply.") from None
+    return {package: frozenset(versions) for package, versions in found.items()}
+
+
+def locked_in(data: Table) -> Iterator[tuple[str, str]]:
+    """Yield the name and the version of each package in a lock file."""
+    lists = [data.get("package"), data.get("packages")]
+    tables = [table for one in lists if isinstance(one, list) for table in one]
+    sections = [section for section in data.values() if isinstance(section, dict)]  # of a Pipfile.lock
+    tables += [
+        {"name": name, **one} for part in sections for name, one in part.items() if isinstance(one, dict)
+    ]
+    for table in tables:
+        pair = (table.get("name"), table.get("version")) if isinstance(table, dict) else (None, None)
+        if isinstance(pair[0], str) and isinstance(pair[1], str):
+            yield pair[0], pair[1]
+
+
+def required_in(data: object) -> Iterator[tuple[str, str]]:
+    """Yield the name and the requirement of each package in a project, in any table."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            version = value.get("version") if isinstance(value, dict) else value
+            if isinstance(version, str) and re.match(r"[\d^~=<>!*]", version):
+                yield key, version
+    if isinstance(data, (dict, list)):
+        for value in data.values() if isinstance(data, dict) else data:
+            yield from required_in(value)
+    elif isinstance(data, str):
+        with contextlib.suppress(ValueError):
+            requirement = Requirement(data)
+            if requirement.specifier or requirement.url:
+                yield requirement.name, str(requirement)
 
 
 def extras_of(name: str, content: str) -> list[str]:
@@ -112,14 +180,6 @@ def pinned_version(requirement: str) -> str | None:
     return next((version for version in versions if not version.endswith(".*")), None)
 
 
-def applies(requirement: Requirement) -> bool:
-    """Return whether the marker holds for the interpreter of this process; True if that cannot be evaluated."""
-    try:
-        return requirement.marker is None or requirement.marker.evaluate({"extra": ""})
-    except ValueError:
-        return True
-
-
 def check_pins(name: str, lines: Iterable[str]) -> None:
     """Raise SteleError, with both lines, if a package has two different pins under the same marker."""
     seen: dict[tuple[str, str], str] = {}
@@ -139,17 +199,31 @@ def parse(source: Source, content: str) -> Locked:
     kind = kind_of(source.file, content)
     if kind == "requirements":
         check_extras(source, kind, {})
-        requirements, constraints = read_requirements(source, content)
-        return Locked(unique(requirements), stated_python(content), kind, unique(constraints))
+        return noted(source, read_requirements(source, content), stated_python(content), kind)
     try:
         data = load(source, kind, content)
         check_extras(source, kind, data)
         requirements, python = READERS[kind](source, data)
         # any patch release of a Python serves: the packages are built for the minor release
         python = re.sub(r"==\s*(\d+\.\d+)(\.\d+)?\s*(?=,|$)", r"==\1.*", python)
-        return Locked(unique(requirements), str(SpecifierSet(python)) or None, kind)
+        return noted(source, requirements, str(SpecifierSet(python)) or None, kind)
     except (ValueError, RecursionError) as error:
         raise source.error(f"cannot be understood: {shorten(str(error))}. {ADVICE}.") from None
+
+
+def noted(source: Source, requirements: Lines, python: str | None, kind: str) -> Locked:
+    """Return the packages with what the source noted beside them."""
+    notes = source.notes
+    return Locked(
+        requirements=unique(requirements),
+        python=python,
+        kind=kind,
+        constraints=unique(notes.constraints),
+        options=unique(notes.options),
+        messages=unique(notes.messages),
+        included=notes.included,
+        places=notes.places,
+    )
 
 
 def unique(lines: Lines) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ CONDA_ONLY = re.compile(
     r"|krb5|c-ares|nspr|nss|curl|git|pandoc|nodejs|yaml|abseil-cpp|re2|orc|arrow-cpp|aws-.*|s2n|gflags|glog|xorg-.*"
     r"|qt.*-main|conda|mamba|micromamba"
 )
+NAME = re.compile(r"(?:.*[-_.])?(?:env|environment|conda)(?:[-_.].*)?\.ya?ml", re.I)
 CONDA_LINE = re.compile(r"(?:\S+::)?([A-Za-z0-9_.-]+) ?([=!<>~].*|(?<= )[\d*].*)?")
 CONDA_VERSION = re.compile(r"(==?|) ?((?:\d+!)?[^=<>!~, ]+)(?:[= ](\S+))?")
 
@@ -37,10 +38,11 @@ def read_conda(source: Source, data: Table) -> tuple[Lines, str]:
     python = ""
     for item in source.get(data, "dependencies", list):
         if isinstance(item, dict):
-            pip, constraints = read_requirements(source, "\n".join(source.items(item, "pip", str)))
-            if constraints:
-                raise source.error("-c in its pip section is not supported. Pin these packages in the file.")
-            lines += pip
+            parts = source.items(item, "pip", str)
+            for part in parts:
+                if len(part.splitlines()) > 1:
+                    raise source.error("has several lines. Write one package in each item.", part)
+            lines += read_requirements(source, "\n".join(parts))
             continue
         line = source.get({"dependencies": item}, "dependencies", str).strip()
         name, specifier = conda_package(source, line)
@@ -49,6 +51,18 @@ def read_conda(source: Source, data: Table) -> tuple[Lines, str]:
         elif name:
             lines += source.requirement(name + specifier)
     return lines, python
+
+
+def is_conda(name: str, data: Table) -> bool:
+    """Return whether a YAML file has the packages of an environment: other files have dependencies, too."""
+    items = data.get("dependencies")
+    if not isinstance(items, list) or not any(isinstance(item, str) for item in items):
+        return False
+    if not all(
+        isinstance(item, str) or (isinstance(item, dict) and item.keys() == {"pip"}) for item in items
+    ):
+        return False
+    return "channels" in data or NAME.fullmatch(name) is not None
 
 
 def conda_package(source: Source, line: str) -> tuple[str, str]:

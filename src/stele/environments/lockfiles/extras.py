@@ -26,6 +26,8 @@ def declared_extras(source: Source, kind: str, data: Table) -> list[str]:
         return [group for group in groups if group != "default"]
     if kind == "pylock":
         return source.items(data, "extras", str)
+    if kind in ("setup.cfg", "setup.py"):
+        return list(source.get(data, "extras_require", dict))
     if kind == "poetry":
         return list(source.get(data, "extras", dict))
     project, tool = source.get(data, "project", dict), source.get(data, "tool", dict)

@@ -7,7 +7,10 @@ from pathlib import PurePath
 
 import yaml
 
-from stele.environments.lockfiles.conda import load_yaml
+from stele.environments.lockfiles.conda import NAME as CONDA_NAME
+from stele.environments.lockfiles.conda import is_conda, load_yaml
+from stele.environments.lockfiles.requirements import is_requirements
+from stele.environments.lockfiles.setuptools import load_cfg, load_py
 from stele.environments.lockfiles.source import ADVICE, Source, Table
 from stele.errors import SteleError
 
@@ -16,15 +19,23 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-SUFFIXES = (".txt", ".lock", ".toml", ".yml", ".yaml")
+SUFFIXES = (".txt", ".in", ".lock", ".toml", ".yml", ".yaml")
 KINDS = {
     "uv.lock": "uv",
     "poetry.lock": "poetry",
     "pdm.lock": "pdm",
-    "Pipfile.lock": "pipfile",
+    "pipfile.lock": "pipfile",
     "pyproject.toml": "pyproject",
     "pylock.toml": "pylock",
+    "setup.cfg": "setup.cfg",
+    "setup.py": "setup.py",
 }
+MANIFESTS = (
+    "pyproject",
+    "setup.cfg",
+    "setup.py",
+)  # kinds that say what a project accepts, not what is installed
+LOADERS = {"pipfile": json.loads, "setup.cfg": load_cfg, "setup.py": load_py}  # of those that are not TOML
 CONTENTS = (  # a kind, and a pattern that only its files contain; the first match decides
     ("pipfile", r"\A\s*\{"),
     ("pylock", r"^\[\[packages\]\]"),
@@ -33,47 +44,93 @@ CONTENTS = (  # a kind, and a pattern that only its files contain; the first mat
     ("uv", r"^\[\[package\]\]"),
     ("pyproject", r"^\[(project|tool|build-system|dependency-groups)\b"),
 )
-# what a repository calls its files of packages, beside KINDS
-CONVENTIONAL = r"pylock\..+\.toml|(.*[-_.])?(requirements|constraints)([-_.].*)?\.txt|environment.*\.ya?ml"
+# what a repository calls its files of packages, beside KINDS; a path in lower case
+CONVENTIONAL = re.compile(
+    r"(.*/)?(pylock\..+\.toml|(.*[-_.])?(requirements|constraints)([-_.].*)?\.(txt|in)|environment.*\.ya?ml)"
+    r"|(.*/)?requirements/[^/]+\.(txt|in)"
+)
+# names that may be those of such a file, so that the content decides
+POSSIBLE = re.compile(
+    r".*\.(txt|in|lock|ya?ml|pip)"
+    r"|(.*/)?(.*[-_.])?(req(uirement)?s?|pins?|deps|dependencies|constraints?|packages)([-_.][^/]*)?"
+)
+CONDA_KEY = re.compile(r"^dependencies\s*:", re.M)
+ANY = re.compile(r".*")
+ANNOUNCED = {  # a kind, and what its lock files with another name have, beside what CONTENTS says
+    "uv": re.compile(r"^requires-python\s*=", re.M),
+    "pipfile": re.compile(r'^\s*"pipfile-spec"', re.M),
+}
 
 
 def is_lockfile(text: str) -> bool:
     """Return whether an argument names a file that ``read`` reads, also as FILE@REVISION. Only the name counts."""
     parts = text.split("@")
-    names = ["@".join(parts[:end]) for end in range(1, len(parts) + 1)]
-    return any(PurePath(name).suffix in SUFFIXES and not re.search(r"[=<>~!]=", name) for name in names)
+    paths = [PurePath("@".join(parts[:end])) for end in range(1, len(parts) + 1)]
+    return any(
+        (path.suffix.lower() in SUFFIXES or path.name in KINDS) and not re.search(r"[=<>~!]=", str(path))
+        for path in paths
+    )
 
 
 def is_conventional(path: str) -> bool:
-    """Return whether a file of a repository holds its packages, by its name or its folder requirements/."""
-    name, folder = PurePath(path).name, PurePath(path).parent.name
-    in_folder = folder == "requirements" and name.endswith(".txt")
-    return in_folder or name in KINDS or re.fullmatch(CONVENTIONAL, name) is not None
+    """Return whether a file of a repository holds packages, by its name or its folder requirements/."""
+    name = path.lower()
+    return PurePath(name).name in KINDS or CONVENTIONAL.fullmatch(name) is not None
+
+
+def is_possible(path: str) -> bool:
+    """Return whether ``holds_packages`` may be true for a file of a repository with this name."""
+    return is_conventional(path) or POSSIBLE.fullmatch(path.lower()) is not None
+
+
+def holds_packages(path: str, content: str, known: re.Pattern[str]) -> bool:
+    """Return whether a file of a repository names packages: by its name or, if that leaves it open, by its content.
+
+    ``known`` matches the name of a package that shows it without a version.
+    """
+    if is_conventional(path):
+        return True
+    suffix = PurePath(path).suffix.lower()
+    if suffix in (".yml", ".yaml"):
+        return CONDA_KEY.search(content) is not None and is_environment(path, content)
+    if suffix == ".lock":
+        kind = kind_of(path, content)
+        if kind != "requirements":
+            return kind not in ANNOUNCED or ANNOUNCED[kind].search(content) is not None
+    return is_requirements(content, known)
+
+
+def is_environment(path: str, content: str) -> bool:
+    """Return whether a YAML file is an environment of conda."""
+    try:
+        return is_conda(PurePath(path).name, load(Source(path), "conda", content))
+    except SteleError:
+        return CONDA_NAME.fullmatch(PurePath(path).name) is not None
 
 
 def kind_of(name: str, content: str) -> str:
     """Return the kind of a file by its name or, if the name leaves it open, by its content."""
-    path = PurePath(name)
+    path = PurePath(name.lower())
     if path.name in KINDS:
         return KINDS[path.name]
     if path.suffix in (".lock", ".toml"):
         kinds = [kind for kind, pattern in CONTENTS if re.search(pattern, content, re.M)]
         return [*kinds, "pylock" if path.suffix == ".toml" else "requirements"][0]
-    if path.suffix not in SUFFIXES:
-        raise SteleError(f"{name} is not a supported lock file. Supported: {', '.join(KINDS)}, *.txt, *.yml.")
-    return "requirements" if path.suffix == ".txt" else "conda"
+    if path.suffix in (".yml", ".yaml"):
+        return "conda"
+    if path.suffix in SUFFIXES or is_requirements(content, ANY):
+        return "requirements"
+    raise SteleError(f"{name} is not a supported lock file. Supported: {', '.join(KINDS)}, *.txt, *.yml.")
 
 
 def load(source: Source, kind: str, content: str) -> Table:
     """Return the content of a TOML, JSON or YAML file. Raises SteleError, with the place, if it is not valid."""
     try:
-        if kind == "conda":
-            data = load_yaml(source, content)
-        else:
-            data = json.loads(content) if kind == "pipfile" else tomllib.loads(content)
+        data = LOADERS.get(kind, tomllib.loads)(content) if kind != "conda" else load_yaml(source, content)
     # the constructors of YAML raise more than YAMLError, for instance KeyError for "!!bool perhaps"
     except (yaml.YAMLError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise source.error(f"cannot be parsed: {' '.join(str(error).split())[:300]}. {ADVICE}.") from None
+        advice = "Write it as a list, or name a lock file" if kind == "setup.py" else ADVICE
+        raise source.error(f"cannot be parsed: {' '.join(str(error).split())[:300]}. {advice}.") from None
     except RecursionError:
         raise source.error(f"cannot be parsed: it is nested too deeply. {ADVICE}.") from None
     return source.get({"the content": data}, "the content", dict)

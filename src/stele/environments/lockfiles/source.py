@@ -3,6 +3,7 @@
 import dataclasses
 import re
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -12,6 +13,7 @@ from packaging.utils import canonicalize_version, parse_wheel_filename
 
 from stele.environments.lockfiles.markers import main_marker
 from stele.errors import SteleError
+from stele.text import without_passwords
 
 ADVICE = "Regenerate the file with the program that wrote it"
 DEEPEST = 20  # collections of a YAML file in one another, and files that include one another with -r
@@ -21,6 +23,17 @@ Table = dict[str, Any]
 Lines = list[str]
 
 
+@dataclasses.dataclass
+class Notes:
+    """What a file and the files that it includes have beside their requirements."""
+
+    constraints: Lines = dataclasses.field(default_factory=list)
+    options: Lines = dataclasses.field(default_factory=list)  # of pip, such as ``--extra-index-url URL``
+    messages: Lines = dataclasses.field(default_factory=list)  # about lines that are left out
+    included: dict[str, str] = dataclasses.field(default_factory=dict)  # file: the option that includes it
+    places: dict[str, str] = dataclasses.field(default_factory=dict)  # requirement: file and line
+
+
 @dataclasses.dataclass(frozen=True)
 class Source:
     """The file being read, and what it may contain."""
@@ -28,15 +41,22 @@ class Source:
     file: str
     sibling: Callable[[str], str] | None = None
     allow_vcs: bool = False
-    lenient: bool = False  # skip installer options, URLs and unknown extras instead of refusing them
+    lenient: bool = False  # skip options and unknown extras, and keep URLs, instead of refusing them
+    skip_local: bool = False  # leave out local packages, with a message, instead of refusing them
     extras: frozenset[str] = frozenset()  # the normalized names of the extras to install
     folder: str = ""  # of an included file, relative to the folder of the first file
     depth: int = 0  # of the -r and -c that lead to this file
+    base: Path = Path()  # the folder to which ``file`` is relative, for --find-links
+    revision: str | None = None
+    notes: Notes = dataclasses.field(default_factory=Notes)
+
+    def place(self, number: int | None) -> str:
+        return self.file if number is None else f"{self.file}, line {number}"
 
     def error(self, problem: str, line: str | None = None, number: int | None = None) -> SteleError:
         """Return an error with the file, the line and the problem."""
-        place = self.file if number is None else f"{self.file}, line {number}"
-        return SteleError(f"{place}: {problem}" if line is None else f"{place}: {shorten(line)} {problem}")
+        quoted = "" if line is None else f"{shorten(line)} "
+        return SteleError(f"{self.place(number)}: {quoted}{problem}")
 
     def get(self, table: Table, key: str, kind: type[Value]) -> Value:
         """Return a value of a table, or an empty one if there is none. Raises SteleError if its type is different."""
@@ -54,18 +74,17 @@ class Source:
         """Return the normalized requirement as a list, which is empty if it is skipped."""
         try:
             requirement = parse_requirement(with_name(" ".join(line.split())))
-            platforms = wheel_platforms(requirement.url or "")
+            platforms = set() if self.lenient else wheel_platforms(requirement.url or "")
         except (ValueError, RecursionError):
             raise self.error("is not a requirement such as torch==2.13.0.", line, number) from None
-        if requirement.url and self.lenient:
-            return []
-        if requirement.url and not self.allow_vcs:
+        if requirement.url and not (self.allow_vcs or self.lenient):
             raise self.error("is installed from a URL. Pass --allow-vcs to allow this.", line, number)
         if platforms and platforms.isdisjoint({"any", *platform_tags()}):
             problem = (
                 f"is a wheel for {' and '.join(sorted(platforms))}, not for this machine. Pin the release."
             )
             raise self.error(problem, line, number)
+        self.notes.places.setdefault(str(requirement), self.place(number))
         return [str(requirement)]
 
     def pin(
@@ -86,7 +105,8 @@ def parse_requirement(text: str) -> Requirement:
 
 
 def shorten(line: str) -> str:
-    """Return the quoted start of a line."""
+    """Return the quoted start of a line, without passwords."""
+    line = without_passwords(line[:2000])
     return repr(line if len(line) <= 120 else line[:117] + "...")
 
 

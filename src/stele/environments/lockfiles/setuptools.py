@@ -1,0 +1,94 @@
+"""setup.cfg and setup.py: the packages that a project installs. A setup.py is parsed and never executed."""
+
+import ast
+import configparser
+
+from packaging.utils import canonicalize_name
+
+from stele.environments.lockfiles.requirements import read_included
+from stele.environments.lockfiles.source import Lines, Source, Table
+
+ASSIGNED = (ast.Assign, ast.AnnAssign)
+
+
+def read_setup(source: Source, data: Table) -> tuple[Lines, str]:
+    """Return the packages that a project installs, with those of the selected extras, and its Python versions."""
+    extras = source.get(data, "extras_require", dict)
+    groups = [source.items(data, "install_requires", str)]
+    groups += [source.items(extras, name, str) for name in extras if canonicalize_name(name) in source.extras]
+    lines: Lines = []
+    for line in (line for group in groups for line in group):
+        if line.startswith("file:"):
+            names = line.removeprefix("file:").split(",")
+            lines += [one for name in names for one in read_included(source, name.strip(), line)]
+        else:
+            lines += source.requirement(line)
+    return lines, source.get(data, "python_requires", str)
+
+
+def load_cfg(content: str) -> Table:
+    """Return what a setup.cfg says. Raises ValueError if it is not valid."""
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    try:
+        parser.read_string(content)
+    except configparser.Error as error:
+        raise ValueError(str(error)) from None
+
+    def listed(text: str) -> Lines:
+        lines = text.splitlines() if "\n" in text else text.split(";")
+        return [line.strip() for line in lines if line.strip() and not line.strip().startswith("#")]
+
+    options = dict(parser["options"]) if parser.has_section("options") else {}
+    extras = dict(parser["options.extras_require"]) if parser.has_section("options.extras_require") else {}
+    return {
+        "install_requires": listed(options.get("install_requires", "")),
+        "extras_require": {name: listed(text) for name, text in extras.items()},
+        "python_requires": options.get("python_requires", ""),
+    }
+
+
+def load_py(content: str) -> Table:
+    """Return the literal arguments of the call of setup().
+
+    Raises ValueError if it cannot be parsed, or if install_requires is computed.
+    """
+    try:
+        tree = ast.parse(content)
+    except (SyntaxError, MemoryError) as error:
+        raise ValueError(f"it is not valid Python: {error}") from None
+    names: dict[str, ast.expr] = {}
+    for node in tree.body:
+        if isinstance(node, ASSIGNED) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names.update({target.id: node.value for target in targets if isinstance(target, ast.Name)})
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and is_setup(node.func))
+    keywords = [keyword for call in calls for keyword in call.keywords if keyword.arg]
+    wanted = ("install_requires", "extras_require", "python_requires")
+    return {one.arg: value_of(one.value, names) for one in keywords if one.arg in wanted}
+
+
+def is_setup(function: ast.expr) -> bool:
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return bool(name == "setup")
+
+
+def value_of(node: ast.expr, names: dict[str, ast.expr], depth: int = 0) -> object:
+    """Return the value of a literal, of a name of one, and of a sum of lists."""
+    if depth > 20:
+        raise ValueError("install_requires is nested too deeply")
+    if isinstance(node, ast.Name) and node.id in names:
+        return value_of(names[node.id], names, depth + 1)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        both = [value_of(side, names, depth + 1) for side in (node.left, node.right)]
+        if all(isinstance(side, list) for side in both):
+            return [item for side in both for item in side]  # type: ignore[attr-defined]
+    if isinstance(node, ast.Dict) and all(isinstance(key, ast.Constant) for key in node.keys):
+        keys = [str(key.value) for key in node.keys if isinstance(key, ast.Constant)]
+        return dict(zip(keys, (value_of(value, names, depth + 1) for value in node.values), strict=True))
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError, MemoryError, RecursionError):
+        raise ValueError(
+            f"line {node.lineno}: the value is computed, and Stele does not execute it"
+        ) from None
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,225 @@
+"""The index that a requirements file names: what uv gets, what is installed, and no password in any output."""
+
+import json
+import sys
+
+import pytest
+
+from stele import __main__ as entry_point
+from stele.environments import builds, installer, lockfiles, packages
+from stele.environments.description import Environment
+from stele.environments.pins import with_requirements
+from stele.errors import SteleError
+from stele.models import arms
+from stele.models.arms import Extras
+from stele.models.spec import Model
+from stele.text import without_passwords
+from wheels import use_alone, wheel
+
+HERE = f"=={sys.version_info.major}.{sys.version_info.minor}.*"
+SECRET = "https://ada:secret@127.0.0.1:9/simple"  # nothing answers
+
+
+@pytest.fixture(scope="module")
+def uv_cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("uv")
+
+
+@pytest.fixture(autouse=True)
+def project(monkeypatch, tmp_path, uv_cache):
+    """A folder to work in, an index that has no packages, and wheels in another folder."""
+    monkeypatch.setenv("STELE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+    use_alone(monkeypatch, tmp_path / "empty", uv_cache)
+    (tmp_path / "empty").mkdir()
+    monkeypatch.delenv("UV_FIND_LINKS")
+    wheel(tmp_path / "project" / "wheels", "toy", "1.0")
+    wheel(tmp_path / "project" / "wheels", "toy", "2.0")
+    monkeypatch.chdir(tmp_path / "project")
+    return tmp_path / "project"
+
+
+def index(folder, name, *versions):
+    """Write an index with the releases of a package, and return its URL."""
+    for version in versions:
+        wheel(folder / name, name, version)
+    files = sorted(path.name for path in (folder / name).glob("*.whl"))
+    (folder / name / "index.html").write_text("".join(f'<a href="{file}">{file}</a>' for file in files))
+    return folder.as_uri()
+
+
+def environment(text, name="deps/requirements.txt"):
+    """Return the environment of a requirements file with this text."""
+    locked = lockfiles.read(name, text)
+    base = Environment("toy", "Toy", "toy", imports=("toy",))
+    return with_requirements(base, "toy", "toy", list(locked.requirements), HERE, locked)
+
+
+def installed(one):
+    builds.make(one)
+    return sorted(line.split(" ")[0] for line in one.lock.read_text().splitlines() if "==" in line)
+
+
+@pytest.mark.parametrize(
+    "options", ["--find-links ../wheels", "-f../wheels", "--find-links=wheels", "--no-index -f ../wheels"]
+)
+def test_a_folder_of_wheels_is_relative_to_the_file_or_to_the_current_folder(options, project):
+    (project / "deps").mkdir()
+    assert installed(environment(f"{options}\ntoy<2\n")) == ["toy==1.0"]
+
+
+def test_like_pip_the_best_version_of_all_indexes_is_taken(tmp_path, project):
+    first, second = index(tmp_path / "first", "toy", "1.0"), index(tmp_path / "second", "toy", "1.0", "2.0")
+    one = environment(f"--extra-index-url {first}\n--extra-index-url={second}\ntoy\n")
+    assert installed(one) == ["toy==2.0"]
+
+
+def test_a_prerelease_is_taken_only_with_the_option(project):
+    wheel(project / "wheels", "toy", "3.0rc1")
+    assert installed(environment("-f wheels\ntoy\n")) == ["toy==2.0"]
+    assert installed(environment("-f wheels\n--pre\ntoy\n")) == ["toy==3.0rc1"]
+
+
+def test_constraints_limit_what_is_required_and_require_nothing(project):
+    wheel(project / "wheels", "layers", "1.0", requires=["toy"])
+    locked = lockfiles.read("a.txt", "-f wheels\nlayers\n-c c.txt\n", lambda _: "toy==1.0\nother==7\n")
+    base = Environment("toy", "Toy", "toy", imports=("layers",))
+    one = with_requirements(base, "toy", "toy", list(locked.requirements), HERE, locked)
+    assert installed(one) == ["layers==1.0", "toy==1.0"]
+
+
+def test_the_constraints_of_a_file_reach_the_environment_of_an_arm(project):
+    (project / "requirements.txt").write_text("toy\n-c c.txt\n-f wheels\n")
+    (project / "c.txt").write_text("toy==1.0\n")
+    arm = arms.load("requirements.txt", Model("net.py:build", None, project), Extras())
+    assert arm.constraints == ("toy==1.0",)
+    assert arm.options == (f"--find-links {(project / 'wheels').as_uri()}",)
+
+
+@pytest.mark.parametrize(
+    "text", ["toy\n-f wheels\n", "toy\n-i https://example.org\n", "toy\n--pre\n", "toy\n--no-index\n"]
+)
+def test_the_index_decides_which_lock_file_in_the_cache_is_used(text):
+    plain = environment("toy\n")
+    assert environment(text).lock != plain.lock
+    assert environment(text).lock == environment(text).lock
+    assert (
+        environment("toy\n-i https://ada:a@example.org\n").lock
+        == environment("toy\n-i https://ada:b@example.org\n").lock
+    )
+
+
+def test_constraints_decide_which_lock_file_in_the_cache_is_used():
+    def lock(constraint):
+        locked = lockfiles.read("a.txt", "toy\n-c c.txt\n", lambda _: constraint)
+        return with_requirements(Environment("toy", "Toy", "toy"), "toy", "toy", ["toy"], HERE, locked).lock
+
+    assert len({lock("toy==1"), lock("toy==2"), environment("toy\n").lock}) == 3
+
+
+def test_a_variable_has_the_password_as_in_pip(monkeypatch):
+    monkeypatch.setenv("TOKEN", "secret")
+    options = environment("--extra-index-url https://ada:${TOKEN}@example.org/${UNSET}\ntoy\n").options
+    assert options == ("--extra-index-url https://ada:secret@example.org/${UNSET}",)
+
+
+def test_passwords_are_not_arguments_of_uv_and_other_options_are():
+    options = (f"--extra-index-url {SECRET}", "--pre", "--trusted-host example.org", "--no-index")
+    assert installer.in_file(options) == [f"--extra-index-url {SECRET}", "--no-index"]
+    assert installer.as_arguments(options) == [
+        "--prerelease", "allow", "--allow-insecure-host", "example.org", "--index-strategy", "unsafe-best-match",
+    ]  # fmt: skip
+
+
+def test_the_strategy_of_the_user_wins(monkeypatch):
+    monkeypatch.setenv("UV_INDEX_STRATEGY", "first-index")
+    assert installer.as_arguments((f"-i {SECRET}", f"--extra-index-url {SECRET}")) == []
+
+
+def test_an_index_that_does_not_answer_is_named_without_its_password(project, capsys, monkeypatch):
+    monkeypatch.delenv("UV_DEFAULT_INDEX")
+    (project / "net.py").touch()
+    (project / "old.txt").write_text(f"--index-url {SECRET}\ntoy==1.0\n")
+    (project / "new.txt").write_text(f"--index-url {SECRET}\ntoy==2.0\n")
+    command = ["gate", "old.txt", "new.txt", "--model=net.py:build", "--json=gate.json", "--no-wait"]
+    assert entry_point.main(command) == 2
+    output = "".join(capsys.readouterr())
+    assert "the package index did not answer" in output
+    assert "options of the index: --index-url https://ada:***@127.0.0.1:9/simple" in output
+    assert "secret" not in output
+    written = [
+        path for folder in (project, project.parent / "cache") for path in folder.rglob("*") if path.is_file()
+    ]
+    files = {path.name for path in written if b"secret" in path.read_bytes()}
+    assert files == {"old.txt", "new.txt"}
+
+
+def test_what_uv_says_is_shown_without_passwords():
+    assert "secret" not in installer.explain(
+        f"error: {SECRET} failed, and https://ada:secret@example.org/x too"
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [f"--unknown {SECRET}", f"toy @ {SECRET}/toy-1.0-py3-none-any.whl", f"-r {SECRET}", f"toy = {SECRET}"],
+)
+def test_an_error_about_a_line_has_no_password(line):
+    with pytest.raises(SteleError) as caught:
+        lockfiles.read("requirements.txt", line)
+    assert "secret" not in str(caught.value) and "requirements.txt, line 1" in str(caught.value)
+
+
+def test_the_name_of_an_arm_has_no_password(project):
+    text = f"toy @ git+{SECRET}/toy"
+    arm = arms.load(text, Model("net.py:build", None, project), Extras(allow_vcs=True))
+    assert arm.name == arm.label == "toy @ git+https://ada:***@127.0.0.1:9/simple/toy"
+    assert "ada:secret" in next(iter(arm.requirements))
+
+
+def test_a_package_from_a_url_is_listed_without_a_password(tmp_path):
+    (tmp_path / "a.lock").write_text(f"toy @ {SECRET}/toy-1.0-py3-none-any.whl\n")
+    shown = "https://ada:***@127.0.0.1:9/simple/toy-1.0-py3-none-any.whl"
+    assert packages.of_lock(tmp_path / "a.lock") == {"toy": shown}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://example.org/simple", "https://example.org/simple"),
+        ("https://ada:secret@example.org/x@v1", "https://ada:***@example.org/x@v1"),
+        ("https://:secret@example.org", "https://:***@example.org"),
+        ("https://secret@example.org", "https://***@example.org"),
+        ("git+ssh://git@example.org/x@v1", "git+ssh://git@example.org/x@v1"),
+        ("git+ssh://git:secret@example.org/x", "git+ssh://git:***@example.org/x"),
+        ("https://ada:sec/ret@example.org/x", "https://ada:***@example.org/x"),
+        ("https://ada:se@cret@example.org/x", "https://ada:***@example.org/x"),
+        ("x @ git+https://example.org:8080/x@v1", "x @ git+https://example.org:8080/x@v1"),
+        ("http://[::1]:80/x@v1", "http://[::1]:80/x@v1"),
+        ("'https://a:secret@x' and \"https://b:secret@y\"", "'https://a:***@x' and \"https://b:***@y\""),
+        ("ada@example.org", "ada@example.org"),
+    ],
+)
+def test_a_password_in_a_url_is_hidden(text, shown):
+    assert without_passwords(text) == shown
+
+
+def test_a_long_text_takes_little_time_to_search_for_passwords():
+    for text in ("a" * 10**6 + "://", "://" * 10**5, "x://a:" * 10**4, json.dumps(["http://x"] * 10**5)):
+        without_passwords(text)
+
+
+def test_options_that_uv_does_not_have_are_named(project):
+    locked = lockfiles.read("requirements.txt", "--prefer-binary\n--require-hashes\ntoy\n")
+    assert locked.messages == (
+        "requirements.txt, line 1: '--prefer-binary' is ignored: uv has no such option.",
+    )
+
+
+def test_a_conda_file_gives_the_index_of_its_pip_section():
+    text = "dependencies:\n- pip:\n  - --extra-index-url https://example.org/simple\n  - -c c.txt\n  - toy\n"
+    locked = lockfiles.read("environment.yml", text, lambda _: "toy==1.0\n")
+    assert (locked.options, locked.constraints) == (
+        ("--extra-index-url https://example.org/simple",),
+        ("toy==1.0",),
+    )

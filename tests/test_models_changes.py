@@ -1,0 +1,510 @@
+"""``--changed``: which files of a repository are compared, what is gated, and what cannot be."""
+
+import os
+import subprocess
+import time
+
+import pytest
+
+from stele.environments import trees
+from stele.errors import SteleError
+from stele.models import changes
+from stele.models.arms import Extras
+
+OLD, NEW = "jax==0.10.1\njaxlib==0.10.1\n", "jax==0.10.2\njaxlib==0.10.2\n"
+ONE_OLD, ONE_NEW = "jax==0.10.1\n", "jax==0.10.2\n"
+CONDA = "name: x\nchannels: [conda-forge]\ndependencies:\n- python=3.11\n- pip:\n  - "
+CFG = "[options]\ninstall_requires =\n    numpy\n    "
+SETUP = 'from setuptools import setup\nNEEDS = ["numpy"]\nsetup(name="x", install_requires=NEEDS + ["{}"])\n'
+PROJECT = '[project]\nname = "x"\ndependencies = ["numpy", "{}"]\n'
+LOCK = 'requires-python = ">=3.10"\n[[package]]\nname = "jax"\nversion = "{}"\n'
+POETRY = LOCK.replace("requires-python", "content-hash").replace(">=3.10", "x") + (
+    'groups = ["main"]\n[metadata]\npython-versions = ">=3.10"\n'
+)
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """repository(old={...}, new={...}) -> a repository whose working tree has the files of new; None deletes one."""
+    folder = tmp_path / "repository"
+    folder.mkdir()
+
+    def git(*arguments):
+        identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
+        subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True, capture_output=True)
+
+    def write(files):
+        for name, text in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if text is None:
+                path.unlink()
+            else:
+                path.write_text(text)
+        git("add", "--all")
+
+    def repository(old, new):
+        git("init", "--quiet", "--initial-branch=main")
+        write(old)
+        git("commit", "--quiet", "--allow-empty", "--message=Old")
+        write(new)
+        return folder
+
+    return repository
+
+
+def find(folder, *, whole_files=True, **extras):
+    return changes.find("main", folder, Extras(**extras), whole_files=whole_files)
+
+
+def lines(locked):
+    return sorted({*locked.requirements, *locked.constraints})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "file"),
+    [
+        (
+            {"base.txt": OLD, "requirements.txt": "-r base.txt\n"},
+            {"base.txt": NEW},
+            "requirements.txt (base.txt)",
+        ),
+        (
+            {"reqs/base.txt": OLD, "requirements.txt": "-r reqs/base.txt\n"},
+            {"reqs/base.txt": NEW},
+            "requirements.txt (reqs/base.txt)",
+        ),
+        (
+            {"a.list": OLD, "x/b.txt": "-r ../a.list", "requirements.txt": "--requirement=x/b.txt\n"},
+            {"a.list": NEW},
+            "requirements.txt (a.list)",
+        ),
+        (
+            {"pins/c.txt": OLD, "requirements.txt": "jax\njaxlib\n-c pins/c.txt\n"},
+            {"pins/c.txt": NEW},
+            "requirements.txt (pins/c.txt)",
+        ),
+        (
+            {"base.txt": OLD, "env.yml": CONDA + "-r base.txt\n"},
+            {"base.txt": NEW},
+            "env.yml (base.txt)",
+        ),
+        (
+            {"base.txt": OLD, "setup.cfg": "[options]\ninstall_requires = file: base.txt\n"},
+            {"base.txt": NEW},
+            "setup.cfg (base.txt)",
+        ),
+        *(
+            ({name: f"# pins\n{OLD}"}, {name: f"# pins\n{NEW}"}, name)
+            for name in (
+                "requirements.txt",
+                "requirements/gpu/cuda.txt",
+                "a/b/c/d/requirements.txt",
+                "requirements.in",
+                "reqs.txt",
+                "pins.txt",
+                "deps/ml.txt",
+                "Requirements.txt",
+                "REQUIREMENTS-GPU.TXT",
+                "reqs/pins",
+                "train.lock",
+                "deps.pip",
+            )
+        ),
+        (
+            {"requirements.txt": OLD},
+            {"requirements.txt": None, "requirements-prod.txt": NEW},
+            "requirements-prod.txt",
+        ),
+        ({"reqs.txt": OLD}, {"reqs.txt": None, "deps/reqs.txt": f"{NEW}numpy\n"}, "deps/reqs.txt"),
+    ],
+)
+@pytest.mark.parametrize("whole_files", [True, False])
+def test_every_file_that_names_packages_is_compared(repository, old, new, file, whole_files):
+    found = find(repository(old, new), whole_files=whole_files)
+    [pair] = found.pairs
+    assert pair.summary == f"jax 0.10.1 to 0.10.2, jaxlib 0.10.1 to 0.10.2 in {file}"
+    assert {*OLD.split()} <= {*lines(pair.contents[0])} and {*NEW.split()} <= {*lines(pair.contents[1])}
+    assert not (found.ungated or found.blocked)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("conda/env.yaml", CONDA + "jax=={}\n"),
+        ("ENVIRONMENT.YML", CONDA + "jax=={}\n"),
+        ("cluster.yml", CONDA + "jax=={}\n"),
+        ("setup.cfg", CFG + "jax=={}\n"),
+        ("setup.py", SETUP.format("jax=={}")),
+        ("sub/pyproject.toml", PROJECT.format("jax=={}")),
+        ("a/b/c/d/e/uv.lock", LOCK),
+        ("script.py.lock", LOCK),
+        ("poetry.lock", POETRY),
+        ("pylock.gpu.toml", '[[packages]]\nname = "jax"\nversion = "{}"\n'),
+    ],
+)
+def test_every_lock_file_and_every_project_is_compared(repository, name, text):
+    old, new = (text.replace("{}", version) for version in ("0.10.1", "0.10.2"))
+    [pair] = find(repository({name: old}, {name: new})).pairs
+    assert (pair.old, pair.new) == (f"{name}@main", f"{name}@main with jax 0.10.2")
+    assert pair.summary == f"jax 0.10.1 to 0.10.2 in {name}"
+    assert "jax==0.10.1" in pair.contents[0].requirements and "jax==0.10.2" in pair.contents[1].requirements
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("README.txt", "torch\nis what we use, version {}\n"),
+        ("words.txt", "apple\ntree\nnumber\n"),
+        ("requirements.md", "jax=={}\n# is needed for training\nas you know\n"),
+        ("Chart.yaml", "name: x\ndependencies:\n- name: jax\n  version: {}\n"),
+        ("mkdocs.yml", "name: x\n"),
+        ("Cargo.lock", '[[package]]\nname = "jax"\nversion = "{}"\n'),
+        ("notes", "jax=={}\n"),
+        ("image.txt", "jax=={}\n\0"),
+    ],
+)
+def test_other_files_are_not_compared_and_without_any_there_is_nothing_to_compare(repository, name, text):
+    folder = repository({name: text.replace("{}", "1")}, {name: text.replace("{}", "2")})
+    with pytest.raises(
+        SteleError, match="There is nothing to compare: neither 'main' nor the working tree has"
+    ):
+        find(folder)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("jax~=0.9.0", "jax~=0.10.0"),
+        ("jax==0.9.*", "jax==0.10.*"),
+        ("jax<0.10.2,>=0.10.1", "jax<0.11,>=0.10.2"),
+        ("jax>=0.9", "jax==0.10.2"),
+        ("jax", "jax>=0.10"),
+        ("jax==0.10.1", "jax[cuda12]==0.10.1"),
+    ],
+)
+def test_a_range_is_gated_as_it_is_written(repository, old, new):
+    folder = repository({"requirements.txt": f"numpy\n{old}\n"}, {"requirements.txt": f"numpy\n{new}\n"})
+    [pair] = find(folder).pairs
+    assert (pair.contents[0].requirements, pair.contents[1].requirements) == (("numpy", old), ("numpy", new))
+    [pair] = find(folder, whole_files=False).pairs
+    assert (pair.old, pair.new) == (old, new)
+
+
+def test_only_the_changed_frameworks_differ_in_new_and_all_of_the_file_is_known(repository):
+    folder = repository(
+        {"requirements.txt": f"{OLD}torch==2.12.0\nnumpy==1\n"},
+        {"requirements.txt": f"{NEW}torch==2.13.0\nnumpy==2\n"},
+    )
+    [pair] = find(folder).pairs
+    assert lines(pair.contents[1]) == ["jax==0.10.2", "jaxlib==0.10.2", "numpy==1", "torch==2.13.0"]
+    assert lines(pair.whole) == ["jax==0.10.2", "jaxlib==0.10.2", "numpy==2", "torch==2.13.0"]
+    tasks = find(folder, whole_files=False).pairs
+    assert [(pair.old, pair.new) for pair in tasks] == [
+        ("torch==2.12.0", "torch==2.13.0"),
+        ("jax==0.10.1 jaxlib==0.10.1", "jax==0.10.2 jaxlib==0.10.2"),
+    ]
+
+
+def test_a_subfolder_has_the_same_changes_under_names_from_the_root(repository):
+    folder = repository({"train/reqs.txt": OLD, "uv.lock": LOCK.format("1")}, {"train/reqs.txt": NEW})
+    assert find(folder / "train") == find(folder)
+    assert find(folder).pairs[0].old == "train/reqs.txt@main"
+
+
+def test_two_files_with_the_same_change_are_named_and_measured_once(repository):
+    names = ("a/requirements.txt", "requirements.txt", "reqs.txt")
+    found = find(repository(dict.fromkeys(names, OLD), dict.fromkeys(names, NEW)))
+    [pair] = found.pairs
+    assert pair.summary.endswith("in a/requirements.txt and reqs.txt and requirements.txt")
+    assert found.files == sorted(names)
+
+
+def test_two_files_with_other_packages_or_other_changes_are_gated_each(repository):
+    files = {"a.txt": OLD, "b.txt": f"{OLD}flax\n", "c.txt": ONE_OLD}
+    found = find(repository(files, {"a.txt": NEW, "b.txt": f"{NEW}flax\n", "c.txt": "jax==0.10.0\n"}))
+    assert [pair.name for pair in found.pairs] == ["a.txt", "b.txt", "c.txt"]
+
+
+LOCKED = [
+    ("pyproject.toml", PROJECT, "uv.lock", LOCK),
+    ("a/b/pyproject.toml", PROJECT, "a/uv.lock", LOCK),
+    ("pyproject.toml", PROJECT, "poetry.lock", POETRY),
+    ("requirements/base.in", "{}\n", "requirements/base.txt", "jax=={}\n"),
+    ("setup.cfg", CFG + "{}\n", "requirements.txt", "jax=={}\n"),
+    ("setup.py", SETUP, "requirements.txt", "jax=={}\n"),
+]
+
+
+@pytest.mark.parametrize(("project", "wanted", "lock", "text"), LOCKED)
+def test_of_a_project_and_its_lock_file_the_lock_file_counts(repository, project, wanted, lock, text):
+    def both(version):
+        return {project: wanted.replace("{}", f"jax=={version}"), lock: text.replace("{}", version)}
+
+    found = find(repository(both("0.10.1"), both("0.10.2")))
+    assert [pair.old for pair in found.pairs] == [f"{lock}@main"]
+    assert not found.ungated
+
+
+@pytest.mark.parametrize(("project", "wanted", "lock", "text"), LOCKED)
+def test_a_project_that_its_lock_file_still_fits_changes_nothing_and_one_that_it_does_not_fit_is_an_error(
+    repository, project, wanted, lock, text
+):
+    old = {project: wanted.replace("{}", "jax>=0.9"), lock: text.replace("{}", "0.10.1")}
+    folder = repository(old, {project: wanted.replace("{}", "jax>=0.10")})
+    assert not (find(folder).pairs or find(folder).ungated)
+    (folder / project).write_text(wanted.replace("{}", "jax>=0.11"))
+    found = find(folder)
+    assert (found.pairs, found.blocked) == ([], True)
+    assert found.ungated == [f"{project} requires jax>=0.11, but {lock} has 0.10.1. Lock again."]
+
+
+def test_a_project_counts_if_its_lock_file_does_not_have_the_package(repository):
+    old = {
+        "pyproject.toml": PROJECT.format("jax==0.10.1"),
+        "uv.lock": LOCK.replace("jax", "numpy").format("2.0"),
+    }
+    [pair] = find(repository(old, {"pyproject.toml": PROJECT.format("jax==0.10.2")})).pairs
+    assert pair.name == "pyproject.toml"
+
+
+def test_a_file_that_only_limits_a_package_which_another_one_requires_is_not_gated(repository):
+    old = {
+        "c.txt": OLD,
+        "requirements.txt": "jax\n-c c.txt\n",
+        "docs/requirements.txt": "sphinx\n-c ../c.txt\n",
+    }
+    found = find(repository(old, {"c.txt": NEW}))
+    assert [pair.name for pair in found.pairs] == ["requirements.txt"]
+    assert not found.blocked
+
+
+def test_a_compiled_file_counts_although_another_one_uses_it_as_a_constraint(repository):
+    old = {"requirements.txt": OLD, "dev.in": "pytest\n-c requirements.txt\n", "dev.txt": "pytest==9\n"}
+    assert [pair.name for pair in find(repository(old, {"requirements.txt": NEW})).pairs] == [
+        "requirements.txt"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "numpy\njax==0.10.1\n",
+            "numpy\njax @ https://ada:secret@example.org/jax-1-py3-none-any.whl\n",
+            "https://ada:***@example.org/jax-1-py3-none-any.whl' is installed from a URL",
+        ),
+        (
+            "jax==0.10.1\n",
+            "-e git+https://example.org/jax#egg=jax\n",
+            "git+https://example.org/jax#egg=jax' is installed from a URL",
+        ),
+        (
+            "numpy\njax==0.10.1\n",
+            "numpy\n",
+            "line 2: 'jax==0.10.1' has nothing to be compared with: the working tree",
+        ),
+        (
+            "numpy\n",
+            "numpy\njax==0.10.1\n",
+            "line 2: 'jax==0.10.1' has nothing to be compared with: the revision",
+        ),
+        (
+            "jax==1; os_name == 'dos'\n",
+            "jax==2; os_name == 'dos'\n",
+            "line 1: 'jax==2; os_name == \"dos\"' changed",
+        ),
+        ("jax==1\n", "jax==1\njax==2; os_name == 'dos'\n", "line 2: 'jax==2; os_name == \"dos\"' changed"),
+        (
+            "-r base.txt\njax==1\n",
+            "-r base.txt\njax==2\n",
+            "line 1: '-r base.txt' names a file that cannot be read",
+        ),
+        ("jax==1\n", "jax==2\n-r ../x.txt\n", "../x.txt is outside of the repository"),
+        ("jax==1\n", "jax==2\ntorch = 3\n", "line 2: 'torch = 3' is not a requirement"),
+    ],
+)
+def test_a_change_that_cannot_be_gated_is_named_with_its_line(repository, old, new, message):
+    found = find(repository({"requirements.txt": old}, {"requirements.txt": new}))
+    [line] = found.ungated
+    assert message in line and "requirements.txt" in line and "secret" not in line
+    assert (found.pairs, found.blocked) == ([], True)
+
+
+def test_an_include_that_is_missing_in_the_revision_is_named(repository):
+    folder = repository(
+        {"requirements.txt": "-r base.txt\njax==1\n"}, {"requirements.txt": "-r base.txt\njax==2\n"}
+    )
+    (folder / "base.txt").write_text("numpy\n")  # Git does not list it
+    [line] = find(folder).ungated
+    assert line.startswith(
+        "At revision 'main': requirements.txt, line 1: '-r base.txt' names a file that cannot be read"
+    )
+
+
+def test_an_include_may_move(repository):
+    old = {"requirements.txt": "-r base.txt\n", "base.txt": OLD}
+    new = {"requirements.txt": "-r reqs/base.txt\n", "base.txt": None, "reqs/base.txt": NEW}
+    found = find(repository(old, new))
+    assert [pair.summary for pair in found.pairs] == [
+        "jax 0.10.1 to 0.10.2, jaxlib 0.10.1 to 0.10.2 in requirements.txt (reqs/base.txt)"
+    ]
+    assert "reqs/base.txt (included by requirements.txt)" in found.files
+
+
+def test_beside_a_gate_a_url_blocks_and_an_addition_does_not(repository):
+    url = "torch @ https://example.org/torch-2-py3-none-any.whl\n"
+    folder = repository(
+        {"requirements.txt": f"{OLD}torch==1\n"}, {"requirements.txt": f"{NEW}torch==1\nflax==1\n"}
+    )
+    assert (len(find(folder).pairs), len(find(folder).ungated), find(folder).blocked) == (1, 1, False)
+    (folder / "requirements.txt").write_text(NEW + url)
+    assert find(folder, whole_files=False).blocked
+    allowed = find(folder, allow_vcs=True)
+    assert not allowed.ungated and url.strip() in allowed.pairs[0].contents[1].requirements
+
+
+def test_the_python_of_the_gate_decides_which_lines_hold(repository):
+    def text(version):
+        return f"jax==0.6.2; python_version < '3.11'\njax=={version}; python_version >= '3.11'\n"
+
+    folder = repository({"requirements.txt": text("0.10.1")}, {"requirements.txt": text("0.10.2")})
+    assert len(find(folder, python="3.12").pairs) == 1
+    assert "Try another --python" in find(folder, python="3.10").ungated[0]
+
+
+def test_a_pin_of_an_extra_or_a_group_is_seen_and_gated_if_it_is_selected(repository):
+    def text(version):
+        extra = '[project.optional-dependencies]\ncpu = ["torch==VERSION"]\n'.replace("VERSION", version)
+        return PROJECT.format("jax") + extra + f'[dependency-groups]\ndev = ["keras=={version}"]\n'
+
+    folder = repository({"pyproject.toml": text("1")}, {"pyproject.toml": text("2")})
+    found = find(folder)
+    assert (found.pairs, found.blocked, len(found.ungated)) == ([], True, 2)
+    assert found.ungated[1] == (
+        "pyproject.toml: torch changed only in an extra or a group that is not installed. "
+        "Select one: --extra NAME, of cpu."
+    )
+    assert find(folder, names=("cpu",)).pairs[0].summary == "torch 1 to 2 in pyproject.toml"
+
+
+def test_comments_other_packages_and_another_spelling_are_no_change(repository):
+    old = {"requirements.txt": "jax==0.10.1\nnumpy==1\nFlax==1.0\n", "words.txt": "jax"}
+    new = {"requirements.txt": "# why\nJAX == 0.10.1  # why\nnumpy==2\nflax==1.0.0\n"}
+    found = find(repository(old, new))
+    assert (found.pairs, found.ungated, found.blocked) == ([], [], False)
+    assert found.files == ["requirements.txt", "words.txt"]
+
+
+def test_another_index_is_a_change_of_the_frameworks(repository):
+    def text(kind):
+        return f"--extra-index-url https://ada:secret@example.org/{kind}\ntorch==2.13.0\nnumpy==1\n"
+
+    [pair] = find(repository({"requirements.txt": text("cu128")}, {"requirements.txt": text("cpu")})).pairs
+    assert pair.summary == "torch 2.13.0 from another index in requirements.txt"
+    assert [one.options for one in pair.contents] == [
+        ("--extra-index-url https://ada:secret@example.org/cu128",),
+        ("--extra-index-url https://ada:secret@example.org/cpu",),
+    ]
+
+
+def test_local_packages_are_left_out_with_their_lines(repository):
+    text = "-e .\n./layers\nlibs/x-1-py3-none-any.whl\n"
+    [pair] = find(repository({"requirements.txt": text + OLD}, {"requirements.txt": text + NEW})).pairs
+    assert pair.contents[0].requirements == tuple(OLD.split())
+    assert [message.split(" is left out")[0] for message in pair.contents[0].messages] == [
+        "requirements.txt, line 1: '-e .'",
+        "requirements.txt, line 2: './layers'",
+        "requirements.txt, line 3: 'libs/x-1-py3-none-any.whl'",
+    ]
+
+
+def test_deleted_untracked_and_special_files_are_no_change(repository):
+    folder = repository({"requirements.txt": ONE_OLD, "docs/requirements.txt": "sphinx\n"}, {})
+    (folder / "docs/requirements.txt").unlink()
+    (folder / "new-requirements.txt").write_text("torch==3\n")
+    os.mkfifo(folder / "docs/requirements.txt")
+    assert not (find(folder).pairs or find(folder).ungated)
+
+
+def test_what_a_sparse_checkout_leaves_out_is_compared_and_not_deleted(repository):
+    folder = repository({"requirements.txt": ONE_OLD, "docs/requirements.txt": "torch==1\n"}, {})
+    for arguments in (["init"], ["set", "--no-cone", "/requirements.txt"]):
+        subprocess.run(["git", "-C", folder, "sparse-checkout", *arguments], check=True, capture_output=True)
+    assert not (folder / "docs").exists()
+    found = find(folder)
+    assert (found.ungated, found.files) == ([], ["docs/requirements.txt", "requirements.txt"])
+
+
+def test_a_repository_without_a_working_tree_is_refused(repository, tmp_path):
+    folder = repository({"requirements.txt": ONE_OLD}, {})
+    subprocess.run(["git", "clone", "--quiet", "--bare", folder, tmp_path / "bare"], check=True)
+    with pytest.raises(SteleError, match=r"bare has no working tree. git says: fatal"):
+        find(tmp_path / "bare")
+
+
+def test_a_file_that_cannot_be_installed_does_not_prevent_the_gate_of_another(repository):
+    url = "x @ https://example.org/x-1-py3-none-any.whl\n"
+    folder = repository({"a.txt": OLD, "b.txt": url + OLD}, {"a.txt": NEW, "b.txt": url + NEW})
+    found = find(folder)
+    assert ([pair.name for pair in found.pairs], found.blocked) == (["a.txt"], True)
+    assert found.ungated == [
+        "At revision 'main': b.txt, line 1: 'x @ https://example.org/x-1-py3-none-any.whl' is installed from a URL. "
+        "Pass --allow-vcs to allow this."
+    ]
+
+
+def test_of_two_lock_files_the_nearest_counts(repository):
+    def both(version):
+        return {"z/pyproject.toml": PROJECT.format(f"jax=={version}"), "z/uv.lock": LOCK.format(version)}
+
+    found = find(repository({**both("0.10.1"), "uv.lock": LOCK.format("0.9.0")}, both("0.10.2")))
+    assert ([pair.name for pair in found.pairs], found.ungated) == (["z/uv.lock"], [])
+
+
+def test_a_link_is_followed_inside_of_the_repository_only(repository, tmp_path):
+    (tmp_path / "outside.txt").write_text("torch==1\n")
+    folder = repository({"a.txt": ONE_OLD, "b.txt": ONE_NEW}, {})
+    (folder / "requirements.txt").symlink_to("a.txt")
+    (folder / "outside-requirements.txt").symlink_to(tmp_path / "outside.txt")
+    (folder / "pins.txt").symlink_to("/dev/zero")
+    repository({}, {})
+    subprocess.run(["git", "-C", folder, "tag", "links"], check=True)
+    (folder / "requirements.txt").unlink()
+    (folder / "requirements.txt").symlink_to("b.txt")
+    [pair] = changes.find("links", folder, Extras(), whole_files=True).pairs
+    assert pair.summary == "jax 0.10.1 to 0.10.2 in requirements.txt"
+
+
+def test_a_file_that_is_too_large_is_refused_and_not_read(repository, monkeypatch):
+    monkeypatch.setattr(trees, "LARGEST", 100)
+    folder = repository({"requirements.txt": ONE_OLD}, {"requirements.txt": ONE_NEW + "#" * 100})
+    with pytest.raises(SteleError, match=r"requirements.txt has 112 bytes; at most 100 are read"):
+        find(folder)
+
+
+def test_many_files_of_data_take_little_time(repository):
+    data = {f"data/{index}.txt": "word\n" * 2000 + f"{index}\n" for index in range(300)}
+    folder = repository(
+        {**data, "requirements.txt": ONE_OLD}, {name: text + "x\n" for name, text in data.items()}
+    )
+    begin = time.monotonic()
+    assert find(folder).files == ["requirements.txt"]
+    assert time.monotonic() - begin < 10
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "jax-cuda12-plugin",
+        "jax-cuda13-pjrt",
+        "tensorflow-gpu",
+        "tf_keras",
+        "keras-nightly",
+        "torchaudio",
+        "onnxruntime-gpu",
+    ],
+)
+def test_companions_of_a_framework_count(repository, name):
+    folder = repository({"requirements.txt": f"{name}==1\n"}, {"requirements.txt": f"{name}==2\n"})
+    assert len(find(folder).pairs) == 1
