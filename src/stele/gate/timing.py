@@ -37,17 +37,18 @@ def measure_until_decided(
     state: State, trial: Trial, record: Record, say: Say, share: float, show: Callable[[float], None]
 ) -> list[Verdict]:
     """Measure as ``measure_passes`` does. ``show`` draws how many seconds are spent, between launches."""
-    announced, warned = set[tuple[Cell, str]](), record.closed
+    announced, warned = set[tuple[Cell, str]](), False
     estimated = durations.announce_timing(trial, record, list(state.results), say)
     while active := state.open_probes():
         launches_before = record.launches
         for planned in active:
             probe = next_probe(planned, state, share * trial.budget - record.spent)
             results = state.results[probe]
-            if trial.budget_spent(record, share) and record.get(*key_of(probe, len(results))) is None:
+            is_new = record.get(*key_of(probe, len(results))) is None
+            if trial.budget_spent(record, share) and is_new:
                 return make_verdicts(state, stopped=True)
             results += measure_next(trial, record, probe, results)
-            warned = warned or warn_of_load(results[-1].conditions, say)
+            warned = warned or (is_new and warn_of_load(results[-1].conditions, say))
             show(record.spent)
             ended = announce(state, announced, say)
             if ended and trial.fail_fast:
