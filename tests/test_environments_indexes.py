@@ -170,6 +170,14 @@ def test_an_error_about_a_line_has_no_password(line):
     assert "secret" not in str(caught.value) and "requirements.txt, line 1" in str(caught.value)
 
 
+@pytest.mark.parametrize("arm", [f"toy @ {SECRET}/toy", f"toy==1 -i {SECRET}", f"toy = {SECRET}"])
+def test_an_error_about_an_arm_has_no_password(arm, capsys):
+    assert entry_point.main(["gate", arm, "toy==1", "--no-wait"]) == 2
+    assert (
+        "https://ada:***@127.0.0.1:9/simple" in (error := capsys.readouterr().err) and "secret" not in error
+    )
+
+
 def test_the_name_of_an_arm_has_no_password(project):
     text = f"toy @ git+{SECRET}/toy"
     arm = arms.load(text, Model("net.py:build", None, project), Extras(allow_vcs=True))

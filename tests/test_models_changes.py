@@ -472,8 +472,9 @@ def test_a_link_is_followed_inside_of_the_repository_only(repository, tmp_path):
     subprocess.run(["git", "-C", folder, "tag", "links"], check=True)
     (folder / "requirements.txt").unlink()
     (folder / "requirements.txt").symlink_to("b.txt")
-    [pair] = changes.find("links", folder, Extras(), whole_files=True).pairs
-    assert pair.summary == "jax 0.10.1 to 0.10.2 in requirements.txt"
+    found = changes.find("links", folder, Extras(), whole_files=True)
+    assert [pair.summary for pair in found.pairs] == ["jax 0.10.1 to 0.10.2 in requirements.txt"]
+    assert (found.ungated, found.files) == ([], ["requirements.txt", "a.txt", "b.txt"])
 
 
 def test_a_file_that_is_too_large_is_refused_and_not_read(repository, monkeypatch):

@@ -140,7 +140,8 @@ def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     if not hasattr(parsed, "no_wait"):
         status = parsed.command(parsed)
         return status
-    with lock.machine(shlex.join(["stele", *arguments]), wait=not parsed.no_wait, say=options.say):
+    command = without_passwords(shlex.join(["stele", *arguments]))
+    with lock.machine(command, wait=not parsed.no_wait, say=options.say):
         status = parsed.command(parsed)
     return status
 

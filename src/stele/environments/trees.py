@@ -188,7 +188,7 @@ def texts_of(files: Mapping[str, bytes], known: Pattern[str]) -> Iterator[tuple[
     """Yield the text of each file that names packages."""
     for name, content in sorted(files.items()):
         text = decode(content)
-        if "\0" not in text and lockfiles.holds_packages(name, text, known):
+        if lockfiles.holds_packages(name, text, known):
             yield name, text
 
 
