@@ -133,9 +133,10 @@ def measure(condition: str, subjects: Sequence[Subject], counts: Mapping[str, in
 
 def open_session(condition: str, subject: Subject) -> Session:
     """Return the session of a subject whose environment is built. Raises SteleError for a file of another machine."""
+    environment = environments.load(subject.environment)
+    if environment.lock is not None:
+        builds.make(environment)
     session = Session(condition, subject)
     trial.check_record(session.log, session.trial)
-    if session.trial.old.lock is not None:
-        builds.make(session.trial.old)
     session.read()
     return session
