@@ -138,6 +138,15 @@ def test_a_record_of_other_variables_of_an_environment_is_refused(gate, capsys):
     assert "ABACUS in NEW was 1 and is now 2; ABACUS in OLD was 1 and is now 2" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["XLA_FLAGS", "OMP_WAIT_POLICY", "KERAS_BACKEND"])
+def test_a_record_of_other_variables_of_the_user_is_refused(gate, capsys, monkeypatch, name):
+    monkeypatch.setenv(name, "1")
+    assert gate() == 0
+    monkeypatch.setenv(name, "2")
+    assert gate("--resume") == 2
+    assert f"{name} in NEW was 1 and is now 2" in capsys.readouterr().err
+
+
 def test_a_record_is_resumed_after_a_change_was_undone_or_of_what_decides_nothing(gate):
     assert gate() == 0
     text = Path("net.py").read_text()
@@ -160,10 +169,10 @@ def before_new(monkeypatch, change):
     """Make a change when OLD was measured, and NEW starts."""
     ask = model_parity.launch_and_ask
 
-    def launch_and_ask(environment, *rest):
+    def launch_and_ask(trial, environment, *rest):
         if environment.name == "new":
             change()
-        return ask(environment, *rest)
+        return ask(trial, environment, *rest)
 
     monkeypatch.setattr(model_parity, "launch_and_ask", launch_and_ask)
     return lambda: monkeypatch.setattr(model_parity, "launch_and_ask", ask)

@@ -38,7 +38,8 @@ def line(trial: Trial, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     others = [{name: one[name] for name in one if name not in ELSEWHERE} for one in flags]
     listed = list(compared(others[0], others[1], "="))
     found += [f"flags: {' '.join(listed)}"] if listed else []
-    own = [f"{name}={value}" for name, value in variables.deciding().items()]
+    kept = {name: value for name, value in variables.deciding().items() if name not in settings.variables()}
+    own = [f"{name}={value}" for name, value in kept.items()]
     found += [f"your variables: {' '.join(own)}"] if own else []
     tuned = "tuned by Stele" if trial.model is None else "as you run it"
     text = f"conditions, {tuned}: {'; '.join(found)}. Stele sets: {', '.join(changes(settings))}."

@@ -18,6 +18,7 @@ import stele
 import stele_worker
 from stele.environments import Environment, builds, packages
 from stele.environments.packages import Listing
+from stele.measuring.variables import deciding
 from stele.text import printable
 
 Content = dict[str, dict[str, str | None]]
@@ -103,7 +104,7 @@ def of_environment(environment: Environment, *, known: Sequence[Path] = ()) -> C
         "environment": {"description": digest(facts)},
         "packages": {} if listing is None else versions(listing),
         "installed": programs(environment) if listing is None else contents(listing, known),
-        "variables": dict(builds.variables(environment)),
+        "variables": {**deciding(), **builds.variables(environment)},
     }
 
 
