@@ -17,6 +17,7 @@ from stele.data import cache
 from stele.environments import ORACLE, description, lockfiles, packages
 from stele.gate import baseline, record
 from stele.measuring import lock, store
+from stele.models import changes
 from stele.parity import accuracy, defaults, golden_numbers, ladder
 from stele.releases import frameworks, history, index
 from stele.report import results
@@ -144,8 +145,8 @@ def test_a_result_of_asv_is_read_or_renamed(file, content):
 @given(content=documents({"schema": 1, "what": "stele gate", "pid": 12, "since": 1e9}))
 def test_the_holder_of_the_lock_is_described(file, content):
     file.write_bytes(content)
-    with file.open("a+", encoding="utf-8") as opened:
-        assert lock.holder(opened)
+    with file.open("rb") as opened:
+        assert lock.holder(opened.fileno())
 
 
 INDEX_ENTRY = {"origin": "official", "fingerprint": "01", "files": {"train_x": ["data/x.npy", 3]}}
@@ -209,7 +210,8 @@ def test_a_lock_file_of_each_format_is_read_or_refused(file, path, data):
     (file.parent / path.name).write_text(content, errors="replace")
     for allow_vcs in (False, True):
         refuses_or_returns(lockfiles.read, path.name, content, lambda name: text, allow_vcs=allow_vcs)
-    refuses_or_returns(lockfiles.exact_pins, path.name, content, lambda name: text)
+    refuses_or_returns(lockfiles.outline, path.name, content, lambda name: text)
+    refuses_or_returns(lockfiles.mentions, path.name, content, changes.FRAMEWORKS)
     refuses_or_returns(packages.of_lock, file.parent / path.name)
 
 
