@@ -44,7 +44,7 @@ READERS = {
 REFUSALS = {
     "fifo": "fifo is not a regular file",
     "zero": "zero is not a regular file",
-    "folder": "folder is a folder",
+    "folder": "folder cannot be read: it is a folder",
     "huge": "huge has 12 GiB; the largest file of its kind that is read has",
 }
 

@@ -62,7 +62,7 @@ def read_text(path: Path) -> str:
 def check_regular(path: Path, found: os.stat_result) -> None:
     """Raise ReadError unless a status is that of a regular file."""
     if stat.S_ISDIR(found.st_mode):
-        raise ReadError(f"{path} is a folder. Name a file.")
+        raise ReadError(f"{path} cannot be read: it is a folder. Name a file.")
     if not stat.S_ISREG(found.st_mode):
         raise ReadError(f"{path} is not a regular file. Name a file.")
 

@@ -51,7 +51,7 @@ def fleet_nightly(arguments: argparse.Namespace) -> int:
 
 
 def request_from(arguments: argparse.Namespace) -> dict[str, Any]:
-    typed = {name: str(value) for name, value in vars(arguments).items() if name != "command"}
+    typed = {name: str(value) for name, value in vars(arguments).items() if name not in ("command", "typed")}
     return {"command": "nightly", "options": typed, "code": node.code()}
 
 
