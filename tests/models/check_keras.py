@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,10 +14,12 @@ import pytest
 from contract import Arm, described
 
 from stele_worker import frameworks, models
+from stele_worker.models import keras_layers
 from stele_worker.models.errors import SpecError, UserCodeError
 
 SPECS = [
-    "keras_models:" + name for name in ("two_inputs", "named", "image", "recurrent", "Subclassed", "built")
+    "keras_models:" + name
+    for name in ("two_inputs", "named", "image", "recurrent", "nested", "Subclassed", "built")
 ]
 DROPPING = ["keras_models:image", "keras_models:recurrent", "keras_models:Subclassed"]
 
@@ -132,6 +135,26 @@ def test_the_inputs_are_those_of_the_graph():
     ]
     assert (found["framework"], found["output"]) == ("keras", [32, 5])
     assert [each["name"] for each in inspected("keras_models:named")["inputs"]] == ["x", "ids"]
+
+
+def test_layers_of_nested_models_are_numbered_in_their_order():
+    arm = Arm("keras", "keras_models:nested")
+    kernels = {
+        name: value.shape for name, value in arm.stored().items() if re.match(r"dense(_\d)?/kernel", name)
+    }
+    assert kernels == {"dense/kernel": (8, 8), "dense_1/kernel": (8, 8), "dense_2/kernel": (8, 6)}
+    first = arm.net.layers[1].layers[0].kernel
+    numpy.testing.assert_array_equal(arm.stored()["dense/kernel"], keras.ops.convert_to_numpy(first))
+
+
+def test_a_softmax_at_the_end_of_a_nested_model_makes_probabilities():
+    x = keras.Input((4,))
+    last = keras.Sequential(
+        [keras.layers.Dense(3, activation="relu"), keras.layers.Dense(2, activation="softmax")]
+    )
+    assert keras_layers.ends_in_softmax(keras.Model(x, last(x)))
+    first = keras.Sequential([keras.layers.Dense(3, activation="softmax"), keras.layers.Dense(2)])
+    assert not keras_layers.ends_in_softmax(keras.Model(x, first(x)))
 
 
 def test_a_model_of_keras_applications_is_found_by_name():

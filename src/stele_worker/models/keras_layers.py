@@ -22,7 +22,7 @@ def inputs(model, source):
     if not tensors:
         return None
     # Keras 3 has the first, Keras 2 the second
-    struct = getattr(model, "_inputs_struct", None) or getattr(model, "_nested_inputs", None)
+    struct = getattr(model, "_inputs_struct", getattr(model, "_nested_inputs", None))
     names = (
         list(struct) if isinstance(struct, dict) and len(struct) == len(tensors) else [None] * len(tensors)
     )
