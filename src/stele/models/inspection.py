@@ -28,6 +28,7 @@ class Inspection(NamedTuple):
     deterministic: bool
     summary: str  # a line for people: the inputs, and where they come from
     accuracy: bool = False  # whether right answers can be counted
+    examples: str | None = None  # "model" or "module": where example_inputs() is
 
 
 def inspect(environment: Environment, model: Model, *, timeout: float) -> Inspection:
@@ -41,14 +42,15 @@ def inspect(environment: Environment, model: Model, *, timeout: float) -> Inspec
         raise user_error(error) or error from None
     names = ("framework", "target", "parameters", "deterministic", "summary")
     facts = {name: answer[name] for name in names}
-    return Inspection(inputs=inputs, accuracy=answer.get("accuracy") is True, **facts)
+    accuracy, examples = answer.get("accuracy") is True, answer.get("examples")
+    return Inspection(inputs=inputs, accuracy=accuracy, examples=examples, **facts)
 
 
 def input_from(facts: dict[str, Any]) -> Input:
     """Return an input of the answer. Raises ValueError if it has no batch."""
     if not facts["shape"]:
         raise ValueError(f"the input {facts['name']!r} has the shape [], but the first number is the batch")
-    return Input(facts["name"], facts["kind"], tuple(facts["shape"]), facts["high"])
+    return Input(facts["name"], facts["kind"], tuple(facts["shape"]), facts["high"], facts.get("dtype"))
 
 
 def user_error(error: SteleError) -> ModelError | None:
@@ -76,6 +78,7 @@ def resolved(model: Model, environment: Environment, inspection: Inspection) -> 
         inputs=inspection.inputs,
         target=inspection.target,
         accuracy=inspection.accuracy,
+        examples=inspection.examples,
         inspected=True,
     )
     return known, dataclasses.replace(environment, framework=inspection.framework)

@@ -37,6 +37,7 @@ class Model:
     recipe: Path | None = None  # absolute: recipes/<task>/<framework>.py
     task: Path | None = None  # absolute: tasks/<task>.py
     accuracy: bool = False  # after an inspection: whether the task file can count right answers
+    examples: str | None = None  # after an inspection: where example_inputs() is
 
     @property
     def name(self) -> str:
@@ -62,6 +63,7 @@ class Model:
             "weights": None if weights is None else str(weights),
             "recipe": None if self.recipe is None else str(self.recipe),
             "task": None if self.task is None else str(self.task),
+            "examples": self.examples,
         }
 
 

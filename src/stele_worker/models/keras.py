@@ -28,7 +28,7 @@ def prepare(model, task):
     if without_dropout(task):
         keras_layers.disable_dropout(model)
     if not model.built or not model.weights:
-        model(make_packer(task)(example(task, task.batch)))
+        model(make_packer(task)([framework.put(array) for array in example(task, task.batch)]))
     return model
 
 

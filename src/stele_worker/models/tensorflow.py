@@ -26,7 +26,7 @@ def prepare(model, task):
             "{!r} computes in the types of its own code, so TensorFlow cannot run it in {}. Use fp32 or tf32."
         )
         raise SpecError(message.format(task.name, task.dtype))
-    arrays = [tf.constant(array) for array in example(task, task.batch)[: len(task.inputs)]]
+    arrays = [framework.put(array) for array in example(task, task.batch)[: len(task.inputs)]]
     caller(model, task._replace(target=None), training=False)(*arrays)
     return model
 
