@@ -17,12 +17,13 @@ from stele.environments.description import slug
 from stele.environments.packages import Difference
 from stele.errors import SteleError
 from stele.explain.document import Document
-from stele.gate import correctness, outcome, record, timing, trial
+from stele.gate import correctness, model_parity, outcome, record, timing, trial
 from stele.gate.record import Record
 from stele.gate.trial import Trial
 from stele.gate.verdict import Verdict
 from stele.measuring import progress
-from stele.models import arms, changes, inspection
+from stele.models import arms, changes, comparison, inspection
+from stele.models.comparison import Comparison
 from stele.models.spec import Model
 from stele.report import build, exports, markdown
 from stele.report import gate as pages
@@ -131,7 +132,7 @@ def prepare(subject: Trial, replaced: Sequence[revisions.Change]) -> tuple[Trial
         subject = replace(subject, new=builds.resolved_like(subject.new, subject.old))
     import_failure = make_new(subject.new)
     if subject.model is not None:
-        subject = inspected(subject, subject.model)
+        subject = inspected(subject, subject.model, alone=bool(import_failure))
     else:
         options.announce_inputs(cell.task for cell in subject.cells)
     return with_packages(subject, {change.package for change in replaced}), import_failure
@@ -168,27 +169,43 @@ def with_packages(subject: Trial, replaced: set[str]) -> Trial:
     return replace(subject, named=tuple(versions), differences=tuple(packages.differences(old, new, named)))
 
 
-def inspected(subject: Trial, model: Model) -> Trial:
-    """Return the trial with what OLD says about the model. Raises ModelError if it cannot be measured."""
+def inspected(subject: Trial, model: Model, *, alone: bool = False) -> Trial:
+    """Return the trial with what both arms say about the model; what OLD says, if it is asked ``alone``.
+
+    Raises ModelError if OLD's model cannot be measured.
+    """
+    training = any(cell.phase == "train" for cell in subject.cells)
     with progress.waiting(f"building the model in {subject.old.name}"):
         result = inspection.inspect(subject.old, model, timeout=subject.timeout)
     say(result.summary)
-    inspection.check(result, model, training=any(cell.phase == "train" for cell in subject.cells))
+    inspection.check(result, model, training=training)
     known, old = inspection.resolved(model, subject.old, result)
-    return replace(subject, model=known, old=old, new=replace(subject.new, framework=result.framework))
+    compared, of_new = Comparison(), None
+    if not alone:
+        with progress.waiting(f"building the model in {subject.new.name}"):
+            compared, of_new = comparison.ask_new(
+                subject.old, subject.new, model, result, training=training, timeout=subject.timeout
+            )
+    new = replace(subject.new, framework=(of_new or result).framework)
+    return replace(subject, model=known, old=old, new=new, compared=compared)
 
 
 def run_trial(subject: Trial, log: Record) -> list[Verdict]:
     """Judge parity, then a share of the timing, then accuracy, then the rest of the timing.
 
-    A task whose parity does not pass is not timed.
+    A task that NEW breaks is not timed; a model of the user whose arms cannot be compared is.
     """
     verdicts = list(correctness.missing_verdicts(subject))
     if subject.parity:
         verdicts += correctness.parity_verdicts(subject, log, say)
+    elif subject.model is not None:
+        verdicts += model_parity.failures(subject, subject.model, say)
     if subject.fail_fast and is_failed(verdicts):
         return verdicts
-    broken = {verdict.task for verdict in verdicts if verdict.metric == "parity" and verdict.status != "PASS"}
+    accepted = ("PASS",) if subject.model is None else ("PASS", "INCONCLUSIVE")
+    broken = {
+        verdict.task for verdict in verdicts if verdict.metric == "parity" and verdict.status not in accepted
+    }
     cells = [cell for cell in subject.common_cells() if cell.task not in broken]
     if subject.accuracy and subject.metrics:
         early = timing.measure_passes(subject, log, cells, say, share=BEFORE_ACCURACY)

@@ -1,7 +1,7 @@
 """A trial: what is compared, and how. ``launcher`` launches its arms."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ from stele.gate.metrics import Metric
 from stele.gate.record import Record
 from stele.measuring import machine
 from stele.measuring.settings import Settings
+from stele.models.comparison import Comparison
 from stele.models.spec import Model
 from stele_worker import tasks
 
@@ -51,6 +52,7 @@ class Trial:
     target: float | None = None  # accuracy of the trainings that are timed; None for that of each task
     timeout: float = TIMEOUT
     model: Model | None = None  # a model of the user in place of the built-in tasks
+    compared: Comparison = field(default_factory=Comparison)  # what both arms said about the model
     differences: tuple[Difference, ...] = ()  # other packages that differ between the arms
     named: tuple[Difference, ...] = ()  # the packages that OLD and NEW name
     typed: tuple[str, ...] = ()  # what named the arms on the command line, if not their names

@@ -109,7 +109,31 @@ class InputFacts(TypedDict):
     high: int | None
 
 
-class ModelFacts(TypedDict):
+class ArrayFacts(TypedDict):
+    name: str
+    shape: list[int]
+    dtype: str
+    parameter: bool
+
+
+class Built(TypedDict):
+    arrays: list[ArrayFacts]
+    tied: list[list[str]]
+    training: bool | None
+
+
+class MoreFacts(TypedDict, total=False):
+    """What the result of ``inspect`` may also have."""
+
+    accuracy: bool
+    built: Built | None
+    examples: str | None
+    inferred_from: str
+    loss: str
+    output: list[int]
+
+
+class ModelFacts(MoreFacts):
     """The result of ``inspect``."""
 
     framework: str

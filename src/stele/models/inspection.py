@@ -12,10 +12,28 @@ from stele.models.inputs import Input
 from stele.models.spec import Model
 
 USER_ERRORS = ("SpecError", "UserCodeError")  # of the worker: their message is complete
+EXAMPLES = "example_inputs()"  # where inputs come from that a function of the user returns
 
 
 class ModelError(SteleError):
     """A model that cannot be used. The message is for the user and contains only the user's traceback."""
+
+
+class Array(NamedTuple):
+    """A parameter or a buffer of a model, as it was built."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    parameter: bool  # whether it is trained
+
+
+class Built(NamedTuple):
+    """What a model is made of; see ``stele_worker.models.facts``."""
+
+    arrays: tuple[Array, ...] = ()
+    tied: tuple[tuple[str, ...], ...] = ()  # names of one array
+    training: bool | None = None  # its mode
 
 
 class Inspection(NamedTuple):
@@ -28,6 +46,10 @@ class Inspection(NamedTuple):
     deterministic: bool
     summary: str  # a line for people: the inputs, and where they come from
     accuracy: bool = False  # whether right answers can be counted
+    built: Built = Built()
+    loss: str | None = None
+    output: tuple[int, ...] | None = None  # shape
+    inferred_from: str | None = None  # where the inputs come from
     examples: str | None = None  # "model" or "module": where example_inputs() is
 
 
@@ -42,8 +64,24 @@ def inspect(environment: Environment, model: Model, *, timeout: float) -> Inspec
         raise user_error(error) or error from None
     names = ("framework", "target", "parameters", "deterministic", "summary")
     facts = {name: answer[name] for name in names}
-    accuracy, examples = answer.get("accuracy") is True, answer.get("examples")
-    return Inspection(inputs=inputs, accuracy=accuracy, examples=examples, **facts)
+    facts |= {name: answer[name] for name in ("loss", "inferred_from", "examples") if name in answer}
+    output = answer.get("output")
+    return Inspection(
+        inputs=inputs,
+        accuracy=answer.get("accuracy") is True,
+        built=built_from(answer.get("built")),
+        output=None if output is None else tuple(output),
+        **facts,
+    )
+
+
+def built_from(facts: dict[str, Any] | None) -> Built:
+    if facts is None:
+        return Built()
+    arrays = tuple(
+        Array(one["name"], tuple(one["shape"]), one["dtype"], one["parameter"]) for one in facts["arrays"]
+    )
+    return Built(arrays, tuple(map(tuple, facts["tied"])), facts["training"])
 
 
 def input_from(facts: dict[str, Any]) -> Input:

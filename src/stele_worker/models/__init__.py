@@ -25,6 +25,7 @@ function(model or net)         the function whose parameters are the model's inp
 layers(model)                  its layers in order, as far as they are known
 vocabulary(model)              the number of values of its smallest embedding, or None
 count(net)                     the number of parameters
+facts(net)                     what ``prepare`` returned is made of: see ``stele_worker.models.facts``
 seed(value)                    seed the framework's generator
 
 SpecError: the user has to change something. UserCodeError: the user's code raised an exception.
@@ -68,6 +69,7 @@ def inspect(model):
     loss             "the model's own", "cross-entropy over the last axis" or "mean squared error"
     parameters       how many numbers they are
     output           shape of the main output
+    built            see ``stele_worker.models.facts``; None for a recipe file that defines everything
     deterministic    whether two calls agree within a thousandth
     accuracy         whether right answers can be counted, which only a task file does
     summary          a line for printing

@@ -103,11 +103,16 @@ def to_array(value):
     """Return (NumPy array, name of its dtype) of an array or a tensor of any framework."""
     value = value.detach() if hasattr(value, "detach") else value
     value = value.cpu() if hasattr(value, "cpu") else value
+    dtype = dtype_of(value)
+    if dtype == "bfloat16":
+        return narrow(widen(value)), dtype
+    return numpy.ascontiguousarray(numpy.asarray(value)), dtype
+
+
+def dtype_of(value):
+    """Return the name of the dtype of an array of any framework, such as "float32"."""
     found = DTYPE.search(str(value.dtype))
-    if found and found.group() == "bfloat16":
-        return narrow(widen(value)), "bfloat16"
-    array = numpy.ascontiguousarray(numpy.asarray(value))
-    return array, found.group() if found else str(array.dtype)
+    return found.group() if found else str(value.dtype)
 
 
 def widen(value):

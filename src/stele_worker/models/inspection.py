@@ -48,6 +48,7 @@ def inspect(model):
         found = Found(draft.inputs, file.spec)
     with failures(model, found.inputs, source):
         net = recipe.prepare(net, draft)
+        built = recipe.facts(net) if hasattr(recipe, "facts") else None
         net = recipe.load(net, weights.read_files(model))
         if file is None:
             final = targets.complete(draft, recipe, net, module.put)
@@ -62,6 +63,7 @@ def inspect(model):
         file_inspection.check_output(final, source, file, first.shape)
     numbers = {"parameters": recipe.count(net), "output": list(first.shape)}
     numbers["accuracy"] = file is not None and file.counts()
+    numbers["built"] = built
     return answer(framework, final, found, dict(numbers, deterministic=calls_agree(first, again)))
 
 

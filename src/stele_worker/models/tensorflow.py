@@ -8,6 +8,7 @@ import tensorflow as tf
 from stele_worker.frameworks import tensorflow as framework
 from stele_worker.models import building, calling, optimizers, outputs, weights
 from stele_worker.models.errors import SpecError
+from stele_worker.models.facts import facts_of
 from stele_worker.models.task import example, without_dropout
 
 LAYOUT = None
@@ -39,6 +40,10 @@ def load(net, arrays):
     for name, array in fit.items():
         held[name].assign(tf.cast(array, held[name].dtype))
     return net
+
+
+def facts(net):
+    return facts_of(stored(net), unique(net.trainable_variables))
 
 
 def gradients(net, task):
