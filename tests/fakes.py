@@ -10,7 +10,7 @@ from stele.parity import golden_numbers
 # what the scripted worker says about a model
 INSPECTION = {
     "framework": "scripted",
-    "inputs": [{"name": None, "kind": "float", "shape": [8, 3], "high": None}],
+    "inputs": [{"name": None, "kind": "float", "shape": [8, 3], "high": None, "dtype": None}],
     "target": None,
     "parameters": 12,
     "deterministic": True,

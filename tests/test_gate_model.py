@@ -14,6 +14,7 @@ from stele.commands import gate as gate_command
 from stele.commands.gate import shortened
 from stele.environments.installer import Unsolvable
 from stele.errors import SteleError
+from stele.gate import record, replay
 from stele.measuring import content
 
 SECONDS = [0.5, *[0.010, 0.011, 0.012] * 16]
@@ -121,6 +122,51 @@ def test_a_crash_of_new_is_looked_at_again_only_while_the_budget_lasts(gate, cap
     assert gate("--budget=0.001s", new={"parity": "segfault"}) == 3
     assert "NEW failed in 2 launches, too few to exclude chance" in capsys.readouterr().out
     assert gate(new={"parity": "segfault"}) == 1
+
+
+ALBERT = [{"name": name, "kind": "int", "shape": [2, 9], "high": 64} for name in ("ids", "token_type_ids")]
+BUILT = {
+    "arrays": [{"name": "w", "shape": [12], "dtype": "float32", "parameter": True}],
+    "tied": [],
+    "training": True,
+}
+HALF = {**BUILT, "arrays": [{**BUILT["arrays"][0], "dtype": "float16"}]}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ({"inputs": ALBERT}, {"inputs": ALBERT[:1]}, "token_type_ids is missing in NEW"),
+        ({"built": BUILT}, {"built": HALF}, "float16 in NEW, float32 in OLD (w)"),
+        ({"loss": "squared"}, {"loss": "own"}, "the loss is own in NEW, squared in OLD"),
+        ({"output": [8, 2]}, {"output": [8, 8]}, "the output has shape 8x8 in NEW, 8x2 in OLD"),
+    ],
+)
+def test_a_model_that_new_builds_in_another_way_is_broken(gate, capsys, old, new, message):
+    arms = {
+        name: {"inspection": {**INSPECTION, "inferred_from": "example_inputs()", **changes}}
+        for name, changes in (("old", old), ("new", new))
+    }
+    assert gate(**arms) == 1
+    assert f"NEW differs from OLD: {message}" in capsys.readouterr().out
+    [path] = Path(".stele/gates").glob("*.jsonl")
+    assert next(iter(replay.judge(record.read(path)))).message.startswith("NEW differs")
+
+
+def test_without_parity_a_difference_is_said_and_time_is_measured(gate, capsys):
+    new = {"inspection": {**INSPECTION, "output": [8, 8]}}
+    old = {"inspection": {**INSPECTION, "output": [8, 2]}}
+    assert gate("--phase=infer", "--budget=60s", old=old, new=new, metric="host-memory") == 0
+    assert "NEW differs from OLD: the output has shape 8x8 in NEW" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("metric", ["parity", "step"])
+@pytest.mark.parametrize("action", ["user_error", "segfault"])
+def test_a_new_release_in_which_the_model_cannot_be_built_is_broken(gate, capsys, metric, action):
+    assert gate(new={"inspect": action}, metric=metric) == 1
+    output = capsys.readouterr()
+    assert {"user_error": "NEW: net.py raised ZeroDivisionError", "segfault": "SIGSEGV"}[action] in output.out
+    assert "parity: OLD" not in output.err
 
 
 def test_an_old_release_in_which_parity_fails_gives_no_verdict(gate, capsys):

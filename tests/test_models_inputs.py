@@ -64,14 +64,106 @@ def test_example_inputs_give_names_kinds_and_shapes():
         "mask": numpy.ones((2, 4), int),
         "keep": numpy.ones((2, 4), bool),
     }
-    assert inputs.from_examples(examples) == (
-        Input("x", "float", (2, 3)),
-        Input("ids", "int", (1, 2), 42),
-        Input("mask", "mask", (2, 4)),
-        Input("keep", "mask", (2, 4)),
+    given, values = inputs.from_examples(examples)
+    assert given == (
+        Input("x", "float", (2, 3), None, "float64"),
+        Input("ids", "int", (1, 2), 42, "int64"),
+        Input("mask", "mask", (2, 4), None, "int64"),
+        Input("keep", "mask", (2, 4), None, "bool"),
     )
-    assert inputs.from_examples(numpy.zeros((2, 3))) == (Input(None, "float", (2, 3)),)
-    assert inputs.from_examples((numpy.zeros(2), numpy.zeros(3)))[1].shape == (3,)
+    assert {name: array.dtype.name for name, array in values.items()} == {
+        each.name: each.dtype for each in given
+    }
+    assert inputs.from_examples(numpy.zeros((2, 3)))[0] == (Input(None, "float", (2, 3), None, "float64"),)
+    given, values = inputs.from_examples((numpy.zeros(2), numpy.ones(3)))
+    assert given[1].shape == (3,)
+    assert values["input 2"].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(("double", "dtype"), [(True, "float64"), (False, "float32")])
+def test_doubles_of_numpy_stay_only_where_a_framework_computes_in_them(double, dtype):
+    [given], values = inputs.from_examples(numpy.full((2, 3), 0.5), double)
+    assert (given.dtype, values["input 1"].dtype.name) == (dtype, dtype)
+
+
+class Tensor:
+    """A tensor of a framework with a dtype that NumPy lacks."""
+
+    dtype, shape = "torch.bfloat16", (2, 1)
+
+    def float(self):
+        return numpy.array([[1.5], [-2.0]], "float32")
+
+
+def test_bfloat16_is_kept_without_a_dtype_of_numpy(tmp_path):
+    [given], values = inputs.from_examples(Tensor())
+    assert given == Input(None, "float", (2, 1), None, "bfloat16")
+    numpy.savez(tmp_path / "values.npz", **values)
+    with numpy.load(tmp_path / "values.npz", allow_pickle=False) as read:
+        assert inputs.numbers_of(read["input 1"]).tolist() == [[1.5], [-2.0]]
+
+
+@pytest.mark.parametrize(
+    ("values", "alone"),
+    [
+        ({"x": numpy.zeros((2, 3)), "ids": numpy.full((2, 4), 49)}, True),
+        ({"ids": numpy.array([[1, 2]]), "token_type_ids": numpy.zeros((1, 2), int)}, False),
+        ({"x": inputs.narrow(numpy.ones((2, 2)))}, True),
+    ],
+)
+def test_arrays_of_equal_numbers_show_shapes_alone(values, alone):
+    assert inputs.show_shapes_alone(values) is alone
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64", "int64", "bool"])
+def test_numbers_are_drawn_in_the_dtype_of_the_user(dtype):
+    kind = {"f": "float", "i": "int", "b": "mask"}[dtype[0]]
+    each = Input("x", kind, (2, 4), 5, dtype)
+    assert inputs.sample(each, 2, numpy.random.RandomState(0)).dtype == dtype
+
+
+VALUES = {"ids": numpy.array([[0, 7], [3, 0]]), "labels": numpy.array([1, 0])}
+
+
+def test_the_values_of_the_user_are_the_batch():
+    given = Input("ids", "int", (2, 2), 8, "int64")
+    made = make(given, target=Input("labels", "int", (2,), 5), values=VALUES)
+    ids, labels = task.example(made, made.train)
+    numpy.testing.assert_array_equal(ids, VALUES["ids"])
+    numpy.testing.assert_array_equal(labels, VALUES["labels"])
+    assert task.rows(made, "train").tolist() == [[0, 1]] * 10
+
+
+def test_the_target_is_drawn_where_the_user_gives_none():
+    made = make(Input("ids", "int", (2, 2), 8), target=Input(None, "int", (2,), 5), values=VALUES)
+    ids, labels = task.example(made, made.train)
+    assert (len(ids), len(labels)) == (2, 2)
+    assert labels.max() < 5
+
+
+@pytest.mark.parametrize(("batch", "ids"), [(1, [[0, 7]]), (3, [[0, 7], [3, 0], [0, 7]])])
+def test_another_batch_repeats_the_values_of_the_user(batch, ids):
+    made = task.with_batch(make(Input("ids", "int", (2, 2), 8), values=VALUES), batch)
+    assert task.example(made, batch)[0].tolist() == ids
+
+
+X32 = X._replace(dtype="float32")
+
+
+@pytest.mark.parametrize(
+    ("own", "same"),
+    [
+        ((X32, IDS), True),
+        ((IDS, X32), True),
+        ((X32, IDS._replace(high=7)), True),
+        ((X32, IDS, Input("labels", "int", (4,), 3)), True),
+        ((X32._replace(dtype="float64"), IDS), False),
+        ((X32, IDS._replace(shape=(4, 9))), False),
+        ((X32,), False),
+    ],
+)
+def test_inputs_of_an_arm_are_those_of_the_inspection_but_for_their_largest_number(own, same):
+    assert inputs.like((X32, IDS), own) == ((X32, IDS) if same else None)
 
 
 @pytest.mark.parametrize("examples", [3, None, numpy.float32(3), ["text"]])
@@ -91,15 +183,21 @@ def test_batches_have_the_kinds_of_their_inputs():
     x, ids, mask, labels = task.example(make(X, IDS, MASK, target=Input(None, "int", (4,), 5)), 8)
     assert [each.dtype.name for each in (x, ids, mask, labels)] == ["float32", "int32", "int32", "int32"]
     assert [each.shape for each in (x, ids, mask, labels)] == [(8, 3), (8, 8), (8, 8), (8,)]
-    assert ids.min() >= 1 and ids.max() < 100
+    assert ids.min() >= 0 and ids.max() < 100
     assert mask.sum(1).tolist() == [8, 6] * 4
     assert labels.min() >= 0 and labels.max() < 5
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_labels_are_not_all_equal(seed):
-    labels = inputs.labels(Input(None, "int", (2,), 2), 2, numpy.random.RandomState(seed))
+    labels = inputs.sample(Input(None, "int", (2,), 2), 2, numpy.random.RandomState(seed))
     assert set(labels) == {0, 1}
+
+
+@pytest.mark.parametrize("high", [2, 3, 10])
+def test_whole_numbers_have_every_value_from_zero_on(high):
+    values = inputs.sample(Input(None, "int", (8, 64), high), 8, numpy.random.RandomState(0))
+    assert set(values.reshape(-1)) == set(range(high))
 
 
 def test_a_long_run_repeats_eight_batches():

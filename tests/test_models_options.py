@@ -141,12 +141,13 @@ def test_paths_are_absolute_when_they_reach_the_worker(tmp_path, monkeypatch):
     assert model.as_request(tmp_path / "old.npz") == {
         "spec": "a.b:c",
         "folder": str(tmp_path),
-        "inputs": [{"name": "x", "kind": "float", "shape": [2, 3], "high": None}],
+        "inputs": [{"name": "x", "kind": "float", "shape": [2, 3], "high": None, "dtype": None}],
         "optimizer": "torch.optim:AdamW",
         "pretrained": str(tmp_path / "w.safetensors"),
         "weights": str(tmp_path / "old.npz"),
         "recipe": None,
         "task": None,
+        "examples": None,
     }
 
 

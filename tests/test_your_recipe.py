@@ -237,8 +237,8 @@ def test_an_inspection_says_what_the_task_gives(project):
     found = models.inspect(yours.described(project, "spirals", "numpy"))
     protocol.encode(found)
     assert (found["framework"], found["parameters"], found["output"]) == ("numpy", 387, [32, 3])
-    assert found["inputs"] == [{"name": None, "kind": "float", "shape": [32, 2], "high": None}]
-    assert found["target"] == {"name": None, "kind": "int", "shape": [32], "high": 3}
+    assert found["inputs"] == [{"name": None, "kind": "float", "shape": [32, 2], "high": None, "dtype": None}]
+    assert found["target"] == {"name": None, "kind": "int", "shape": [32], "high": 3, "dtype": None}
     assert found["accuracy"] and found["deterministic"] and found["inferred_from"] == TASK
 
 

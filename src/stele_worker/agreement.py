@@ -304,7 +304,7 @@ def digest(arrays):
 def fingerprint(task, weights, batch):
     """Return a short hash of the inputs of the golden numbers: constants, initial weights and batch."""
     # these fields depend on the scale or the precision and do not change the mathematics
-    sizes = {"train", "test", "epochs", "batch", "dtype", "model"}
+    sizes = {"train", "test", "epochs", "batch", "dtype", "model", "values"}
     constants = [item for item in task._asdict().items() if item[0] not in sizes]
     sha = hashlib.sha256(repr(constants).encode())
     for array in list(weights.values()) + list(batch):

@@ -159,14 +159,16 @@ def test_bfloat16_computes_in_bfloat16_and_answers_in_float32(spec):
 def test_the_inputs_are_those_of_the_first_layer_as_it_is_defined():
     found = inspected("jax_models:Image")
     assert found["inferred_from"] == "the signature and the first layer"
-    assert found["inputs"] == [{"name": None, "kind": "float", "shape": [8, 16, 16, 3], "high": None}]
+    assert found["inputs"] == [
+        {"name": None, "kind": "float", "shape": [8, 16, 16, 3], "high": None, "dtype": None}
+    ]
 
 
 def test_a_pair_takes_its_inputs_from_its_module():
     found = inspected("jax_pairs:with_loss")
     assert found["inferred_from"] == "example_inputs()"
     assert found["loss"] == "the model's own"
-    assert found["target"] == {"name": "labels", "kind": "int", "shape": [6], "high": 3}
+    assert found["target"] == {"name": "labels", "kind": "int", "shape": [6], "high": 3, "dtype": None}
     assert found["parameters"] == 10 * 16 + 16 * 3
 
 

@@ -106,14 +106,16 @@ def test_activations_come_in_the_order_of_execution():
 def test_the_inputs_are_those_of_the_first_layer():
     found = inspected("paddle_models:image")
     assert found["inferred_from"] == "the signature and the first layer"
-    assert found["inputs"] == [{"name": None, "kind": "float", "shape": [8, 3, 64, 64], "high": None}]
+    assert found["inputs"] == [
+        {"name": None, "kind": "float", "shape": [8, 3, 64, 64], "high": None, "dtype": None}
+    ]
     assert inspected("paddle_models:TwoInputs")["inferred_from"] == "example_inputs()"
 
 
 def test_a_model_with_labels_computes_its_own_loss():
     found = inspected("paddle_models:WithLoss")
     assert found["loss"] == "the model's own"
-    assert found["target"] == {"name": "labels", "kind": "int", "shape": [32], "high": 4}
+    assert found["target"] == {"name": "labels", "kind": "int", "shape": [32], "high": 4, "dtype": None}
 
 
 def test_inputs_that_cannot_be_inferred_are_asked_for():

@@ -95,7 +95,7 @@ def test_a_model_with_labels_computes_its_own_loss():
     found = inspected("tensorflow_models:Callable")
     assert found["inferred_from"] == "example_inputs()"
     assert found["loss"] == "the model's own"
-    assert found["target"] == {"name": "labels", "kind": "int", "shape": [6], "high": 3}
+    assert found["target"] == {"name": "labels", "kind": "int", "shape": [6], "high": 3, "dtype": None}
 
 
 def test_bfloat16_is_refused():

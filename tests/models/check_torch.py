@@ -10,7 +10,7 @@ from contract import Arm, described
 from torch import nn
 
 from stele_worker import frameworks, measurement, models
-from stele_worker.models import torch_training
+from stele_worker.models import specs, torch_training
 from stele_worker.models.errors import SpecError, UserCodeError
 
 TINY = ["bert", "gpt_neox", "llama", "vit", "whisper", "qwen3", "t5"]
@@ -24,6 +24,12 @@ pytestmark = pytest.mark.filterwarnings("default")  # frameworks warn of each ot
 @pytest.fixture(scope="module", autouse=True)
 def configured():
     contract.configure("torch")
+
+
+@pytest.fixture
+def module():
+    """The user's module, to which a test may add."""
+    return specs.find(described("torch_models:image")).module
 
 
 def inspected(spec, **changes):
@@ -134,34 +140,97 @@ def test_activations_come_in_the_order_of_execution():
 def test_the_inputs_are_those_of_example_inputs():
     found = inspected("torch_models:TwoInputs")
     assert found["inferred_from"] == "example_inputs()"
-    assert [(each["name"], each["kind"], each["shape"], each["high"]) for each in found["inputs"]] == [
-        ("x", "float", [4, 8], None),
-        ("ids", "int", [4, 6], 50),
+    assert found["inputs"] == [
+        {"name": "x", "kind": "float", "shape": [4, 8], "high": None, "dtype": "float32"},
+        {"name": "ids", "kind": "int", "shape": [4, 6], "high": 50, "dtype": "int64"},
     ]
+    assert found["examples"] is None  # zeros say only shapes
     assert found["output"] == [4, 5]
-    assert found["target"] == {"name": None, "kind": "int", "shape": [4], "high": 5}
+    assert found["target"] == {"name": None, "kind": "int", "shape": [4], "high": 5, "dtype": None}
     assert found["loss"] == "cross-entropy over the last axis"
     assert found["parameters"] == 8 * 16 + 16 + 50 * 16 + 6 + 16 * 5 + 5
     assert found["framework"] == "torch"
 
 
+@pytest.mark.parametrize("place", ["model", "module"])
+def test_the_values_of_example_inputs_are_computed_with(place, module, monkeypatch):
+    given = {"x": numpy.arange(16).reshape(2, 8) / 16, "ids": torch.tensor([[0, 1], [2, 0]])}
+    holder = module if place == "module" else module.TwoInputs
+    monkeypatch.delattr(module.TwoInputs, "example_inputs")
+    monkeypatch.setattr(holder, "example_inputs", lambda *self: given, raising=False)
+    found = inspected("torch_models:TwoInputs")
+    assert found["examples"] == place
+    changes = {name: found[name] for name in ("inputs", "target", "examples")}
+    x, ids, labels = Arm("torch", "torch_models:TwoInputs", **changes).batch
+    numpy.testing.assert_array_equal(x, given["x"].astype("float32"))
+    assert ids.tolist() == [[0, 1], [2, 0]]
+    assert len(labels) == 2
+
+
+def test_labels_among_the_examples_are_the_target(module, monkeypatch):
+    given = {"idx": torch.tensor([[1, 2], [3, 0]]), "targets": torch.tensor([[2, 3], [0, 29]])}
+    monkeypatch.setattr(module, "example_inputs", lambda: given, raising=False)
+    found = inspected("torch_models:Tiny")
+    assert [each["name"] for each in found["inputs"]] == ["idx"]
+    changes = {name: found[name] for name in ("inputs", "target", "examples")}
+    idx, targets = Arm("torch", "torch_models:Tiny", **changes).batch
+    assert torch.equal(idx, given["idx"]) and torch.equal(targets, given["targets"])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_an_input_of_a_tensor_keeps_its_dtype(dtype, module, monkeypatch):
+    given = torch.tensor([[0.5] * 5, [1.5] * 5], dtype=dtype)
+    monkeypatch.setattr(module, "example_inputs", lambda: given, raising=False)
+    monkeypatch.setattr(module, "typed", lambda: module.Regression().to(dtype), raising=False)
+    found = inspected("torch_models:typed")
+    assert found["inputs"][0]["dtype"] == str(dtype).removeprefix("torch.")
+    arm = Arm("torch", "torch_models:typed")
+    assert torch.equal(arm.batch[0], given) and arm.batch[0].dtype == dtype
+
+
+def test_doubles_of_numpy_are_no_doubles_in_torch(module, monkeypatch):
+    monkeypatch.setattr(module, "example_inputs", lambda: numpy.zeros((2, 5)), raising=False)
+    assert inspected("torch_models:Regression")["inputs"][0]["dtype"] == "float32"
+
+
+def test_a_function_that_draws_its_inputs_returns_the_same_in_every_process(module, monkeypatch):
+
+    def draw():
+        return numpy.random.randn(2, 5) + torch.randn(2, 5).numpy()
+
+    monkeypatch.setattr(module, "example_inputs", draw, raising=False)
+    first, second = (Arm("torch", "torch_models:Regression").batch[0] for _ in range(2))
+    assert torch.equal(first, second)
+
+
+def test_an_encoder_of_an_encoder_decoder_gets_no_inputs_of_the_decoder(tmp_path):
+    text = (
+        "from transformers import T5Config, {0} as kind\ndef make():\n    return kind(T5Config(num_layers=1))"
+    )
+    (tmp_path / "net.py").write_text(text.format("T5EncoderModel"))
+    names = [each["name"] for each in inspected(f"{tmp_path}/net.py:make")["inputs"]]
+    assert names == ["input_ids", "attention_mask"]
+
+
 def test_the_inputs_are_those_of_the_first_layer():
     found = inspected("torch_models:image")
     assert found["inferred_from"] == "the signature and the first layer"
-    assert found["inputs"] == [{"name": None, "kind": "float", "shape": [8, 3, 64, 64], "high": None}]
+    assert found["inputs"] == [
+        {"name": None, "kind": "float", "shape": [8, 3, 64, 64], "high": None, "dtype": None}
+    ]
 
 
 def test_a_model_with_targets_gets_them_for_every_token():
     found = inspected("torch_models:Tiny")
     assert found["inputs"][0]["shape"] == [16, 64]
-    assert found["target"] == {"name": "targets", "kind": "int", "shape": [16, 64], "high": 30}
+    assert found["target"] == {"name": "targets", "kind": "int", "shape": [16, 64], "high": 30, "dtype": None}
     assert found["loss"] == "the model's own"
 
 
 def test_a_single_output_is_trained_by_its_squared_error():
     found = inspected("torch_models:Regression")
     assert found["loss"] == "mean squared error"
-    assert found["target"] == {"name": None, "kind": "float", "shape": [32, 1], "high": None}
+    assert found["target"] == {"name": None, "kind": "float", "shape": [32, 1], "high": None, "dtype": None}
 
 
 def test_inputs_of_the_command_line_come_first():
@@ -272,7 +341,7 @@ def test_a_module_that_cannot_be_imported_is_the_users_error():
 
 def test_a_model_of_another_framework_is_refused():
     with pytest.raises(SpecError, match="is a model of PyTorch, but this environment runs JAX"):
-        from stele_worker.models import building, specs
+        from stele_worker.models import building
 
         building.build_for(specs.find(described("torch_models:image")), "jax", 0)
 

@@ -17,13 +17,14 @@ from stele.environments.description import slug
 from stele.environments.packages import Difference
 from stele.errors import SteleError
 from stele.explain.document import Document
-from stele.gate import correctness, outcome, record, setup, timing, trial
+from stele.gate import correctness, model_parity, outcome, record, setup, timing, trial
 from stele.gate.record import Record
 from stele.gate.trial import Trial
 from stele.gate.verdict import Verdict
 from stele.measuring import progress
 from stele.measuring.worker import WorkerError
-from stele.models import arms, changes, inspection
+from stele.models import arms, changes, comparison, inspection
+from stele.models.comparison import Comparison
 from stele.models.spec import Model
 from stele.report import build, exports, markdown
 from stele.report import gate as pages
@@ -192,7 +193,7 @@ def prepare(subject: Trial, replaced: Iterable[str]) -> tuple[Trial, list[Verdic
         subject = replace(subject, new=builds.resolved_like(subject.new, subject.old))
     import_failure = make_new(subject.new)
     if subject.model is not None:
-        subject = inspected(subject, subject.model)
+        subject = inspected(subject, subject.model, alone=bool(import_failure))
     else:
         options.announce_inputs(cell.task for cell in subject.cells)
     return with_packages(subject, set(replaced)), import_failure
@@ -240,38 +241,45 @@ def with_packages(subject: Trial, replaced: set[str]) -> Trial:
     return replace(subject, named=tuple(versions), differences=tuple(differing))
 
 
-def inspected(subject: Trial, model: Model) -> Trial:
-    """Return the trial with what OLD says about the model. Raises ModelError if it cannot be measured."""
+def inspected(subject: Trial, model: Model, *, alone: bool = False) -> Trial:
+    """Return the trial with what both arms say about the model; what OLD says, if it is asked ``alone``.
+
+    Raises ModelError if OLD's model cannot be measured.
+    """
+    training = any(cell.phase == "train" for cell in subject.cells)
     with progress.waiting(f"building the model in {subject.old.name}"):
         result = inspection.inspect(subject.old, model, timeout=subject.timeout)
-    training = any(cell.phase == "train" for cell in subject.cells)
     say(result.describe(training=training))
     inspection.check(result, model, training=training)
     known, old = inspection.resolved(model, subject.old, result)
-    new = replace(subject.new, framework=framework_in_new(subject, known) or result.framework)
-    return replace(subject, model=known, old=old, new=new)
-
-
-def framework_in_new(subject: Trial, model: Model) -> str | None:
-    """Return the framework of the model in NEW: "keras" where OLD has Keras 2. None if NEW does not build it."""
-    try:
+    compared, of_new = Comparison(), None
+    if not alone:
         with progress.waiting(f"building the model in {subject.new.name}"):
-            return inspection.inspect(subject.new, model, timeout=subject.timeout).framework
-    except SteleError:
-        return None  # parity says why
+            compared, of_new = comparison.ask_new(
+                subject.old, subject.new, model, result, training=training, timeout=subject.timeout
+            )
+    if of_new is not None:
+        known = replace(known, files=tuple(dict.fromkeys([*known.files, *of_new.files])))
+    new = replace(subject.new, framework=(of_new or result).framework)
+    return replace(subject, model=known, old=old, new=new, compared=compared)
 
 
 def run_trial(subject: Trial, log: Record) -> list[Verdict]:
     """Judge parity, then a share of the timing, then accuracy, then the rest of the timing.
 
-    A task whose parity does not pass is not timed.
+    A task that NEW breaks is not timed; a model of the user whose arms cannot be compared is.
     """
     verdicts = list(correctness.missing_verdicts(subject))
     if subject.parity:
         verdicts += correctness.parity_verdicts(subject, log, say)
+    elif subject.model is not None:
+        verdicts += model_parity.failures(subject, subject.model, say)
     if subject.fail_fast and is_failed(verdicts):
         return verdicts
-    broken = {verdict.task for verdict in verdicts if verdict.metric == "parity" and verdict.status != "PASS"}
+    accepted = ("PASS",) if subject.model is None else ("PASS", "INCONCLUSIVE")
+    broken = {
+        verdict.task for verdict in verdicts if verdict.metric == "parity" and verdict.status not in accepted
+    }
     cells = [cell for cell in subject.common_cells() if cell.task not in broken]
     if subject.accuracy and subject.metrics:
         early = timing.measure_passes(subject, log, cells, say, share=BEFORE_ACCURACY)

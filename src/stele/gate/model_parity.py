@@ -16,9 +16,12 @@ from stele.measuring.conditions import Monitor
 from stele.measuring.settings import Settings
 from stele.measuring.worker import Worker, WorkerError
 from stele.models import inspection
+from stele.models.comparison import Comparison
 from stele.models.spec import Model
 from stele.parity import examination, ladder, reference
 
+INSPECTION = ("model inspection",)  # the key of what both arms said about the model
+SHOWN = 4  # differences in a message
 REVERSED = "the batch reversed"
 # if OLD and NEW failed equally often, the probability that all of these launches of NEW fail, and none of OLD, is at
 # most 1 / 4^4 = 0.4 %
@@ -30,6 +33,10 @@ Ask = Callable[[Worker], dict[str, Any]]
 
 def verdicts(trial: Trial, model: Model, record: Record, say: Say) -> Iterator[Verdict]:
     """Yield PASS or BROKEN; INCONCLUSIVE if OLD's answers are not a sufficient reference."""
+    broken = asked_verdict(trial, model, record)
+    if broken is not None:
+        yield broken
+        return
     weights = record.path.with_suffix(".npz")
     phases = [phase for phase in ("infer", "train") if any(cell.phase == phase for cell in trial.cells)]
 
@@ -79,6 +86,33 @@ def verdicts(trial: Trial, model: Model, record: Record, say: Say) -> Iterator[V
     else:
         status, message = "PASS", f"equal to OLD: {reference.summary(found)}"
     yield Verdict(model.name, "all", "parity", status, f"{message.removesuffix('.')}. {rounding.message()}")
+
+
+def asked_verdict(trial: Trial, model: Model, record: Record) -> Verdict | None:
+    """Return BROKEN if NEW's model is another one, or cannot be built; None if the numbers decide."""
+    compared = trial.compared
+    if record.closed:
+        entry = record.get(*INSPECTION) or {}
+        compared = Comparison(tuple(entry.get("differences", ())), entry.get("failure"))
+    elif compared.failure or compared.differences:
+        said = {"differences": list(compared.differences), "failure": compared.failure, "took": 0.0}
+        record.add({INSPECTION: said})
+    if compared.failure:
+        return Verdict(model.name, "all", "parity", "BROKEN", f"NEW: {compared.failure}")
+    if not compared.differences:
+        return None
+    shown, more = compared.differences[:SHOWN], len(compared.differences) - SHOWN
+    rest = f". {more} more differences" if more > 0 else ""
+    message = f"NEW differs from OLD: {'. '.join(shown)}{rest}"
+    return Verdict(model.name, "all", "parity", "BROKEN", message)
+
+
+def failures(trial: Trial, model: Model, say: Say) -> Iterator[Verdict]:
+    """Yield BROKEN if NEW cannot build the model. Say how it differs: parity is not judged."""
+    if trial.compared.failure:
+        yield Verdict(model.name, "all", "parity", "BROKEN", f"NEW: {trial.compared.failure}")
+    for difference in trial.compared.differences:
+        say(f"NEW differs from OLD: {difference}")
 
 
 def of_old(answers: Callable[..., Any], live: Worker, weights: Path) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from stele.gate.record import Record
 from stele.measuring import content, machine, measure
 from stele.measuring.content import Content
 from stele.measuring.settings import Settings
+from stele.models.comparison import Comparison
 from stele.models.spec import Model
 from stele.text import without_passwords
 from stele_worker import tasks
@@ -52,6 +53,7 @@ class Trial:
     target: float | None = None  # accuracy of the trainings that are timed; None for that of each task
     timeout: float = TIMEOUT
     model: Model | None = None  # a model of the user in place of the built-in tasks
+    compared: Comparison = field(default_factory=Comparison)  # what both arms said about the model
     differences: tuple[Difference, ...] = ()  # other packages that differ between the arms
     named: tuple[Difference, ...] = ()  # the packages that OLD and NEW name
     typed: tuple[

@@ -109,11 +109,31 @@ class InputFacts(TypedDict):
     high: int | None
 
 
-class ModelFiles(TypedDict, total=False):
+class ArrayFacts(TypedDict):
+    name: str
+    shape: list[int]
+    dtype: str
+    parameter: bool
+
+
+class Built(TypedDict):
+    arrays: list[ArrayFacts]
+    tied: list[list[str]]
+    training: bool | None
+
+
+class MoreFacts(TypedDict, total=False):
+    """What the result of ``inspect`` may also have."""
+
+    accuracy: bool
+    built: Built | None
+    examples: str | None
     files: list[str]
+    inferred_from: str
+    output: list[int]
 
 
-class ModelFacts(ModelFiles):
+class ModelFacts(MoreFacts):
     """The result of ``inspect``."""
 
     framework: str

@@ -1,7 +1,7 @@
 """The option ``--input``: the shapes and kinds of a model's inputs.
 
     8x3x64x64                                              one input of floats
-    int:4x128:30522                                        integers from 1 to 30521, such as tokens
+    int:4x128:30522                                        integers from 0 to 30521, such as tokens
     input_ids=int:4x128:30522,attention_mask=mask:4x128    named inputs
 The first number of every shape is the batch.
 """
@@ -26,6 +26,7 @@ class Input(NamedTuple):
     kind: str  # "float", "int" or "mask"
     shape: tuple[int, ...]
     high: int | None = None
+    dtype: str | None = None  # of an array of example_inputs(); None: float32 or int32
 
     def as_request(self) -> dict[str, Any]:
         return {**self._asdict(), "shape": list(self.shape)}

@@ -13,10 +13,28 @@ from stele.models.inputs import Input
 from stele.models.spec import Model
 
 USER_ERRORS = ("SpecError", "UserCodeError")  # of the worker: their message is complete
+EXAMPLES = "example_inputs()"  # where inputs come from that a function of the user returns
 
 
 class ModelError(SteleError):
     """A model that cannot be used. The message is for the user and contains only the user's traceback."""
+
+
+class Array(NamedTuple):
+    """A parameter or a buffer of a model, as it was built."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    parameter: bool  # whether it is trained
+
+
+class Built(NamedTuple):
+    """What a model is made of; see ``stele_worker.models.facts``."""
+
+    arrays: tuple[Array, ...] = ()
+    tied: tuple[tuple[str, ...], ...] = ()  # names of one array
+    training: bool | None = None  # its mode
 
 
 class Inspection(NamedTuple):
@@ -31,6 +49,10 @@ class Inspection(NamedTuple):
     summary: str  # the inputs, and where they come from, in words
     accuracy: bool = False  # whether right answers can be counted
     files: tuple[Path, ...] = ()  # that the model consists of: modules of the user, and what they read
+    built: Built = Built()
+    output: tuple[int, ...] | None = None  # shape
+    inferred_from: str | None = None  # where the inputs come from
+    examples: str | None = None  # "model" or "module": where example_inputs() is
 
     def describe(self, *, training: bool) -> str:
         """Return a line for people. Inference has no loss."""
@@ -48,15 +70,32 @@ def inspect(environment: Environment, model: Model, *, timeout: float) -> Inspec
         raise user_error(error) or error from None
     names = ("framework", "target", "parameters", "deterministic", "loss", "summary")
     facts = {name: answer[name] for name in names}
-    files = tuple(map(Path, answer.get("files", ())))
-    return Inspection(inputs=inputs, accuracy=answer.get("accuracy") is True, files=files, **facts)
+    facts |= {name: answer[name] for name in ("inferred_from", "examples") if name in answer}
+    output = answer.get("output")
+    return Inspection(
+        inputs=inputs,
+        accuracy=answer.get("accuracy") is True,
+        files=tuple(map(Path, answer.get("files", ()))),
+        built=built_from(answer.get("built")),
+        output=None if output is None else tuple(output),
+        **facts,
+    )
+
+
+def built_from(facts: dict[str, Any] | None) -> Built:
+    if facts is None:
+        return Built()
+    arrays = tuple(
+        Array(one["name"], tuple(one["shape"]), one["dtype"], one["parameter"]) for one in facts["arrays"]
+    )
+    return Built(arrays, tuple(map(tuple, facts["tied"])), facts["training"])
 
 
 def input_from(facts: dict[str, Any]) -> Input:
     """Return an input of the answer. Raises ValueError if it has no batch."""
     if not facts["shape"]:
         raise ValueError(f"the input {facts['name']!r} has the shape [], but the first number is the batch")
-    return Input(facts["name"], facts["kind"], tuple(facts["shape"]), facts["high"])
+    return Input(facts["name"], facts["kind"], tuple(facts["shape"]), facts["high"], facts.get("dtype"))
 
 
 def user_error(error: SteleError) -> ModelError | None:
@@ -85,6 +124,7 @@ def resolved(model: Model, environment: Environment, inspection: Inspection) -> 
         target=inspection.target,
         accuracy=inspection.accuracy,
         files=inspection.files,
+        examples=inspection.examples,
         inspected=True,
     )
     return known, dataclasses.replace(environment, framework=inspection.framework)

@@ -48,6 +48,7 @@ class Model:
     task: Path | None = None  # absolute: tasks/<task>.py
     accuracy: bool = False  # after an inspection: whether the task file can count right answers
     files: tuple[Path, ...] = ()  # after an inspection: absolute, of the user's modules and of what they read
+    examples: str | None = None  # after an inspection: where example_inputs() is
 
     @property
     def name(self) -> str:
@@ -81,6 +82,7 @@ class Model:
             "weights": None if weights is None else str(weights),
             "recipe": None if self.recipe is None else str(self.recipe),
             "task": None if self.task is None else str(self.task),
+            "examples": self.examples,
         }
 
 

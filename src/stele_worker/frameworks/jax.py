@@ -389,6 +389,8 @@ def kept_replicated(tree):
 
 
 def put(array):
+    if array.dtype.names:  # BFLOAT16 of stele_worker.models.inputs
+        return replicated(jax.lax.bitcast_convert_type(jnp.array(array.view("<u2")), jnp.bfloat16))
     return replicated(jnp.array(array))  # copies; on a CPU device_put would share the memory
 
 

@@ -367,6 +367,8 @@ def name_of_operation(event):
 
 
 def put(array):
+    if array.dtype.names:  # BFLOAT16 of stele_worker.models.inputs; Paddle reads uint16 as bfloat16
+        return paddle.to_tensor(array.view("<u2"))
     if array.dtype == "int32":  # labels and tokens: paddle.nn documents int64
         array = array.astype("int64")
     return paddle.to_tensor(array)

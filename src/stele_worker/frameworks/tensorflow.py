@@ -400,6 +400,8 @@ def operations(plane, line):
 
 
 def put(array):
+    if array.dtype.names:  # BFLOAT16 of stele_worker.models.inputs
+        return tf.bitcast(tf.constant(array.view("<u2")), tf.bfloat16)
     if array.dtype == "int32":  # labels and tokens: TensorFlow keeps int32 in host memory
         array = array.astype("int64")
     return tf.constant(array) if strategy is None else distributed(lambda number: tf.constant(array))

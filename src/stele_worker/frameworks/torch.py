@@ -396,6 +396,8 @@ def profile(run):
 
 
 def put(array):
+    if array.dtype.names:  # BFLOAT16 of stele_worker.models.inputs
+        return torch.from_numpy(array.view("<i2")).view(torch.bfloat16).to(device)
     tensor = torch.from_numpy(array)
     if tensor.dtype == torch.int32:  # labels and tokens: cross_entropy takes only int64
         tensor = tensor.long()

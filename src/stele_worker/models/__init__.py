@@ -12,6 +12,7 @@ pretrained   None, or the absolute path of a .safetensors file
 weights      None, or the absolute path of an .npz file of what another arm's ``stored`` returned
 recipe       None, or the absolute path of ``recipes/<task>/<framework>.py``; ``spec`` is then its relative path
 task         None, or the absolute path of ``tasks/<task>.py``
+examples     "module" or "model" if example_inputs() there gives the values of ``inputs``, else None
 
 A derived recipe is a module of this package, named after its framework, with the names of
 ``stele_worker.recipes``. ``run`` and ``step`` take a batch of arrays: the inputs in order, then the target if
@@ -24,6 +25,7 @@ function(model or net)         the function whose parameters are the model's inp
 layers(model)                  its layers in order, as far as they are known
 vocabulary(model)              the number of values of its smallest embedding, or None
 count(net)                     the number of parameters
+facts(net)                     what ``prepare`` returned is made of: see ``stele_worker.models.facts``
 seed(value)                    seed the framework's generator
 
 SpecError: the user has to change something. UserCodeError: the user's code raised an exception.
@@ -63,9 +65,11 @@ def inspect(model):
     inputs, target   dicts of Input; target is None if the model returns its loss unasked
     inferred_from    "example_inputs()", "the Hugging Face config", "the signature and the first layer",
                      "the command line"
+    examples         "model" or "module": where example_inputs() is; None if its values are not used
     loss             "the model's own", "cross-entropy over the last axis" or "mean squared error"
     parameters       how many numbers they are
     output           shape of the main output
+    built            see ``stele_worker.models.facts``; None for a recipe file that defines everything
     deterministic    whether two calls agree within a thousandth
     accuracy         whether right answers can be counted, which only a task file does
     summary          a line for printing, without the loss

@@ -8,6 +8,7 @@ os.environ.setdefault("TRANSFORMERS_OFFLINE", "1")
 import transformers
 from transformers import AutoConfig
 
+from stele_worker.models import building
 from stele_worker.models.errors import SpecError
 from stele_worker.models.inputs import Input
 from stele_worker.models.specs import nearest
@@ -109,7 +110,8 @@ def inputs(net):
     if main not in MAIN:
         return None
     result = MAIN[main](config)
-    if config.is_encoder_decoder:
+    takes = [each.name for each in building.parameters(net.forward)]
+    if config.is_encoder_decoder and "decoder_input_ids" in takes:  # an encoder alone has the config of both
         result.append(Input("decoder_input_ids", "int", (BATCH, length(config)), config.vocab_size))
     return tuple(result)
 

@@ -1,5 +1,6 @@
-"""The inputs of a user's model: names, kinds and shapes, and seeded batches of them."""
+"""The inputs of a user's model: names, kinds and shapes, and batches of them, seeded or of the user."""
 
+import re
 from typing import NamedTuple, Optional
 
 import numpy
@@ -7,6 +8,8 @@ import numpy
 from stele_worker.models.errors import SpecError
 
 KINDS = ("float", "int", "mask")
+DTYPE = re.compile("bfloat16|bool|(float|complex|u?int)[0-9]+")
+BFLOAT16 = numpy.dtype([("bfloat16", "<u2")])  # NumPy has no bfloat16; ``put`` of a framework knows this one
 
 
 class Input(NamedTuple):
@@ -14,6 +17,7 @@ class Input(NamedTuple):
     kind: str  # "float", "int" or "mask"
     shape: tuple  # the batch first
     high: Optional[int] = None  # of an int: how many values there are
+    dtype: Optional[str] = None  # of an array of example_inputs(), such as "float64"; None: float32 or int32
 
 
 def parse(values):
@@ -22,14 +26,19 @@ def parse(values):
 
 
 def check(value):
-    name, kind, shape, high = (value.get(key) for key in Input._fields)
+    name, kind, shape, high, dtype = (value.get(key) for key in Input._fields)
     if kind not in KINDS:
         raise SpecError("{!r} is not a kind of input; there are {}.".format(kind, ", ".join(KINDS)))
     if not shape or not all(isinstance(size, int) and size > 0 for size in shape):
         raise SpecError("The shape {!r} is not a list of positive sizes, such as 8x3x64x64.".format(shape))
     if high is not None and high < 2:
         raise SpecError("An input of kind int needs at least 2 values, not {}.".format(high))
-    return Input(name, kind, tuple(shape), high)
+    return Input(name, kind, tuple(shape), high, dtype)
+
+
+def label(each, position):
+    """Return the name of an input, or ``input 1``."""
+    return each.name or "input {}".format(position + 1)
 
 
 def complete(given, vocabulary):
@@ -58,50 +67,115 @@ def as_dict(each):
     return dict(each._asdict(), shape=list(each.shape))
 
 
-def from_examples(examples):
-    """Return Inputs like the result of ``example_inputs()``: an array, or a tuple or dict of arrays.
+def from_examples(examples, double=True):
+    """Return (Inputs, {label: array}) of the result of ``example_inputs()``: an array, or a tuple or dict of arrays.
 
     Arrays of any framework have ``shape`` and ``dtype``; an int has as many values as its largest number says.
+    Without ``double``, NumPy's float64 becomes float32: a framework that does not compute in it could not use it.
     """
     if isinstance(examples, dict) or hasattr(examples, "keys"):
         named = [(name, examples[name]) for name in examples]
     else:
         values = examples if isinstance(examples, (tuple, list)) else (examples,)
         named = [(None, value) for value in values]
-    return tuple(from_example(name, value) for name, value in named)
+    pairs = [from_example(name, value, double) for name, value in named]
+    given = tuple(each for each, _ in pairs)
+    return given, {label(each, at): array for at, (each, array) in enumerate(pairs)}
 
 
-def from_example(name, value):
+def from_example(name, value, double):
+    """Return (Input, array) of an array or a tensor."""
     if not hasattr(value, "shape") or not hasattr(value, "dtype") or not len(value.shape):
         message = "example_inputs() returned {!r:.60}; arrays or tensors are needed, the batch first."
         raise SpecError(message.format(value))
-    shape, dtype = tuple(int(size) for size in value.shape), str(value.dtype)
-    if "bool" in dtype or ("int" in dtype and "mask" in (name or "")):
-        return Input(name, "mask", shape)
+    if isinstance(value, numpy.ndarray) and value.dtype == numpy.float64 and not double:
+        value = value.astype(numpy.float32)
+    array, dtype = to_array(value)
+    shape = tuple(int(size) for size in value.shape)
+    if dtype == "bool" or ("int" in dtype and "mask" in (name or "")):
+        return Input(name, "mask", shape, None, dtype), array
     if "int" in dtype:
-        return Input(name, "int", shape, max(int(numpy.asarray(value).max()) + 1, 2))
-    return Input(name, "float", shape)
+        return Input(name, "int", shape, max(int(array.max()) + 1, 2) if array.size else 2, dtype), array
+    return Input(name, "float", shape, None, dtype), array
+
+
+def to_array(value):
+    """Return (NumPy array, name of its dtype) of an array or a tensor of any framework."""
+    value = value.detach() if hasattr(value, "detach") else value
+    value = value.cpu() if hasattr(value, "cpu") else value
+    dtype = dtype_of(value)
+    if dtype == "bfloat16":
+        return narrow(widen(value)), dtype
+    return numpy.ascontiguousarray(numpy.asarray(value)), dtype
+
+
+def dtype_of(value):
+    """Return the name of the dtype of an array of any framework, such as "float32"."""
+    found = DTYPE.search(str(value.dtype))
+    return found.group() if found else str(value.dtype)
+
+
+def widen(value):
+    """Return a tensor of bfloat16 as a NumPy array of float32."""
+    if hasattr(value, "float"):  # PyTorch
+        value = value.float()
+    elif not hasattr(value, "astype"):  # TensorFlow
+        value = value.numpy()
+    return numpy.asarray(value.astype("float32") if hasattr(value, "astype") else value)
+
+
+def narrow(array):
+    """Return an array of float32, whose numbers bfloat16 has, as an array of BFLOAT16."""
+    bits = numpy.ascontiguousarray(array, "<f4").view("<u4") >> 16
+    return bits.astype("<u2").view(BFLOAT16)
+
+
+def numbers_of(array):
+    """Return an array as float64."""
+    if array.dtype == BFLOAT16:
+        array = (array.view("<u2").astype("<u4") << 16).view("<f4")
+    return array.astype(numpy.float64)
+
+
+def like(given, own):
+    """Return ``given`` if ``own``, what example_inputs() returns now, has the same inputs; else None.
+
+    ``own`` may have one more, which is the target.
+    """
+    named = {label(each, at): each for at, each in enumerate(own)}
+    pairs = [(each, named.get(label(each, at))) for at, each in enumerate(given)]
+    same = all(other is not None and other._replace(high=each.high) == each for each, other in pairs)
+    return given if same else None
+
+
+def show_shapes_alone(values):
+    """Return whether the numbers of each array are equal, such as those of zeros(): they say nothing else."""
+    return all(bool((array == array.reshape(-1)[:1]).all()) for array in values.values())
 
 
 def sample(each, count, rng):
-    """Return ``count`` rows of an input: standard normal float32, int32 from 1 on, or an int32 mask."""
-    shape = (count,) + each.shape[1:]
+    """Return ``count`` rows of an input: standard normal numbers, integers from 0 on, or a mask."""
+    array = draw(each, (count,) + each.shape[1:], rng)
+    if each.dtype is None:
+        return array
+    return narrow(array) if each.dtype == "bfloat16" else array.astype(each.dtype)
+
+
+def draw(each, shape, rng):
     if each.kind == "float":
         return rng.standard_normal(shape).astype(numpy.float32)
     if each.kind == "int":
-        return rng.randint(1, each.high, shape).astype(numpy.int32)  # 0 is often padding
+        return integers(each.high, shape, rng)
     mask = numpy.ones(shape, numpy.int32)
     if mask.ndim > 1:
         mask[1::2, ..., -(-3 * shape[-1] // 4) :] = 0  # the last quarter of every other row
     return mask
 
 
-def labels(each, count, rng):
-    """Return ``count`` rows of a target: float32, or int32 classes that are not all equal."""
-    if each.kind != "int":
-        return sample(each, count, rng)
-    classes = rng.randint(0, each.high, (count,) + each.shape[1:]).astype(numpy.int32)
-    first = classes.reshape(-1)
-    if (first == first[0]).all():
-        first[-1] = (first[0] + 1) % each.high
-    return classes
+def integers(high, shape, rng):
+    """Return int32 from 0 to ``high`` - 1 that are not all equal."""
+    values = rng.randint(0, high, shape).astype(numpy.int32)
+    first = values.reshape(-1)
+    if first.size > 1 and (first == first[0]).all():
+        first[-1] = (first[0] + 1) % high
+    return values

@@ -2,6 +2,8 @@
 
 import contextlib
 import importlib
+import random
+from typing import NamedTuple, Optional
 
 import numpy
 
@@ -21,6 +23,15 @@ from stele_worker.models import (
 from stele_worker.models.errors import SpecError, UserCodeError, describe_error, user_code
 
 
+class Found(NamedTuple):
+    """The inputs of a model, and where they come from."""
+
+    inputs: tuple  # of Input
+    origin: str  # for people
+    values: Optional[dict] = None  # {label: array}, of example_inputs()
+    place: Optional[str] = None  # of the function that gave the values: "model" or "module"
+
+
 def inspect(model):
     """See ``stele_worker.models``."""
     source = specs.find(model)
@@ -31,12 +42,13 @@ def inspect(model):
     framework = framework_of(model, net)
     recipe, module = recipe_for(model, framework, file), frameworks.load(framework)
     if file is None:
-        given, origin = inputs_of(model, source, net, recipe)
-        draft = task.make(model, given, None, "smoke")
+        found = inputs_of(model, source, net, recipe)
+        draft = task.make(model, found.inputs, None, "smoke", values=found.values)
     else:
-        given, origin = draft.inputs, file.spec
-    with failures(model, given, source):
+        found = Found(draft.inputs, file.spec)
+    with failures(model, found.inputs, source):
         net = recipe.prepare(net, draft)
+        built = recipe.facts(net) if hasattr(recipe, "facts") else None
         net = recipe.load(net, weights.read_files(model))
         if file is None:
             final = targets.complete(draft, recipe, net, module.put)
@@ -51,21 +63,37 @@ def inspect(model):
         file_inspection.check_output(final, source, file, first.shape)
     numbers = {"parameters": recipe.count(net), "output": list(first.shape)}
     numbers["accuracy"] = file is not None and file.counts()
-    return answer(framework, final, origin, dict(numbers, deterministic=calls_agree(first, again)))
+    numbers["built"] = built
+    return answer(framework, final, found, dict(numbers, deterministic=calls_agree(first, again)))
 
 
 def complete(model, framework, scale, seed, dtype):
     """Return the Task of a model; infer the inputs and the target if the host left them out."""
     recipe, module = recipe_for(model, framework), frameworks.load(framework)
     if model.get("inputs") and "target" in model:
+        given, values = inputs.parse(model["inputs"]), None
         target = inputs.parse([model["target"]])[0] if model["target"] else None
-        return task.make(model, inputs.parse(model["inputs"]), target, scale, seed, dtype)
+        if model.get("examples"):
+            own = own_examples(model, framework, recipe, seed)
+            given, values = inputs.like(given, own.inputs), own.values
+        if given is not None:
+            return task.make(model, given, target, scale, seed, dtype, values)
     source = specs.find(model)
     net = building.build_for(source, framework, seed, file_inspection.first_task(model, None))
-    given, _ = inputs_of(model, source, net, recipe)
-    draft = task.make(model, given, None, scale, seed, dtype)
-    with failures(model, given, source):
+    found = inputs_of(model, source, net, recipe, seed)
+    draft = task.make(model, found.inputs, None, scale, seed, dtype, found.values)
+    with failures(model, found.inputs, source):
         return targets.complete(draft, recipe, recipe.prepare(net, draft), module.put)
+
+
+def own_examples(model, framework, recipe, seed):
+    """Return what example_inputs() of this arm returns. Raise SpecError if it is missing."""
+    source = specs.find(model)
+    net = building.build_for(source, framework, seed) if model["examples"] == "model" else None
+    found = example_inputs(source, net, framework, recipe, seed)
+    if found is None:
+        raise SpecError("{} has no example_inputs() any more.".format(model["spec"]))
+    return found
 
 
 def framework_of(model, net):
@@ -84,25 +112,36 @@ def recipe_of(framework):
     return importlib.import_module("stele_worker.models." + framework)
 
 
-def inputs_of(model, source, net, recipe):
-    """Return (inputs, where they come from). Raise SpecError if they cannot be inferred."""
+def inputs_of(model, source, net, recipe, seed=0):
+    """Return the Found inputs. Raise SpecError if they cannot be inferred."""
     layers = recipe.layers(net)
     if model.get("inputs"):
-        given, origin = inputs.parse(model["inputs"]), "the command line"
+        found = Found(inputs.parse(model["inputs"]), "the command line")
     else:
-        given, origin = example_inputs(source, net) or recipe.inputs(net, source) or (None, None)
-    if not given:
+        found = example_inputs(source, net, framework_of(model, net), recipe, seed)
+        found = found or Found(*recipe.inputs(net, source) or (None, None))
+    if not found.inputs:
         raise SpecError(hint(source.spec, building.required(recipe.function(net))))
-    return inputs.complete(given, recipe.vocabulary(net) if layers else None), origin
+    return found._replace(inputs=inputs.complete(found.inputs, recipe.vocabulary(net) if layers else None))
 
 
-def example_inputs(source, net):
-    for holder in (net, source.module):
+def example_inputs(source, net, framework, recipe, seed):
+    """Return what example_inputs() of the model or of its module returns; None if neither has it.
+
+    The generators are seeded first, so that a function that draws its inputs returns the same in every process.
+    """
+    for place, holder in (("model", net), ("module", source.module)):
         function = getattr(holder, "example_inputs", None)
         if callable(function):
+            random.seed(seed)
+            numpy.random.seed(seed)
+            recipe.seed(seed)
             with user_code(source.spec, source.folder):
                 examples = function()
-            return inputs.from_examples(examples), "example_inputs()"
+            given, values = inputs.from_examples(examples, double=framework == "jax")
+            if inputs.show_shapes_alone(values):
+                return Found(given, "example_inputs()")
+            return Found(given, "example_inputs()", values, place)
     return None
 
 
@@ -137,17 +176,18 @@ def example(final, put):
     return [put(array) for array in task.example(final, final.batch)[: len(final.inputs)]]
 
 
-def answer(framework, final, origin, numbers):
+def answer(framework, final, found, numbers):
     target, loss = final.target, targets.loss(final)
     options = ", ".join(inputs.option(each) for each in final.inputs)
     count = "{:,} parameters".format(numbers["parameters"]) if numbers["parameters"] else "no parameters"
     message = "{}: {}; inputs {} from {}"
-    summary = message.format(building.NAMES.get(framework, framework), count, options, origin)
+    summary = message.format(building.NAMES.get(framework, framework), count, options, found.origin)
     return dict(
         numbers,
         framework=framework,
         inputs=[inputs.as_dict(each) for each in final.inputs],
-        inferred_from=origin,
+        inferred_from=found.origin,
+        examples=found.place,
         target=None if target is None else inputs.as_dict(target),
         loss=loss,
         summary=summary,

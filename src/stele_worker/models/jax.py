@@ -8,6 +8,7 @@ import numpy
 
 from stele_worker.frameworks import jax as framework
 from stele_worker.models import building, first_layer, jax_nets, optimizers, outputs, weights
+from stele_worker.models.facts import facts_of
 from stele_worker.models.jax_nets import count, function, layers, prepare  # noqa: F401
 
 LAYOUT = None
@@ -28,6 +29,10 @@ def load(net, arrays):
             if name in fit:
                 values[at] = framework.put(fit[name].astype(values[at].dtype))
     return net
+
+
+def facts(net):
+    return facts_of(stored(net), net.names)
 
 
 def gradients(net, task):

@@ -5,6 +5,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
+from stele_worker.frameworks import jax as framework
 from stele_worker.models import calling
 from stele_worker.models.calling import names
 from stele_worker.models.task import example
@@ -75,7 +76,7 @@ def pair(model, task):
 
 def first_batch(task):
     """Return the inputs of one batch, for models whose parameters depend on them."""
-    return [jnp.array(array) for array in example(task, task.batch)[: len(task.inputs)]]
+    return [framework.put(array) for array in example(task, task.batch)[: len(task.inputs)]]
 
 
 def function(model):

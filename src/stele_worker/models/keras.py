@@ -8,6 +8,7 @@ from keras import ops
 from stele_worker.frameworks import keras as framework
 from stele_worker.models import building, keras_layers, optimizers, outputs, weights
 from stele_worker.models.errors import SpecError
+from stele_worker.models.facts import facts_of
 from stele_worker.models.keras_layers import function, inputs, layers, parameter_names, vocabulary  # noqa: F401
 from stele_worker.models.task import example, without_dropout
 
@@ -28,7 +29,7 @@ def prepare(model, task):
     if without_dropout(task):
         keras_layers.disable_dropout(model)
     if not model.built or not model.weights:
-        model(make_packer(task)(example(task, task.batch)))
+        model(make_packer(task)([framework.put(array) for array in example(task, task.batch)]))
     return model
 
 
@@ -52,6 +53,11 @@ def load(net, arrays):
     for name, array in fit.items():
         held[name].assign(array)
     return net
+
+
+def facts(net):
+    held = dict(zip(parameter_names(net, net.weights), net.weights))
+    return facts_of(held, parameter_names(net, net.trainable_variables))
 
 
 def gradients(net, task):

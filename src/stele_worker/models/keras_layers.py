@@ -103,7 +103,7 @@ def functional(model, given):
 
 
 def dtype_of(each):
-    return "float32" if each.kind == "float" else "int32"
+    return each.dtype or ("float32" if each.kind == "float" else "int32")
 
 
 def disable_dropout(model):

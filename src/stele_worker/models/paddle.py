@@ -5,6 +5,7 @@ from paddle.nn.functional import cross_entropy, mse_loss
 
 from stele_worker.frameworks import paddle as framework
 from stele_worker.models import building, calling, first_layer, optimizers, outputs, weights
+from stele_worker.models.facts import facts_of
 from stele_worker.models.task import without_dropout
 
 LAYOUT = None
@@ -31,6 +32,13 @@ def load(net, arrays):
     for name, array in fit.items():
         held[name].set_value(array.astype(str(held[name].dtype).split(".")[-1]))
     return net
+
+
+def facts(net):
+    values = net.state_dict()
+    return facts_of(
+        values, {name for name, value in values.items() if hasattr(value, "trainable")}, net.training
+    )
 
 
 def gradients(net, task):

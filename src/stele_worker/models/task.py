@@ -5,7 +5,7 @@ from typing import NamedTuple, Optional
 import numpy
 
 from stele_worker.models.errors import SpecError
-from stele_worker.models.inputs import Input, labels, sample
+from stele_worker.models.inputs import Input, label, sample
 
 BATCHES = {  # of training and of inference
     "smoke": (10, 5),
@@ -32,9 +32,10 @@ class Task(NamedTuple):
     dropout: tuple = (1.0,)  # (1.0,): as the model has it; (0.0,): off
     dtype: str = "float32"  # of the arithmetic; the parameters stay float32
     seed: int = 0
+    values: Optional[dict] = None  # {label: array} of example_inputs(); None: seeded
 
 
-def make(model, inputs, target, scale, seed=0, dtype="float32"):
+def make(model, inputs, target, scale, seed=0, dtype="float32", values=None):
     """Return the Task of a user's model at a scale. Raise SpecError if the inputs do not share their first axis."""
     batch = inputs[0].shape[0]
     for each in inputs:
@@ -56,6 +57,7 @@ def make(model, inputs, target, scale, seed=0, dtype="float32"):
         optimizer=model.get("optimizer"),
         seed=seed,
         dtype=dtype,
+        values=values,
     )
 
 
@@ -68,27 +70,35 @@ def with_batch(task, batch):
         return each._replace(shape=(batch,) + tuple(each.shape[1:]))
 
     target = None if task.target is None else resize(task.target)
-    return task._replace(batch=batch, inputs=tuple(map(resize, task.inputs)), target=target)
-
-
-def label(each, position):
-    return each.name or "input {}".format(position + 1)
+    values = task.values and {
+        name: array[numpy.arange(batch) % len(array)] for name, array in task.values.items()
+    }
+    return task._replace(batch=batch, inputs=tuple(map(resize, task.inputs)), target=target, values=values)
 
 
 def example(task, count):
-    """Return seeded NumPy arrays (inputs..., target) of at most ``DISTINCT`` batches of rows, see ``rows``."""
-    rng = numpy.random.RandomState(task.seed)
-    count = min(count, DISTINCT * task.batch)
-    arrays = [sample(each, count, rng) for each in task.inputs]
-    if task.target is not None:
-        arrays.append(labels(task.target, count, rng))
-    return tuple(arrays)
+    """Return NumPy arrays (inputs..., target) of at most ``distinct`` batches of rows, see ``rows``.
+
+    They are the user's values where there are any, and seeded random numbers elsewhere.
+    """
+    rng, values = numpy.random.RandomState(task.seed), task.values or {}
+    count = min(count, distinct(task) * task.batch)
+    wanted = task.inputs + (() if task.target is None else (task.target,))
+    return tuple(
+        values[name][:count] if name in values else sample(each, count, rng)
+        for name, each in [(label(each, at), each) for at, each in enumerate(wanted)]
+    )
+
+
+def distinct(task):
+    """Return how many batches differ: example_inputs() returns one."""
+    return 1 if task.values else DISTINCT
 
 
 def rows(task, part):
     """Return the rows of ``example`` for each step of ``part``, "train" or "test": int64 of shape (steps, batch)."""
     steps = getattr(task, part) // task.batch
-    order = numpy.arange(steps * task.batch) % (min(steps, DISTINCT) * task.batch)
+    order = numpy.arange(steps * task.batch) % (min(steps, distinct(task)) * task.batch)
     return order.reshape(steps, task.batch)
 
 

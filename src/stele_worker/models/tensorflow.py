@@ -13,6 +13,7 @@ import tensorflow as tf
 from stele_worker.frameworks import tensorflow as framework
 from stele_worker.models import building, calling, optimizers, outputs, specs, tf_keras, weights
 from stele_worker.models.errors import SpecError
+from stele_worker.models.facts import facts_of
 from stele_worker.models.task import example, without_dropout
 
 LAYOUT = None
@@ -44,7 +45,7 @@ def prepare(model, task):
             "{!r} computes in the types of its own code, so TensorFlow cannot run it in {}. Use fp32 or tf32."
         )
         raise SpecError(message.format(task.name, task.dtype))
-    arrays = [tf.constant(array) for array in example(task, task.batch)[: len(task.inputs)]]
+    arrays = [framework.put(array) for array in example(task, task.batch)[: len(task.inputs)]]
     caller(model, task._replace(target=None), training=False)(*arrays)
     return model
 
@@ -58,6 +59,11 @@ def load(net, arrays):
     for name, array in fit.items():
         held[name].assign(tf.cast(array, held[name].dtype))
     return net
+
+
+@or_of_keras
+def facts(net):
+    return facts_of(stored(net), unique(net.trainable_variables))
 
 
 @or_of_keras

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from stele_worker.frameworks import tensorflow as framework
 from stele_worker.models import keras_layers, optimizers, outputs, specs, weights
+from stele_worker.models.facts import facts_of
 from stele_worker.models.keras_layers import function, inputs, keras_of, layers, parameter_names, vocabulary  # noqa: F401
 from stele_worker.models.task import example, without_dropout
 
@@ -53,6 +54,10 @@ def load(net, arrays):
     for name, array in fit.items():
         held[name].assign(array)
     return net
+
+
+def facts(net):
+    return facts_of(stored(net), parameter_names(net, net.trainable_variables))
 
 
 def gradients(net, task):

@@ -4,6 +4,7 @@ import torch
 
 from stele_worker.frameworks import torch as framework
 from stele_worker.models import building, calling, outputs, torch_dropout, weights
+from stele_worker.models.facts import facts_of
 from stele_worker.models.task import without_dropout
 from stele_worker.models.torch_inputs import function, inputs, layers, vocabulary  # noqa: F401
 from stele_worker.models.torch_training import loss, optimizer_of, with_precision
@@ -44,6 +45,14 @@ def unique_tensors(net):
         if torch.is_tensor(value):
             result.setdefault(id(value), ([], value.detach()))[0].append(name)
     return list(result.values())
+
+
+def facts(net):
+    tensors = {
+        name: value for name, value in net.state_dict(keep_vars=True).items() if torch.is_tensor(value)
+    }
+    parameters = {name for name, value in tensors.items() if isinstance(value, torch.nn.Parameter)}
+    return facts_of(tensors, parameters, net.training)
 
 
 def gradients(net, task):

@@ -1,0 +1,190 @@
+"""How the model that NEW builds differs from the one that OLD builds, before anything is computed.
+
+Both arms are asked what the user's functions return. So a difference here is one of NEW: the same code gives another
+model, or other inputs.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from stele.environments import Environment
+from stele.measuring.worker import WorkerError
+from stele.models import inspection
+from stele.models.inputs import Input
+from stele.models.inspection import EXAMPLES, Built, Inspection, ModelError
+from stele.models.spec import Model
+
+SHOWN = 3  # names in a message
+MODES = {True: "in training mode", False: "in evaluation mode"}
+
+
+class Comparison(NamedTuple):
+    """What both arms said about the model."""
+
+    differences: tuple[str, ...] = ()  # of NEW from OLD; the first one decides
+    failure: str | None = None  # why NEW cannot build or call the model
+    renamed: bool = (
+        False  # whether NEW's arrays have other names or shapes, so that OLD's weights do not fit as such
+    )
+
+
+def ask_new(
+    old: Environment, new: Environment, model: Model, of_old: Inspection, *, training: bool, timeout: float
+) -> tuple[Comparison, Inspection | None]:
+    """Ask NEW about the model and compare it with what OLD said. Return the comparison, and what NEW said.
+
+    If NEW fails or differs, both arms are asked a second time. Raises ModelError if OLD then says something else, and
+    what ``inspection.inspect`` raises if OLD fails.
+    """
+    # inputs that Stele infers are the same in both arms; those of the user's function are what NEW's returns
+    given = model if of_old.inferred_from == EXAMPLES else replace(model, inputs=of_old.inputs)
+    first = judge(of_old, attempt(new, given, timeout), training)
+    if not first[0].differences and first[0].failure is None:
+        return first
+    again = inspection.inspect(old, model, timeout=timeout)
+    unstable = compare(of_old, again, training=training).differences
+    if unstable:
+        message = unstable[0].replace("NEW", "the second process").replace("OLD", "the first one")
+        raise ModelError(f"{model.spec} is another model in each process of OLD: {message}. Seed it.")
+    return judge(again, attempt(new, given, timeout), training)
+
+
+def attempt(environment: Environment, model: Model, timeout: float) -> Inspection | str:
+    """Return what the model is in an environment, or why it cannot be built or called there."""
+    try:
+        return inspection.inspect(environment, model, timeout=timeout)
+    except (ModelError, WorkerError) as error:
+        return str(error)
+
+
+def judge(old: Inspection, new: Inspection | str, training: bool) -> tuple[Comparison, Inspection | None]:
+    if isinstance(new, str):
+        return Comparison(failure=new), None
+    return compare(old, new, training=training), new
+
+
+def compare(old: Inspection, new: Inspection, *, training: bool) -> Comparison:
+    """Return how NEW's model differs. The loss and the target count only in ``training``."""
+    found = [
+        *input_differences(old, new),
+        *(target_differences(old, new) if training else ()),
+        *mode_differences(old.built, new.built),
+        *dtype_differences(old.built, new.built),
+        *tying_differences(old.built, new.built),
+        *shape_differences(old, new),
+    ]
+    shapes = shapes_of(old.built), shapes_of(new.built)
+    return Comparison(tuple(found), renamed=all(shapes) and shapes[0] != shapes[1])
+
+
+def input_differences(old: Inspection, new: Inspection) -> Iterator[str]:
+    before, after = by_label(old.inputs), by_label(new.inputs)
+    for name in before:
+        if name not in after:
+            yield f"{name} is missing in NEW: its inputs are {listed(after)}, OLD's {listed(before)}"
+    for name in after:
+        if name not in before:
+            yield f"{name} is an input in NEW and not in OLD: its inputs are {listed(after)}, OLD's {listed(before)}"
+    for name in before:
+        if name in after:
+            yield from changes(name, facts_of(before[name]), facts_of(after[name]))
+    if (old.examples is None) != (new.examples is None):
+        which = "OLD" if new.examples is None else "NEW"
+        yield f"only {which}'s example_inputs() returns numbers that are not all equal"
+
+
+def by_label(inputs: Iterable[Input]) -> dict[str, Input]:
+    return {one.name or f"input {number}": one for number, one in enumerate(inputs, 1)}
+
+
+def facts_of(one: Input) -> dict[str, Any]:
+    return {"shape": size(one.shape), "dtype": one.dtype, "kind": one.kind}
+
+
+def changes(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    """Yield ``ids has dtype int32 in NEW, int64 in OLD``."""
+    for fact, before in old.items():
+        if new[fact] != before:
+            yield f"{name} has {fact} {new[fact]} in NEW, {before} in OLD"
+
+
+def target_differences(old: Inspection, new: Inspection) -> Iterator[str]:
+    if old.loss != new.loss:
+        yield f"the loss is {new.loss} in NEW, {old.loss} in OLD"
+    elif describe(old.target) != describe(new.target):
+        yield f"the target is {describe(new.target)} in NEW, {describe(old.target)} in OLD"
+
+
+def describe(target: Mapping[str, Any] | None) -> str:
+    """Return a target as an input is typed, such as ``labels=int:4:8``."""
+    if target is None:
+        return "absent"
+    return str(Input(target["name"], target["kind"], tuple(target["shape"]), target["high"]))
+
+
+def mode_differences(old: Built, new: Built) -> Iterator[str]:
+    if None not in (old.training, new.training) and old.training != new.training:
+        yield f"the model is built {MODES[bool(new.training)]} in NEW, {MODES[bool(old.training)]} in OLD"
+
+
+def dtype_differences(old: Built, new: Built) -> Iterator[str]:
+    """Yield ``float16 in NEW, float32 in OLD (bert.embeddings.word_embeddings.weight and 40 more)``."""
+    before = {one.name: one.dtype for one in old.arrays}
+    changed: dict[tuple[str, str], list[str]] = {}
+    for one in new.arrays:
+        if before.get(one.name, one.dtype) != one.dtype:
+            changed.setdefault((before[one.name], one.dtype), []).append(one.name)
+    for (then, now), names in changed.items():
+        yield f"{now} in NEW, {then} in OLD ({shortened(names)})"
+    if old.arrays and new.arrays and not before.keys() & {one.name for one in new.arrays}:  # all are renamed
+        then, now = (", ".join(sorted({one.dtype for one in built.arrays})) for built in (old, new))
+        if then != now:
+            yield f"the parameters are {now} in NEW, {then} in OLD"
+
+
+def tying_differences(old: Built, new: Built) -> Iterator[str]:
+    """Yield ``head.weight and embed.weight are one tensor in OLD, two in NEW``."""
+    yield from untied(old, new, "OLD", "NEW")
+    yield from untied(new, old, "NEW", "OLD")
+
+
+def untied(tied: Built, other: Built, with_one: str, with_more: str) -> Iterator[str]:
+    names = {one.name for one in other.arrays}
+    group_of = {name: number for number, group in enumerate(other.tied) for name in group}
+    for group in tied.tied:
+        present = [name for name in group if name in names]
+        count = len({group_of.get(name, name) for name in present})
+        if count > 1:
+            last = present.pop()
+            number = {2: "two"}.get(count, str(count))
+            yield f"{', '.join(present)} and {last} are one tensor in {with_one}, {number} in {with_more}"
+
+
+def shape_differences(old: Inspection, new: Inspection) -> Iterator[str]:
+    """Yield other sizes of the same parameters, if the model has another size, and another shape of the output."""
+    before = {one.name: one.shape for one in old.built.arrays if one.parameter}
+    if old.parameters != new.parameters:  # else the same numbers are only arranged in another way
+        for one in new.built.arrays:
+            if one.parameter and before.get(one.name, one.shape) != one.shape:
+                yield f"{one.name} has shape {size(one.shape)} in NEW, {size(before[one.name])} in OLD"
+    if None not in (old.output, new.output) and old.output != new.output:
+        yield f"the output has shape {size(new.output or ())} in NEW, {size(old.output or ())} in OLD"
+
+
+def shapes_of(built: Built) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the parameters by name. Buffers may be missing in one arm."""
+    return {one.name: one.shape for one in built.arrays if one.parameter}
+
+
+def size(shape: Iterable[int]) -> str:
+    return "x".join(map(str, shape)) or "()"
+
+
+def listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
+
+
+def shortened(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
