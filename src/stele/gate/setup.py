@@ -62,6 +62,7 @@ def changes(settings: Settings) -> Iterator[str]:
     yield f"seed {settings.seed}"
     yield "PYTHONHASHSEED=0"
     yield "empty caches of compilers"
+    yield "a TMPDIR that is deleted"
     if settings.malloc != "plain":
         yield f"an allocator that keeps freed memory (--malloc {settings.malloc})"
     if settings.device == "cuda":
