@@ -24,7 +24,10 @@ from stele.measuring.settings import Settings
 from stele.models import inputs, inspection, spec
 
 FOLDER = Path(".stele/study")
-CONDITIONS = ("quiet", foreign.BUSY, foreign.BURSTS)
+PLAIN = (
+    "plain"  # quiet, with the C library's allocator as it is; the other conditions have the steady allocator
+)
+CONDITIONS = ("quiet", foreign.BUSY, foreign.BURSTS, PLAIN)
 
 
 class Subject(NamedTuple):
@@ -63,7 +66,7 @@ class Session:
     """The passes of one subject in one condition: those of its file, and those that are measured now."""
 
     def __init__(self, condition: str, subject: Subject) -> None:
-        self.subject, self.trial, self.results = subject, make_trial(subject), list[Result]()
+        self.subject, self.trial, self.results = subject, make_trial(condition, subject), list[Result]()
         self.probe = Probe(self.trial.cells[0], LONG)
         path = FOLDER / condition / f"{slug(str(subject))}.jsonl"
         self.log = record.resume(path) if path.exists() else record.create(path, trial.header(self.trial))
@@ -82,7 +85,7 @@ class Session:
         self.results += results
 
 
-def make_trial(subject: Subject) -> Trial:
+def make_trial(condition: str, subject: Subject) -> Trial:
     environment, model, name, scale = (
         environments.load(subject.environment),
         None,
@@ -99,7 +102,12 @@ def make_trial(subject: Subject) -> Trial:
         environment,
         (Cell(name, subject.phase),),
         METRICS,
-        Settings(device="cpu", threads=1, malloc="steady"),
+        Settings(
+            device="cpu",
+            threads=1,
+            precision="fp32" if model is None else "default",
+            malloc="plain" if condition == PLAIN else "steady",
+        ),
         seed=0,
         budget=0.0,
         scale=scale,

@@ -44,8 +44,8 @@ def conditions_line(pools: dict[str, Pool]) -> str:
     dates = sorted({run.when[:10] for run in runs})
     return (
         f"{len(results)} passes of four launches, {sum(result.took for result in results) / 60:.0f} minutes, on "
-        f"{'; '.join(machines)}, {' to '.join(dict.fromkeys((dates[0], dates[-1])))}; one thread, the steady "
-        "allocator."
+        f"{'; '.join(machines)}, {' to '.join(dict.fromkeys((dates[0], dates[-1])))}; one thread; the "
+        "allocator of the C library as it is in plain, and the steady one elsewhere."
     )
 
 
