@@ -12,6 +12,7 @@ import time
 from stele_worker import protocol
 
 SCRIPT = json.loads(os.environ.get("SCRIPT", "{}"))
+STATE = {"own": False}  # whether such a request has arrived
 
 
 def main():
@@ -72,13 +73,21 @@ def training(request):
     }
 
 
+def parity(request):
+    """Return SCRIPT's numbers; in a launch that compares what the arm itself makes, also those of "own"."""
+    if SCRIPT.get("unless", "") in os.environ:
+        return {**SCRIPT["numbers"], **SCRIPT["repaired"]}
+    STATE["own"] = STATE["own"] or bool(request.get("own"))
+    return {**SCRIPT["numbers"], **(SCRIPT.get("own", {}) if STATE["own"] else {})}
+
+
 RESULTS = {
     "hello": lambda request: {"protocol": SCRIPT.get("protocol", protocol.VERSION)},
     "configure": configuration,
     "train": outcome,
     "infer": outcome,
     "time-to-accuracy": training,
-    "parity": lambda request: SCRIPT["numbers"],
+    "parity": parity,
     "inspect": lambda request: SCRIPT["inspection"],
     "capability": lambda request: {"numbers": SCRIPT["numbers"]},
     "defaults": lambda request: {"table": SCRIPT["table"], "versions": {"scripted": SCRIPT["release"]}},
@@ -131,6 +140,16 @@ def user_error(request):
     send(request, "error", {"type": "UserCodeError", "message": message, "traceback": "in stele_worker"})
 
 
+def unfit_weights(request):
+    message = "The weights lack 'gate.weight' of shape (4, 2): they hold 3 arrays, the model 2."
+    send(request, "error", {"type": "WeightsError", "message": message, "traceback": "in stele_worker"})
+
+
+def other_error(request):
+    """Fail in another way in each process."""
+    send(request, "error", {"type": "ValueError", "message": f"no kernel {os.getpid()}", "traceback": ""})
+
+
 def not_implemented(request):
     send(request, "error", {"type": "NotImplementedError", "message": "no tapes here", "traceback": ""})
 
@@ -154,6 +173,8 @@ ACTIONS = {
         raise_error,
         not_implemented,
         user_error,
+        unfit_weights,
+        other_error,
         hostile_error,
         progress,
     )

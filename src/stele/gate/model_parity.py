@@ -1,11 +1,11 @@
 """Whether NEW computes what OLD computes of a user's model: OLD is the reference, and rounding is measured."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from stele.environments import Environment
+from stele.errors import SteleError
 from stele.gate import durations
 from stele.gate.record import Entry, Record
 from stele.gate.trial import Trial
@@ -16,14 +16,19 @@ from stele.measuring.settings import Settings
 from stele.measuring.worker import Worker, WorkerError
 from stele.models import inspection
 from stele.models.comparison import Comparison
-from stele.models.spec import Model
-from stele.parity import examination, ladder, reference
+from stele.models.inspection import ModelError
+from stele.models.spec import Model, OtherArm
+from stele.parity import defaults, examination, ladder, reference
+from stele.parity.defaults import Change
+from stele.parity.reference import Rounding
 
 INSPECTION = ("model inspection",)  # the key of what both arms said about the model
 SHOWN = 4  # differences in a message
+NEW_WITH = "new, with {} as in OLD"
 REVERSED = "the batch reversed"
+AGAIN = "again"  # OLD in a second process in which everything is equal
 # if OLD and NEW failed equally often, the probability that all of these launches of NEW fail, and none of OLD, is at
-# most 1 / 4^4 = 0.4 %
+# most 1 / 4^4 = 0.4 %. Fewer are launched if two failures of NEW are the same
 LAUNCHES = 4
 
 Say = Callable[[str], object]
@@ -31,49 +36,150 @@ Ask = Callable[[Worker], dict[str, Any]]
 
 
 def verdicts(trial: Trial, model: Model, record: Record, say: Say) -> Iterator[Verdict]:
-    """Yield PASS or BROKEN; INCONCLUSIVE if OLD's answers are not a sufficient reference."""
+    """Yield PASS or BROKEN; INCONCLUSIVE if the arms cannot be compared.
+
+    Raises ModelError if no release could be compared: OLD computes something else in each process, or no numbers.
+    """
     broken = asked_verdict(trial, model, record)
-    if broken is not None:
-        yield broken
-        return
-    weights = record.path.with_suffix(".npz")
+    yield broken or numbers_verdict(trial, model, record, say)
+
+
+def numbers_verdict(trial: Trial, model: Model, record: Record, say: Say) -> Verdict:
+    files = files_of(trial, record)
     phases = [phase for phase in ("infer", "train") if any(cell.phase == phase for cell in trial.cells)]
-
-    def answers(
-        live: Worker, *, read: Path | None = None, save: Path | None = None, flip: bool = False
-    ) -> Any:
-        return examination.model_answers(live, model, trial.settings, phases, read=read, save=save, flip=flip)
-
-    old = entry(trial, record, "old", trial.settings, lambda live: of_old(answers, live, weights), say)
-    threads = other_threads(trial.settings)
-    again = entry(trial, record, f"{threads} threads", replace(trial.settings, threads=threads),
-                  lambda live: answers(live, read=weights), say)  # fmt: skip
-    failure = old["failure"] or again["failure"]
-    if failure:
-        yield Verdict(model.name, "all", "parity", "INCONCLUSIVE", f"OLD: {failure}")
-        return
-    new = entry(trial, record, "new", trial.settings, lambda live: answers(live, read=weights), say)
-    if new["failure"]:
-        names = [f"OLD, launch {number}" for number in range(3, LAUNCHES + 1)]  # two have succeeded
-        more = [entry(trial, record, name, trial.settings, lambda live: answers(live), say) for name in names]
-        old_failure = next((one["failure"] for one in more if one["failure"]), None)
-        status, message = ("BROKEN", f"NEW: {new['failure']}") if old_failure is None else (
-            "INCONCLUSIVE", f"OLD fails, too: {old_failure}")  # fmt: skip
-        yield Verdict(model.name, "all", "parity", status, message)
-        return
-    expected = old["numbers"]["reference"]
-    changes = {f"{threads} threads": again["numbers"], REVERSED: old["numbers"]["reversed"]}
     precision = trial.settings.precision
-    rounding = reference.measure_rounding(changes, expected, precision=precision)
+
+    def answers(live: Worker, read: OtherArm | None = files, **options: Any) -> Any:
+        return examination.model_answers(live, model, trial.settings, phases, read=read, **options)
+
+    def launch(
+        name: str, ask: Ask, settings: Settings = trial.settings, variables: Mapping[str, str] = {}
+    ) -> Entry:
+        return entry(trial, record, name, settings, ask, say, variables)
+
+    def verdict(status: str, message: str) -> Verdict:
+        return Verdict(model.name, "all", "parity", status, message)
+
+    of_old = files._replace(checkpoint=None)  # OLD's names are its own
+    threads = other_threads(trial.settings)
+    runs = [
+        launch("old", lambda live: with_reversed(answers, live, files)),
+        launch(AGAIN, lambda live: answers(live, of_old, own=True)),
+        launch(
+            f"{threads} threads",
+            lambda live: answers(live, of_old),
+            replace(trial.settings, threads=threads),
+        ),
+    ]
+    failure = next((one["failure"] for one in runs if one["failure"]), None)
+    if failure:
+        return verdict("INCONCLUSIVE", f"OLD: {failure}")
+    old, again, threaded = (one["numbers"] for one in runs)
+    expected = old["reference"]
+    check(model, expected, again, precision)
+    new = launch("new", lambda live: answers(live, own=True))
+    if new["failure"]:
+        return verdict(*of_failure(new, launch, answers))
+    changes = {f"{threads} threads": threaded, REVERSED: old["reversed"]}
+    rounding = reference.measure_rounding(
+        changes, expected, precision=precision, half=again.get("half", False)
+    )
     found = reference.findings(new["numbers"], expected, rounding, precision=precision)
     first, doubt = ladder.first_difference(found), reference.doubt(expected, rounding)
-    if first is not None and rounding.by_change:
-        status, message = "BROKEN", f"NEW differs from OLD: {ladder.message(first)}"
+    differences, remarks = own_differences(model, new["numbers"], again)
+    settings = random_defaults(trial, record) if first or differences or remarks else []
+    if differences:
+        status, messages = "BROKEN", [f"NEW differs from OLD: {'. '.join(differences[:SHOWN])}"]
+        messages += map(default_changed, settings)
+    elif first is not None and rounding.by_change:
+        status, messages = "BROKEN", [f"NEW differs from OLD: {ladder.message(first)}"]
+        for change in settings:
+            old_value = {change.fact.upper(): str(change.old).lower()}
+            repaired = launch(NEW_WITH.format(change.fact), answers, variables=old_value)
+            if reproduces(repaired, expected, rounding, precision):
+                messages.append(
+                    f"Likely cause: {default_changed(change)}. With the old value, NEW computes the same"
+                )
     elif doubt is not None:
-        status, message = "INCONCLUSIVE", f"OLD cannot be the reference: {doubt}"
+        status, messages = "INCONCLUSIVE", [f"OLD cannot be the reference: {doubt}"]
     else:
-        status, message = "PASS", f"equal to OLD: {reference.summary(found)}"
-    yield Verdict(model.name, "all", "parity", status, f"{message.removesuffix('.')}. {rounding.message()}")
+        status, messages = "PASS", [f"equal to OLD: {reference.summary(found)}"]
+        remarks += map(default_changed, settings)
+    parts = [*messages, reference.loading(new["numbers"]), *remarks, rounding.message()]
+    return verdict(status, ". ".join(part.removesuffix(".") for part in parts if part))
+
+
+def random_defaults(trial: Trial, record: Record) -> list[Change]:
+    """Return the settings of random numbers whose defaults NEW changes; none if they cannot be asked for."""
+
+    def launch() -> Entry:
+        try:
+            found = defaults.random_changes(trial.old, trial.new)
+        except SteleError:
+            found = []
+        numbers = {"changes": [list(change) for change in found]}
+        return {"numbers": numbers, "failure": None, "kind": None, "repeated": False, "took": 0.0}
+
+    if record.closed and record.get("model parity", "defaults") is None:
+        return []
+    numbers = record.get_or_launch("model parity", "defaults", launch=launch)["numbers"]
+    return [Change(*change) for change in numbers["changes"]]
+
+
+def default_changed(change: Change) -> str:
+    return f"the default of {change.fact} changed from {change.old} to {change.new}"
+
+
+def reproduces(found: Entry, expected: dict[str, Any], rounding: Rounding, precision: str) -> bool:
+    """Return whether the numbers of a launch are OLD's."""
+    if found["failure"]:
+        return False
+    compared = reference.findings(found["numbers"], expected, rounding, precision=precision)
+    return ladder.first_difference(compared) is None
+
+
+def files_of(trial: Trial, record: Record) -> OtherArm:
+    """Return the files that OLD writes beside the record for the other launches."""
+    path = record.path.absolute()
+    checkpoint = path.with_suffix(".checkpoint") if trial.compared.renamed else None
+    return OtherArm(path.with_suffix(".npz"), path.with_suffix(".inputs.npz"), checkpoint)
+
+
+def check(model: Model, expected: dict[str, Any], again: dict[str, Any], precision: str) -> None:
+    """Raise ModelError if OLD's numbers cannot be compared with those of any release."""
+    useless = reference.useless_outputs(expected)
+    if useless is not None:
+        raise ModelError(f"{model.spec}: {useless}. Check its weights and its inputs: --input")
+    change = reference.change_between_processes(again, expected, precision=precision)
+    if change is not None:
+        raise ModelError(
+            f"{model.spec} computes something else in each process of OLD, although everything is equal. {change}. "
+            "Seed its random numbers, or take them out."
+        )
+
+
+def of_failure(
+    new: Entry, launch: Callable[[str, Ask], Entry], answers: Callable[..., Any]
+) -> tuple[str, str]:
+    """Return the status and the message if NEW failed. OLD has succeeded in three launches."""
+    if new.get("kind") == inspection.UNFIT:
+        return "INCONCLUSIVE", f"not comparable: {new['failure']} Name the pairs: --weights-map FILE"
+    # a failure that repeats itself is no accident
+    more = [] if new.get("repeated") else [launch(f"launch {LAUNCHES}", lambda live: answers(live, None))]
+    failure = next((one["failure"] for one in more if one["failure"]), None)
+    if failure is not None:
+        return "INCONCLUSIVE", f"OLD fails, too: {failure}"
+    return "BROKEN", f"NEW: {new['failure']}"
+
+
+def own_differences(model: Model, new: dict[str, Any], again: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """Return how the inputs and the weights that NEW itself makes differ from OLD's, and what is only said.
+
+    ``again`` is OLD in a second process: what it makes differently there is random, and not compared.
+    """
+    differences, remarks = reference.input_differences(new, again, model.inputs or ())
+    more, said = reference.weight_differences(new, again)
+    return differences + more, remarks + said
 
 
 def asked_verdict(trial: Trial, model: Model, record: Record) -> Verdict | None:
@@ -103,10 +209,10 @@ def failures(trial: Trial, model: Model, say: Say) -> Iterator[Verdict]:
         say(f"NEW differs from OLD: {difference}")
 
 
-def of_old(answers: Callable[..., Any], live: Worker, weights: Path) -> dict[str, Any]:
-    """Return OLD's answers and those for the reversed batch; the initial weights are saved for the other arms."""
-    expected = answers(live, save=weights)
-    return {"reference": expected, "reversed": answers(live, read=weights, flip=True)}
+def with_reversed(answers: Callable[..., Any], live: Worker, files: OtherArm) -> dict[str, Any]:
+    """Return OLD's answers and those for the reversed batch; what it starts from is saved for the other launches."""
+    expected = answers(live, None, save=files)
+    return {"reference": expected, "reversed": answers(live, files._replace(checkpoint=None), flip=True)}
 
 
 def other_threads(settings: Settings) -> int:
@@ -114,33 +220,58 @@ def other_threads(settings: Settings) -> int:
     return min(2, processors.count()) if settings.threads == 1 else 1
 
 
-def entry(trial: Trial, record: Record, name: str, settings: Settings, ask: Ask, say: Say) -> Entry:
+def entry(
+    trial: Trial,
+    record: Record,
+    name: str,
+    settings: Settings,
+    ask: Ask,
+    say: Say,
+    variables: Mapping[str, str] = {},
+) -> Entry:
     """Return the record's entry of one launch: the numbers, or why there are none."""
-    environment = trial.new if name == "new" else trial.old
+    environment = trial.new if name.startswith("new") else trial.old
+    environment = replace(environment, variables={**environment.variables, **variables})
 
     def launch() -> Entry:
-        what = f"parity: {name.upper() if name in ('old', 'new') else f'OLD, {name}'}"
+        arm, _, change = name.partition(", ") if name.startswith(("old", "new")) else ("OLD", "", name)
+        what = f"parity: {arm.upper()}{change and f', {change}'}"
         durations.announce(trial, what, [(trial.cells[0], "parity")], say)
         monitor = Monitor(settings)
-        numbers, failure = launch_and_ask(environment, settings, ask, trial.timeout)
-        for _ in range(LAUNCHES - 1 if name == "new" else 1):
-            if failure:
-                numbers, failure = launch_and_ask(environment, settings, ask, trial.timeout)
+        found = launch_until_sure(environment, settings, ask, trial.timeout, LAUNCHES if name == "new" else 2)
         took = monitor.conditions().seconds
         durations.remember(trial, trial.cells[0], "parity", took)
-        return {"numbers": numbers, "failure": failure, "took": took}
+        return {**found, "took": took}
 
     return record.get_or_launch("model parity", name, launch=launch)
 
 
-def launch_and_ask(
-    environment: Environment, settings: Settings, ask: Ask, timeout: float
-) -> tuple[dict[str, Any] | None, str | None]:
+def launch_until_sure(
+    environment: Environment, settings: Settings, ask: Ask, timeout: float, most: int
+) -> Entry:
+    """Return the numbers of the first launch that succeeds; or the failure, if ``most`` fail or two in the same way."""
+    found: Entry = {}
+    for _ in range(most):
+        before = found.get("failure")
+        found = launch_and_ask(environment, settings, ask, timeout)
+        found["repeated"] = before is not None and first_line(before) == first_line(found["failure"])
+        if not found["failure"] or found["repeated"] or found["kind"] == inspection.UNFIT:
+            break
+    return found
+
+
+def first_line(text: str | None) -> str:
+    """Return what happened, without the traceback or the log."""
+    return (text or "").partition("\n")[0]
+
+
+def launch_and_ask(environment: Environment, settings: Settings, ask: Ask, timeout: float) -> Entry:
     settings = replace(settings, deterministic=True)
     try:
         launched = worker.launch(environment, settings, name="parity", timeout=timeout)
         with progress.waiting(f"parity of {environment.name}"), launched as live:
             measure.configure(live, settings)
-            return ask(live), None
+            return {"numbers": ask(live), "failure": None, "kind": None}
     except WorkerError as error:
-        return None, str(inspection.user_error(error) or error)
+        failure = str(inspection.user_error(error) or error)
+        return {"numbers": None, "failure": failure, "kind": error.kind}

@@ -17,7 +17,7 @@ compiled = partial(framework.compiled, autograph=True)  # the user's code may ha
 
 def network(task):
     net = prepare(building.build_for_task(task, "tensorflow", seed), task)
-    return load(net, weights.read_files(task.model))
+    return load(net, weights.read_files(task.model), task.model)
 
 
 def prepare(model, task):
@@ -32,11 +32,11 @@ def prepare(model, task):
     return model
 
 
-def load(net, arrays):
+def load(net, arrays, model=None):
     if arrays is None:
         return net
     held = stored(net)
-    fit = weights.match({name: tuple(value.shape) for name, value in held.items()}, arrays)
+    fit = weights.match({name: tuple(value.shape) for name, value in held.items()}, arrays, model=model)
     for name, array in fit.items():
         held[name].assign(tf.cast(array, held[name].dtype))
     return net
