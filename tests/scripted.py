@@ -13,6 +13,7 @@ from pathlib import Path
 from stele_worker import protocol
 
 SCRIPT = json.loads(os.environ.get("SCRIPT", "{}"))
+STATE = {"own": False}  # whether such a request has arrived
 
 
 def main():
@@ -73,13 +74,21 @@ def training(request):
     }
 
 
+def parity(request):
+    """Return SCRIPT's numbers; in a launch that compares what the arm itself makes, also those of "own"."""
+    if SCRIPT.get("unless", "") in os.environ:
+        return {**SCRIPT["numbers"], **SCRIPT["repaired"]}
+    STATE["own"] = STATE["own"] or bool(request.get("own"))
+    return {**SCRIPT["numbers"], **(SCRIPT.get("own", {}) if STATE["own"] else {})}
+
+
 RESULTS = {
     "hello": lambda request: {"protocol": SCRIPT.get("protocol", protocol.VERSION)},
     "configure": configuration,
     "train": outcome,
     "infer": outcome,
     "time-to-accuracy": training,
-    "parity": lambda request: SCRIPT["numbers"],
+    "parity": parity,
     "inspect": lambda request: SCRIPT["inspection"],
     "capability": lambda request: {"numbers": SCRIPT["numbers"]},
     "defaults": lambda request: {"table": SCRIPT["table"], "versions": {"scripted": SCRIPT["release"]}},
@@ -143,6 +152,16 @@ def lose_the_program(request):
     raise_error(request)
 
 
+def unfit_weights(request):
+    message = "The weights lack 'gate.weight' of shape (4, 2): they hold 3 arrays, the model 2."
+    send(request, "error", {"type": "WeightsError", "message": message, "traceback": "in stele_worker"})
+
+
+def other_error(request):
+    """Fail in another way in each process."""
+    send(request, "error", {"type": "ValueError", "message": f"no kernel {os.getpid()}", "traceback": ""})
+
+
 def not_implemented(request):
     send(request, "error", {"type": "NotImplementedError", "message": "no tapes here", "traceback": ""})
 
@@ -168,6 +187,8 @@ ACTIONS = {
         user_error,
         setup_error,
         lose_the_program,
+        unfit_weights,
+        other_error,
         hostile_error,
         progress,
     )

@@ -26,6 +26,7 @@ from stele.gate.verdict import Verdict
 from stele.measuring import lock, store
 from stele.measuring.settings import Settings
 from stele.models import spec
+from stele.models.comparison import Comparison
 from stele.models.inputs import Input
 from stele.parity import accuracy, defaults, golden_numbers
 from stele.parity.capabilities import Answer
@@ -235,6 +236,14 @@ def test_the_parity_of_a_model_in_a_record_is_described(written, log, monkeypatc
     monkeypatch.setattr(model_parity, "launch_and_ask", lambda *_: {})
     model_parity.entry(make_trial(), log, "old", SETTINGS, lambda live: {}, say)
     assert_described(entry_of(written), "Gate record", "model parity")
+    model_parity.random_defaults(make_trial(), log)
+    assert_described(entry_of(written), "Gate record", "model parity")
+
+
+def test_what_the_arms_say_about_a_model_is_described(written, log, tmp_path):
+    trial = dataclasses.replace(make_trial(), compared=Comparison(("ids is missing in NEW",)))
+    model_parity.asked_verdict(trial, make_model(tmp_path), log)
+    assert_described(entry_of(written), "Gate record", "model inspection")
 
 
 def test_a_run_is_described(run, tmp_path):

@@ -169,6 +169,162 @@ def test_a_new_release_in_which_the_model_cannot_be_built_is_broken(gate, capsys
     assert "parity: OLD" not in output.err
 
 
+def launches(capsys):
+    """The launches of parity in the order in which they began, as the command prints them."""
+    lines = capsys.readouterr().err.splitlines()
+    return [line.removeprefix("parity: ").partition(":")[0] for line in lines if line.startswith("parity: ")]
+
+
+OTHER = {**NUMBERS, "logits": [1.0, 0.5, 0.4]}
+
+
+@pytest.mark.parametrize(
+    ("own", "what"),
+    [
+        ({"logits": [1.0, 0.5, 0.4]}, "logits: relative error 0.15, tolerance 1e-05"),
+        ({"logits": [1.0, 0.5, 0.25 + 3e-5]}, "logits: relative error 3e-05, tolerance 1e-05"),
+        ({"loss": 2.5}, "loss: relative error 0.087"),
+        ({"losses": [2.3, 2.2, 2.4]}, "losses: step 3: relative error 0.14"),
+        ({"logits": None}, "logits: not finite"),
+    ],
+)
+def test_a_model_that_is_different_in_each_process_is_refused(gate, capsys, own, what):
+    assert gate(old={"own": own}) == 2
+    err = capsys.readouterr().err
+    assert "net.py:build computes something else in each process of OLD, although everything is equal." in err
+    assert what in err
+    assert "parity: NEW" not in err
+    [path] = Path(".stele/gates").glob("*.jsonl")
+    assert "in each process of OLD" in next(iter(replay.judge(record.read(path)))).message
+
+
+@pytest.mark.parametrize("changes", [{"logits": [1.0, None]}, {"loss": None}])
+def test_an_old_release_without_finite_outputs_is_an_error_of_the_user(gate, capsys, changes):
+    assert gate(old={"numbers": {**NUMBERS, **changes}}) == 2
+    assert "of OLD" in (err := capsys.readouterr().err)
+    assert "not finite" in err
+
+
+def test_weights_that_cannot_be_matched_are_not_broken_and_time_is_measured_all_the_same(gate, capsys):
+    new = {"parity": "unfit_weights"}
+    assert gate("--phase=infer", "--budget=60s", new=new, metric="parity,host-memory") == 3
+    out = " ".join(capsys.readouterr().out.split())
+    assert "INCONCLUSIVE net.py:build all parity not comparable: The weights lack 'gate.weight'" in out
+    assert "--weights-map FILE" in out
+    assert "PASS net.py:build infer host-memory" in out
+
+
+def test_a_failure_that_repeats_itself_needs_no_more_launches_of_old(gate, capsys):
+    assert gate(new={"parity": "user_error"}) == 1
+    assert launches(capsys) == ["OLD", "OLD, again", "OLD, 2 threads", "NEW"]
+
+
+def test_of_failures_that_are_not_alike_old_is_launched_as_often_as_new(gate, capsys):
+    assert gate(new={"parity": "other_error"}) == 1
+    assert launches(capsys)[-2:] == ["NEW", "OLD, launch 4"]
+
+
+def test_a_pretrained_file_that_does_not_fit_new_is_an_error_of_the_user(gate, capsys):
+    assert gate(new={"inspect": "unfit_weights"}) == 2
+    assert "new: The weights lack 'gate.weight'" in (err := capsys.readouterr().err)
+    assert "--weights-map FILE" in err
+
+
+def test_a_file_that_was_matched_by_shape_is_said(gate, capsys):
+    remark = "The weights have other names than the model. By their shapes, 'a.bias' gets 'zzz'."
+    gate(old={"inspection": {**INSPECTION, "remark": remark}})
+    assert remark in capsys.readouterr().err
+
+
+WAYS = [
+    ({"way": "names", "names": {"w": "w"}}, "PASS"),
+    (
+        {"way": "order", "names": {"v": "w"}},
+        "1 of NEW's parameters have other names, and were matched by order and shape",
+    ),
+    ({"way": "checkpoint", "names": {}}, "read OLD's weights from a checkpoint that OLD's library saved"),
+    ({"way": "map", "names": {"v": "w"}}, "--weights-map names 1 of NEW's parameters"),
+]
+
+
+@pytest.mark.parametrize(("loaded", "message"), WAYS)
+def test_renamed_parameters_are_compared_and_the_way_is_said(gate, capsys, loaded, message):
+    names = {"v": SKETCH} if "v" in loaded["names"] else dict.fromkeys(("w", "fused"), SKETCH)
+    new = {**NUMBERS, "gradients": names, "updates": {"1": names, "10": names}, "weights": loaded}
+    assert gate(new={"numbers": new}) == 0
+    assert message in capsys.readouterr().out
+
+
+OWN = {"own": {"w": 0.9}, "fixed": [], "files": []}
+FILES = {"own": {}, "fixed": ["w"], "files": ["model.safetensors"]}
+READ = "NEW reads w from model.safetensors with other values"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "message"),
+    [
+        (FILES, {**OWN, "files": ["model.safetensors"]}, 1, f"{READ}: relative error 0.9"),
+        (FILES, {"own": {"w": None}, "fixed": [], "files": []}, 1, f"{READ}: not finite"),
+        ({**FILES, "fixed": []}, OWN, 0, "NEW draws other initial weights from the same seed (w)"),
+        ({**FILES, "files": []}, OWN, 0, "NEW draws other initial weights from the same seed (w)"),
+        ({**FILES, "own": {"w": 0.5}}, OWN, 0, "equal to OLD"),
+        (FILES, {"own": {"w": 1e-7}, "fixed": [], "files": []}, 0, "equal to OLD"),
+    ],
+)  # fmt: skip
+def test_weights_from_files_must_be_those_of_old_and_random_ones_may_differ(
+    gate, capsys, old, new, code, message
+):
+    assert gate(old={"own": old}, new={"own": new}) == code
+    out = capsys.readouterr().out
+    assert message in out
+    assert ("initial weights" in message) == ("initial weights" in out)
+
+
+IDS = {"name": "ids", "kind": "int", "shape": [8, 3], "high": 9, "dtype": "int64"}
+PIXELS = {**IDS, "kind": "float", "high": None, "dtype": "float32"}
+
+
+@pytest.mark.parametrize(
+    ("given", "old", "new", "code", "message"),
+    [
+        (IDS, {"ids": 0.0}, {"ids": 0.25}, 1, "NEW differs from OLD: ids has other values in NEW: relative error 0.25"),
+        (IDS, {"ids": 0.0}, {"ids": 1e-6}, 1, "ids has other values in NEW: relative error 1e-06"),
+        (PIXELS, {"ids": 0.0}, {"ids": 1e-6}, 0, "equal to OLD"),
+        (PIXELS, {"ids": 0.0}, {"ids": None}, 1, "ids has other values in NEW: not finite"),
+        ({**PIXELS, "dtype": "float16"}, {"ids": 0.0}, {"ids": 1e-3}, 0, "equal to OLD"),
+        (IDS, {"ids": 0.4}, {"ids": 0.3}, 0, "example_inputs() returns other values in each process"),
+    ],
+)  # fmt: skip
+def test_values_of_example_inputs_are_those_of_old(gate, capsys, given, old, new, code, message):
+    inspected = {**INSPECTION, "inputs": [given]}
+    arms = {
+        name: {"inspection": inspected, "own": {"inputs": of_arm}}
+        for name, of_arm in (("old", old), ("new", new))
+    }
+    assert gate(**arms) == code
+    assert message in capsys.readouterr().out
+
+
+PARTITIONABLE = {"random numbers, partitionable": False}
+
+
+@pytest.mark.parametrize(
+    ("repaired", "named"), [({"logits": SKETCH}, True), ({"logits": [1.0, 0.5, 0.9]}, False)]
+)
+def test_a_changed_default_of_random_numbers_is_named_if_it_is_the_cause(gate, capsys, repaired, named):
+    facts = {"inspection": {**INSPECTION, "framework": "jax"}, "release": "0.5.0"}
+    old = {**facts, "table": PARTITIONABLE}
+    new = {**facts, "table": {"random numbers, partitionable": True}, "numbers": OTHER}
+    new |= {"unless": "JAX_THREEFRY_PARTITIONABLE", "repaired": repaired}
+    assert gate(old=old, new=new) == 1
+    output = capsys.readouterr()
+    assert "parity: NEW, with jax_threefry_partitionable as in OLD" in output.err
+    message = "Likely cause: the default of jax_threefry_partitionable changed from False to True"
+    assert (message in output.out) == named
+    [path] = Path(".stele/gates").glob("*.jsonl")
+    assert (message in next(iter(replay.judge(record.read(path)))).message) == named
+
+
 def test_an_old_release_in_which_parity_fails_gives_no_verdict(gate, capsys):
     assert gate(old={"parity": "raise_error"}) == 3
     assert "no such kernel" in capsys.readouterr().out

@@ -7,6 +7,7 @@ import pytest
 from stele.errors import SteleError
 from stele.models import inputs, spec
 from stele.models.inputs import Input
+from stele.models.spec import OtherArm
 
 
 @pytest.mark.parametrize(
@@ -138,13 +139,16 @@ def test_paths_are_absolute_when_they_reach_the_worker(tmp_path, monkeypatch):
         optimizer="torch.optim:AdamW",
         pretrained="w.safetensors",
     )
-    assert model.as_request(tmp_path / "old.npz") == {
+    assert model.as_request(OtherArm(tmp_path / "old.npz")) == {
         "spec": "a.b:c",
         "folder": str(tmp_path),
         "inputs": [{"name": "x", "kind": "float", "shape": [2, 3], "high": None, "dtype": None}],
         "optimizer": "torch.optim:AdamW",
         "pretrained": str(tmp_path / "w.safetensors"),
+        "weights_map": None,
         "weights": str(tmp_path / "old.npz"),
+        "values": None,
+        "checkpoint": None,
         "recipe": None,
         "task": None,
         "examples": None,

@@ -118,6 +118,30 @@ def test_a_change_that_changes_the_results_is_not_rounding():
     assert first_difference(rounding=measured, logits=[[1.0, 2.2]]).rung == 3
 
 
+@pytest.mark.parametrize(
+    ("precision", "half", "change", "limit"),
+    [
+        ("fp32", False, 5e-4, 5e-3),
+        ("fp32", False, 9e-4, 9e-3),
+        ("fp32", True, 2e-2, 2e-1),
+        ("tf32", False, 5e-3, 5e-2),
+    ],
+)
+def test_rounding_has_a_limit_above_which_a_change_is_no_rounding(precision, half, change, limit):
+    def measured(change):
+        changes = {"2 threads": {**OLD, "logits": [[1.0, 2.0 * (1 + change)]]}}
+        return reference.measure_rounding(changes, OLD, precision=precision, half=half)
+
+    assert measured(change).limit(3, "", precision) == pytest.approx(limit, rel=1e-3)
+    assert measured(100 * change).unusable == ("2 threads",)
+
+
+def test_a_gradient_may_differ_by_ten_per_cent_at_most_in_fp32():
+    measured = rounding(gradients=gradients(b=[0.1, 0.05, 0.09]))
+    assert measured.of(5, "b") == pytest.approx(0.4, rel=0.01)
+    assert measured.limit(5, "b", "fp32") == pytest.approx(0.1)
+
+
 def test_old_is_no_reference_if_every_change_changes_its_results():
     measured = rounding(logits=[[2.0, 1.0]])
     assert reference.doubt(OLD, measured) == "OLD differs from itself with 2 threads"

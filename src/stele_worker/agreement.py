@@ -6,6 +6,9 @@ infer    unequal     parameters that read back differently than they were loaded
          layers      sketches of the layers' outputs: {layer: sketch}; None if the recipe cannot show them
          logits      (batch, classes), or features; the sketch of a large output
          repeats     whether a second call gave the same, see ``calls_agree``
+         weights     how the weights of another arm were loaded, see ``models.weights``: {"names", "way"}
+         own, fixed, files, half   with ``own``: see ``own_weights``
+         inputs      with ``own``: {input: relative error of the values of example_inputs()}; None for another shape
          tracked     whether a gradient could be taken through the logits; None if the framework cannot say
 train    unequal     as above
          norms       the Euclidean norm of each initial parameter, if the network initialised itself
@@ -31,34 +34,79 @@ import numpy
 
 from stele_worker import ranks
 from stele_worker.measurement import inputs_of, make_batches, predictions, score
+from stele_worker.models import reads
+from stele_worker.models import weights as loading
+from stele_worker.models.inputs import relative_error
 from stele_worker.sketch import sketch
 
 UPDATE_STEPS = (1, 10)  # the numbers of steps after which the parameters are read
 BFLOAT16 = 2.0**-8  # relative rounding error of bfloat16
 LARGEST_OUTPUT = 4096  # numbers; of a larger output the sketch is sent
 REPEAT_STEPS = 5  # steps whose bits the phase repeat compares
+HALF = ("float16", "bfloat16")
 SCORE_STEPS = 60  # more steps before the score of several devices, until running statistics have settled
 
 
-def check(framework, subject, phase, save=None, flip=False):
+def check(framework, subject, phase, save=None, flip=False, checkpoint=None, save_inputs=None, own=False):
     """Return the numbers of ``phase``, "infer", "train" or "repeat", from the subject's initial weights.
 
-    ``save`` is a path: the initial weights of a model are written there, as an .npz file, for another arm. With
-    ``flip`` the batch is computed in reverse order: the differences show what rounding does.
+    ``save`` is a path: the initial weights of a model are written there, as an .npz file, for another arm. Into the
+    folder ``checkpoint``, the model's library writes them as it does, if it is one that renames parameters. With
+    ``flip`` the batch is computed in reverse order: the differences show what rounding does. ``save_inputs`` is a path:
+    the values of example_inputs() are written there. With ``own``, what this arm's own functions return is compared
+    with the weights and the inputs of the other arm.
     """
     batch, weights = subject.parity_batch(), subject.weights()
+    if save_inputs is not None and getattr(subject.task, "values", None):
+        numpy.savez(save_inputs, **subject.task.values)
     numbers = {"task": fingerprint(subject.task, weights or {}, batch)}
     arranged = [array[::-1] if flip else array for array in subject.arrange(batch)]
     arrays = [framework.put(numpy.ascontiguousarray(array)) for array in arranged]
-    context = Context(framework, subject, weights, flip, save, len(arranged[0]))
+    context = Context(framework, subject, weights, flip, save, checkpoint, len(arranged[0]))
     try:
         numbers.update(PHASES[phase](context, arrays))
+        if loading.last:
+            numbers["weights"] = dict(loading.last)
+        if own:
+            numbers.update(own_weights(context), inputs=subject.input_errors())
     except Exception as error:
         cause = find_rounded(context)
         if cause is None:
             raise
         raise RuntimeError("{}. Possible cause: {}".format(str(error).rstrip("."), cause)) from error
     return numbers
+
+
+def own_weights(context):
+    """Return how the weights that this arm itself builds differ from those of the other arm, which it has loaded.
+
+    own     {parameter: relative error}, of those that differ; None for another shape
+    fixed   parameters that another seed does not change, and whose numbers are not all equal
+    files   files of weights that were opened to build the model
+    half    whether parameters have fewer bits than float32
+    """
+    net, loaded = context.network(context.subject)
+    facts = context.subject.recipe.facts(net)["arrays"] if hasattr(context.subject.recipe, "facts") else []
+    half = any(one["dtype"] in HALF and one["parameter"] for one in facts)
+    if context.weights is not None:  # a task file has given them
+        return {"own": {}, "fixed": [], "files": [], "half": half}
+    task = context.subject.task
+    model = dict(task.model, weights=None, checkpoint=None)
+    own, other = (
+        context.read(context.subject.recipe.network(task._replace(model=model, seed=seed)))
+        for seed in (task.seed, (task.seed + 1) % 2**32)
+    )
+    errors = {name: relative_error(array, loaded.get(name)) for name, array in own.items()}
+    return {
+        "own": {name: error for name, error in errors.items() if error != 0},
+        "fixed": [
+            name
+            for name, array in own.items()
+            if name in other and numpy.array_equal(array, other[name]) and array.size and numpy.ptp(array) > 0
+        ],
+        "files": reads.files(task.model),
+        "half": half,
+    }
 
 
 def find_rounded(context):
@@ -77,15 +125,19 @@ class Context(NamedTuple):
     weights: Any  # None: the network has initialised itself
     flip: bool
     save: Any
+    checkpoint: Any
     batch: int  # samples; arrays on a device may not tell
 
     def network(self, subject):
         """Return a network with its initial weights, and these weights: {parameter: array}."""
         recipe = subject.recipe
+        loading.last.clear()
         net = recipe.load(recipe.network(subject.task), self.weights)
         weights = self.weights if self.weights is not None else self.read(net)
         if self.save is not None:
             numpy.savez(self.save, **weights)
+        if self.checkpoint is not None and hasattr(recipe, "save_checkpoint"):
+            recipe.save_checkpoint(net, self.checkpoint)
         return net, weights
 
     def read(self, net):

@@ -181,7 +181,21 @@ class ModelSubject:
     def parity_batch(self):
         from stele_worker.models import task
 
-        return task.example(self.task, self.task.batch)
+        return task.example(self.task._replace(values=self.values()), self.task.batch)
+
+    def values(self):
+        """Return the values of example_inputs(): those that another arm saved, or those of this arm."""
+        from stele_worker.models.weights import read_arrays
+
+        path = self.task.model.get("values")
+        return self.task.values if path is None or not self.task.values else read_arrays(path)
+
+    def input_errors(self):
+        """Return the relative error of this arm's own values of each input, compared with those of another arm."""
+        from stele_worker.models.inputs import relative_error
+
+        own, other = self.task.values or {}, self.values() or {}
+        return {name: relative_error(array, other.get(name)) for name, array in own.items()}
 
     def arrange(self, arrays):
         return arrays
@@ -219,6 +233,9 @@ class FileSubject:
         if path is None or self.file.weights(self.task.seed) is not None:
             return weights
         return of_arm(path, weights)
+
+    def input_errors(self):
+        return {}
 
     def correct(self, output, target):
         return self.file.correct(output, target)

@@ -21,7 +21,7 @@ from stele_worker import (
     subjects,
     time_to_accuracy,
 )
-from stele_worker.models import errors, opened, specs
+from stele_worker.models import errors, opened, reads, specs
 
 configuration = {}  # set by configure: the framework's module, and the dtype of its arithmetic
 
@@ -135,6 +135,8 @@ def reach_target(
 def parity(host, task, phase, seed, form=None, model=None, cause=None, **options):
     # parity takes one batch of a user's samples, at every scale
     scale = "parity" if model is None else "paper"
+    if options.get("own"):
+        reads.watch()
     with errors.of_user(model):
         framework, subject = framework_and_subject(task, scale, seed, form, model)
         if cause is None:

@@ -9,9 +9,9 @@ import torch
 from contract import Arm, described
 from torch import nn
 
-from stele_worker import frameworks, measurement, models
-from stele_worker.models import specs, torch_training
-from stele_worker.models.errors import SpecError, UserCodeError
+from stele_worker import agreement, frameworks, measurement, models, subjects
+from stele_worker.models import reads, specs, torch_training
+from stele_worker.models.errors import SpecError, UserCodeError, WeightsError
 
 TINY = ["bert", "gpt_neox", "llama", "vit", "whisper", "qwen3", "t5"]
 OWN = ["TwoInputs", "image", "Attention", "Tiny", "Regression", "frozen"]
@@ -344,6 +344,136 @@ def test_a_model_of_another_framework_is_refused():
         from stele_worker.models import building
 
         building.build_for(specs.find(described("torch_models:image")), "jax", 0)
+
+
+def test_an_inspection_says_what_the_model_is_made_of():
+    built = inspected("torch_models:Tiny")["built"]
+    fact = {"shape": [30, 16], "dtype": "float32", "parameter": True}
+    assert built == {
+        "arrays": [{"name": "tokens.weight", **fact}, {"name": "head.weight", **fact}],
+        "tied": [["tokens.weight", "head.weight"]],
+        "training": True,
+    }
+    arrays = {each["name"]: each for each in inspected("torch_models:image")["built"]["arrays"]}
+    assert not arrays["1.running_mean"]["parameter"]
+    assert arrays["1.num_batches_tracked"]["dtype"] == "int64"
+
+
+def test_the_dtype_and_the_mode_are_those_of_the_users_factory(module, monkeypatch):
+    monkeypatch.setattr(module, "half", lambda: module.Regression().to(torch.bfloat16).eval(), raising=False)
+    monkeypatch.setattr(
+        module, "example_inputs", lambda: torch.ones(2, 5, dtype=torch.bfloat16), raising=False
+    )
+    built = inspected("torch_models:half")["built"]
+    assert {each["dtype"] for each in built["arrays"]} == {"bfloat16"}
+    assert built["training"] is False
+
+
+def saved(spec, folder, **options):
+    """Save the weights of a model as OLD does, and return them."""
+    subject = subjects.find(frameworks.load("torch"), None, "paper", 3, "float32", model=described(spec))
+    agreement.check(frameworks.load("torch"), subject, "infer", save=str(folder / "w.npz"), **options)
+    with numpy.load(folder / "w.npz") as arrays:
+        return {name: arrays[name] for name in arrays.files}
+
+
+def compared(spec, **changes):
+    """Return the answer of NEW, which also compares what it makes itself."""
+    reads.watch()
+    subject = subjects.find(
+        frameworks.load("torch"), None, "paper", 3, "float32", model=described(spec, **changes)
+    )
+    return agreement.check(frameworks.load("torch"), subject, "infer", own=True)
+
+
+def test_parameters_with_other_names_are_loaded_from_the_checkpoint_of_the_library(tmp_path):
+    arrays = saved("hf-tiny:bert", tmp_path, checkpoint=str(tmp_path / "checkpoint"))
+    trained = {f"old.{name}": array for name, array in reversed(list(arrays.items()))}
+    numpy.savez(tmp_path / "w.npz", **trained)  # names and an order that fit nothing
+    changes = {"weights": str(tmp_path / "w.npz"), "checkpoint": str(tmp_path / "checkpoint")}
+    contract.assert_equal(Arm("torch", "hf-tiny:bert", **changes).stored(), arrays)
+    found = compared("hf-tiny:bert", **changes)
+    assert found["weights"] == {"names": {}, "way": "checkpoint"}
+    assert found["unequal"] == found["own"] == {}
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_equal_names_are_used_before_a_checkpoint(tmp_path, checkpoint):
+    arrays = saved("hf-tiny:bert", tmp_path, checkpoint=str(tmp_path / "checkpoint"))
+    folder = tmp_path / "checkpoint" if checkpoint else tmp_path / "none"
+    found = compared("hf-tiny:bert", weights=str(tmp_path / "w.npz"), checkpoint=str(folder))
+    assert found["weights"]["way"] == "names"
+    assert set(found["weights"]["names"]) >= set(arrays) - {"cls.predictions.bias"}
+
+
+def test_a_checkpoint_without_some_parameters_is_refused_by_name(tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    saved("hf-tiny:bert", tmp_path, checkpoint=str(tmp_path / "checkpoint"))
+    path = tmp_path / "checkpoint" / "model.safetensors"
+    tensors = load_file(path)
+    lacking = next(name for name in tensors if name.endswith("query.weight"))
+    save_file({name: value for name, value in tensors.items() if name != lacking}, path, {"format": "pt"})
+    numpy.savez(tmp_path / "w.npz", x=numpy.zeros(3))
+    changes = {"weights": str(tmp_path / "w.npz"), "checkpoint": str(tmp_path / "checkpoint")}
+    with pytest.raises(WeightsError, match=f"does not find {lacking} in the checkpoint"):
+        Arm("torch", "hf-tiny:bert", **changes)
+
+
+def test_a_model_of_no_library_writes_no_checkpoint(tmp_path):
+    saved("torch_models:image", tmp_path, checkpoint=str(tmp_path / "checkpoint"))
+    assert not (tmp_path / "checkpoint").exists()
+
+
+READERS = {  # of w.pt and w.safetensors
+    "torch": "state = torch.load('{0}/w.pt')",
+    "safetensors": "from safetensors.torch import load_file; state = load_file('{0}/w.safetensors')",
+    "transformers": "from safetensors import safe_open; file = safe_open('{0}/w.safetensors', 'pt'); "
+    "state = {{name: file.get_tensor(name) for name in file.keys()}}",
+}
+FACTORY = """import torch
+def make():
+    net = torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.Linear(4, 3))
+    {0}
+    net[0].load_state_dict(state)
+    {1}
+    return net
+"""
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_weights_from_files_are_told_from_those_that_are_drawn(tmp_path, reader):
+    from safetensors.torch import save_file
+
+    state = {"weight": torch.randn(4, 5), "bias": torch.zeros(4)}
+    torch.save(state, tmp_path / "w.pt")
+    save_file(state, tmp_path / "w.safetensors")
+    old, new = tmp_path / f"old_{reader}.py", tmp_path / f"new_{reader}.py"
+    old.write_text(FACTORY.format(READERS[reader].format(tmp_path), ""))
+    new.write_text(FACTORY.format(READERS[reader].format(tmp_path), "net[0].weight.data += 1"))
+    saved(f"{old}:make", tmp_path)
+    reads.opened.clear()
+    found = compared(f"{old}:make", weights=str(tmp_path / "w.npz"))
+    assert found["own"] == {}
+    assert found["fixed"] == ["0.weight"]  # the bias is constant
+    assert found["files"] == ["w.pt" if reader == "torch" else "w.safetensors"]
+    assert found["half"] is False
+    assert list(compared(f"{new}:make", weights=str(tmp_path / "w.npz"))["own"]) == ["0.weight"]
+
+
+def test_values_of_another_arm_are_computed_with_and_compared(tmp_path, module, monkeypatch):
+    values = [torch.arange(10.0).reshape(2, 5), torch.arange(10.0).reshape(2, 5) + 1]
+    monkeypatch.setattr(module, "example_inputs", lambda: values[0], raising=False)
+    found = inspected("torch_models:Regression")
+    facts = {name: found[name] for name in ("inputs", "target", "examples")}
+    saved_inputs, spec = str(tmp_path / "inputs.npz"), "torch_models:Regression"
+    module_of = frameworks.load("torch")
+    old = subjects.find(module_of, None, "paper", 3, "float32", model=described(spec, **facts))
+    first = agreement.check(module_of, old, "infer", save=str(tmp_path / "w.npz"), save_inputs=saved_inputs)
+    monkeypatch.setattr(module, "example_inputs", lambda: values[1], raising=False)
+    second = compared(spec, weights=str(tmp_path / "w.npz"), values=saved_inputs, **facts)
+    numpy.testing.assert_array_equal(first["logits"], second["logits"])
+    assert second["inputs"] == {"input 1": pytest.approx(1 / 9)}
 
 
 def test_nothing_is_left_in_the_project():

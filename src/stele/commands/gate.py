@@ -250,6 +250,8 @@ def inspected(subject: Trial, model: Model, *, alone: bool = False) -> Trial:
     with progress.waiting(f"building the model in {subject.old.name}"):
         result = inspection.inspect(subject.old, model, timeout=subject.timeout)
     say(result.describe(training=training))
+    if result.remark:
+        say(result.remark)
     inspection.check(result, model, training=training)
     known, old = inspection.resolved(model, subject.old, result)
     compared, of_new = Comparison(), None

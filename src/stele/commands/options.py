@@ -178,6 +178,11 @@ def add_model_options(command: argparse.ArgumentParser) -> None:
         "--pretrained", metavar="FILE", help="its weights, a safetensors file; default: seeded"
     )
     group.add_argument(
+        "--weights-map",
+        metavar="FILE",
+        help="a JSON or TOML file {NEW's name of a parameter: OLD's name}, if NEW renames parameters",
+    )
+    group.add_argument(
         "--with",
         dest="requirements",
         metavar="REQUIREMENT",
@@ -211,7 +216,8 @@ def parse_model(arguments: argparse.Namespace) -> Model | None:
     """Return the model that ``--model`` names, or None. Raises SteleError if it cannot name one."""
     if arguments.model is None:
         return None
-    options = {"optimizer": arguments.optimizer, "pretrained": arguments.pretrained}
+    names = ("optimizer", "pretrained", "weights_map")
+    options = {name: getattr(arguments, name) for name in names}
     return spec.parse(arguments.model, Path.cwd(), inputs=arguments.input, **options)
 
 

@@ -1,8 +1,7 @@
 """Whether NEW computes what OLD computes of a user's model: OLD is the reference, and rounding is measured."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from stele.environments import Environment
@@ -17,14 +16,19 @@ from stele.measuring.settings import Settings
 from stele.measuring.worker import Worker, WorkerError
 from stele.models import inspection
 from stele.models.comparison import Comparison
-from stele.models.spec import Model
-from stele.parity import examination, ladder, reference
+from stele.models.inspection import ModelError
+from stele.models.spec import Model, OtherArm
+from stele.parity import defaults, examination, ladder, reference
+from stele.parity.defaults import Change
+from stele.parity.reference import Rounding
 
 INSPECTION = ("model inspection",)  # the key of what both arms said about the model
 SHOWN = 4  # differences in a message
+NEW_WITH = "new, with {} as in OLD"
 REVERSED = "the batch reversed"
+AGAIN = "again"  # OLD in a second process in which everything is equal
 # if OLD and NEW failed equally often, the probability that all of these launches of NEW fail, and none of OLD, is at
-# most 1 / 4^4 = 0.4 %
+# most 1 / 4^4 = 0.4 %. Fewer are launched if two failures of NEW are the same
 LAUNCHES = 4
 
 Say = Callable[[str], object]
@@ -32,60 +36,157 @@ Ask = Callable[[Worker], dict[str, Any]]
 
 
 def verdicts(trial: Trial, model: Model, record: Record, say: Say) -> Iterator[Verdict]:
-    """Yield PASS or BROKEN; INCONCLUSIVE if OLD's answers are not a sufficient reference."""
+    """Yield PASS or BROKEN; INCONCLUSIVE if the arms cannot be compared.
+
+    Raises ModelError if no release could be compared: OLD computes something else in each process, or no numbers.
+    """
     broken = asked_verdict(trial, model, record)
-    if broken is not None:
-        yield broken
-        return
-    weights = record.path.with_suffix(".npz")
+    yield broken or numbers_verdict(trial, model, record, say)
+
+
+def numbers_verdict(trial: Trial, model: Model, record: Record, say: Say) -> Verdict:
+    files = files_of(trial, record)
     phases = [phase for phase in ("infer", "train") if any(cell.phase == phase for cell in trial.cells)]
-
-    def answers(
-        live: Worker, *, read: Path | None = None, save: Path | None = None, flip: bool = False
-    ) -> Any:
-        return examination.model_answers(live, model, trial.settings, phases, read=read, save=save, flip=flip)
-
-    def from_old(live: Worker) -> Any:
-        check_weights(weights, old)
-        return answers(live, read=weights)
-
-    old = entry(trial, record, "old", trial.settings, lambda live: of_old(answers, live, weights), say)
-    threads = other_threads(trial.settings)
-    again = entry(trial, record, f"{threads} threads", replace(trial.settings, threads=threads),
-                  from_old, say)  # fmt: skip
-    failure = old["failure"] or again["failure"]
-    if failure:
-        yield Verdict(model.name, "all", "parity", "INCONCLUSIVE", f"OLD: {failure}")
-        return
-    new = entry(trial, record, "new", trial.settings, from_old, say)
-    if new["failure"] and new.get("repeated"):
-        yield Verdict(model.name, "all", "parity", "BROKEN", f"NEW: {new['failure']}")
-        return
-    if new["failure"] and new.get("launches", LAUNCHES) < LAUNCHES:
-        few = f"NEW failed in {new['launches']} launches, too few to exclude chance: {new['failure']}"
-        yield Verdict(model.name, "all", "parity", "INCONCLUSIVE", few, needs=LAUNCHES * new["took"])
-        return
-    if new["failure"]:
-        names = [f"OLD, launch {number}" for number in range(3, LAUNCHES + 1)]  # two have succeeded
-        more = [entry(trial, record, name, trial.settings, lambda live: answers(live), say) for name in names]
-        old_failure = next((one["failure"] for one in more if one["failure"]), None)
-        status, message = ("BROKEN", f"NEW: {new['failure']}") if old_failure is None else (
-            "INCONCLUSIVE", f"OLD fails, too: {old_failure}")  # fmt: skip
-        yield Verdict(model.name, "all", "parity", status, message)
-        return
-    expected = old["numbers"]["reference"]
-    changes = {f"{threads} threads": again["numbers"], REVERSED: old["numbers"]["reversed"]}
     precision = trial.settings.arithmetic
-    rounding = reference.measure_rounding(changes, expected, precision=precision)
+
+    def answers(live: Worker, read: OtherArm | None = files, **options: Any) -> Any:
+        if read is not None and "save" not in options:
+            check_files(record, files)
+        return examination.model_answers(live, model, trial.settings, phases, read=read, **options)
+
+    def launch(
+        name: str, ask: Ask, settings: Settings = trial.settings, variables: Mapping[str, str] = {}
+    ) -> Entry:
+        return entry(trial, record, name, settings, ask, say, variables)
+
+    def verdict(status: str, message: str) -> Verdict:
+        return Verdict(model.name, "all", "parity", status, message)
+
+    of_old = files._replace(checkpoint=None)  # OLD's names are its own
+    threads = other_threads(trial.settings)
+    asked: tuple[tuple[str, Ask, Settings], ...] = (
+        ("old", lambda live: with_reversed(answers, live, files), trial.settings),
+        (AGAIN, lambda live: answers(live, of_old, own=True), trial.settings),
+        (f"{threads} threads", lambda live: answers(live, of_old), replace(trial.settings, threads=threads)),
+    )
+    runs = []
+    for name, ask, with_settings in asked:
+        runs.append(launch(name, ask, with_settings))
+        if runs[-1]["failure"]:
+            return verdict("INCONCLUSIVE", f"OLD: {runs[-1]['failure']}")
+    old, again, threaded = (one["numbers"] for one in runs)
+    expected = old["reference"]
+    check(model, expected, again, precision)
+    new = launch("new", lambda live: answers(live, own=True))
+    if new["failure"]:
+        status, message, needs = of_failure(new, launch, answers)
+        return verdict(status, message)._replace(needs=needs)
+    changes = {f"{threads} threads": threaded, REVERSED: old["reversed"]}
+    rounding = reference.measure_rounding(
+        changes, expected, precision=precision, half=again.get("half", False)
+    )
     found = reference.findings(new["numbers"], expected, rounding, precision=precision)
     first, doubt = ladder.first_difference(found), reference.doubt(expected, rounding)
-    if first is not None and rounding.by_change:
-        status, message = "BROKEN", f"NEW differs from OLD: {ladder.message(first)}"
+    differences, remarks = own_differences(model, new["numbers"], again)
+    settings = random_defaults(trial, record) if first or differences or remarks else []
+    if differences:
+        status, messages = "BROKEN", [f"NEW differs from OLD: {'. '.join(differences[:SHOWN])}"]
+        messages += map(default_changed, settings)
+    elif first is not None and rounding.by_change:
+        status, messages = "BROKEN", [f"NEW differs from OLD: {ladder.message(first)}"]
+        for change in settings:
+            old_value = {change.fact.upper(): str(change.old).lower()}
+            repaired = launch(NEW_WITH.format(change.fact), answers, variables=old_value)
+            if reproduces(repaired, expected, rounding, precision):
+                messages.append(
+                    f"Likely cause: {default_changed(change)}. With the old value, NEW computes the same"
+                )
     elif doubt is not None:
-        status, message = "INCONCLUSIVE", f"OLD cannot be the reference: {doubt}"
+        status, messages = "INCONCLUSIVE", [f"OLD cannot be the reference: {doubt}"]
     else:
-        status, message = "PASS", f"equal to OLD: {reference.summary(found)}"
-    yield Verdict(model.name, "all", "parity", status, f"{message.removesuffix('.')}. {rounding.message()}")
+        status, messages = "PASS", [f"equal to OLD: {reference.summary(found)}"]
+        remarks += map(default_changed, settings)
+    parts = [*messages, reference.loading(new["numbers"]), *remarks, rounding.message()]
+    return verdict(status, ". ".join(part.removesuffix(".") for part in parts if part))
+
+
+def random_defaults(trial: Trial, record: Record) -> list[Change]:
+    """Return the settings of random numbers whose defaults NEW changes; none if they cannot be asked for."""
+
+    def launch() -> Entry:
+        try:
+            found = defaults.random_changes(trial.old, trial.new)
+        except SteleError:
+            found = []
+        numbers = {"changes": [list(change) for change in found]}
+        return {"numbers": numbers, "failure": None, "took": 0.0}
+
+    if record.closed and record.get("model parity", "defaults") is None:
+        return []
+    numbers = record.get_or_launch("model parity", "defaults", launch=launch)["numbers"]
+    return [Change(*change) for change in numbers["changes"]]
+
+
+def default_changed(change: Change) -> str:
+    return f"the default of {change.fact} changed from {change.old} to {change.new}"
+
+
+def reproduces(found: Entry, expected: dict[str, Any], rounding: Rounding, precision: str) -> bool:
+    """Return whether the numbers of a launch are OLD's."""
+    if found["failure"]:
+        return False
+    compared = reference.findings(found["numbers"], expected, rounding, precision=precision)
+    return ladder.first_difference(compared) is None
+
+
+def files_of(trial: Trial, record: Record) -> OtherArm:
+    """Return the files that OLD writes beside the record for the other launches."""
+    path = record.path.absolute()
+    checkpoint = path.with_suffix(".checkpoint") if trial.compared.renamed else None
+    return OtherArm(path.with_suffix(".npz"), path.with_suffix(".inputs.npz"), checkpoint)
+
+
+def check(model: Model, expected: dict[str, Any], again: dict[str, Any], precision: str) -> None:
+    """Raise ModelError if OLD's numbers cannot be compared with those of any release."""
+    useless = reference.useless_outputs(expected)
+    if useless is not None:
+        raise ModelError(f"{model.spec}: {useless}. Check its weights and its inputs: --input")
+    change = reference.change_between_processes(again, expected, precision=precision)
+    if change is not None:
+        raise ModelError(
+            f"{model.spec} computes something else in each process of OLD, although everything is equal. {change}. "
+            "Seed its random numbers, or take them out."
+        )
+
+
+def of_failure(
+    new: Entry, launch: Callable[[str, Ask], Entry], answers: Callable[..., Any]
+) -> tuple[str, str, float | None]:
+    """Return the status and the message if NEW failed, and the seconds that may decide it.
+
+    OLD has succeeded in three launches.
+    """
+    if new.get("kind") == inspection.UNFIT:
+        return "INCONCLUSIVE", f"not comparable: {new['failure']} Name the pairs: --weights-map FILE", None
+    if not new["repeated"] and new["launches"] < LAUNCHES:
+        few = f"NEW failed in {new['launches']} launches, too few to exclude chance: {new['failure']}"
+        return "INCONCLUSIVE", few, LAUNCHES * new["took"]
+    # a failure that repeats itself is no accident
+    more = [] if new["repeated"] else [launch(f"launch {LAUNCHES}", lambda live: answers(live, None))]
+    failure = next((one["failure"] for one in more if one["failure"]), None)
+    if failure is not None:
+        return "INCONCLUSIVE", f"OLD fails, too: {failure}", None
+    return "BROKEN", f"NEW: {new['failure']}", None
+
+
+def own_differences(model: Model, new: dict[str, Any], again: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """Return how the inputs and the weights that NEW itself makes differ from OLD's, and what is only said.
+
+    ``again`` is OLD in a second process: what it makes differently there is random, and not compared.
+    """
+    differences, remarks = reference.input_differences(new, again, model.inputs or ())
+    more, said = reference.weight_differences(new, again)
+    return differences + more, remarks + said
 
 
 def asked_verdict(trial: Trial, model: Model, record: Record) -> Verdict | None:
@@ -115,19 +216,35 @@ def failures(trial: Trial, model: Model, say: Say) -> Iterator[Verdict]:
         say(f"NEW differs from OLD: {difference}")
 
 
-def of_old(answers: Callable[..., Any], live: Worker, weights: Path) -> dict[str, Any]:
-    """Return OLD's answers and those for the reversed batch; the initial weights are saved for the other arms."""
-    expected = answers(live, save=weights)
-    reversed_batch = answers(live, read=weights, flip=True)
-    return {"reference": expected, "reversed": reversed_batch, "weights": content.of_file(weights)}
+def with_reversed(answers: Callable[..., Any], live: Worker, files: OtherArm) -> dict[str, Any]:
+    """Return OLD's answers and those for the reversed batch; what it starts from is saved for the other launches."""
+    expected = answers(live, None, save=files)
+    saved = {"files": content_of(files)}
+    return {
+        "reference": expected,
+        "reversed": answers(live, files._replace(checkpoint=None), flip=True),
+        **saved,
+    }
 
 
-def check_weights(path: Path, old: Entry) -> None:
-    """Raise SteleError if a file does not have the weights that OLD saved, unless OLD failed."""
-    if not old["failure"] and content.of_file(path) != old["numbers"].get("weights"):
+def content_of(files: OtherArm) -> dict[str, str | None]:
+    """Return a hash of each file that OLD wrote."""
+    paths = [path for path in (files.weights, files.values) if path is not None]
+    if files.checkpoint is not None:
+        paths += sorted(path for path in files.checkpoint.rglob("*") if path.is_file())
+    return {path.name: content.of_file(path) for path in paths}
+
+
+def check_files(record: Record, files: OtherArm) -> None:
+    """Raise SteleError if a file is not as OLD wrote it for the other launches."""
+    entry_of_old: Entry = record.get("model parity", "old") or {}
+    written: dict[str, Any] = (entry_of_old.get("numbers") or {}).get("files") or {}
+    now = content_of(files)
+    changed = [name for name, value in written.items() if now.get(name) != value]
+    if changed:
         raise SteleError(
-            f"{path} does not contain the initial weights that OLD saved: it was damaged, replaced or deleted. "
-            "Restore it and continue with --resume, or run again without --resume."
+            f"{record.path.with_name(changed[0])} does not contain what OLD saved: it was damaged, replaced or "
+            "deleted. Restore it and continue with --resume, or run again without --resume."
         )
 
 
@@ -136,43 +253,56 @@ def other_threads(settings: Settings) -> int:
     return min(2, processors.count()) if settings.threads == 1 else 1
 
 
-def entry(trial: Trial, record: Record, name: str, settings: Settings, ask: Ask, say: Say) -> Entry:
+def entry(
+    trial: Trial,
+    record: Record,
+    name: str,
+    settings: Settings,
+    ask: Ask,
+    say: Say,
+    variables: Mapping[str, str] = {},
+) -> Entry:
     """Return the record's entry of one launch: the numbers, or why there are none.
 
     Raises ModelError if the user's code fails in OLD, where no release is to blame.
     """
-    environment = trial.new if name == "new" else trial.old
+    is_new = name.startswith("new")
+    environment = trial.new if is_new else trial.old
+    environment = replace(environment, variables={**environment.variables, **variables})
 
     def launch() -> Entry:
-        what = f"parity: {name.upper() if name in ('old', 'new') else f'OLD, {name}'}"
+        arm, _, change = name.partition(", ") if name.startswith(("old", "new")) else ("OLD", "", name)
+        what = f"parity: {arm.upper()}{change and f', {change}'}"
         durations.announce(trial, what, [(trial.cells[0], "parity")], say)
         monitor = Monitor(settings)
         left, most = trial.budget - record.spent, LAUNCHES if name == "new" else 2
         numbers, errors = None, list[WorkerError]()
-        while numbers is None and len(errors) < most and not is_repeated(errors):
+        while numbers is None and len(errors) < most and not is_certain(errors):
             if len(errors) >= 2 and monitor.seconds >= left:
                 break
             try:
                 numbers = launch_and_ask(trial, environment, settings, ask)
             except WorkerError as error:
                 user_error = inspection.user_error(error)
-                if user_error is not None and name != "new":
+                if user_error is not None and not is_new:
                     raise user_error from None
                 errors.append(error)
         took = monitor.conditions().seconds
         durations.remember(trial, trial.cells[0], "parity", took)
-        failure = None if numbers is not None else str(inspection.user_error(errors[-1]) or errors[-1])
-        launches = len(errors) + (numbers is not None)
-        facts = {"launches": launches, "repeated": is_repeated(errors)} if failure else {}
-        return {"numbers": numbers, "failure": failure, "took": took, **facts}
+        if numbers is not None:
+            return {"numbers": numbers, "failure": None, "took": took}
+        failure = str(inspection.user_error(errors[-1]) or errors[-1])
+        facts = {"kind": errors[-1].kind, "launches": len(errors), "repeated": is_certain(errors)}
+        return {"numbers": None, "failure": failure, "took": took, **facts}
 
     return record.get_or_launch("model parity", name, launch=launch)
 
 
-def is_repeated(errors: Sequence[WorkerError]) -> bool:
-    """Return whether the last two failures are the same exception of the worker, which is no chance."""
+def is_certain(errors: Sequence[WorkerError]) -> bool:
+    """Return whether failures are no chance: the last two are the same exception, or the weights do not fit."""
     reported = [(error.kind, error.message) for error in errors[-2:] if error.kind is not None]
-    return len(reported) == 2 and reported[0] == reported[1]
+    unfit = bool(errors) and errors[-1].kind == inspection.UNFIT
+    return unfit or (len(reported) == 2 and reported[0] == reported[1])
 
 
 def launch_and_ask(trial: Trial, environment: Environment, settings: Settings, ask: Ask) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from stele.gate.record import NotRecorded, Record
 from stele.gate.trial import Cell, Trial
 from stele.gate.verdict import Verdict, unknown
 from stele.measuring.settings import Settings
+from stele.models.inspection import ModelError
 from stele.models.spec import Model
 
 NOT_MEASURED = "The gate ended before this was measured."
@@ -73,6 +74,8 @@ def recorded(verdicts: Iterator[Verdict], cell: Cell, metric: str) -> Iterator[V
         yield from verdicts
     except NotRecorded:
         yield unknown(cell, metric, NOT_MEASURED)
+    except ModelError as error:  # with which the gate ended
+        yield unknown(cell, metric, str(error))
 
 
 def to_trial(log: Record) -> Trial:

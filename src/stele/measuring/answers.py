@@ -63,6 +63,13 @@ class Repetition(TypedDict):
     digest: str
 
 
+class Loaded(TypedDict):
+    """How the weights of another arm were loaded: {parameter: array}."""
+
+    names: dict[str, str]
+    way: str
+
+
 class Parity(TypedDict, total=False):
     """The result of ``parity``, phases ``infer`` and ``train``. Logits are an array of any shape."""
 
@@ -76,6 +83,12 @@ class Parity(TypedDict, total=False):
     losses: list[float | None]
     repeats: bool
     tracked: bool | None
+    weights: Loaded
+    own: dict[str, float | None]
+    fixed: list[str]
+    files: list[str]
+    half: bool
+    inputs: dict[str, float | None]
 
 
 class OfRank(TypedDict):
@@ -131,6 +144,7 @@ class MoreFacts(TypedDict, total=False):
     files: list[str]
     inferred_from: str
     output: list[int]
+    remark: str | None
 
 
 class ModelFacts(MoreFacts):

@@ -12,7 +12,7 @@ from stele.environments import Environment
 from stele.measuring.worker import WorkerError
 from stele.models import inspection
 from stele.models.inputs import Input
-from stele.models.inspection import EXAMPLES, Built, Inspection, ModelError
+from stele.models.inspection import EXAMPLES, Built, Inspection, ModelError, UnfitWeights
 from stele.models.spec import Model
 
 SHOWN = 3  # names in a message
@@ -24,9 +24,7 @@ class Comparison(NamedTuple):
 
     differences: tuple[str, ...] = ()  # of NEW from OLD; the first one decides
     failure: str | None = None  # why NEW cannot build or call the model
-    renamed: bool = (
-        False  # whether NEW's arrays have other names or shapes, so that OLD's weights do not fit as such
-    )
+    renamed: bool = False  # whether NEW's parameters have other names or shapes
 
 
 def ask_new(
@@ -54,6 +52,8 @@ def attempt(environment: Environment, model: Model, timeout: float) -> Inspectio
     """Return what the model is in an environment, or why it cannot be built or called there."""
     try:
         return inspection.inspect(environment, model, timeout=timeout)
+    except UnfitWeights as error:  # of the user's file
+        raise UnfitWeights(f"{environment.name}: {error} Name the pairs: --weights-map FILE") from None
     except (ModelError, WorkerError) as error:
         return str(error)
 

@@ -12,12 +12,17 @@ from stele.measuring.worker import WorkerError
 from stele.models.inputs import Input
 from stele.models.spec import Model
 
-USER_ERRORS = ("SpecError", "UserCodeError")  # of the worker: their message is complete
+UNFIT = "WeightsError"  # of the worker: weights cannot be matched with the parameters
+USER_ERRORS = ("SpecError", "UserCodeError", UNFIT)  # of the worker: their message is complete
 EXAMPLES = "example_inputs()"  # where inputs come from that a function of the user returns
 
 
 class ModelError(SteleError):
     """A model that cannot be used. The message is for the user and contains only the user's traceback."""
+
+
+class UnfitWeights(ModelError):
+    """Weights that cannot be matched with the parameters of the model."""
 
 
 class Array(NamedTuple):
@@ -52,6 +57,7 @@ class Inspection(NamedTuple):
     built: Built = Built()
     output: tuple[int, ...] | None = None  # shape
     inferred_from: str | None = None  # where the inputs come from
+    remark: str | None = None  # how --pretrained was matched, if not by name
     examples: str | None = None  # "model" or "module": where example_inputs() is
 
     def describe(self, *, training: bool) -> str:
@@ -70,7 +76,7 @@ def inspect(environment: Environment, model: Model, *, timeout: float) -> Inspec
         raise user_error(error) or error from None
     names = ("framework", "target", "parameters", "deterministic", "loss", "summary")
     facts = {name: answer[name] for name in names}
-    facts |= {name: answer[name] for name in ("inferred_from", "examples") if name in answer}
+    facts |= {name: answer[name] for name in ("inferred_from", "remark", "examples") if name in answer}
     output = answer.get("output")
     return Inspection(
         inputs=inputs,
@@ -102,7 +108,8 @@ def user_error(error: SteleError) -> ModelError | None:
     """Return the error that the user's model caused, or None if it was caused by something else."""
     if not isinstance(error, WorkerError) or error.kind not in USER_ERRORS:
         return None
-    return ModelError(error.message or str(error))
+    kind = UnfitWeights if error.kind == UNFIT else ModelError
+    return kind(error.message or str(error))
 
 
 def check(inspection: Inspection, model: Model, *, training: bool) -> None:

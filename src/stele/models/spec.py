@@ -7,14 +7,20 @@ recipes/<task>/<framework>.py                           a recipe file, with task
 """
 
 import difflib
+import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from stele import files
+from stele import files, schema
 from stele.errors import SteleError
 from stele.models import recipes
 from stele.models.inputs import Input
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 LIBRARIES = {"torchvision": "torch", "timm": "torch", "hf": "torch", "hf-tiny": "torch", "keras": "keras"}
 FORMS = "package.module:attribute, path/file.py:attribute, recipes/TASK/FRAMEWORK.py, " + ", ".join(
@@ -33,6 +39,14 @@ LOADED = (
 )  # files from which code makes a model
 
 
+class OtherArm(NamedTuple):
+    """The absolute paths of what an arm wrote for the other one."""
+
+    weights: Path | None = None  # .npz: its initial weights
+    values: Path | None = None  # .npz: what its example_inputs() returned
+    checkpoint: Path | None = None  # a folder: the weights as its library writes them
+
+
 @dataclass(frozen=True)
 class Model:
     """A model of the user: its spec, the folder of the project, and the options that belong to it."""
@@ -42,6 +56,7 @@ class Model:
     inputs: tuple[Input, ...] | None = None  # None: the worker infers them
     optimizer: str | None = None  # "module:Class"; None: SGD
     pretrained: Path | None = None  # absolute
+    weights_map: dict[str, str] | None = None  # {NEW's name of a parameter: OLD's name}
     target: dict[str, Any] | None = None  # what it is trained on, after an inspection
     inspected: bool = False
     recipe: Path | None = None  # absolute: recipes/<task>/<framework>.py
@@ -70,8 +85,9 @@ class Model:
         typed = [*own, self.recipe, self.task, self.pretrained]
         return sorted({*self.files, *(path for path in typed if path is not None and files.is_file(path))})
 
-    def as_request(self, weights: Path | None = None) -> dict[str, Any]:
-        """Return the model as the worker receives it. ``weights`` are those that another arm wrote."""
+    def as_request(self, other: "OtherArm | None" = None) -> dict[str, Any]:
+        """Return the model as the worker receives it. ``other`` are the files that another arm wrote."""
+        other = other or OtherArm()
         inspected = {"target": self.target} if self.inspected else {}  # else the worker finds it out
         return inspected | {
             "spec": self.spec,
@@ -79,7 +95,8 @@ class Model:
             "inputs": None if self.inputs is None else [one.as_request() for one in self.inputs],
             "optimizer": self.optimizer,
             "pretrained": None if self.pretrained is None else str(self.pretrained),
-            "weights": None if weights is None else str(weights),
+            "weights_map": self.weights_map,
+            **{name: None if path is None else str(path) for name, path in other._asdict().items()},
             "recipe": None if self.recipe is None else str(self.recipe),
             "task": None if self.task is None else str(self.task),
             "examples": self.examples,
@@ -93,6 +110,7 @@ def parse(
     inputs: tuple[Input, ...] | None = None,
     optimizer: str | None = None,
     pretrained: str | None = None,
+    weights_map: str | None = None,
 ) -> Model:
     """Return the model of a command line typed in ``folder``. Raises SteleError if it cannot name a model."""
     if optimizer is not None and not all(optimizer.partition(":")):
@@ -100,11 +118,13 @@ def parse(
             f"--optimizer {optimizer} is not of the form module:Class, such as torch.optim:AdamW."
         )
     weights = None if pretrained is None else weights_file(folder, pretrained)
+    names = None if weights_map is None else read_map(folder, weights_map)
     place = spec.removesuffix(":network")
     if recipes.is_recipe(folder / place) and (place == spec or Path(place).stem in recipes.FRAMEWORKS):
         check_file(spec, folder / place)
-        return of_recipe(folder / place, folder, inputs=inputs, optimizer=optimizer, pretrained=weights)
-    return Model(checked(spec, folder), folder.absolute(), inputs, optimizer, weights)
+        options = {"inputs": inputs, "optimizer": optimizer, "pretrained": weights, "weights_map": names}
+        return of_recipe(folder / place, folder, **options)
+    return Model(checked(spec, folder), folder.absolute(), inputs, optimizer, weights, names)
 
 
 def of_recipe(path: Path, folder: Path, **options: Any) -> Model:
@@ -162,6 +182,22 @@ def check_file(spec: str, path: Path) -> None:
     near = difflib.get_close_matches(path.name, names, n=1)
     hint = f" Did you mean {path.with_name(near[0]).name}?" if near else ""
     raise SteleError(f"--model {spec}: there is no file {path}.{hint}")
+
+
+def read_map(folder: Path, text: str) -> dict[str, str]:
+    """Return {NEW's name: OLD's name} of a JSON or TOML file. Raises SteleError if it is not one."""
+    path = (folder / files.expand(text)).absolute()
+    try:
+        content = path.read_text(encoding="utf-8")
+        names = tomllib.loads(content) if path.suffix == ".toml" else schema.parse(content)
+        schema.check(names, dict[str, str], "it")
+    except (OSError, ValueError) as error:
+        raise SteleError(
+            f"--weights-map {text}: {error}. Write a JSON or TOML file of NEW's names with OLD's names: "
+            '{"gate.weight": "router.weight"}'
+        ) from None
+    result: dict[str, str] = names
+    return result
 
 
 def weights_file(folder: Path, text: str) -> Path:

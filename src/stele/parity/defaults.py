@@ -15,6 +15,11 @@ from stele.errors import SteleError
 from stele.measuring import answers, progress
 from stele.measuring.worker import Worker, WorkerError
 
+# facts about random numbers: the setting of the framework, which a variable of the same name in capitals also sets
+RANDOM = {
+    "random numbers": "jax_default_prng_impl",
+    "random numbers, partitionable": "jax_threefry_partitionable",
+}
 RELEASE = "release of "  # the start of the facts that name a release
 FOLDER = Path(__file__).parent / "recorded_defaults"
 
@@ -93,6 +98,14 @@ def release_of(environment: Environment, table: Table) -> str:
     """Return the installed release, or the one that the worker reports of the framework, which is its first one."""
     reported = next((value for fact, value in table.items() if fact.startswith(RELEASE)), None)
     return environments.state(environment).version or reported or "unknown"
+
+
+def random_changes(old: Environment, new: Environment) -> list[Change]:
+    """Return the settings of random numbers whose defaults differ, under their own names. Raises WorkerError."""
+    if {old.framework, new.framework} != {"jax"}:  # of the others no such change is known
+        return []
+    found = changes(ask(old), ask(new))
+    return [change._replace(fact=RANDOM[change.fact]) for change in found if change.fact in RANDOM]
 
 
 def changes(old: Table, new: Table) -> list[Change]:

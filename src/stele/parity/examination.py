@@ -12,7 +12,7 @@ from stele.measuring import answers, content, measure, progress, store, worker
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
 from stele.measuring.worker import Worker, WorkerError
-from stele.models.spec import Model
+from stele.models.spec import Model, OtherArm
 from stele.parity import accuracy, golden_numbers, ladder, reference
 from stele.parity.ladder import Finding, LadderResult
 from stele_worker.causes import CAUSES
@@ -117,23 +117,30 @@ def model_answers(
     settings: Settings,
     phases: Sequence[str],
     *,
-    read: Path | None = None,
-    save: Path | None = None,
+    read: OtherArm | None = None,
+    save: OtherArm | None = None,
     flip: bool = False,
+    own: bool = False,
 ) -> dict[str, Any]:
-    """Return a worker's answers of all phases, merged. ``read`` and ``save`` are files of the initial weights."""
+    """Return a worker's answers of all phases, merged. ``read`` and ``save`` are files of weights and inputs.
+
+    With ``own``, the worker also compares what this arm's own functions return with the files that it reads.
+    """
     numbers: dict[str, Any] = {}
     for phase in phases:
+        first = phase == phases[0]
         # training starts from the weights that inference has saved
-        source = save if save is not None and phase != phases[0] else read
-        target = str(save.absolute()) if save is not None and phase == phases[0] else None
-        request = model.as_request(None if source is None else source.absolute())
+        source = save if save is not None and not first else read
         fields: dict[str, Any] = {
             "task": model.name,
             "seed": settings.seed,
-            "model": request,
-            "save": target,
+            "model": model.as_request(source),
         }
+        if save is not None and first:
+            paths = {"save": save.weights, "save_inputs": save.values, "checkpoint": save.checkpoint}
+            fields |= {name: str(path) for name, path in paths.items() if path is not None}
+        if own and first:
+            fields["own"] = True
         numbers.update(ask(live, phase=phase, flip=flip, **fields))
     return numbers
 

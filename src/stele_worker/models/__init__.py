@@ -10,6 +10,9 @@ target       such a dict, or None for a model that returns its loss unasked; inf
 optimizer    None for plain SGD, or "module:Class"
 pretrained   None, or the absolute path of a .safetensors file
 weights      None, or the absolute path of an .npz file of what another arm's ``stored`` returned
+weights_map  None, or {name of a parameter: name of its array in ``pretrained`` or ``weights``}, where they differ
+values       None, or the absolute path of an .npz file of what another arm's example_inputs() returned
+checkpoint   None, or the absolute path of a folder with the checkpoint that another arm's library wrote
 recipe       None, or the absolute path of ``recipes/<task>/<framework>.py``; ``spec`` is then its relative path
 task         None, or the absolute path of ``tasks/<task>.py``
 examples     "module" or "model" if example_inputs() there gives the values of ``inputs``, else None

@@ -22,6 +22,10 @@ class SpecError(ValueError):
     """The user has to change something; the message says what, and shows how."""
 
 
+class WeightsError(SpecError):
+    """Weights that cannot be matched with the parameters of a model."""
+
+
 class UserCodeError(Exception):
     """The user's code raised: one message, then only the user's own traceback frames."""
 

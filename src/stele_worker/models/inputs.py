@@ -148,6 +148,18 @@ def like(given, own):
     return given if same else None
 
 
+def relative_error(array, expected):
+    """Return the largest difference over the largest expected number; None for another shape or infinity."""
+    if expected is None or array.shape != expected.shape:
+        return None
+    array, expected = numbers_of(array), numbers_of(expected)
+    if numpy.array_equal(array, expected):
+        return 0.0
+    largest = max(float(abs(expected).max()), 1e-30)
+    error = float(abs(array - expected).max()) / largest
+    return error if numpy.isfinite(error) else None
+
+
 def show_shapes_alone(values):
     """Return whether the numbers of each array are equal, such as those of zeros(): they say nothing else."""
     return all(bool((array == array.reshape(-1)[:1]).all()) for array in values.values())

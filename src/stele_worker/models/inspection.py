@@ -49,7 +49,8 @@ def inspect(model):
     with failures(model, found.inputs, source):
         net = recipe.prepare(net, draft)
         built = recipe.facts(net) if hasattr(recipe, "facts") else None
-        net = recipe.load(net, weights.read_files(model))
+        arrays = weights.read_files(model)
+        net = recipe.load(net, arrays, model)
         if file is None:
             final = targets.complete(draft, recipe, net, module.put)
             arrays = example(final, module.put)
@@ -63,7 +64,7 @@ def inspect(model):
         file_inspection.check_output(final, source, file, first.shape)
     numbers = {"parameters": recipe.count(net), "output": list(first.shape)}
     numbers["accuracy"] = file is not None and file.counts()
-    numbers["built"] = built
+    numbers.update(built=built, remark=weights.remark())
     return answer(framework, final, found, dict(numbers, deterministic=calls_agree(first, again)))
 
 

@@ -16,14 +16,14 @@ LAYOUT = None
 
 def network(task):
     net = prepare(building.build_for_task(task, "jax", seed), task)
-    return load(net, weights.read_files(task.model))
+    return load(net, weights.read_files(task.model), task.model)
 
 
-def load(net, arrays):
+def load(net, arrays, model=None):
     if arrays is None:
         return net
     shapes = {name: value.shape for name, value in stored(net).items()}
-    fit = weights.match(shapes, arrays, optional=net.statistics_names)
+    fit = weights.match(shapes, arrays, optional=net.statistics_names, model=model)
     for names, values in ((net.names, net.params), (net.statistics_names, net.statistics)):
         for at, name in enumerate(names):
             if name in fit:

@@ -18,7 +18,7 @@ LAYOUT = None
 def network(task):
     framework.set_policy(task)
     net = prepare(building.build_for_task(task, "keras", seed), task)
-    return load(net, weights.read_files(task.model))
+    return load(net, weights.read_files(task.model), task.model)
 
 
 def prepare(model, task):
@@ -44,12 +44,12 @@ def check_backend():
         raise SpecError(message.format(asked, runs))
 
 
-def load(net, arrays):
+def load(net, arrays, model=None):
     if arrays is None:
         return net
     held = dict(zip(parameter_names(net, net.weights), net.weights))
     framework.parameters(net)  # on JAX it brings the variables up to date
-    fit = weights.match({name: tuple(variable.shape) for name, variable in held.items()}, arrays)
+    fit = weights.match({name: tuple(variable.shape) for name, variable in held.items()}, arrays, model=model)
     for name, array in fit.items():
         held[name].assign(array)
     return net

@@ -12,7 +12,8 @@ LAYOUT = None
 
 
 def network(task):
-    net = load(prepare(building.build_for_task(task, "paddle", seed), task), weights.read_files(task.model))
+    net = prepare(building.build_for_task(task, "paddle", seed), task)
+    net = load(net, weights.read_files(task.model), task.model)
     if framework.mode in framework.STATIC:
         net.forward = framework.compiled(net.forward)
     return net
@@ -24,11 +25,13 @@ def prepare(model, task):
     return model
 
 
-def load(net, arrays):
+def load(net, arrays, model=None):
     if arrays is None:
         return net
     held, optional = stored(net), {name for name, _ in net.named_buffers()}
-    fit = weights.match({name: tuple(value.shape) for name, value in held.items()}, arrays, optional)
+    fit = weights.match(
+        {name: tuple(value.shape) for name, value in held.items()}, arrays, optional, model=model
+    )
     for name, array in fit.items():
         held[name].set_value(array.astype(str(held[name].dtype).split(".")[-1]))
     return net

@@ -93,7 +93,7 @@ def derived(source, base, task_weights):
 
     def network(task):
         # its weights of another arm have the names of ``stored``, so this load reads them, not the derived one
-        net = base.network(task._replace(model=dict(task.model, weights=None)))
+        net = base.network(task._replace(model=dict(task.model, weights=None, checkpoint=None)))
         return load(net, other_arm(task))
 
     return SimpleNamespace(**dict(names, network=network))
@@ -132,7 +132,7 @@ def other_arm(task):
 def loader(source, function):
     """Return load(net, arrays) -> net, which leaves the network as it is if there are no arrays."""
 
-    def load(net, arrays):
+    def load(net, arrays, model=None):
         if arrays is None:
             return net
         result = function(net, arrays)

@@ -34,7 +34,7 @@ def or_of_keras(function):
 def network(task):
     with tf_keras.policy(task):
         net = prepare(building.build_for_task(task, "tensorflow", seed), task)
-    return load(net, weights.read_files(task.model))
+    return load(net, weights.read_files(task.model), task.model)
 
 
 @or_of_keras
@@ -51,11 +51,11 @@ def prepare(model, task):
 
 
 @or_of_keras
-def load(net, arrays):
+def load(net, arrays, model=None):
     if arrays is None:
         return net
     held = stored(net)
-    fit = weights.match({name: tuple(value.shape) for name, value in held.items()}, arrays)
+    fit = weights.match({name: tuple(value.shape) for name, value in held.items()}, arrays, model=model)
     for name, array in fit.items():
         held[name].assign(tf.cast(array, held[name].dtype))
     return net

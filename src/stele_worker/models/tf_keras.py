@@ -46,11 +46,11 @@ def prepare(model, task):
     return model
 
 
-def load(net, arrays):
+def load(net, arrays, model=None):
     if arrays is None:
         return net
     held = stored(net)
-    fit = weights.match({name: tuple(variable.shape) for name, variable in held.items()}, arrays)
+    fit = weights.match({name: tuple(variable.shape) for name, variable in held.items()}, arrays, model=model)
     for name, array in fit.items():
         held[name].assign(array)
     return net

@@ -1,9 +1,11 @@
 """A recipe for a user's PyTorch model."""
 
+import os
+
 import torch
 
 from stele_worker.frameworks import torch as framework
-from stele_worker.models import building, calling, outputs, torch_dropout, weights
+from stele_worker.models import building, calling, outputs, torch_checkpoints, torch_dropout, weights
 from stele_worker.models.facts import facts_of
 from stele_worker.models.task import without_dropout
 from stele_worker.models.torch_inputs import function, inputs, layers, vocabulary  # noqa: F401
@@ -14,7 +16,13 @@ LAYOUT = None
 
 def network(task):
     net = prepare(building.build_for_task(task, "torch", seed), task)
-    return load(net, weights.read_files(task.model))
+    arrays, folder = weights.read_files(task.model), task.model.get("checkpoint")
+    if not folder or not os.path.isdir(folder) or weights.fit(*expected(net, arrays)):
+        return load(net, arrays, task.model)
+    converted = torch_checkpoints.read(net, folder)
+    net = load(net, converted)
+    weights.note_checkpoint(converted, arrays)
+    return net
 
 
 def prepare(model, task):
@@ -23,19 +31,32 @@ def prepare(model, task):
     return framework.on_device(model)
 
 
-def load(net, arrays):
+def load(net, arrays, model=None):
     if arrays is None:
         return net
-    # of the names of tied parameters a file may hold any
-    held = {
-        next((name for name in names if name in arrays), names[0]): value
-        for names, value in unique_tensors(net)
-    }
-    optional = {name for name, _ in net.named_buffers()}
-    fit = weights.match({name: value.shape for name, value in held.items()}, arrays, optional)
+    held = tensors_for(net, arrays)
+    fit = weights.match(*expected(net, arrays), model=model)
     for name, array in fit.items():
         held[name].copy_(torch.from_numpy(array.copy()))
     return net
+
+
+def tensors_for(net, arrays):
+    """Return {name: tensor}; of the names of tied parameters ``arrays`` may hold any."""
+    return {
+        next((name for name in names if name in arrays), names[0]): value
+        for names, value in unique_tensors(net)
+    }
+
+
+def expected(net, arrays):
+    """Return the arguments of ``weights.match``: shapes by name, the arrays, and the names that may be missing."""
+    shapes = {name: tuple(value.shape) for name, value in tensors_for(net, arrays).items()}
+    return shapes, arrays, {name for name, _ in net.named_buffers()}
+
+
+def save_checkpoint(net, folder):
+    torch_checkpoints.save(net, folder)
 
 
 def unique_tensors(net):

@@ -10,8 +10,9 @@ import zlib
 import numpy
 
 from stele_worker.models import safetensors_files
-from stele_worker.models.errors import SpecError
+from stele_worker.models.errors import SpecError, WeightsError
 
+last = {}  # of the last ``match`` of this process: "names", {parameter: array}, and the "way" of ``pair``
 LONGEST_HEADER = 2**17  # bytes; numpy.savez writes 128
 HEADERS = {(1, 0): numpy.lib.format.read_array_header_1_0, (2, 0): numpy.lib.format.read_array_header_2_0}
 
@@ -59,32 +60,100 @@ def size_by_header(file):
 def of_arm(path, stored):
     """Return the arrays that another arm saved in an .npz file, under the names of ``stored``, an arm's own arrays.
 
-    As in ``match``, but arrays that only one arm has are left out.
+    The names are those of the last ``match``; arrays that only one arm has, or whose shape differs, are left out.
     """
     arrays = read_arrays(path)
-    pairs = [(name, name) for name in stored if name in arrays]
-    if len(pairs) < len(stored) == len(arrays):
-        pairs = list(zip(stored, arrays))
-    return {ours: arrays[theirs] for ours, theirs in pairs if arrays[theirs].shape == stored[ours].shape}
+    names = last.get("names", {name: name for name in stored})
+    return {
+        ours: arrays[theirs]
+        for ours, theirs in names.items()
+        if ours in stored and theirs in arrays and arrays[theirs].shape == stored[ours].shape
+    }
 
 
-def match(shapes, arrays, optional=()):
+def note_checkpoint(held, arrays):
+    """Note that a library converted the ``arrays`` of another arm to those that are ``held``: {name: array}.
+
+    Those that are equal in both have names.
+    """
+    same = [name for name in held if name in arrays and numpy.array_equal(held[name], arrays[name])]
+    last.update(names={name: name for name in same}, way="checkpoint")
+
+
+def remark():
+    """Return a line about the last ``match`` if it was not by name, else None."""
+    pairs = [pair for pair in last.get("names", {}).items() if pair[0] != pair[1]]
+    if not pairs or last["way"] == "map":
+        return None
+    message = "The weights have other names than the model. By their {}, {!r} gets {!r}{}."
+    more = " and {} more".format(len(pairs) - 1) if len(pairs) > 1 else ""
+    return message.format(last["way"], pairs[0][0], pairs[0][1], more)
+
+
+def match(shapes, arrays, optional=(), model=None):
     """Return {name: array} for ``shapes``, the {name: shape} of a network in order.
 
-    Arrays are matched by name if all names are present except ``optional`` ones. Otherwise they are matched by
-    order, because some frameworks number layers in a process. SpecError names the first one that does not fit.
+    The arrays are matched as in ``pair``; ``optional`` ones may be missing. ``model`` is the host's dict. WeightsError
+    names the first one that does not fit.
     """
-    if all(name in arrays or name in optional for name in shapes):
-        pairs = [(name, name) for name in shapes if name in arrays]
-    elif len(shapes) == len(arrays):
-        pairs = list(zip(shapes, arrays))
-    else:
-        lacking = next(name for name in shapes if name not in arrays)
-        message = "The weights lack {!r} of shape {}: they hold {} arrays, the model {}. They begin with {}."
-        begin = ", ".join("{} {}".format(name, arrays[name].shape) for name in list(arrays)[:3])
-        raise SpecError(message.format(lacking, tuple(shapes[lacking]), len(arrays), len(shapes), begin))
-    for ours, theirs in pairs:
+    model = model or {}
+    pairs, way = pair(shapes, arrays, optional, model.get("weights_map"), ordered=bool(model.get("weights")))
+    last.update(names=pairs, way=way)
+    for ours, theirs in pairs.items():
         if tuple(shapes[ours]) != arrays[theirs].shape:
             message = "The weights of {!r} do not fit: the model has shape {}, the file has {} ({!r})."
-            raise SpecError(message.format(ours, tuple(shapes[ours]), arrays[theirs].shape, theirs))
-    return {ours: arrays[theirs] for ours, theirs in pairs}
+            raise WeightsError(message.format(ours, tuple(shapes[ours]), arrays[theirs].shape, theirs))
+    return {ours: arrays[theirs] for ours, theirs in pairs.items()}
+
+
+def fit(shapes, arrays, optional=()):
+    """Return whether the arrays have the names and the shapes of a network; ``optional`` ones may be missing."""
+    return all(
+        tuple(shapes[name]) == arrays[name].shape if name in arrays else name in optional for name in shapes
+    )
+
+
+def pair(shapes, arrays, optional=(), given=None, ordered=False):
+    """Return ({name in ``shapes``: name in ``arrays``}, way).
+
+    "names"   all names are equal, except ``optional`` ones that are missing
+    "map"     of a name that the arrays lack, ``given`` has another one
+    "order"   of the others, both sides have equally many, with the same shapes in the same order. Only of arrays that
+              are ``ordered`` as they were defined: a file may be sorted by name
+    "shapes"  each of the others is the only one of its shape; of ``ordered`` arrays among all, because a framework that
+              numbers its layers may give an equal name to another one
+
+    Raise WeightsError if none is possible.
+    """
+    pairs = {name: name for name in shapes if name in arrays}
+    known = {ours: theirs for ours, theirs in (given or {}).items() if ours in shapes and theirs in arrays}
+    pairs.update((ours, theirs) for ours, theirs in known.items() if ours not in pairs)
+    lacking = [name for name in shapes if name not in pairs and name not in optional]
+    if not lacking:
+        return pairs, "names" if all(ours == theirs for ours, theirs in pairs.items()) else "map"
+    spare = [name for name in arrays if name not in pairs.values()]
+    wanted, held = [tuple(shapes[name]) for name in lacking], [arrays[name].shape for name in spare]
+    by_order = dict(pairs, **dict(zip(lacking, spare)))
+    if ordered and wanted == held and keeps_order(by_order, list(shapes), list(arrays)):
+        return by_order, "order"
+    others = [array.shape for array in arrays.values()] if ordered else held
+    if sorted(wanted) == sorted(held) and all(others.count(shape) == 1 for shape in held):
+        of_shape = {arrays[name].shape: name for name in spare}
+        return dict(pairs, **{name: of_shape[tuple(shapes[name])] for name in lacking}), "shapes"
+    raise WeightsError(describe_lack(lacking, spare, shapes, arrays))
+
+
+def keeps_order(pairs, ours, theirs):
+    """Return whether pairs of names are in the same order on both sides."""
+    places = [theirs.index(pairs[name]) for name in ours if name in pairs]
+    return places == sorted(places)
+
+
+def describe_lack(lacking, spare, shapes, arrays):
+    name = lacking[0]
+    message = (
+        "The weights lack {!r} of shape {}: they hold {} arrays, the model {}. The model does not have: {}."
+    )
+    rest = ", ".join("{!r} {}".format(each, arrays[each].shape) for each in spare[:3]) or "nothing"
+    rest += ", ..." if len(spare) > 3 else ""
+    return message.format(name, tuple(shapes[name]), len(arrays), len(shapes), rest)
