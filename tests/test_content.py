@@ -206,7 +206,8 @@ def test_what_changes_while_a_gate_runs_ends_it_without_a_verdict(
     assert ("What is measured changed during the measurement: " in output.err) != ("no longer" in message)
     assert "BROKEN" not in output.out
     keys = [json.loads(line)["key"] for line in written().splitlines()[1:]]
-    assert keys == [["model parity", "old"], ["model parity", keys[-1][1]]] and "threads" in keys[-1][1]
+    of_old = [name for kind, name in keys if kind == "model parity"]
+    assert len(of_old) == len(keys) and of_old[:2] == ["old", "again"] and "threads" in of_old[2]
     undo()
     restore()
     assert gate("--resume") == 0
@@ -215,16 +216,16 @@ def test_what_changes_while_a_gate_runs_ends_it_without_a_verdict(
 
 @pytest.mark.parametrize("damage", [lambda path: path.write_bytes(b"PK"), lambda path: path.unlink()])
 def test_weights_of_old_that_are_damaged_are_no_fault_of_new(gate, monkeypatch, capsys, damage):
-    def with_weights(answers, live, weights):
-        numpy.savez(weights, w=numpy.zeros(3))
-        return of_old(answers, live, weights)
+    def with_weights(answers, live, files):
+        numpy.savez(files.weights, w=numpy.zeros(3))
+        return with_reversed(answers, live, files)
 
-    of_old = model_parity.of_old
-    monkeypatch.setattr(model_parity, "of_old", with_weights)
+    with_reversed = model_parity.with_reversed
+    monkeypatch.setattr(model_parity, "with_reversed", with_weights)
     before_new(monkeypatch, lambda: damage(next(Path(".stele/gates").glob("*.npz"))))
     assert gate() == 2
     output = capsys.readouterr()
-    assert "does not contain the initial weights that OLD saved" in output.err and "--resume" in output.err
+    assert "does not contain what OLD saved" in output.err and "--resume" in output.err
     assert "BROKEN" not in output.out
 
 
