@@ -8,6 +8,7 @@ import pytest
 
 from stele import environments
 from stele.commands import options
+from stele.environments.packages import Difference
 from stele.errors import SteleError
 from stele.gate import setup
 from stele.measuring import variables
@@ -150,11 +151,12 @@ def answer(version, **flags):
 
 def test_one_line_says_what_was_found_and_what_is_changed(monkeypatch, model):
     monkeypatch.setenv("KERAS_BACKEND", "torch")
-    trial = dataclasses.replace(make_trial(), model=model)
+    named = Difference("transformers", "4.57.3", "5.0.0"), Difference("torch", "2.12.0", "2.13.0")
+    trial = dataclasses.replace(make_trial(), model=model, named=named)
     line = setup.line(trial, answer("2.12.0", onednn=True), answer("2.13.0", onednn=False))
     assert "\n" not in line
     for part in (
-        "as you run it: torch 2.12.0 → 2.13.0 on cpu",
+        "as you run it: transformers 4.57.3 → 5.0.0, torch 2.12.0 → 2.13.0 on cpu",
         "allocator: that of the C library",
         "flags: onednn=True → False",
         "KERAS_BACKEND=torch",

@@ -30,8 +30,12 @@ def probe(trial: Trial) -> tuple[dict[str, Any], dict[str, Any]]:
 def line(trial: Trial, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """Return what was found and what is changed, as one line."""
     settings, flags = trial.settings, (old["flags"], new["flags"])
+    versions = [
+        {one.name: value for one in trial.named if (value := getattr(one, arm))} for arm in ("old", "new")
+    ]
+    before, after = ({**named, **one["versions"]} for named, one in zip(versions, (old, new), strict=True))
     found = [
-        f"{', '.join(compared(old['versions'], new['versions'], ' '))} on {flags[0].get('device')}",
+        f"{', '.join(compared(before, after, ' '))} on {flags[0].get('device')}",
         f"precision {settings.precision}",
         f"allocator: {variables.allocator()}",
     ]
