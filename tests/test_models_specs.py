@@ -84,6 +84,24 @@ def test_an_object_is_copied_each_time(project):
     assert first is not second and first is not source.value
 
 
+def test_a_factory_that_returns_a_model_of_its_module_gives_copies(project):
+    project(FAKE + "\n    net = Net()\n\n    def make():\n        return net\n")
+    source = project.find("mine.py:make")
+    first, second = building.build(source, 0), building.build(source, 0)
+    assert first is not second and source.value() not in (first, second)
+
+
+@pytest.mark.parametrize("decorator", ["functools.cache", "functools.lru_cache(maxsize=None)"])
+def test_a_factory_that_returns_one_hidden_model_twice_is_refused(project, decorator):
+    project(f"import functools\n{textwrap.dedent(FAKE)}\n\n@{decorator}\ndef make():\n    return Net()\n")
+    source = project.find("mine.py:make")
+    building.build(source, 0)
+    with pytest.raises(
+        SpecError, match="'mine.py:make' returns the same model in each call. Return a new one"
+    ):
+        building.build(source, 0)
+
+
 def test_a_file_in_a_package_imports_its_neighbours(project):
     project("WIDTH = 7", "package/sizes.py")
     project("", "package/__init__.py")

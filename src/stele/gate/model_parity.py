@@ -308,11 +308,11 @@ def is_certain(errors: Sequence[WorkerError]) -> bool:
 def launch_and_ask(trial: Trial, environment: Environment, settings: Settings, ask: Ask) -> dict[str, Any]:
     """Return the answers of a fresh worker. Raises WorkerError.
 
-    Only a GPU needs deterministic kernels: the model is computed as it will be timed, wherever that repeats.
+    Only a GPU needs deterministic kernels: the model is computed as it will be timed, wherever that repeats. The user's
+    module is not imported yet: the worker notes from its import on which files are read.
     """
-    assert trial.model is not None
     settings = replace(settings, deterministic=settings.device == "cuda")
     launched = worker.launch(environment, settings, name="parity", timeout=trial.timeout)
     with progress.waiting(f"parity of {environment.name}"), launched as live:
-        measure.configure(live, settings, model=trial.model.as_request())
+        measure.configure(live, settings, tuned=False)
         return ask(live)

@@ -331,17 +331,22 @@ def facts_of(worker: Worker, plan: Plan, settings: Settings) -> dict[str, Any]:
 
 
 def configure(
-    worker: Worker, settings: Settings, *, model: dict[str, Any] | None = None, shards: int = 1
+    worker: Worker,
+    settings: Settings,
+    *,
+    model: dict[str, Any] | None = None,
+    tuned: bool | None = None,
+    shards: int = 1,
 ) -> dict[str, Any]:
     """Import and configure the framework, and import the module of the user's ``model``.
 
-    A user's model runs without the flags with which Stele makes a framework fast. With ``shards``, one device computes
-    a batch in so many parts, as the reference for so many devices.
+    A user's model runs without the flags with which Stele makes a framework fast; without ``model``, ``tuned`` says
+    so. With ``shards``, one device computes a batch in so many parts, as the reference for so many devices.
     Returns the import time (seconds), its versions, and the flags in effect, with the versions of Python and NumPy.
     """
     environment = worker.environment
     mode = None if environment.mode == TUNED else environment.mode
-    request = {**settings.as_request(tuned=model is None), "mode": mode}
+    request = {**settings.as_request(tuned=model is None if tuned is None else tuned), "mode": mode}
     request |= {} if shards == 1 else {"shards": shards}
     host = worker.ask("hello")
     if host.get("protocol") != protocol.VERSION:

@@ -2,11 +2,13 @@
 
 import copy
 import inspect
+import weakref
 
 from stele_worker.models import specs
 from stele_worker.models.errors import SpecError, user_code
 from stele_worker.models.specs import framework_of
 
+returned = {}  # by spec: a weak reference to the last model that a factory has returned
 NAMES = {"torch": "PyTorch", "jax": "JAX", "keras": "Keras", "tensorflow": "TensorFlow", "paddle": "Paddle"}
 NAMES.update(numpy="NumPy", chainer="Chainer", mxnet_gluon="MXNet")  # of complete recipes
 
@@ -48,6 +50,25 @@ def build(source, seed, task=None):
     if framework_of(net) is None:
         message = "{!r} returned {!r:.60}, which is not a model of PyTorch, JAX, Keras, TensorFlow or Paddle."
         raise SpecError(message.format(source.spec, net))
+    return unshared(net, source)
+
+
+def unshared(net, source):
+    """Return a model that the factory has not returned before, because the weights of each one are changed.
+
+    A model that stands in the user's module is copied. Raise SpecError if another one is returned twice.
+    """
+    if isinstance(net, (tuple, list)):  # functions, which have no weights
+        return net
+    if any(net is each for each in getattr(source.module, "__dict__", {}).values()):
+        return copy_model(source._replace(value=net))
+    before = returned.get(source.spec)
+    if before is not None and before() is net:
+        message = (
+            "{!r} returns the same model in each call. Return a new one: the weights of each one are changed."
+        )
+        raise SpecError(message.format(source.spec))
+    returned[source.spec] = weakref.ref(net)
     return net
 
 
