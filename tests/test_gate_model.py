@@ -153,6 +153,12 @@ def test_a_model_that_new_builds_in_another_way_is_broken(gate, capsys, old, new
     assert next(iter(replay.judge(record.read(path)))).message.startswith("NEW differs")
 
 
+def test_the_dtype_of_the_parameters_is_said(gate, capsys):
+    half = {"inspection": {**INSPECTION, "built": HALF}}
+    assert gate("--phase=infer", old=half, new=half) == 0
+    assert "inputs 8x3 from the signature; dtype: float16\n" in capsys.readouterr().err
+
+
 def test_without_parity_a_difference_is_said_and_time_is_measured(gate, capsys):
     new = {"inspection": {**INSPECTION, "output": [8, 8]}}
     old = {"inspection": {**INSPECTION, "output": [8, 2]}}

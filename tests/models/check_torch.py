@@ -253,7 +253,9 @@ def test_a_hugging_face_models_loss_is_its_own(name):
 @pytest.mark.parametrize(
     ("architectures", "output"), [(["BertForSequenceClassification"], [4, 2]), (None, [4, 128, 99])]
 )
-def test_a_hugging_face_folder_names_its_class_and_computes_in_float32(tmp_path, architectures, output):
+def test_a_hugging_face_folder_names_its_class_and_the_dtype_of_its_parameters(
+    tmp_path, architectures, output
+):
     config = {"architectures": architectures, "model_type": "bert", "dtype": "bfloat16"}
     config.update(
         hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64, vocab_size=99
@@ -262,7 +264,7 @@ def test_a_hugging_face_folder_names_its_class_and_computes_in_float32(tmp_path,
     found = inspected(f"hf:{tmp_path}")
     assert found["output"] == output
     assert found["inputs"][0]["high"] == 99
-    assert Arm("torch", f"hf:{tmp_path}").net.dtype == torch.float32
+    assert Arm("torch", f"hf:{tmp_path}").net.dtype == torch.bfloat16
 
 
 def test_what_was_inspected_is_resolved_without_building_the_model():

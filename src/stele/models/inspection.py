@@ -62,7 +62,9 @@ class Inspection(NamedTuple):
 
     def describe(self, *, training: bool) -> str:
         """Return a line for people. Inference has no loss."""
-        return f"{self.summary}; loss: {self.loss}" if training else self.summary
+        dtypes = sorted({one.dtype for one in self.built.arrays if one.parameter})
+        parts = [self.summary, *([f"dtype: {', '.join(dtypes)}"] if dtypes else [])]
+        return "; ".join([*parts, *([f"loss: {self.loss}"] if training else [])])
 
 
 def inspect(environment: Environment, model: Model, *, timeout: float) -> Inspection:

@@ -37,7 +37,7 @@ def factory(name, folder, tiny):
     config = configuration(name, folder)
     if tiny:
         config = shrink(config)
-    return lambda: head(config)(config).float()  # a folder's config may ask for bfloat16 parameters
+    return lambda: head(config)(config)
 
 
 def configuration(name, folder):
