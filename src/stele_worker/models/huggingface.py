@@ -64,7 +64,8 @@ def head(config):
     """
     for name in config.architectures or ():
         if hasattr(transformers, name):
-            return getattr(transformers, name)
+            cls = getattr(transformers, name)
+            return getattr(cls, "_from_config", cls)  # as from_config, with the dtype of the config
     order = TEXT + OTHERS
     if config.is_encoder_decoder:
         order = ("AutoModelForSeq2SeqLM", "AutoModelForSpeechSeq2Seq") + order
