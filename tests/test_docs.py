@@ -202,7 +202,7 @@ def test_the_last_line_of_a_record_is_described():
 
 
 def entry_of(path):
-    _, line = path.read_text().splitlines()
+    *_, line = path.read_text().splitlines()
     return json.loads(line)
 
 
