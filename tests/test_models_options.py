@@ -161,3 +161,35 @@ def test_paths_are_absolute_when_they_reach_the_worker(tmp_path, monkeypatch):
 def test_a_wrong_option_of_a_model_is_quoted(tmp_path, options):
     with pytest.raises(SteleError, match="--(optimizer|pretrained)"):
         spec.parse("a:b", tmp_path, **options)
+
+
+NAMES = {"gate.weight": "router.weight"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("m.json", '{"gate.weight": "router.weight"}'), ("m.toml", '"gate.weight" = "router.weight"')],
+)
+def test_names_of_renamed_parameters_are_read_and_sent_to_the_worker(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    model = spec.parse("a.b:c", tmp_path, weights_map=name)
+    assert model.as_request()["weights_map"] == NAMES
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("m.json", None),
+        ("m.json", "{"),
+        ("m.json", '["gate.weight"]'),
+        ("m.json", '{"gate.weight": 3}'),
+        ("m.toml", "gate.weight = 3"),
+        ("m.toml", "="),
+        ("m.toml", "\udcff"),
+    ],
+)
+def test_a_file_of_names_without_meaning_is_quoted(tmp_path, name, text):
+    if text is not None:
+        (tmp_path / name).write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(SteleError, match=f"--weights-map {name}: .*Write a JSON or TOML file"):
+        spec.parse("a.b:c", tmp_path, weights_map=name)

@@ -115,7 +115,11 @@ class Defaults(TypedDict):
     versions: Versions
 
 
-class InputFacts(TypedDict):
+class InputDtype(TypedDict, total=False):
+    dtype: str | None
+
+
+class InputFacts(InputDtype):
     name: str | None
     kind: str
     shape: list[int]

@@ -72,6 +72,7 @@ def inspect(model):
     loss             "the model's own", "cross-entropy over the last axis" or "mean squared error"
     parameters       how many numbers they are
     output           shape of the main output
+    remark           how ``pretrained`` was matched, if not by name; else None
     built            see ``stele_worker.models.facts``; None for a recipe file that defines everything
     deterministic    whether two calls agree within a thousandth
     accuracy         whether right answers can be counted, which only a task file does

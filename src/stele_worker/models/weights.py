@@ -152,7 +152,8 @@ def keeps_order(pairs, ours, theirs):
 def describe_lack(lacking, spare, shapes, arrays):
     name = lacking[0]
     message = (
-        "The weights lack {!r} of shape {}: they hold {} arrays, the model {}. The model does not have: {}."
+        "The weights lack {!r} of shape {}: they hold {} arrays, the model {}. The model does not have: {}. "
+        "Without its name, an array is matched only if it could belong nowhere else."
     )
     rest = ", ".join("{!r} {}".format(each, arrays[each].shape) for each in spare[:3]) or "nothing"
     rest += ", ..." if len(spare) > 3 else ""
