@@ -36,6 +36,11 @@ def small(monkeypatch):
 
 
 @pytest.mark.parametrize("spec", SPECS)
+def test_the_facts_are_of_what_is_stored(spec):
+    contract.facts_are_of_what_is_stored("jax", spec)
+
+
+@pytest.mark.parametrize("spec", SPECS)
 def test_the_loss_falls(spec):
     contract.loss_falls("jax", spec)
 

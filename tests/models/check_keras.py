@@ -38,6 +38,11 @@ def inspected(spec, **changes):
 
 
 @pytest.mark.parametrize("spec", SPECS)
+def test_the_facts_are_of_what_is_stored(spec):
+    contract.facts_are_of_what_is_stored("keras", spec)
+
+
+@pytest.mark.parametrize("spec", SPECS)
 def test_the_loss_falls(spec):
     contract.loss_falls("keras", spec)
 

@@ -170,6 +170,19 @@ def gradients_are_of(framework, spec, names):
     assert all(gradients[name].shape == arm.stored()[name].shape for name in gradients)
 
 
+def facts_are_of_what_is_stored(framework, spec):
+    """The facts have the names and the shapes of what ``stored`` returns; trained are those that have gradients."""
+    arm = Arm(framework, spec)
+    facts, stored = arm.recipe.facts(arm.net), arm.stored()
+    again = {name for group in facts["tied"] for name in group[1:]}
+    arrays = [each for each in facts["arrays"] if each["name"] not in again]
+    assert {each["name"]: tuple(each["shape"]) for each in arrays} == {
+        name: value.shape for name, value in stored.items()
+    }
+    assert all(numpy.dtype(each["dtype"]) for each in arrays)
+    assert set(arm.gradients()) <= {each["name"] for each in arrays if each["parameter"]}
+
+
 def nothing_is_left_in_the_project():
     assert not list(PROJECT.rglob("__pycache__"))
 

@@ -101,8 +101,8 @@ def from_example(name, value, double):
 
 def to_array(value):
     """Return (NumPy array, name of its dtype) of an array or a tensor of any framework."""
-    value = value.detach() if hasattr(value, "detach") else value
-    value = value.cpu() if hasattr(value, "cpu") else value
+    if hasattr(value, "detach"):  # PyTorch and Paddle
+        value = value.detach().cpu()
     dtype = dtype_of(value)
     if dtype == "bfloat16":
         return narrow(widen(value)), dtype
