@@ -19,7 +19,12 @@ from test_gate_model import INSPECTION, NUMBERS, SECONDS
 PAGE = (Path(__file__).parents[1] / "docs/your-model.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, flags=re.M | re.S)
 LOCK = "torch==2.13.0\ntransformers==5.22.0\n"
-ARMS = ("transformers==5.22.0 torch==2.13.0", "transformers==5.23.0 torch==2.13.0", "requirements.txt@HEAD^")
+ARMS = (
+    "transformers==5.22.0 torch==2.13.0",
+    "transformers==5.23.0 torch==2.13.0",
+    "requirements.txt@HEAD^",
+    "requirements.txt@HEAD^ with transformers 5.23.0",
+)
 
 
 def blocks(language):

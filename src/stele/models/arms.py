@@ -55,10 +55,10 @@ def load(text: str, model: Model | None, extras: Extras, *, locked: Locked | Non
 
     If ``locked`` is given, the arm installs that, and ``text`` is only its name.
     """
-    if locked is not None:
-        return required(text, locked.requirements, model, extras, locked=locked)
     if text in environments.names() and not extras.requirements:
         return environments.load(text) if model is None else as_user_runs(environments.load(text))
+    if locked is not None:
+        return required(text, locked.requirements, model, extras, locked=locked)
     if text.endswith(".whl"):
         return required(text, (wheel_requirement(text),), model, extras)
     interpreter = interpreter_of(text)
