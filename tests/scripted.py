@@ -12,7 +12,8 @@ from pathlib import Path
 
 from stele_worker import protocol
 
-SCRIPT = json.loads(os.environ.get("SCRIPT", "{}"))
+TEXT = os.environ.get("SCRIPT", "{}")  # or "@" and the path of a file
+SCRIPT = json.loads(Path(TEXT[1:]).read_text() if TEXT.startswith("@") else TEXT)
 STATE = {"own": False}  # whether such a request has arrived
 
 

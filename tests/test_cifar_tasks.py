@@ -298,7 +298,7 @@ def test_rounding_of_the_weights_decides_no_rung(name):
             key: array.astype(numpy.float64) * (1 + ROUNDING * random.standard_normal(array.shape))
             for key, array in subject.weights().items()
         }
-        context = agreement.Context(framework, subject, weights, False, None, len(arrays[0]))
+        context = agreement.Context(framework, subject, weights, False, None, None, len(arrays[0]))
         numbers = {**agreement.train(context, arrays), "task": golden["task"], "unequal": {}}
         findings = ladder.compare(numbers, golden, task=name, precision="fp32")
         assert ladder.first_difference(findings) is None

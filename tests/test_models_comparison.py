@@ -26,7 +26,7 @@ def built(*arrays, tied=(), training=True):
 WEIGHT, HEAD = ("embed.weight", (8, 4), "float32", True), ("head.weight", (8, 4), "float32", True)
 COUNT = ("norm.count", (), "int64", False)
 OLD = Inspection(
-    "torch", (IDS, TYPES), None, 64, True, "", built=built(WEIGHT, HEAD, COUNT), loss="squared", output=(2, 3)
+    "torch", (IDS, TYPES), None, 64, True, "squared", "", built=built(WEIGHT, HEAD, COUNT), output=(2, 3)
 )
 
 

@@ -11,7 +11,11 @@ ABACUS = SimpleNamespace(MODES=("eager", "compile"))
 
 @pytest.mark.parametrize("settings", [{}, {"mode": None}, {"mode": "eager"}])
 def test_the_first_mode_is_the_default(settings):
-    assert modes.resolve("abacus", ABACUS, dict(settings, seed=3)) == {"mode": "eager", "seed": 3}
+    assert modes.resolve("abacus", ABACUS, dict(settings, seed=3)) == {
+        "mode": "eager",
+        "seed": 3,
+        "tuned": True,
+    }
 
 
 def test_a_known_mode_stays():

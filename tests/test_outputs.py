@@ -336,7 +336,7 @@ def test_every_option_that_names_a_path_is_known_as_an_output_or_only_read():
         if action.metavar in ("FILE", "FILE.zip", "FOLDER", "PAGE", "PATH", "RECORD|RUNS|FOLDER")
         or action.type is Path
     }
-    assert named <= {*outputs.FILES, *outputs.FOLDERS, "pretrained", *read}
+    assert named <= {*outputs.FILES, *outputs.FOLDERS, "pretrained", "weights_map", *read}
     written = {
         action.dest for action in options_of(entry_point.parser()) if str(action.help).startswith("write ")
     }

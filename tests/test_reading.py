@@ -149,8 +149,10 @@ def test_a_record_that_is_a_link_stays_one_when_its_last_line_is_removed(tmp_pat
     with path.open("a") as file:
         file.write('{"key": ["half')
     (tmp_path / "link.jsonl").symlink_to(path)
-    record.resume(tmp_path / "link.jsonl")
+    log = record.resume(tmp_path / "link.jsonl")
+    log.add({("accuracy", "gru", 0): {"took": 1.0}})
     assert (tmp_path / "link.jsonl").is_symlink() and path.read_text().endswith("}\n")
+    assert "half" not in path.read_text()
 
 
 def test_a_record_of_a_hundred_mebibytes_is_read(tmp_path):

@@ -1,13 +1,13 @@
 """The order and the number of the packages that differ, as a gate shows them."""
 
 import sys
+from types import SimpleNamespace
 
 from stele.commands import gate
 from stele.environments import Environment, packages, relevance
 from stele.environments.packages import Difference
 from stele.gate.trial import Trial
 from stele.gate.verdict import Verdict
-from stele.models import changes
 from stele.report import gate as pages
 
 OLD = {
@@ -16,12 +16,14 @@ OLD = {
     "nvidia-cublas": "12.1", "six": "1.17",
 }  # fmt: skip
 NEW = dict.fromkeys(OLD, "99.0") | {"six": "1.17", "tokenizers": "0.23", "typer": "0.1"}
+QUIET = SimpleNamespace(conditions=list)  # a record without passes
+FRAMEWORKS = {"torch", "transformers"}
 NEEDED = {"huggingface-hub", "tokenizers"}
 
 
 def ordered(needed):
     pairs = packages.differences(OLD, NEW, ["transformers"])
-    return relevance.by_relevance(pairs, changes.FRAMEWORKS, needed)
+    return relevance.by_relevance(pairs, FRAMEWORKS, needed)
 
 
 def test_frameworks_and_their_companions_come_first_then_what_the_named_package_needs():
@@ -49,7 +51,7 @@ def test_a_long_list_is_shortened_and_a_short_one_is_not():
 def test_the_packages_are_below_the_verdict(monkeypatch):
     arms = [Environment(name=name, label=name, framework="torch") for name in ("a", "b")]
     subject = Trial(*arms, (), (), None, seed=0, budget=60.0, differences=tuple(ordered(NEEDED)))
-    lines = pages.terminal_lines(subject, [Verdict("m", "all", "parity", "PASS", "equal")])
+    lines = pages.terminal_lines(subject, [Verdict("m", "all", "parity", "PASS", "equal")], QUIET)
     assert lines[-2].startswith("PASS: a to b.")
     assert lines[-1].startswith("Other packages differ, too: numpy") and lines[-1].endswith("stele report.")
 

@@ -51,7 +51,9 @@ class Suite:
 
     def add(self, name, **script):
         script = {"seconds": SECONDS, "numbers": correct_numbers("gru"), **script}
-        self._describe(name, {"SCRIPT": json.dumps(script)}, command=[sys.executable, str(SCRIPTED)])
+        path = self.folder / f"{name}.json"  # so that another script is no other description
+        path.write_text(json.dumps(script))
+        self._describe(name, {"SCRIPT": f"@{path}"}, command=[sys.executable, str(SCRIPTED)])
 
     def add_oracle(self):
         self._describe("numpy", {}, framework="numpy", imports=["numpy"])

@@ -259,7 +259,7 @@ def test_the_recipe_for_onnx_is_measured_in_inference(tmp_path, monkeypatch):
     yours.write(tmp_path, yours.example("A model in ONNX"))
     recipe = spec.parse("recipes/speech/numpy.py", tmp_path)
     found = models.inspect(recipe.as_request())
-    assert found["summary"].startswith("NumPy: no parameters; inputs 32x20x8 from example_inputs(); ")
+    assert found["summary"].startswith("NumPy: no parameters; inputs 32x20x8 from example_inputs()")
     assert found["output"] == [32, 8]
 
 

@@ -14,6 +14,7 @@ from stele.gate.record import Record
 from stele.measuring import content, machine, measure
 from stele.measuring.content import Content
 from stele.measuring.settings import Settings
+from stele.models import arms
 from stele.models.comparison import Comparison
 from stele.models.spec import Model
 from stele.text import without_passwords
@@ -109,12 +110,15 @@ def header(trial: Trial) -> dict[str, Any]:
 def content_of(trial: Trial) -> Content:
     """Return what decides what is measured, beside the options; ``stele.measuring.content`` describes it."""
     model = trial.model
-    paths = [] if model is None else model.sources()
-    arms = {"old": trial.old, "new": trial.new}
+    paths = [] if model is None else [*model.sources(), *arms.config_files(trial.old)]
+    environments = {"old": trial.old, "new": trial.new}
     return content.merged(
         [
             {"code": content.of_code()},
-            *(content.named(content.of_environment(arm, known=paths), name) for name, arm in arms.items()),
+            *(
+                content.named(content.of_environment(arm, known=paths), name)
+                for name, arm in environments.items()
+            ),
             {"files": content.of_files(paths, Path.cwd() if model is None else model.folder)},
             {"data": {} if model is not None else data_of(cell.task for cell in trial.cells)},
         ]

@@ -18,6 +18,7 @@ import stele
 import stele_worker
 from stele.environments import Environment, builds, packages
 from stele.environments.packages import Listing
+from stele.files import is_file
 from stele.measuring.variables import deciding
 from stele.text import printable
 
@@ -151,7 +152,7 @@ def sources(folder: Path) -> Iterator[Path]:
 
 def programs(environment: Environment) -> dict[str, str | None]:
     """Return a hash of each file in the command of a worker that is no Python."""
-    return {part: of_file(Path(part)) for part in environment.command or () if Path(part).is_file()}
+    return {part: of_file(Path(part)) for part in environment.command or () if is_file(Path(part))}
 
 
 def of_launch(environment: Environment, files: Sequence[Path] = (), folder: Path = Path()) -> dict[str, str]:

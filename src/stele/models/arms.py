@@ -227,12 +227,21 @@ def keras_backend() -> str | None:
     """Return the backend of Keras that the user has chosen, by variable or in keras.json; None for Keras' default."""
     if os.environ.get(BACKEND):
         return os.environ[BACKEND]
-    folder = files.absolute(os.environ.get("KERAS_HOME") or "~/.keras")
     try:
-        chosen = json.loads(files.read_text(folder / "keras.json")).get("backend")
+        chosen = json.loads(files.read_text(keras_file())).get("backend")
     except (OSError, ValueError, AttributeError, SteleError):
         return None
     return chosen if isinstance(chosen, str) else None
+
+
+def keras_file() -> Path:
+    """Return the path of the user's settings of Keras."""
+    return files.absolute(os.environ.get("KERAS_HOME") or "~/.keras") / "keras.json"
+
+
+def config_files(environment: Environment) -> list[Path]:
+    """Return the files outside of the project that decide how a model of the user runs. Keras writes its own."""
+    return [keras_file()] if environment.framework in ("keras", "tensorflow") else []
 
 
 def with_model(environment: Environment, model: Model, extras: Extras) -> Environment:
