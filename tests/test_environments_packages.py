@@ -1,5 +1,6 @@
 """Which packages differ between two arms."""
 
+import json
 import os
 import subprocess
 import sys
@@ -135,3 +136,15 @@ def test_a_different_folder_has_no_interpreter(venv):
 def test_the_packages_of_a_worker_with_a_command_of_its_own_are_unknown():
     environment = Environment(name="own", label="Own", framework="torch", command=("python", "worker.py"))
     assert packages.of_environment(environment) == {}
+
+
+def test_a_python_before_3_8_lists_the_same_packages():
+    hidden = "import sys; sys.modules['importlib.metadata'] = None\n"
+    old, new = (
+        json.loads(
+            subprocess.check_output([sys.executable, "-I", "-c", code + packages.LISTER]).splitlines()[-1]
+        )
+        for code in (hidden, "")
+    )
+    assert old["packages"]
+    assert sorted(map(str, old["packages"])) == sorted(map(str, new["packages"]))

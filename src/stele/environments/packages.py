@@ -28,8 +28,16 @@ try:
     from importlib.metadata import distributions
     found = [(item.metadata["Name"], item.version, item.read_text) for item in distributions()]
 except ImportError:  # before Python 3.8
-    import pkg_resources
-    found = [(item.project_name, item.version, item.get_metadata) for item in pkg_resources.working_set]
+    def reader(folder):
+        return lambda name: open(os.path.join(folder, name), encoding="utf-8").read()
+    found = []
+    for place in filter(os.path.isdir, sys.path):
+        for folder in sorted(os.listdir(place)):
+            if folder.endswith(".dist-info"):
+                read = reader(os.path.join(place, folder))
+                lines = [line.partition(": ") for line in read("METADATA").splitlines()]
+                facts = {name: value for name, _, value in lines[::-1] if name in ("Name", "Version")}
+                found.append((facts.get("Name"), facts.get("Version"), read))
 def text(read, name):
     try:
         return read(name) or ""
