@@ -19,7 +19,7 @@ from stele_worker.models.errors import SpecError, user_code
 from stele_worker.models.inputs import Input
 
 DEFAULTS = {"batch": 32, "epochs": 1, "learning_rate": 0.01, "dropout": (), "optimizer": None}
-RESERVED = ("name", "inputs", "target", "model", "data", "seed", "dtype")
+RESERVED = ("name", "inputs", "target", "model", "data", "seed", "dtype", "values")
 PLAIN = (bool, int, float, str, tuple, list, dict, type(None))
 MOST = {"smoke": (10, 5), "study": (40, 40), "gate": (50, 50)}  # batches of training and of the test
 REPEATED = ("study", "gate")  # scales that repeat the training samples until there are so many batches
@@ -101,6 +101,7 @@ class TaskFile:
         arrays = [self.input(array, fields["batch"]) for array in self.samples("train")]
         fields.update(inputs=tuple(arrays[:-1]), target=self.target(arrays[-1]), model=self.model, seed=seed)
         fields.update(name=self.name, data=self.spec if self.counts() else None, dtype=dtype)
+        fields.update(values=None)  # the samples have values
         names = sorted(fields)
         return namedtuple("Task", names)(*[fields[name] for name in names])
 
