@@ -137,3 +137,12 @@ def test_the_programs_that_use_the_machine_are_named(tmp_path, monkeypatch):
             assert "spinner" in conditions.busiest(1.0)
         finally:
             process.kill()
+
+
+def test_the_state_of_a_gpu_has_its_clock_temperature_power_and_throttle_reasons(monkeypatch, tmp_path):
+    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho 1980, 45, 70.1, 0x0\n")
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert conditions.gpu_state() == {
+        "clocks.sm": "1980", "temperature.gpu": "45", "power.draw": "70.1", "clocks_throttle_reasons.active": "0x0",
+    }  # fmt: skip

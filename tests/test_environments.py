@@ -384,3 +384,8 @@ def test_a_lock_file_of_another_folder_is_not_shared(tmp_path):
     (tmp_path / "fake.toml").write_text('label = "Fake"\nframework = "fake"\nlocked_with = "../other"\n')
     with pytest.raises(SteleError, match="locked_with is the name of an environment"):
         description.read(tmp_path / "fake.toml")
+
+
+@pytest.mark.parametrize("name", ["lasagne", "keras2-theano"])
+def test_theano_keeps_what_it_compiled_with_its_build(name):
+    assert environments.load(name).variables["THEANO_FLAGS"] == "base_compiledir={folder}/theano"

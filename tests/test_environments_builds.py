@@ -13,7 +13,8 @@ import pytest
 from processes import alive, wait_until
 from stele import __main__ as entry_point
 from stele import environments
-from stele.environments import Environment, builds, installer, libraries
+from stele.commands import gate
+from stele.environments import Environment, builds, installer, libraries, packages
 from stele.errors import SteleError
 from stele.models import arms, spec
 from wheels import use_alone, wheel
@@ -340,3 +341,31 @@ def test_old_releases_of_mkl_use_fast_kernels_on_amd_except_as_shipped(monkeypat
     assert builds.variables_for(described[name], None)["MKL_DEBUG_CPU_TYPE"] == "5"
     if f"{name}-as-shipped" in described:
         assert "MKL_DEBUG_CPU_TYPE" not in builds.variables_for(described[f"{name}-as-shipped"], None)
+
+
+# two arms
+
+
+def test_new_has_the_versions_of_old_where_its_requirements_allow_it(tmp_path):
+    (tmp_path / "net.py").write_text("")
+    model = spec.parse("net.py:build", tmp_path, inputs=None)
+    for name, version in (("numpy", "1.0"), ("layers", "1.0"), ("toy", "1.0"), ("toy", "2.0")):
+        wheel(tmp_path / "wheels", name, version, requires=["layers"] if name == "toy" else ())
+    old = arms.load("toy==1.0", model, arms.Extras())
+    builds.make(old)
+    wheel(tmp_path / "wheels", "layers", "2.0")
+    versions = {}
+    for text in ("toy==2.0", "toy==2.0 layers>=2"):
+        new = builds.resolved_like(arms.load(text, model, arms.Extras()), old)
+        builds.make(new)
+        versions[text] = packages.of_environment(new)
+    assert (versions["toy==2.0"]["toy"], versions["toy==2.0"]["layers"]) == ("2.0", "1.0")
+    assert versions["toy==2.0 layers>=2"]["layers"] == "2.0"
+
+
+def test_a_gate_builds_the_environments_that_are_missing(add_environment, capsys):
+    toy = add_environment()
+    assert environments.state(toy).status == "missing"
+    gate.make(toy)
+    assert environments.state(toy).status == "ready"
+    assert "building toy ..." in capsys.readouterr().err

@@ -231,3 +231,31 @@ def test_a_conda_file_gives_the_index_of_its_pip_section():
         ("--extra-index-url https://example.org/simple",),
         ("toy==1.0",),
     )
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--index-url https://example.org/simple",
+        "--extra-index-url https://example.org/simple",
+        "--find-links https://example.org/wheels",
+        "--trusted-host example.org",
+        "--no-binary toy",
+        "--only-binary toy",
+        "--no-index",
+        "--pre",
+    ],
+)
+def test_every_option_of_the_index_is_given_to_uv(option):
+    options = environment(f"{option}\ntoy\n").options
+    assert options == (option,)
+    given = [*installer.in_file(options), *installer.as_arguments(options)]
+    assert given and {option.split()[-1], "allow"} & {word for line in given for word in line.split()}
+
+
+def test_the_users_default_index_wins_over_that_of_the_file(tmp_path, project, monkeypatch):
+    theirs, own = index(tmp_path / "theirs", "toy", "2.0"), index(tmp_path / "own", "toy", "1.0")
+    monkeypatch.delenv("UV_DEFAULT_INDEX")
+    assert installed(environment(f"--index-url {theirs}\ntoy\n")) == ["toy==2.0"]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", own)
+    assert installed(environment(f"--index-url {theirs}\ntoy<9\n")) == ["toy==1.0"]

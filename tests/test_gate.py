@@ -582,6 +582,95 @@ def test_if_no_pass_counts_the_reason_is_named(gate, capsys, monkeypatch):
     assert f"4 of 4 passes do not count: {reason}. Use a machine that is idle." in printed(capsys)
 
 
+def test_the_verdicts_are_printed_the_worst_first_and_the_status_last(gate, capsys):
+    assert gate(new={"host_memory": 2**21}, metric="step,host-memory") == 1
+    lines = capsys.readouterr().out.splitlines()
+    statuses = [line.split()[0] for line in lines if re.match(r"[A-Z]+  .*gru", line)]
+    assert statuses == ["REGRESSED", "PASS", "PASS"]  # memory, the step, the control
+    assert any(line.startswith("REGRESSED: old to new.") for line in lines[len(statuses) :])
+
+
+def test_the_cheapest_cell_comes_first_in_each_pass(gate):
+    assert gate(task="cnn,gru", phase=None) == 0
+    launched = [(launch["key"][2], launch["key"][1]) for launch in entries()[1]]
+    assert launched[:4] == [(0, "gru infer"), (0, "cnn infer"), (0, "gru train"), (0, "cnn train")]
+    assert launched == sorted(launched, key=lambda one: one[0])
+
+
+def test_a_metric_that_is_decided_is_not_measured_again(gate):
+    assert gate(new={"host_memory": 2**21}, metric="step,host-memory") == 1
+    kinds = [launch["key"][0] for launch in entries()[1]]
+    assert (kinds.count("long"), kinds.count("short")) == (3, 4)
+
+
+@pytest.fixture
+def counted(gate, monkeypatch):
+    """The number of lines of the record, at the start of each pass."""
+    lines = []
+
+    def measure_and_count(launcher, arms, timeout):
+        lines.append(sum(len(path.read_text().splitlines()) for path in Path(".stele/gates").iterdir()))
+        return measure_arms(launcher, arms, timeout)
+
+    monkeypatch.setattr("stele.gate.launcher.measure_arms", measure_and_count)
+    return lines
+
+
+def test_each_launch_is_on_disk_before_the_next_one_starts(gate, counted):
+    assert gate() == 0
+    assert counted == [1, 2, 3]  # the header, and one line for each earlier pass
+
+
+def test_stored_launches_are_used_only_to_resume(gate, counted):
+    for launches in (3, 6):
+        assert gate() == 0
+        assert len(counted) == launches
+    assert gate("--resume") == 0
+    assert len(counted) == 6
+
+
+def test_an_internal_error_keeps_the_record(gate, monkeypatch, capsys):
+    measured = []
+
+    def fail_later(launcher, arms, timeout):
+        measured.append(arms)
+        return {}["fault"] if len(measured) == 2 else measure_arms(launcher, arms, timeout)
+
+    monkeypatch.setattr("stele.gate.launcher.measure_arms", fail_later)
+    assert gate() == 4
+    assert "This is an error in Stele, not a verdict" in capsys.readouterr().err
+    assert [launch["key"] for launch in entries()[1]] == [["long", "gru infer", 0]]
+    assert gate("--resume") == 0
+
+
+def test_accuracy_is_judged_after_three_fifths_of_the_budget(gate, monkeypatch):
+    calls = []
+
+    def measure_passes(trial, record, cells, say, *, share=1.0):
+        calls.append(("time", share))
+        return []
+
+    monkeypatch.setattr(command.timing, "measure_passes", measure_passes)
+    monkeypatch.setattr(command.correctness, "accuracy_verdicts", lambda *_: calls.append("accuracy") or [])
+    gate(metric="step,accuracy", phase="train")
+    assert calls == [("time", 0.6), "accuracy", ("time", 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("loss", "spread", "status"),
+    [
+        (0.004, 0.0005, "PASS"),  # certain, and below half a point
+        (0.006, 0.0005, "REGRESSED"),
+        (0.006, 0.01, "INCONCLUSIVE"),  # not certain
+        (0.0, 0.02, "INCONCLUSIVE"),  # a loss of one point is not ruled out
+        (0.0, 0.002, "PASS"),
+    ],
+)
+def test_an_accuracy_is_judged_by_what_is_certain_of_its_loss(loss, spread, status):
+    losses = [loss + spread * part for part in (1, -1, 0.5, -0.5, 0)]
+    assert accuracy_verdict(("gru", "train"), losses, margin=0.01, looks=SEEDS).status == status
+
+
 # resuming
 
 

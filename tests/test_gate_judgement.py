@@ -168,3 +168,41 @@ def test_the_overall_status_is_the_worst():
     assert judgement.overall(["INCONCLUSIVE", "REGRESSED"]) == "REGRESSED"
     assert judgement.overall(["REGRESSED", "BROKEN"]) == "BROKEN"
     assert judgement.overall([]) == "INCONCLUSIVE"
+
+
+def test_growth_between_tolerance_and_margin_is_open_until_it_is_certain():
+    passes = draw_passes(0.03, 0.01, seed=0)
+    first = judgement.judge({"": make_series(passes[:2])})[""]
+    assert (first.status, first.open) == ("INCONCLUSIVE", True)
+    assert replay(passes).status == "REGRESSED"
+
+
+def test_growth_above_the_tolerance_that_is_suspected_does_not_pass():
+    """Growth by a margin of 25 % is ruled out after three passes. After the last one, a suspicion does not count."""
+    for shift, count, status in ((0.0, 3, "PASS"), (0.0095, 3, "INCONCLUSIVE"), (0.0095, MAX_PASSES, "PASS")):
+        series = make_series(draw_passes(shift, 0.003, seed=0, count=count), margin=0.25)
+        evidence = judgement.weigh(series)
+        assert evidence.acceptable[-1] >= -math.log(judgement.ERROR)
+        assert judgement.is_suspected(evidence) == (shift > 0)
+        assert judgement.judge({"": series})[""].status == status
+
+
+def test_a_speed_up_below_the_tolerance_is_no_improvement():
+    assert count_statuses(-0.006, 0.002)["PASS"] == 100
+
+
+def test_the_p_value_is_the_inverse_of_the_largest_e_value():
+    series = make_series(draw_passes(0.03, 0.01, seed=0, count=4))
+    evidence = judgement.weigh(series)
+    largest = max(*evidence.slower, *evidence.faster)
+    assert largest > 0
+    assert judgement.judge({"": series})[""].p == pytest.approx(1 / math.exp(largest))
+
+
+def test_the_ratio_is_the_hodges_lehmann_estimate():
+    passes = draw_passes(0.03, 0.01, seed=0, count=6)
+    series = make_series(passes)
+    changes = [sum(new) / 2 - sum(old) / 2 for old, new in passes]
+    means = [(one + other) / 2 for number, one in enumerate(changes) for other in changes[number:]]
+    ratio = judgement.with_ratio(judgement.judge({"": series})[""], series).ratio
+    assert ratio.middle == pytest.approx(math.exp(numpy.median(means)))

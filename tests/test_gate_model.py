@@ -1,6 +1,7 @@
 """``stele gate --model``: a model of the user, on environments that return scripted numbers."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from stele.commands.gate import shortened
 from stele.environments.installer import Unsolvable
 from stele.errors import SteleError
 from stele.gate import record, replay
-from stele.measuring import content
+from stele.measuring import content, measure
 
 SECONDS = [0.5, *[0.010, 0.011, 0.012] * 16]
 SKETCH = [1.0, 0.5, 0.25]
@@ -607,3 +608,36 @@ def test_parity_compares_a_model_in_two_environments(gate, capsys):
 def test_an_extra_without_a_lock_file_is_refused(capsys):
     assert entry_point.main(["gate", "jax==0.10.1", "jax==0.10.2", "--extra", "cpu", "--no-wait"]) == 2
     assert "--extra selects packages of a lock file or of --with-project." in capsys.readouterr().err
+
+
+def test_a_gate_reads_no_data_writes_into_one_folder_and_never_runs_the_users_code(
+    gate, tmp_path, monkeypatch
+):
+    gate()  # which describes the environments
+    monkeypatch.setenv("STELE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(measure.data, "load", lambda name: pytest.fail("read data"))
+    monkeypatch.setattr(measure.data.download, "fetch", lambda *_: pytest.fail("downloaded"))
+    (tmp_path / "net.py").write_text("raise SystemExit('the host ran the code of the user')")
+    before = {*tmp_path.iterdir()}
+    assert gate("--phase=infer", "--budget=60s", "--json=report.json", metric="parity,host-memory") == 0
+    assert {path.name for path in {*tmp_path.iterdir()} - before} == {"cache", "report.json"}
+
+
+def test_both_phases_of_a_model_are_judged(gate, capsys):
+    assert gate("--budget=60s", metric="host-memory") == 0
+    out = " ".join(capsys.readouterr().out.split())
+    for phase in ("train", "infer"):
+        assert f"PASS net.py:build {phase} host-memory" in out
+
+
+def test_the_verdict_on_parity_states_the_tolerance_and_the_rounding(gate, capsys):
+    changed = {**NUMBERS, "logits": [1.0, 0.5, 0.25 * (1 + 1e-6)]}
+    assert gate(new={"numbers": changed}) == 0
+    out = capsys.readouterr().out
+    assert "largest relative error" in out and "tolerance 1e-05" in out
+    assert re.search(r"Rounding in OLD: 0\.0e\+00 with \d threads?, 0\.0e\+00 with the batch reversed", out)
+
+
+def test_changed_finds_both_arms_so_they_are_left_out(repository, capsys):
+    assert entry_point.main(["gate", "a", "b", "--changed", "main"]) == 2
+    assert "--changed finds OLD and NEW itself. Leave them out." in capsys.readouterr().err

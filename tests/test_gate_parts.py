@@ -1,7 +1,9 @@
 """Parts of the gate: how many steps a launch has, whether failures are chance, and how long passes take."""
 
 import dataclasses
+import math
 
+import numpy
 import pytest
 
 from stele.gate import durations, failures, judgement, steps
@@ -54,6 +56,13 @@ def test_steps_are_compared_with_those_of_the_same_turn(run):
         for arm, one in runs.items()
     }
     assert STEP.values(disturbed) == pytest.approx(STEP.values(runs))
+
+
+def test_steps_without_turns_are_compared_by_their_tenth_percentile(run):
+    runs = {arm: dataclasses.replace(one, plan={}) for arm, one in runs_of(run, 0.1).items()}
+    expected = {arm: math.log(numpy.percentile(one.counted_seconds, 10)) for arm, one in runs.items()}
+    assert STEP.values(runs) == pytest.approx(expected)
+    assert STEP.values(runs) != pytest.approx(STEP.values(runs_of(run, 0.1)))
 
 
 def test_a_metric_of_which_one_launch_has_no_number_is_unknown(run):

@@ -16,6 +16,7 @@ from stele.measuring.settings import Settings
 from stele.models import arms, spec
 from stele_worker import modes
 from test_docs import make_trial
+from wheels import wheel
 
 
 @pytest.fixture
@@ -207,3 +208,22 @@ def test_a_model_of_the_user_is_measured_without_tuning(add_environment, tmp_pat
     assert output.index("conditions, as you run it") < output.index("parity: OLD")
     assert len(asked) >= 4
     assert not any(one["tuned"] for one in asked), json.dumps(asked)
+
+
+@pytest.mark.parametrize("text", ["toy==1 layers==2", "kernels-1.5-py3-none-any.whl", "requirements.txt"])
+def test_every_form_of_an_arm_gets_what_the_options_add(model, tmp_path, monkeypatch, text):
+    monkeypatch.chdir(tmp_path)
+    wheel(tmp_path, "kernels", "1.5")
+    (tmp_path / "requirements.txt").write_text("toy==1\n")
+    arm = arms.load(text, model, arms.Extras(("einops<1",), python="3.11"))
+    assert "einops<1" in arm.requirements
+    assert arm.python == "==3.11.*"
+
+
+def test_the_packages_of_a_project_are_those_of_with(tmp_path):
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "x"\nversion = "1"\ndependencies = ["toy<3"]\n'
+    )
+    given = {"requirements": ["einops"], "with_project": tmp_path, "extras": []}
+    found = options.parse_extras(argparse.Namespace(**given, python="3.11", allow_vcs=False))
+    assert (found.requirements, found.python) == (("einops", "toy<3"), "3.11")

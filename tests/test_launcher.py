@@ -6,8 +6,8 @@ from stele.environments import ORACLE
 from stele.gate import launcher
 from stele.gate.launcher import passes_at_once
 from stele.gate.metrics import METRICS
-from stele.gate.trial import Cell, Trial
-from stele.measuring import machine, processors
+from stele.gate.trial import ARMS, Cell, Trial
+from stele.measuring import machine, measure, processors
 from stele.measuring.settings import Settings
 
 GIB = 2**30
@@ -88,3 +88,38 @@ def test_a_container_limits_the_memory(monkeypatch):
     assert machine.available_memory() == 4096
     files.pop("/proc/meminfo")
     assert machine.available_memory() is None
+
+
+@pytest.fixture
+def lanes(monkeypatch):
+    """The arms that are measured at the same time, lane by lane."""
+    measured = []
+
+    def at_once(lanes, *_, **__):
+        measured.append([list(lane) for lane in lanes])
+        return [dict.fromkeys(lane) for lane in lanes]
+
+    monkeypatch.setattr(measure, "at_once", at_once)
+    monkeypatch.setattr(measure, "inputs", lambda task: ({"data": None, "data_origin": {}}, None))
+    monkeypatch.setattr(processors, "usable", lambda: [0, 1])
+    return measured
+
+
+def launch(arms, *, device="cpu", timed=True):
+    settings, cell = Settings(device=device, threads=1), Cell("gru", "train")
+    trial = Trial(ORACLE, ORACLE, (cell,), METRICS, settings, seed=0, budget=60)
+    launched = launcher.Launcher(trial, cell, settings, "gate", timed=timed)
+    launcher.measure_arms(launched, arms, timeout=9)
+
+
+def test_launches_on_a_gpu_run_one_after_the_other(lanes):
+    launch(ARMS)
+    assert lanes == [[list(ARMS)]]
+    lanes.clear()
+    launch(ARMS, device="cuda")
+    assert lanes == [[[arm]] for arm in ARMS]
+
+
+def test_trainings_that_are_not_timed_run_at_the_same_time_on_processors_of_their_own(lanes):
+    launch(("old", "new"), timed=False)
+    assert lanes == [[["old"], ["new"]]]

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from stele import __main__ as entry_point
 from stele.data import cache
 from stele.errors import SteleError
 from stele.measuring import lock
@@ -57,6 +58,17 @@ def test_a_process_with_other_folders_waits_for_the_same_lock(tmp_path, monkeypa
         other.stdin.close()
     with lock.machine("mine", wait=False, say=print):
         pass
+
+
+def test_a_gate_waits_for_another_measurement_and_says_for_which(monkeypatch, capsys):
+    """The other one ends when the message has been printed."""
+    ended = []
+    monkeypatch.setattr(lock.time, "sleep", lambda _: ended or ended.append(other.stdin.close()))
+    with hold() as other:
+        assert entry_point.main(["gate", "torhc", "torch"]) == 2  # after the wait
+    message = "stele: waiting for another measurement on this machine: stele gate a b (process"
+    error = capsys.readouterr().err
+    assert ended and error.index(message) < error.index("Did you mean 'torch'?")
 
 
 def test_containers_that_share_nothing_but_the_cache_wait_for_each_other(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """The metrics that are judged only if they are selected: blocks of steps, one sample, caches, another batch size."""
 
 import dataclasses
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,6 +21,7 @@ from stele.gate.metrics import (
     LOADER,
     LONG,
     METRICS,
+    MORE,
     NEW_BATCH,
     PEAK,
     PROFILED,
@@ -366,3 +368,14 @@ def test_every_metric_has_a_unit_and_a_sentence():
         assert metric.unit in ("s", "bytes", "count", "fraction")
         assert metric.meaning.endswith(".") and metric.meaning[0].isupper()
     assert len({metric.name for metric in ALL}) == len(ALL)
+
+
+def test_the_page_of_the_gate_has_the_thresholds_of_every_metric():
+    page = (Path(__file__).parents[1] / "docs/gate.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`.*?)( \*)? \| (\d+) % \| (\d+) % \|$", page, re.M)
+    found = {
+        name: (int(tolerance) / 100, int(margin) / 100, bool(selected))
+        for names, selected, tolerance, margin in rows
+        for name in re.findall(r"`(\w[\w-]+)`", names)
+    }
+    assert found == {one.name: (one.tolerance, one.margin, one in MORE) for one in ALL}

@@ -1,14 +1,16 @@
 """What a user may name, the object behind it, and the messages where there is none."""
 
+import importlib
 import os
 import sys
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from stele_worker import models
-from stele_worker.models import building, libraries, specs
+from stele_worker.models import building, importing, libraries, specs
 from stele_worker.models.errors import SpecError, UserCodeError, describe_error, of_user
 from stele_worker.models.specs import Spec, framework_of, parse
 
@@ -335,3 +337,20 @@ def test_resolving_imports_no_framework_but_the_one_that_is_named(project, monke
     with pytest.raises((SpecError, ImportError)):
         models.resolve({"spec": "mine:build", "folder": str(project(FAKE))}, "torch")
     assert not {"jax", "tensorflow", "keras", "paddle"} & set(sys.modules)
+
+
+@pytest.mark.parametrize(("own", "seen"), [(None, "1"), ("0", "0")])
+def test_hugging_face_is_offline_unless_the_user_says_otherwise(project, monkeypatch, own, seen):
+    for name in importing.OFFLINE:
+        monkeypatch.setenv(name, own or "")
+        if own is None:
+            monkeypatch.delenv(name)
+    project("import os\nSEEN = os.environ['HF_HUB_OFFLINE'], os.environ['TRANSFORMERS_OFFLINE']")
+    assert project.find("mine:SEEN").value == (seen, seen)
+    monkeypatch.setenv("HF_HUB_OFFLINE", own or "")
+    if own is None:
+        monkeypatch.delenv("HF_HUB_OFFLINE")
+    monkeypatch.setitem(sys.modules, "transformers", SimpleNamespace(AutoConfig=None))
+    monkeypatch.delitem(sys.modules, "stele_worker.models.huggingface", raising=False)
+    importlib.import_module("stele_worker.models.huggingface")
+    assert os.environ["HF_HUB_OFFLINE"] == seen

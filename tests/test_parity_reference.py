@@ -142,6 +142,22 @@ def test_a_gradient_may_differ_by_ten_per_cent_at_most_in_fp32():
     assert measured.limit(5, "b", "fp32") == pytest.approx(0.1)
 
 
+@pytest.mark.parametrize(
+    ("rung", "where", "limit"),
+    [
+        (2, "conv", 0.01),
+        (3, "", 0.01),
+        (4, "", 0.01),
+        (5, "b", 0.1),
+        (6, "b after step 1", 0.1),
+        (6, "b after step 10", 0.1),
+        (7, "step 2", 0.1),
+    ],
+)
+def test_in_fp32_each_quantity_has_a_limit_whatever_the_rounding(rung, where, limit):
+    assert Rounding({"2 threads": {rung: {where: 1.0}}}).limit(rung, where, "fp32") == pytest.approx(limit)
+
+
 def test_old_is_no_reference_if_every_change_changes_its_results():
     measured = rounding(logits=[[2.0, 1.0]])
     assert reference.doubt(OLD, measured) == "OLD differs from itself with 2 threads"

@@ -6,11 +6,13 @@ import subprocess
 import sys
 import textwrap
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from fakes import INSPECTION, SCRIPTED, correct_numbers
 from pytest_stele import options, session
+from pytest_stele.baselines import marked
 from stele import __main__ as entry_point
 from stele.data import cache
 from stele.measuring import lock
@@ -251,3 +253,10 @@ def test_a_scale_that_all_selected_tasks_have_may_be_named():
     assert "batch-128" in session.scales_of(["resnet50"])
     assert session.scales_of(["resnet50", "cnn"]) == ("smoke", "quick", "paper", "gate")
     assert session.scales_of(["net.py:build"]) == ("smoke", "quick", "paper")
+
+
+def test_the_markers_of_a_test_set_its_thresholds():
+    marks = [pytest.mark.stele_margin(step=0.02), pytest.mark.stele_margin(step=0.3, host_memory=0.1)]
+    item = SimpleNamespace(iter_markers=lambda name: [one.mark for one in marks if one.name == name])
+    assert marked(item, "stele_margin") == {"step": 0.02, "host-memory": 0.1}  # the nearest marker counts
+    assert marked(item, "stele_tolerance") == {}

@@ -1,6 +1,6 @@
 """Every sentence of two pages of the documentation names what checks it: a new sentence without a test fails here.
 
-``promises.txt`` has the sentences in full. Indented below each are its checks: a test as FILE::TEST, whose FILE is below
+``promises.txt`` has the sentences in full. Indented below each are its checks: a test as FILE::TEST, whose FILE is in
 tests/ (.ci/models runs those of tests/models), or a program of this repository. ``nothing: REASON`` is for a sentence
 that promises nothing about Stele. Figures with a machine and a date are in sections of their own, which are left out.
 """

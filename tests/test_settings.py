@@ -29,3 +29,10 @@ def test_an_invalid_setting_is_an_error(values, message):
 
 def test_settings_have_a_summary():
     assert Settings(device="cpu", threads=1, seed=7).summary() == "cpu, 1 thread, fp32, seed 7"
+
+
+def test_the_steady_allocator_keeps_memory_and_requests_huge_pages():
+    steady, plain = (Settings(device="cpu", malloc=name).variables() for name in ("steady", "plain"))
+    added = {name: steady[name] for name in steady.keys() - plain.keys()}
+    assert added["GLIBC_TUNABLES"] == "glibc.malloc.hugetlb=1"
+    assert int(added["MALLOC_TRIM_THRESHOLD_"]) >= 2**32 and int(added["MALLOC_MMAP_THRESHOLD_"]) >= 2**32

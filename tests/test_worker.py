@@ -1,5 +1,7 @@
 import os
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -7,7 +9,7 @@ from fakes import SHORT
 from processes import alive, in_group, wait_until
 from stele.environments import Environment
 from stele.errors import SteleError
-from stele.measuring.worker import WorkerError
+from stele.measuring.worker import CACHES, WorkerError
 from stele_worker import process, protocol
 
 
@@ -144,3 +146,24 @@ def test_a_turn_ends_when_the_threads_of_a_worker_are_idle(monkeypatch, busy, wa
     monkeypatch.setattr(process, "time", clock)
     process.wait_until_idle()
     assert clock.now == pytest.approx(waited, abs=process.LOOK)
+
+
+def test_a_worker_has_the_users_variables_but_folders_of_its_own(scripted, monkeypatch):
+    seen, popen = [], subprocess.Popen
+
+    def started(command, **options):
+        seen.append(options["env"])
+        return popen(command, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", started)
+    for name in ("XLA_FLAGS", "PYTHONPATH", "TMPDIR", *CACHES):
+        monkeypatch.setenv(name, "/of/the/user")
+    for worker in (scripted(), scripted()):
+        worker.ask("hello")
+        worker.close()
+    first, second = seen
+    assert first["XLA_FLAGS"] == second["XLA_FLAGS"] == "/of/the/user"
+    assert first["PYTHONHASHSEED"] == "0"
+    for name in ("PYTHONPATH", "TMPDIR", *CACHES):
+        assert len({first[name], second[name], "/of/the/user"}) == 3
+        assert not Path(first[name]).exists()  # deleted with the worker

@@ -141,3 +141,11 @@ def test_lint_checks_every_shell_script():
     [line] = [line for line in tox["testenv:lint"]["commands"].splitlines() if line.startswith("shellcheck")]
     scripts = {*(ROOT / ".ci").iterdir(), *(ROOT / "src").rglob("*.sh")}
     assert {ROOT / name for name in line.split()[1:]} == scripts
+
+
+def test_the_gate_of_this_repository_runs_for_pull_requests_that_change_a_pin():
+    workflow = yaml.safe_load((ROOT / ".github/workflows/gate.yml").read_text())
+    assert workflow[True]["pull_request"]["paths"] == ["constraints.txt"]  # YAML reads "on" as True
+    assert any(
+        step["uses"] == "./" and "changed" in step["with"] for step in workflow["jobs"]["gate"]["steps"]
+    )

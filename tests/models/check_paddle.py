@@ -152,3 +152,7 @@ def test_a_static_mode_converts_the_model(monkeypatch):
     monkeypatch.setattr(framework, "functions", [])
     contract.loss_falls("paddle", "paddle_models:image")
     assert framework.in_force()["programs"] > 0
+
+
+def test_short_integers_become_long_ones():
+    assert frameworks.load("paddle").put(numpy.arange(3, dtype="int32")).dtype == paddle.int64

@@ -3,11 +3,12 @@
 import json
 
 import contract
+import numpy
 import pytest
 import tensorflow as tf
 from contract import Arm, described
 
-from stele_worker import models
+from stele_worker import frameworks, models
 from stele_worker.models.errors import SpecError, UserCodeError
 
 SPECS = ["tensorflow_models:TwoInputs", "tensorflow_models:Callable"]
@@ -135,3 +136,7 @@ def test_a_users_model_runs_with_the_flags_of_tensorflow():
     assert flags["tf32"] is True
     assert flags["TF_CUDNN_USE_AUTOTUNE"] == "default"
     assert flags["onednn"] == "0"
+
+
+def test_short_integers_become_long_ones():
+    assert frameworks.load("tensorflow").put(numpy.arange(3, dtype="int32")).dtype == tf.int64

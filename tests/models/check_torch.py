@@ -526,3 +526,7 @@ def test_the_optimizer_is_the_one_that_pytorch_chooses():
     arm = Arm("torch", "torch_models:image")
     [group] = torch_training.optimizer_of(arm.net, arm.task).param_groups
     assert group["fused"] is None
+
+
+def test_short_integers_become_long_ones():
+    assert frameworks.load("torch").put(numpy.arange(3, dtype="int32")).dtype == torch.int64
