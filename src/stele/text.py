@@ -107,6 +107,12 @@ def printable_values(value: Any, *, keep: str = "\n\t") -> Any:
     return value
 
 
+def counted(number: int, thing: str) -> str:
+    """Return ``1 launch`` or ``2 launches``."""
+    plural = f"{thing}es" if thing.endswith(("ch", "s")) else f"{thing}s"
+    return f"{number} {thing if number == 1 else plural}"
+
+
 def or_none(value: Any) -> str:
     """Return ``value`` as text, or "none"."""
     return "none" if value is None else str(value)

@@ -181,5 +181,5 @@ def judge_metric(run: Run, metric: Metric, old: list[float], new: list[float]) -
     elif not judgement.may_reach(shift.high, math.log1p(metric.margin)):
         status = "PASS"
     result = Judgement(status, judgement.to_ratio(shift), min(len(old), len(new)), p)
-    message = message_of(metric, result, unit="launches")
+    message = message_of(metric, result, unit="launch")
     return Verdict(run.task, run.phase, metric.name, status, message, result.ratio, result.passes, p)

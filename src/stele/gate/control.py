@@ -7,7 +7,7 @@ from stele import statistics, text
 from stele.gate import judgement
 from stele.gate.metrics import METRICS
 from stele.gate.trial import Cell
-from stele.gate.verdict import Verdict, counted
+from stele.gate.verdict import Verdict
 from stele.statistics import Pass
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def verdict(state: "State", cell: Cell) -> Verdict | None:
     if largest >= judgement.certainty(2 * len(state.cells)):
         return Verdict(*cell, "control", "INCONCLUSIVE", DIFFERS, ratio, len(passes), p)
     difference = text.change(ratio.middle)
-    message = f"OLD beside OLD: {difference} ({counted(len(passes), 'passes')})"
+    message = f"OLD beside OLD: {difference} ({text.counted(len(passes), 'pass')})"
     return Verdict(*cell, "control", "PASS", message, ratio, len(passes), p)
 
 

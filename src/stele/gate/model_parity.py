@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from stele import text
 from stele.environments import Environment
 from stele.errors import SteleError
 from stele.gate import durations
@@ -63,11 +64,12 @@ def numbers_verdict(trial: Trial, model: Model, record: Record, say: Say) -> Ver
         return Verdict(model.name, "all", "parity", status, message)
 
     of_old = files._replace(checkpoint=None)  # OLD's names are its own
-    threads = other_threads(trial.settings)
+    number = other_threads(trial.settings)
+    threads = text.counted(number, "thread")
     asked: tuple[tuple[str, Ask, Settings], ...] = (
         ("old", lambda live: with_reversed(answers, live, files), trial.settings),
         (AGAIN, lambda live: answers(live, of_old, own=True), trial.settings),
-        (f"{threads} threads", lambda live: answers(live, of_old), replace(trial.settings, threads=threads)),
+        (threads, lambda live: answers(live, of_old), replace(trial.settings, threads=number)),
     )
     runs = []
     for name, ask, with_settings in asked:
@@ -81,7 +83,7 @@ def numbers_verdict(trial: Trial, model: Model, record: Record, say: Say) -> Ver
     if new["failure"]:
         status, message, needs = of_failure(new, launch, answers)
         return verdict(status, message)._replace(needs=needs)
-    changes = {f"{threads} threads": threaded, REVERSED: old["reversed"]}
+    changes = {threads: threaded, REVERSED: old["reversed"]}
     rounding = reference.measure_rounding(
         changes, expected, precision=precision, half=again.get("half", False)
     )

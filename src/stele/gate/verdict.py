@@ -72,13 +72,13 @@ def unknown(cell: tuple[str, str], metric: str, message: str) -> Verdict:
     return Verdict(*cell, metric, "INCONCLUSIVE", message)
 
 
-def message_of(metric: Metric, result: Judgement, *, stopped: bool = False, unit: str = "passes") -> str:
-    """``5.2 % slower in 5 passes, p 0.0004``; or why there is no verdict. ``unit`` is what was counted."""
+def message_of(metric: Metric, result: Judgement, *, stopped: bool = False, unit: str = "pass") -> str:
+    """``5.2 % slower in 5 passes, p 0.0004``; or why there is no verdict. ``unit``: what was counted, one of it."""
     if result.ratio is None:
         return f"Nothing was measured{' before the budget ran out' if stopped else ''}."
     words = WORDS.get(metric.name, text.DURATION)
     low, middle, high = result.ratio
-    count, changed = counted(result.passes, unit), text.change(middle, words)
+    count, changed = text.counted(result.passes, unit), text.change(middle, words)
     if result.status in ("REGRESSED", "IMPROVED"):
         return f"{changed} in {count}, p {result.p:.2g}"
     margin = f"margin {percent(metric.margin)}"
@@ -95,12 +95,7 @@ def message_of(metric: Metric, result: Judgement, *, stopped: bool = False, unit
 
 
 def still_needed(result: Judgement, unit: str) -> str:
-    return "" if result.needed is None else f" Still needed: about {counted(result.needed, unit)}."
-
-
-def counted(number: int, unit: str) -> str:
-    """``3 passes``, ``1 pass``; ``unit`` is the plural"""
-    return f"{number} {unit.removesuffix('es') if number == 1 else unit}"
+    return "" if result.needed is None else f" Still needed: about {text.counted(result.needed, unit)}."
 
 
 def percent(fraction: float) -> str:

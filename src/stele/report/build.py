@@ -4,11 +4,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from stele import text
 from stele.gate.outcome import Outcome
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
 from stele.report import summary
-from stele.report.content import Chart, Figure, Report, Section, Summary, Table, counted, is_number
+from stele.report.content import Chart, Figure, Report, Section, Summary, Table, is_number
 from stele.report.sections import (
     explanation,
     history,
@@ -120,9 +121,11 @@ def gate_facts(gate: Outcome) -> str:
         how = ", ".join(f"{name} {value}" for name, value in settings.items())
     day = min((run.when[:10] for one in gate.passes for run in one.runs.values()), default=None)
     took = (
-        f"{gate.seconds / 60:.0f} minutes" if gate.seconds >= 90 else counted(round(gate.seconds), "second")
+        f"{gate.seconds / 60:.0f} minutes"
+        if gate.seconds >= 90
+        else text.counted(round(gate.seconds), "second")
     )
-    measured = f"{counted(gate.launches, 'launch')} in {took}"
+    measured = f"{text.counted(gate.launches, 'launch')} in {took}"
     if not gate.launches:
         measured = f"No launch was timed. Parity took {took}" if gate.seconds else "Nothing was measured"
     return f"{measured} on {where}; {how}." + (f" Measured on {day}." if day else "")

@@ -96,12 +96,6 @@ def cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: 2 * longest // 3]} … {text[-longest // 4 :]}"
 
 
-def counted(number: int, thing: str) -> str:
-    """Return ``1 launch`` or ``2 launches``."""
-    plural = f"{thing}es" if thing.endswith(("ch", "s")) else f"{thing}s"
-    return f"{number} {thing if number == 1 else plural}"
-
-
 def is_number(cell: Cell) -> bool:
     return isinstance(cell, int | float)
 

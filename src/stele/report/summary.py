@@ -14,7 +14,7 @@ from stele.gate.metrics import METRICS
 from stele.gate.outcome import Outcome
 from stele.gate.verdict import Verdict, seconds_needed
 from stele.releases import frameworks
-from stele.report.content import Remedy, Summary, counted
+from stele.report.content import Remedy, Summary
 from stele.report.gate import continuation, larger_budget
 from stele_worker import tasks
 
@@ -124,7 +124,7 @@ def causes(gate: Outcome, status: str) -> Iterator[str]:
         yield f"{len(worst) - MOST} more checks are {status}; the table lists them."
     if status == "PASS":
         checks = "The only check" if len(gate.verdicts) == 1 else f"All {len(gate.verdicts)} checks"
-        launched = f", in {counted(gate.launches, 'launch')} of fresh processes" if gate.launches else ""
+        launched = f", in {text.counted(gate.launches, 'launch')} of fresh processes" if gate.launches else ""
         yield f"{checks} passed{launched}."
     pairs = [one for one in (*gate.named, *gate.differences) if one.old != one.new]
     changed = packages.shortened(pairs, "a table lists them") or ", ".join(version_changes(gate))
