@@ -243,6 +243,11 @@ def state(**changes):
     return replace(status.begin("stele fleet run", 10), **changes)
 
 
+def test_the_command_of_a_status_has_no_password():
+    begun = status.begin("stele fleet gate --address ray://user:secret@host", 1)
+    assert begun.command == "stele fleet gate --address ray://user:***@host"
+
+
 def test_the_status_says_what_runs_where_what_waits_and_the_end(tmp_path):
     now = time.time()
     one = state(done=14, total=20, timed=4, seconds=40.0, places=2)  # an earlier command measured ten

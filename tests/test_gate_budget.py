@@ -161,11 +161,20 @@ def test_the_limit_of_a_launch_is_a_share_of_the_budget(budget, cells, metrics, 
 
 
 def test_a_probe_comes_first_if_it_can_only_then_be_decided():
+    times = {"long": 150.0}
     state = SimpleNamespace(
         results={"long": [SimpleNamespace(took=50.0)], "short": []},
-        seconds_to_verdict=lambda: {"long": 150.0},
+        seconds_to_verdict=lambda: times,
+        open_probes=lambda: ["short", "long"],
     )
     assert timing.next_probe("short", state, 158.0) == "long"
     assert timing.next_probe("short", state, 1000.0) == "short"
     assert timing.next_probe("short", state, 100.0) == "short"  # it cannot be decided any more
     assert timing.next_probe("long", state, 158.0) == "long"
+    times["short"] = 140.0
+    assert timing.next_probe("short", state, 158.0) == "short"  # it can be decided, too
+
+
+def test_a_probe_that_another_one_of_its_round_has_decided_is_not_measured_again():
+    state = SimpleNamespace(results={"long": [], "short": []}, open_probes=lambda: ["long"])
+    assert timing.next_probe("short", state, 158.0) is None

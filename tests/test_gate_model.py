@@ -591,11 +591,31 @@ def test_bisect_names_the_release_that_is_slower_on_a_model(gate, monkeypatch, c
     fast = {**slow, "seconds": SECONDS}
     for version, script in (("1.0", fast), ("1.1", fast), ("1.2", slow), ("1.3", slow)):
         add_environment(f"abacus-{version}", **script)
+    assert bisect_abacus(monkeypatch) == 0
+    assert "The first bad candidate is abacus-1.2." in capsys.readouterr().out
+
+
+def bisect_abacus(monkeypatch):
     names = [f"abacus-1.{number}" for number in range(4)]
     monkeypatch.setattr("stele.releases.candidates.select_requirements", lambda *ends: names)
     command = ["bisect", "abacus", "1.0", "1.3", "--model=net.py:build", "--metric=step", "--budget=10m"]
-    assert entry_point.main(command) == 0
-    assert "The first bad candidate is abacus-1.2." in capsys.readouterr().out
+    return entry_point.main(command)
+
+
+def test_bisect_asks_each_release_and_skips_one_that_builds_another_model(
+    gate, monkeypatch, capsys, add_environment
+):
+    gate()
+    fast = {"seconds": SECONDS, "numbers": NUMBERS, "inspection": INSPECTION}
+    slow = {**fast, "seconds": [1.3 * value for value in SECONDS]}
+    other = {**slow, "inspection": {**INSPECTION, "output": [8, 4]}}
+    add_environment("abacus-1.0", **{**fast, "inspection": {**INSPECTION, "output": [8, 3]}})
+    for version, script in (("1.1", fast), ("1.2", other), ("1.3", slow)):
+        add_environment(f"abacus-{version}", **script)
+    assert bisect_abacus(monkeypatch) == 3
+    out = capsys.readouterr().out
+    assert "skip  abacus-1.2: the output has shape 8x4 in NEW, 8x3 in OLD" in out
+    assert "one of these; some of them gave no verdict: abacus-1.2, abacus-1.3" in out
 
 
 def test_parity_compares_a_model_in_two_environments(gate, capsys):

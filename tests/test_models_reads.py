@@ -14,16 +14,19 @@ import sys
 sys.path.insert(0, {source!r})
 from stele_worker.models import reads
 {before}
-reads.watch()
+reads.watch({folder!r})
+reads.watch_libraries()
 import os, numpy
 from pathlib import Path
 {code}
-print(reads.files({{"weights": os.path.abspath("old.npz")}}))
+print(reads.of_weights({{"weights": os.path.abspath("old.npz")}}))
 """
 
 
 def files_of(code, folder, before=""):
-    script = SCRIPT.format(source=SOURCE, code=f"os.chdir({str(folder)!r})\n{code}", before=before)
+    script = SCRIPT.format(
+        source=SOURCE, code=f"os.chdir({str(folder)!r})\n{code}", before=before, folder=str(folder)
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
@@ -57,7 +60,7 @@ def test_files_are_noted_in_a_python_without_audit_hooks(folder):
 def test_files_that_compiled_code_opens_are_noted(folder, import_first):
     pytest.importorskip("safetensors")
     code = "from safetensors.numpy import save_file, load_file, safe_open\n"
-    code += "save_file({'a': numpy.ones(2)}, 'w.safetensors')\nreads.opened.clear()\n"
+    code += "save_file({'a': numpy.ones(2)}, 'w.safetensors')\nreads.read.clear()\n"
     code += (
         "with safe_open('w.safetensors', 'np') as file: file.get_tensor('a')"
         if import_first

@@ -104,7 +104,7 @@ def own_weights(context):
             for name, array in own.items()
             if name in other and numpy.array_equal(array, other[name]) and array.size and numpy.ptp(array) > 0
         ],
-        "files": reads.files(task.model),
+        "files": reads.of_weights(task.model),
         "half": half,
     }
 

@@ -21,7 +21,7 @@ from stele_worker import (
     subjects,
     time_to_accuracy,
 )
-from stele_worker.models import errors, opened, reads, specs
+from stele_worker.models import errors, reads, specs
 
 configuration = {}  # set by configure: the framework's module, and the dtype of its arithmetic
 
@@ -136,7 +136,8 @@ def parity(host, task, phase, seed, form=None, model=None, cause=None, **options
     # parity takes one batch of a user's samples, at every scale
     scale = "parity" if model is None else "paper"
     if options.get("own"):
-        reads.watch()
+        reads.watch(model["folder"])
+        reads.watch_libraries()
     with errors.of_user(model):
         framework, subject = framework_and_subject(task, scale, seed, form, model)
         if cause is None:
@@ -150,8 +151,8 @@ def parity(host, task, phase, seed, form=None, model=None, cause=None, **options
 def inspect(host, model):
     if configuration:
         raise RuntimeError("'configure' has chosen a framework: send 'inspect' to a new worker")
-    opened.watch()
-    return dict(models.inspect(model), files=opened.files(model["folder"]))
+    reads.watch(model["folder"])
+    return dict(models.inspect(model), files=reads.of_project(model["folder"]))
 
 
 def capability(host, name):

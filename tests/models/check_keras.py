@@ -19,7 +19,7 @@ from stele_worker.models.errors import SpecError, UserCodeError
 
 SPECS = [
     "keras_models:" + name
-    for name in ("two_inputs", "named", "image", "recurrent", "nested", "Subclassed", "built")
+    for name in ("two_inputs", "named", "image", "recurrent", "regularised", "nested", "Subclassed", "built")
 ]
 DROPPING = ["keras_models:image", "keras_models:recurrent", "keras_models:Subclassed"]
 
@@ -97,10 +97,12 @@ def test_two_inference_calls_agree_in_an_inspection(spec):
     assert inspected(spec)["deterministic"]
 
 
-@pytest.mark.parametrize("spec", ["keras_models:two_inputs", "keras_models:image"])
+@pytest.mark.parametrize(
+    "spec", ["keras_models:two_inputs", "keras_models:image", "keras_models:regularised"]
+)
 def test_five_steps_equal_train_on_batch(spec):
     arm, hand = Arm("keras", spec, quiet=True), Arm("keras", spec, quiet=True)
-    logits = spec.endswith("two_inputs")
+    logits = not spec.endswith("image")
     hand.net.compile(
         keras.optimizers.SGD(0.01), keras.losses.SparseCategoricalCrossentropy(from_logits=logits)
     )

@@ -17,7 +17,17 @@ from stele_worker.models.errors import SpecError, UserCodeError
 
 MODULE = "tf_keras_models:"
 OPTIMIZERS = "tf_keras.optimizers" if importlib.util.find_spec("tf_keras") else "tensorflow.keras.optimizers"
-NAMES = ["two_inputs", "named", "image", "recurrent", "nested", "Subclassed", "built", "OwnLoss"]
+NAMES = [
+    "two_inputs",
+    "named",
+    "image",
+    "recurrent",
+    "regularised",
+    "nested",
+    "Subclassed",
+    "built",
+    "OwnLoss",
+]
 SPECS = [MODULE + name for name in NAMES]
 DROPPING = [MODULE + name for name in ("image", "recurrent", "Subclassed")]
 
@@ -91,12 +101,12 @@ def test_two_inference_calls_agree_in_an_inspection(spec):
     assert inspected(spec)["deterministic"]
 
 
-@pytest.mark.parametrize("spec", [MODULE + "two_inputs", MODULE + "image"])
+@pytest.mark.parametrize("spec", [MODULE + "two_inputs", MODULE + "image", MODULE + "regularised"])
 @pytest.mark.parametrize("optimizer", [None, OPTIMIZERS + ":Adam"])
 def test_five_steps_equal_train_on_batch(spec, optimizer):
     arm, hand = Arm("tensorflow", spec, quiet=True, optimizer=optimizer), Arm("tensorflow", spec, quiet=True)
     keras = importlib.import_module(OPTIMIZERS.rpartition(".")[0])
-    logits = spec.endswith("two_inputs")
+    logits = not spec.endswith("image")
     hand.net.compile(
         keras.optimizers.Adam() if optimizer else keras.optimizers.SGD(0.01),
         keras.losses.SparseCategoricalCrossentropy(from_logits=logits),

@@ -386,10 +386,10 @@ def saved(spec, folder, **options):
 
 def compared(spec, **changes):
     """Return the answer of NEW, which also compares what it makes itself."""
-    reads.watch()
-    subject = subjects.find(
-        frameworks.load("torch"), None, "paper", 3, "float32", model=described(spec, **changes)
-    )
+    model = described(spec, **changes)
+    reads.watch(model["folder"])
+    reads.watch_libraries()
+    subject = subjects.find(frameworks.load("torch"), None, "paper", 3, "float32", model=model)
     return agreement.check(frameworks.load("torch"), subject, "infer", own=True)
 
 
@@ -459,7 +459,7 @@ def test_weights_from_files_are_told_from_those_that_are_drawn(tmp_path, reader)
     old.write_text(FACTORY.format(READERS[reader].format(tmp_path), ""))
     new.write_text(FACTORY.format(READERS[reader].format(tmp_path), "net[0].weight.data += 1"))
     saved(f"{old}:make", tmp_path)
-    reads.opened.clear()
+    reads.read.clear()
     found = compared(f"{old}:make", weights=str(tmp_path / "w.npz"))
     assert found["own"] == {}
     assert found["fixed"] == ["0.weight"]  # the bias is constant

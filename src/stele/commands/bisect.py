@@ -22,7 +22,7 @@ from stele.gate.trial import Cell, Trial
 from stele.measuring import content
 from stele.measuring.content import Content
 from stele.measuring.settings import Settings
-from stele.models import arms, inspection
+from stele.models import arms, comparison, inspection
 from stele.releases import candidates
 from stele.releases.bisection import BAD, SKIP, Answer, Search, to_answer
 from stele_worker import tasks
@@ -55,7 +55,7 @@ def add(commands: Any) -> None:
     )
     options.add_trial_options(command)
     command.add_argument("--json", type=Path, metavar="FILE", help="write the result to this file")
-    command.set_defaults(command=bisect, subject=None, content=None)
+    command.set_defaults(command=bisect, subject=None, of_good=None, content=None)
 
 
 def bisect(arguments: argparse.Namespace) -> int:
@@ -125,8 +125,9 @@ def candidates_of(arguments: argparse.Namespace) -> dict[str, Environment]:
     result = inspection.inspect(good, model, timeout=arguments.worker_timeout)
     say(result.describe(training=arguments.phase == "train"))
     inspection.check(result, model, training=arguments.phase == "train")
-    arguments.subject, _ = inspection.resolved(model, good, result)
-    return {name: replace(arm, framework=result.framework) for name, arm in found.items()}
+    arguments.subject, found[names[0]] = inspection.resolved(model, good, result)
+    arguments.of_good = result
+    return found
 
 
 def judge_candidate(
@@ -149,6 +150,18 @@ def judge_candidate(
         make(candidate)
     except SteleError as error:
         return Answer(name, SKIP, str(error).splitlines()[0])
+    if (model := options.parse_model(arguments)) is not None:
+        compared, of_candidate = comparison.ask_new(
+            good,
+            candidate,
+            model,
+            arguments.of_good,
+            training=arguments.phase == "train",
+            timeout=arguments.worker_timeout,
+        )
+        if of_candidate is None or compared.differences:
+            return Answer(name, SKIP, str(compared.failure or compared.differences[0]).splitlines()[0])
+        candidate = replace(candidate, framework=of_candidate.framework)
     subject = trial_from(arguments, good, candidate, margin, budget)
     stem = f"{datetime.now():%Y%m%d-%H%M%S}-{environments.description.slug(name)[:60]}"
     log = trial.watch(record.create(FOLDER / f"{stem}.jsonl", trial.header(subject)), subject)

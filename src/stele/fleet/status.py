@@ -70,7 +70,9 @@ class Status:
 
 def begin(command: str, works: int) -> Status:
     """Return the status of a command that starts now, on this machine."""
-    return Status(command, str(machine.facts()["name"]), os.getpid(), time.time(), works)
+    return Status(
+        text.without_passwords(command), str(machine.facts()["name"]), os.getpid(), time.time(), works
+    )
 
 
 def write(path: Path, status: Status) -> None:

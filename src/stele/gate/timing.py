@@ -7,6 +7,7 @@ judged in the cheapest one.
 """
 
 import itertools
+import math
 import random
 from collections.abc import Callable, Sequence
 
@@ -43,6 +44,8 @@ def measure_until_decided(
         launches_before = record.launches
         for planned in active:
             probe = next_probe(planned, state, share * trial.budget - record.spent)
+            if probe is None:
+                continue
             results = state.results[probe]
             is_new = record.get(*key_of(probe, len(results))) is None
             if trial.budget_spent(record, share) and is_new:
@@ -76,9 +79,17 @@ def warn_of_load(conditions: Conditions, say: Say) -> bool:
     return True
 
 
-def next_probe(planned: Probe, state: State, left: float) -> Probe:
-    """Return the planned probe; or another one that ``left`` seconds suffice to decide only if it comes first."""
-    for probe, seconds in state.seconds_to_verdict().items():
+def next_probe(planned: Probe, state: State, left: float) -> Probe | None:
+    """Return the planned probe; None if it is decided meanwhile.
+
+    Return another one if ``left`` seconds decide it only if it comes first, and cannot decide the planned one.
+    """
+    if planned not in state.open_probes():
+        return None
+    times = state.seconds_to_verdict()
+    if times.get(planned, math.inf) <= left:
+        return planned
+    for probe, seconds in times.items():
         took = state.results[planned][-1].took if state.results[planned] else state.results[probe][-1].took
         if probe != planned and seconds <= left < seconds + took:
             return probe

@@ -87,10 +87,12 @@ def library_contains(word):
 
 
 def versions():
+    device = jax.devices()[0]
     return {
         "jax": jax.__version__,
         "jaxlib": jaxlib.__version__,
-        "platform": jax.devices()[0].client.platform_version.splitlines()[0],
+        # of CUDA, say; that of a CPU is "cpu", or "<unknown>" in older releases
+        "platform": None if device.platform == "cpu" else device.client.platform_version.splitlines()[0],
     }
 
 

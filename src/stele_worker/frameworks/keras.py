@@ -322,7 +322,8 @@ def backward(net, loss):
     variables = net.trainable_variables
     if BACKEND == "torch":
         compute = native.on_all_devices(
-            net, lambda *arrays: loss(arrays[-1], net(one_or_all(arrays[:-1]), training=True))
+            net,
+            lambda *arrays: added(loss(arrays[-1], net(one_or_all(arrays[:-1]), training=True)), net.losses),
         )
 
         def run(*arrays):
@@ -336,7 +337,12 @@ def backward(net, loss):
     import tensorflow
 
     loss = divided(loss)
-    compute = native.in_shards(lambda *arrays: loss(arrays[-1], net(one_or_all(arrays[:-1]), training=True)))
+    devices = 1 if native.strategy is None else ranks.count
+    compute = native.in_shards(
+        lambda *arrays: added(
+            loss(arrays[-1], net(one_or_all(arrays[:-1]), training=True)), net.losses, devices
+        )
+    )
 
     def run_taped(*arrays):
         with tensorflow.GradientTape() as tape:
@@ -345,6 +351,11 @@ def backward(net, loss):
         return value, [tensorflow.convert_to_tensor(grad) for grad in tape.gradient(value, variables)]
 
     return native.for_each_device(run_taped, uses_xla(net))
+
+
+def added(value, losses, devices=1):
+    """Return a loss with those of a network's layers, its regularisers and ``add_loss``, as ``fit`` adds them."""
+    return value + sum(map(keras.ops.sum, losses)) / devices if losses else value
 
 
 def divided(loss):
@@ -360,8 +371,10 @@ def stateless(net, loss):
 
     def compute(parameters, others, *arrays):
         inputs = one_or_all(arrays[:-1])
-        logits, others = net.stateless_call(parameters, others, inputs, training=True)
-        return loss(arrays[-1], logits), others
+        logits, others, losses = net.stateless_call(
+            parameters, others, inputs, training=True, return_losses=True
+        )
+        return added(loss(arrays[-1], logits), losses), others
 
     return jax.value_and_grad(compute, has_aux=True)
 

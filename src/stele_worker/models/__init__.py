@@ -80,7 +80,7 @@ def inspect(model):
 
     The verb ``inspect`` adds
 
-    files            absolute paths of the user's modules, and of the project's files that were read: see ``opened``
+    files            absolute paths of the user's modules, and of the project's files that were read: see ``reads``
     """
     from stele_worker.models import inspection
 

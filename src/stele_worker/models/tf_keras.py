@@ -93,6 +93,8 @@ def differentiate(net, task):
     def run(*batch):
         with tf.GradientTape() as tape:
             value = compute(None if task.target is None else batch[-1], net(pack(task, batch), training=True))
+            if net.losses:  # regularisers and add_loss, as in ``fit``
+                value += tf.add_n([tf.reduce_sum(one) for one in net.losses])
         # a variable that the loss does not reach has no gradient: zero
         return value, tape.gradient(value, net.trainable_variables, unconnected_gradients="zero")
 
@@ -163,5 +165,5 @@ def squared_error(target, output):
 
 def optimizer_of(net, task):
     if task.optimizer is not None:
-        return optimizers.construct(task.optimizer)
+        return optimizers.construct(task, ("apply_gradients",))
     return keras_of(net).optimizers.SGD(task.learning_rate)

@@ -48,6 +48,18 @@ def recurrent():
     )
 
 
+class Penalty(layers.Layer):
+    def call(self, x):
+        self.add_loss(0.1 * tf.reduce_mean(tf.square(x)))
+        return x
+
+
+def regularised():
+    """Layers that add to the loss."""
+    dense = layers.Dense(16, kernel_regularizer="l2", activity_regularizer="l1")
+    return keras.Sequential([keras.Input((8,)), dense, Penalty(), layers.Dense(5)])
+
+
 def nested():
     """Sequential models inside of a functional one, with layers of equal shapes."""
     x = keras.Input((12, 8))

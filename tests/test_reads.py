@@ -24,11 +24,15 @@ def files(tmp_path):
             import os, sys
             sys.path[:0] = [{str(SOURCE)!r}, {str(project)!r}]
             sys.dont_write_bytecode = True
-            from stele_worker.models import opened
-            opened.watch()
+            from stele_worker.models import reads
             folder = {str(project)!r}
+            reads.watch(folder)
         """
-        lines = [textwrap.dedent(script), textwrap.dedent(code), "print(*opened.files(folder), sep='\\n')"]
+        lines = [
+            textwrap.dedent(script),
+            textwrap.dedent(code),
+            "print(*reads.of_project(folder), sep='\\n')",
+        ]
         done = subprocess.run(
             [sys.executable, "-c", "\n".join(lines)], cwd=tmp_path, capture_output=True, text=True, check=True
         )
@@ -72,6 +76,19 @@ def test_what_the_code_reads_of_the_project_is_named(files, write):
         "open(folder + '/tokenizer.json').read(); os.open((folder + '/data/table.csv').encode(), os.O_RDONLY)"
     )
     assert files(code) == ["data/table.csv", "tokenizer.json"]
+
+
+OPEN = "__import__('ctypes').CDLL(None).open((folder + '/{}').encode(), {})"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux reports it")
+def test_what_compiled_code_reads_of_the_project_is_named(files, write):
+    read = ("tokenizer.json", "data/a/model.onnx", "env/cache.bin", ".cache/log.txt", "README.md")
+    for name in (*read, "env/pyvenv.cfg", "log.txt"):
+        write(name)
+    code = [OPEN.format(name, "os.O_RDONLY") for name in read]
+    code.append("os.write({}, b'x')".format(OPEN.format("log.txt", "os.O_RDWR")))
+    assert files("\n".join(code)) == ["data/a/model.onnx", "tokenizer.json"]
 
 
 @pytest.mark.parametrize(
