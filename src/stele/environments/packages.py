@@ -204,6 +204,23 @@ def same_version(old: str | None, new: str | None) -> bool:
     return canonicalize_version(old) == canonicalize_version(new)
 
 
+def require_upgrade(old: Environment, new: Environment) -> None:
+    """Raise SteleError, with the versions, if NEW is stated in other words than OLD, and is the same nevertheless."""
+    changed = builds.stated_differently(new, old)
+    if not changed or old.lock is None or new.lock is None or not (old.lock.exists() and new.lock.exists()):
+        return
+    if (old.python, old.variables) != (new.python, new.variables) or not builds.have_same_files(
+        old.lock, new.lock
+    ):
+        return
+    versions = of_lock(new.lock)
+    both = ", ".join(f"{name} {versions[name]}" for name in changed if name in versions)
+    raise SteleError(
+        f"Nothing is upgraded: {old.name!r} and {new.name!r} select the same packages"
+        f"{f', both with {both}' if both else ''}. Name the version that NEW is to have, such as PACKAGE==VERSION."
+    )
+
+
 def lines(pairs: Iterable[Difference]) -> list[str]:
     """Return one line for each difference, such as "numpy 1.26.4 → 2.0.1"."""
     return [line(pair) for pair in pairs]
