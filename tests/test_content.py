@@ -346,6 +346,7 @@ def test_the_time_of_bytecode_and_of_other_files_does_not_count(tmp_path, venv):
     (site / "__pycache__").mkdir()
     (site / "__pycache__" / "abacus.pyc").write_bytes(b"1")
     (site / "notes.txt").write_text("1")
+    content.look_again()
     assert content.changes(before, content.of_environment(describe_arm(arm))) is None
 
 

@@ -514,6 +514,7 @@ def test_without_a_network_a_range_is_what_it_was_and_it_is_said(load, monkeypat
     wheel(tmp_path / "wheels", "toy", "2.5")
     monkeypatch.setenv("UV_OFFLINE", "1")
     gate.make(one, fresh=True)
+    builds.make(one, fresh=True)
     assert packages.of_environment(one)["toy"] == "2.0"
     assert re.search(r"toy: UV_OFFLINE is set, so the packages are those of \d{4}-", capsys.readouterr().err)
 
