@@ -34,6 +34,9 @@ def install(arm, version, *, source="1", name="abacus"):
         old.rmdir()
     folder = site / f"{name}-{version}.dist-info"
     folder.mkdir()
+    if not (site / f"{name}.py").exists():
+        (site / f"{name}.py").touch()
+        os.utime(site / f"{name}.py", (0, 0))
     (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     (folder / "RECORD").write_text(f"{name}.py,sha256={source},10\n{name}-{version}.dist-info/RECORD,,\n")
 
@@ -89,6 +92,19 @@ def write(name, text="2"):
     return lambda: Path(name).write_text(text)
 
 
+def set_back(arm):
+    """Undo an edit in a way that keeps the time, such as ``mv abacus.py.orig abacus.py``."""
+    edit(arm, "")
+    [path] = Path(arm).glob("lib/python*/site-packages/abacus.py")
+    os.utime(path, (0, 0))
+
+
+def edit(arm, text):
+    """Edit a module of a package in its place, as a person who debugs does."""
+    [path] = Path(arm).glob("lib/python*/site-packages/abacus.py")
+    path.write_text(text)
+
+
 CHANGES = {
     "the model's file": (write("net.py"), "net.py changed"),
     "a local import": (write("helper.py"), "helper.py changed"),
@@ -100,6 +116,12 @@ CHANGES = {
     "a version in OLD": (lambda: install("old", "2.0"), "abacus in OLD was 1.0 and is now 2.0"),
     "another build of a version": (
         lambda: install("new", "2.0", source="2"),
+        "the files of abacus in NEW changed",
+    ),
+    "an edit of a file of NEW": (lambda: edit("new", "import time"), "the files of abacus in NEW changed"),
+    "an edit of a file of OLD": (lambda: edit("old", ""), "the files of abacus in OLD changed"),
+    "a file of NEW that is deleted": (
+        lambda: next(Path("new").glob("lib/python*/site-packages/abacus.py")).unlink(),
         "the files of abacus in NEW changed",
     ),
     "a package that is new": (
@@ -189,12 +211,17 @@ def before_new(monkeypatch, change):
             "abacus in NEW was 2.0 and is now 2.1",
         ),
         (
+            lambda: edit("new", "import time"),
+            lambda: set_back("new"),
+            "the files of abacus in NEW changed",
+        ),
+        (
             lambda: Path("new").rename("gone"),
             lambda: Path("gone").rename("new"),
             "new/bin/python no longer exists",
         ),
     ],
-    ids=["model", "import", "package", "environment"],
+    ids=["model", "import", "package", "edit", "environment"],
 )
 def test_what_changes_while_a_gate_runs_ends_it_without_a_verdict(
     gate, monkeypatch, capsys, change, undo, message
@@ -276,6 +303,51 @@ def test_the_sources_of_an_editable_package_are_compared_unless_its_modules_are_
     assert installed() == before
     (source / "abacus.py").write_text("22")
     assert installed() != before and installed(source / "abacus.py") == known
+
+
+def describe_arm(venv):
+    return Environment(
+        name="arm", label="", framework="x", command=(str(venv / "bin/python"), *packages.MODULE)
+    )
+
+
+@pytest.mark.parametrize("kind", ["develop", "egg", "no list"])
+def test_the_modules_of_a_package_without_a_list_of_its_files_are_compared(tmp_path, venv, kind):
+    arm = tmp_path / "arm"
+    subprocess.run(["cp", "-a", str(venv), str(arm)], check=True)
+    [site] = arm.glob("lib/python*/site-packages")
+    place = {"develop": tmp_path / "project", "egg": site / "ten-1.0-py3.egg", "no list": site}[kind]
+    information = place / ("EGG-INFO" if kind == "egg" else "ten.egg-info")
+    information.mkdir(parents=True)
+    (information / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: ten\nVersion: 1.0\n")
+    (information / "top_level.txt").write_text("ten\n")
+    (place / "ten").mkdir()
+    (place / "ten" / "__init__.py").write_text("1")
+    if kind != "no list":
+        (site / "easy-install.pth").write_text(f"{place}\n")
+
+    def of_ten():
+        return content.of_environment(describe_arm(arm))["installed"]["ten"]
+
+    before = of_ten()
+    assert of_ten() == before
+    (place / "ten" / "__init__.py").write_text("22")
+    assert of_ten() != before
+
+
+def test_the_time_of_bytecode_and_of_other_files_does_not_count(tmp_path, venv):
+    arm = tmp_path / "arm"
+    subprocess.run(["cp", "-a", str(venv), str(arm)], check=True)
+    [site] = arm.glob("lib/python*/site-packages")
+    install(arm, "1.0")
+    [record_file] = site.glob("abacus-1.0.dist-info/RECORD")
+    record_file.write_text(record_file.read_text() + "__pycache__/abacus.pyc,,\n")
+    before = content.of_environment(describe_arm(arm))
+    (site / "__pycache__").mkdir()
+    (site / "__pycache__" / "abacus.pyc").write_bytes(b"1")
+    (site / "notes.txt").write_text("1")
+    content.look_again()
+    assert content.changes(before, content.of_environment(describe_arm(arm))) is None
 
 
 def test_the_program_of_a_worker_that_is_no_python_is_compared(tmp_path):

@@ -1,6 +1,7 @@
 """Environments: descriptions, pins, and whether each can be used."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from stele import environments
 from stele.environments import Environment, builds, description, installer, libraries, packages
 from stele.errors import SteleError
+from stele.models import arms, spec
 from stele_worker import frameworks
 
 MAINTAINED = (
@@ -389,3 +391,32 @@ def test_a_lock_file_of_another_folder_is_not_shared(tmp_path):
 @pytest.mark.parametrize("name", ["lasagne", "keras2-theano"])
 def test_theano_keeps_what_it_compiled_with_its_build(name):
     assert environments.load(name).variables["THEANO_FLAGS"] == "base_compiledir={folder}/theano"
+
+
+@pytest.mark.parametrize("with_model", [False, True])
+@pytest.mark.parametrize(
+    ("text", "others"),
+    [
+        ("onnxruntime-gpu==1.20.1", {"onnxruntime"}),
+        ("paddlepaddle-gpu==3.2.0", {"paddlepaddle"}),
+        ("paddlepaddle==3.2.0", {"paddlepaddle-gpu"}),
+        ("tensorflow==2.20.0", {"tensorflow-cpu"}),
+        ("keras==3.14.1 tensorflow==2.20.0", {"tensorflow-cpu"}),
+    ],
+)
+def test_only_one_build_of_a_framework_is_installed(text, others, with_model, tmp_path):
+    (tmp_path / "net.py").write_text("")
+    model = spec.parse("net.py:build", tmp_path, inputs=None) if with_model else None
+    for arm in (arms.load(text, model, arms.Extras()), *(() if with_model else (environments.load(text),))):
+        names = {re.split(r"\W*[=<>\[]", one)[0] for one in arm.requirements}
+        assert {part.partition("==")[0] for part in text.split()} <= names and names.isdisjoint(others)
+        assert ("gpu" not in text) or arm.devices is None
+
+
+def test_a_build_for_a_gpu_that_is_added_with_an_option_replaces_the_other_one(tmp_path):
+    (tmp_path / "net.py").write_text("")
+    model = spec.parse("net.py:build", tmp_path, inputs=None)
+    arm = arms.load("onnx==1.17.0", model, arms.Extras(("onnxruntime-gpu==1.20.1",)))
+    assert (
+        list(arm.requirements) == ["onnx==1.17.0", "onnxruntime-gpu==1.20.1", "numpy"] and arm.devices is None
+    )

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -369,3 +370,208 @@ def test_a_gate_builds_the_environments_that_are_missing(add_environment, capsys
     gate.make(toy)
     assert environments.state(toy).status == "ready"
     assert "building toy ..." in capsys.readouterr().err
+
+
+@pytest.fixture
+def load(tmp_path):
+    """load(text) -> an arm with a model, not built yet. ``toy`` requires ``layers``."""
+    (tmp_path / "net.py").write_text("")
+    model = spec.parse("net.py:build", tmp_path, inputs=None)
+    for name, version in (
+        ("numpy", "1.0"),
+        ("layers", "1.0"),
+        ("toy", "1.0"),
+        ("toy", "2.0"),
+        ("toy", "3.0rc1"),
+    ):
+        wheel(tmp_path / "wheels", name, version, requires=["layers"] if name == "toy" else ())
+
+    def load(text, *more):
+        if "\n" in text:
+            (tmp_path / "requirements.txt").write_text(text)
+        return arms.load(
+            str(tmp_path / "requirements.txt") if "\n" in text else text, model, arms.Extras(more)
+        )
+
+    return load
+
+
+def in_turn(load, tmp_path, old, new):
+    """Return OLD and NEW, built one after the other."""
+    first = load(old)
+    builds.make(first, fresh=True)
+    wheel(tmp_path / "wheels", "layers", "2.0")
+    second = builds.resolved_like(load(new), first)
+    builds.make(second, fresh=True)
+    return first, second
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "version"),
+    [
+        ("toy<=1.0", "toy<=2.0", "2.0"),
+        ("toy==1.0", "toy>=1.0", "2.0"),
+        ("toy==1.0", "toy", "2.0"),
+        ("toy==1.0", "Toy>=1.0", "2.0"),
+        ("toy\n-c old.txt\n", "toy\n-c new.txt\n", "2.0"),
+        ("toy\n-c old.txt\n", "toy\n", "2.0"),
+        ("toy\n", "--pre\ntoy\n", "3.0rc1"),
+    ],
+)
+def test_what_new_states_differently_is_never_taken_from_old(load, tmp_path, old, new, version):
+    (tmp_path / "old.txt").write_text("toy==1.0\n")
+    (tmp_path / "new.txt").write_text("toy<=2.0\n")
+    first, second = in_turn(load, tmp_path, old, new)
+    versions = packages.of_environment(second)
+    assert (versions["toy"], versions["layers"]) == (version, "1.0")
+    assert packages.of_environment(first)["toy"] != version
+    packages.require_upgrade(first, second)
+
+
+def test_what_is_upgraded_decides_which_lock_file_in_the_cache_is_used(load):
+    old = load("toy==1.0", "layers==1.0")
+    builds.make(old)
+    new = load("toy>=1", "layers==1.0")
+    other = dataclasses.replace(old, requirements={**old.requirements, "layers<2": "requested"})
+    assert builds.resolved_like(new, old).lock != builds.resolved_like(new, other).lock
+    assert builds.resolved_like(new, old).lock == builds.resolved_like(new, old).lock
+
+
+@pytest.mark.parametrize(("old", "new"), [("toy==1.0", "toy<2"), ("toy==2.0", "toy"), ("toy", "toy layers")])
+def test_an_upgrade_that_upgrades_nothing_is_refused_with_the_versions(load, tmp_path, old, new):
+    first, second = in_turn(load, tmp_path, old, f"{new} layers<2".replace("layers layers", "layers"))
+    version = packages.of_environment(first)["toy"]
+    with pytest.raises(SteleError) as caught:
+        packages.require_upgrade(first, second)
+    assert "Nothing is upgraded: " in str(caught.value) and repr(first.name) in str(caught.value)
+    assert "layers 1.0" in str(caught.value) and (f"toy {version}" in str(caught.value)) == (old != "toy")
+
+
+def test_a_gate_in_which_nothing_is_upgraded_is_an_error(load, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    load("toy")
+    assert entry_point.main(["gate", "toy==2.0", "toy>=1", "--model=net.py:build", "--no-wait"]) == 2
+    message = "Nothing is upgraded: 'toy==2.0' and 'toy>=1' select the same packages, both with toy 2.0."
+    assert message in capsys.readouterr().err
+
+
+def test_a_release_may_be_gated_with_itself_and_with_another_build_of_itself(load, tmp_path):
+    packages.require_upgrade(*in_turn(load, tmp_path, "toy==2.0", "toy==2.0"))
+    first = load("toy==2.0", "layers<2")
+    builds.make(first)
+    lock = tmp_path / "other.lock"
+    lock.write_text(re.sub("sha256:[0-9a-f]+", "sha256:00", first.lock.read_text()))
+    packages.require_upgrade(first, dataclasses.replace(load("toy"), lock=lock))
+
+
+@pytest.mark.parametrize(
+    ("text", "exact"),
+    [
+        ("toy==1.0", True),
+        ("toy[fast]==1.0 ; python_version > '3'", True),
+        ("toy===1.0", True),
+        ("toy==1.0,<2", True),
+        (f"toy @ git+https://example.org/toy@{'0' * 40}", True),
+        (f"toy @ git+https://example.org/toy@{'0' * 40}#subdirectory=a", True),
+        (f"toy @ file:///dist/toy-1.0-py3-none-any.whl#sha256={'0' * 64}", True),
+        ("toy", False),
+        ("toy>=1.0", False),
+        ("toy==1.*", False),
+        ("toy~=1.0", False),
+        ("toy @ git+https://example.org/toy@main", False),
+        (f"toy @ git+https://example.org/toy@{'0' * 39}", False),
+        ("toy @ file:///dist/toy-1.0-py3-none-any.whl", False),
+        ("toy @ https://example.org/toy-1.0-py3-none-any.whl#egg=toy", False),
+    ],
+)
+def test_a_requirement_is_exact_if_it_selects_the_same_files_on_every_day(text, exact):
+    assert builds.is_exact(text) is exact
+
+
+@pytest.mark.parametrize("text", ["toy", "toy>=1.0", "toy==1.*", "toy\n"])
+def test_a_range_is_resolved_again_for_each_gate(load, tmp_path, text):
+    one = load(text)
+    gate.make(one, fresh=True)
+    later = "1.5" if "*" in text else "2.5"
+    wheel(tmp_path / "wheels", "toy", later)
+    gate.make(one)  # as with --resume
+    assert packages.of_environment(one)["toy"] != later
+    gate.make(one, fresh=True)
+    assert packages.of_environment(one)["toy"] == later
+    assert environments.state(one).status == "ready"
+
+
+def test_an_exact_requirement_is_resolved_once(load, monkeypatch):
+    one = load("toy==1.0 layers==1.0")  # what the worker needs is added without a version
+    gate.make(one, fresh=True)
+    monkeypatch.setattr(builds, "lock", lambda *_, **__: pytest.fail("resolved again"))
+    gate.make(one, fresh=True)
+
+
+def test_without_a_network_a_range_is_what_it_was_and_it_is_said(load, monkeypatch, capsys, tmp_path):
+    one = load("toy")
+    gate.make(one, fresh=True)
+    wheel(tmp_path / "wheels", "toy", "2.5")
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    gate.make(one, fresh=True)
+    builds.make(one, fresh=True)
+    assert packages.of_environment(one)["toy"] == "2.0"
+    assert re.search(r"toy: UV_OFFLINE is set, so the packages are those of \d{4}-", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(("options", "fresh"), [([], True), (["--resume"], False)])
+def test_a_resumed_gate_uses_what_its_ranges_were(monkeypatch, tmp_path, options, fresh, capsys):
+    seen = []
+
+    def prepare(subject, replaced, *, fresh):
+        seen.append(fresh)
+        raise SteleError("enough")
+
+    monkeypatch.setattr(gate, "prepare", prepare)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "net.py").write_text("")
+    assert entry_point.main(["gate", "toy", "toy<3", "--model=net.py:build", "--no-wait", *options]) == 2
+    assert seen == [fresh] and "enough" in capsys.readouterr().err
+
+
+def test_typed_ranges_are_resolved_again_by_env_make(add_environment, tmp_path):
+    add_environment()
+    environments.described.cache_clear()
+    for version in ("1.5", "1.6"):
+        wheel(tmp_path / "wheels", "toy", version)
+        assert entry_point.main(["env", "make", "toy>=1"]) == 0
+        assert environments.state(environments.load("toy>=1")) == ("ready", version, "")
+
+
+# an import that fails
+
+
+def failing(condition):
+    return f"import os, sys\nif {condition}: raise ImportError('no such symbol')"
+
+
+def test_an_import_that_fails_in_new_alone_is_broken(add_environment):
+    old, new = add_environment("old", release="1.0"), add_environment("new", failing("True"), "1.1")
+    builds.make(old)
+    [verdict] = gate.make_new(new, old)
+    assert verdict.status == "BROKEN" and "no such symbol" in verdict.message
+
+
+def test_an_import_that_fails_in_both_is_no_fault_of_new(add_environment, monkeypatch):
+    source = failing("os.environ.get('TOY_X64') == 'maybe'")
+    old, new = add_environment("old", source, "1.0"), add_environment("new", source, "1.1")
+    builds.make(old)
+    monkeypatch.setenv("TOY_X64", "maybe")
+    with pytest.raises(SteleError, match="The import fails in OLD and in NEW, so no release is to blame"):
+        gate.make_new(new, old)
+    monkeypatch.delenv("TOY_X64")
+    assert gate.make_new(new, old) == []
+
+
+def test_an_import_that_fails_once_is_no_verdict(add_environment, tmp_path):
+    mark = tmp_path / "mark"
+    source = failing(f"not os.path.exists({str(mark)!r}) and not open({str(mark)!r}, 'w').close()")
+    old, new = add_environment("old", release="1.0"), add_environment("new", source, "1.1")
+    builds.make(old)
+    assert gate.make_new(new, old) == [] and mark.exists()
+    assert environments.state(new).status == "ready"

@@ -206,6 +206,15 @@ def test_a_package_from_a_url_is_listed_without_a_password(tmp_path):
         ("http://[::1]:80/x@v1", "http://[::1]:80/x@v1"),
         ("'https://a:secret@x' and \"https://b:secret@y\"", "'https://a:***@x' and \"https://b:***@y\""),
         ("ada@example.org", "ada@example.org"),
+        ("https://example.org/x?a=1&token=secret#sha256=0", "https://example.org/x?a=1&token=***#sha256=0"),
+        ("https://example.org/x?Password=secret", "https://example.org/x?Password=***"),
+        ("https://example.org/x?X-Amz-Signature=secret&v=2", "https://example.org/x?X-Amz-Signature=***&v=2"),
+        ("https://example.org/x?sig=a%2F=&api_key=secret b", "https://example.org/x?sig=***&api_key=*** b"),
+        (
+            "https://example.org/x?keys=1&tokens=2#egg=x&sig=3",
+            "https://example.org/x?keys=1&tokens=2#egg=x&sig=***",
+        ),
+        ("a ?token=open is no URL", "a ?token=open is no URL"),
     ],
 )
 def test_a_password_in_a_url_is_hidden(text, shown):
@@ -213,7 +222,14 @@ def test_a_password_in_a_url_is_hidden(text, shown):
 
 
 def test_a_long_text_takes_little_time_to_search_for_passwords():
-    for text in ("a" * 10**6 + "://", "://" * 10**5, "x://a:" * 10**4, json.dumps(["http://x"] * 10**5)):
+    for text in (
+        "://?a=" + "_a-" * 10**6,
+        "://" + "?a_" * 10**6,
+        "a" * 10**6 + "://",
+        "://" * 10**5,
+        "x://a:" * 10**4,
+        json.dumps(["http://x"] * 10**5),
+    ):
         without_passwords(text)
 
 
@@ -259,3 +275,75 @@ def test_the_users_default_index_wins_over_that_of_the_file(tmp_path, project, m
     assert installed(environment(f"--index-url {theirs}\ntoy\n")) == ["toy==2.0"]
     monkeypatch.setenv("UV_DEFAULT_INDEX", own)
     assert installed(environment(f"--index-url {theirs}\ntoy<9\n")) == ["toy==1.0"]
+
+
+@pytest.fixture
+def lock(monkeypatch):
+    """lock(**variables) -> the lock file of ``toy`` with these variables of uv."""
+
+    def lock(**variables):
+        with monkeypatch.context() as patched:
+            for name, value in variables.items():
+                patched.setenv(name, value)
+            return environment("toy\n").lock
+
+    return lock
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("UV_INDEX", "https://example.org/simple"),
+        ("UV_DEFAULT_INDEX", "https://example.org/simple"),
+        ("UV_FIND_LINKS", "wheels"),
+        ("UV_INDEX_STRATEGY", "unsafe-best-match"),
+        ("UV_CONSTRAINT", "none.txt"),
+        ("UV_EXCLUDE_NEWER", "2026-01-01"),
+        ("UV_PRERELEASE", "allow"),
+        ("UV_RESOLUTION", "lowest"),
+        ("UV_TORCH_BACKEND", "cpu"),
+        ("UV_NO_BINARY", "1"),
+        ("UV_OF_A_LATER_RELEASE", "1"),
+    ],
+)
+def test_a_variable_of_uv_that_decides_selects_another_lock_file(lock, name, value):
+    assert lock(**{name: value}) != lock() and lock(**{name: value}) == lock(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["UV_CONSTRAINT", "UV_OVERRIDE", "UV_BUILD_CONSTRAINT", "UV_CONFIG_FILE"])
+def test_the_content_of_a_file_that_a_variable_of_uv_names_selects_another_lock_file(lock, project, name):
+    (project / "second.txt").write_text("b")
+    found = []
+    for text in ("toy<2", "toy<3", "toy<2"):
+        (project / "limits.txt").write_text(text)
+        value = "limits.txt" if name == "UV_CONFIG_FILE" else f"second.txt {project / 'limits.txt'}"
+        found.append(lock(**{name: value}))
+    assert found[0] == found[2] != found[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("UV_CACHE_DIR", "cache"),
+        ("UV_HTTP_TIMEOUT", "90"),
+        ("UV_OFFLINE", "1"),
+        ("UV_INDEX_OURS_PASSWORD", "secret"),
+        ("UV_RUN_RECURSION_DEPTH", "1"),
+    ],
+)
+def test_a_variable_of_uv_that_decides_nothing_selects_no_other_lock_file(lock, name, value):
+    assert lock(**{name: value}) == lock()
+
+
+def test_a_password_in_a_variable_of_uv_selects_no_other_lock_file(lock):
+    one, two = (f"https://ada:{word}@example.org/simple?token={word}" for word in ("a", "b"))
+    assert lock(UV_INDEX=one) == lock(UV_INDEX=two) != lock()
+
+
+def test_files_with_settings_of_uv_are_read_only_if_a_variable_names_one(project, monkeypatch):
+    wheel(project / "wheels", "toy", "3.0rc1")
+    (project / "uv.toml").write_text('prerelease = "allow"\n')
+    (project / "pyproject.toml").write_text('[tool.uv]\nprerelease = "allow"\n')
+    assert installed(environment("-f wheels\ntoy\n")) == ["toy==2.0"]
+    monkeypatch.setenv("UV_CONFIG_FILE", "uv.toml")
+    assert installed(environment("-f wheels\ntoy\n")) == ["toy==3.0rc1"]

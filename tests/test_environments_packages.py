@@ -148,3 +148,31 @@ def test_a_python_before_3_8_lists_the_same_packages():
     )
     assert old["packages"]
     assert sorted(map(str, old["packages"])) == sorted(map(str, new["packages"]))
+
+
+def test_the_files_of_a_package_are_listed_without_what_python_and_installers_write(venv):
+    (site,) = venv.glob("lib/python*/site-packages")
+    rows = ("x.py,,", '"a,b.py",,', "__pycache__/x.pyc,,", "ML_dtypes-1.0.dist-info/RECORD,,", "../bin/x,,")
+    (site / "ML_dtypes-1.0.dist-info" / "RECORD").write_text("\n".join(rows))
+    found = packages.listed(venv / "bin" / "python").packages["ml-dtypes"]
+    assert (
+        found.paths == tuple(f"{site}/{name}" for name in ("x.py", "a,b.py", "../bin/x"))
+        and not found.sources
+    )
+
+
+def test_of_a_package_without_a_list_of_files_the_modules_are_found(venv, tmp_path):
+    (site,) = venv.glob("lib/python*/site-packages")
+    project = tmp_path / "project"
+    for place, name in ((site, "Legacy-1.0"), (project, "Mine")):
+        (place / f"{name}.egg-info").mkdir(parents=True)
+        (place / f"{name}.egg-info" / "PKG-INFO").write_text(
+            f"Name: {name.partition('-')[0]}\nVersion: 1.0\n"
+        )
+    (site / "Legacy-1.0.egg-info" / "top_level.txt").write_text("legacy\n_fast\n")
+    (site / "legacy").mkdir()
+    (site / "_fast.abi3.so").touch()
+    (site / "easy-install.pth").write_text(f"{project}\n")  # as ``setup.py develop`` does
+    found = packages.listed(venv / "bin" / "python").packages
+    assert found["legacy"].sources == (site / "legacy", site / "_fast.abi3.so")
+    assert found["mine"].sources == (project,)

@@ -201,3 +201,35 @@ def test_a_path_that_the_locale_cannot_express_is_an_error_of_the_environment(op
 def test_a_name_that_cannot_be_encoded_has_exit_code_two(fail, capsys):
     assert fail(UnicodeEncodeError("ascii", "/tmp/größer", 7, 9, "ordinal not in range(128)")) == 2
     assert "ascii, cannot express '/tmp/größer'" in capsys.readouterr().err
+
+
+DAMAGE = {
+    "absent": "raise ImportError('libblas.so.3: cannot open shared object file')",
+    "of another release": "raise AttributeError('no float_')",
+    "incomplete": "def array(",
+}
+
+
+@pytest.mark.parametrize("source", DAMAGE.values(), ids=DAMAGE)
+@pytest.mark.parametrize("start", [["-m", "stele"], ["-c", "from stele.__main__ import main; main()"]])
+def test_a_stele_that_cannot_start_is_no_verdict(tmp_path, source, start):
+    (tmp_path / "numpy.py").write_text(source)
+    variables = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    process = subprocess.run(
+        [sys.executable, *start], env=variables, capture_output=True, text=True, check=False
+    )
+    assert process.returncode == 2
+    assert "stele: it cannot start: " in process.stderr and "pip install --force-reinstall" in process.stderr
+    assert "Traceback" not in process.stderr
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://ada:secret@example.org/x", "https://secret@example.org", "https://example.org/?token=secret"],
+)
+def test_the_report_of_an_internal_error_has_no_password(fail, tmp_path, capsys, url):
+    assert fail(RuntimeError(f"GET {url} failed")) == 4
+    [path] = (tmp_path / ".stele/errors").iterdir()
+    text = path.read_text()
+    assert "RuntimeError: GET https://" in text and "failed" in text
+    assert "secret" not in text + "".join(capsys.readouterr())

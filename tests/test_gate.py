@@ -311,7 +311,7 @@ def test_if_both_releases_fail_new_is_not_blamed(gate, capsys):
 
 
 def test_a_new_release_that_installs_but_does_not_import_is_broken(gate, capsys, monkeypatch, tmp_path):
-    def make(environment):
+    def make(environment, **_):
         if environment.name == "new":
             raise builds.ImportFailed("'new' was installed, but its import failed")
 

@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from fakes import SHORT
 from processes import alive, in_group, wait_until
 from stele.environments import Environment
 from stele.errors import SteleError
+from stele.measuring import strays
 from stele.measuring.worker import CACHES, WorkerError
 from stele_worker import process, protocol
 
@@ -167,3 +169,27 @@ def test_a_worker_has_the_users_variables_but_folders_of_its_own(scripted, monke
     for name in ("PYTHONPATH", "TMPDIR", *CACHES):
         assert len({first[name], second[name], "/of/the/user"}) == 3
         assert not Path(first[name]).exists()  # deleted with the worker
+
+
+def test_a_process_that_cannot_be_ended_is_named_and_not_waited_for(scripted, monkeypatch, capsys):
+    worker = scripted(action="hang_with_child")
+    monkeypatch.setattr(strays, "TIMEOUT", 0.2)
+    monkeypatch.setattr(strays, "processes", lambda folder: iter([4711, 4712]))
+    monkeypatch.setattr(strays, "kill", lambda number: None)
+    start = time.monotonic()
+    worker.close(graceful=False)
+    assert 0.2 <= time.monotonic() - start < 3
+    assert "left processes that cannot be ended now: 4711, 4712." in capsys.readouterr().err
+
+
+def test_waiting_for_processes_to_end_takes_no_processor(tmp_path, monkeypatch):
+    looks = []
+
+    def processes(folder):
+        looks.append(folder)
+        return iter([4711] if len(looks) < 5 else [])
+
+    monkeypatch.setattr(strays, "processes", processes)
+    monkeypatch.setattr(strays, "kill", lambda number: None)
+    monkeypatch.setattr(time, "sleep", lambda seconds: looks.append(seconds))
+    assert strays.end(tmp_path) == [] and strays.PAUSE in looks

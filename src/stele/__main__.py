@@ -14,35 +14,43 @@ from datetime import datetime
 from importlib import metadata
 from pathlib import Path
 
-from stele import files
-from stele.commands import (
-    band,
-    baseline,
-    bisect,
-    calibrate,
-    capabilities,
-    completion,
-    defaults,
-    doctor,
-    env,
-    examples,
-    explain,
-    fleet,
-    gate,
-    nightly,
-    options,
-    outputs,
-    parity,
-    releases,
-    report,
-    schema,
-    table,
-    time_to_accuracy,
-    tricks,
-)
-from stele.errors import SteleError
-from stele.measuring import lock
-from stele.text import printable, without_passwords
+try:
+    from stele import files
+    from stele.commands import (
+        band,
+        baseline,
+        bisect,
+        calibrate,
+        capabilities,
+        completion,
+        defaults,
+        doctor,
+        env,
+        examples,
+        explain,
+        fleet,
+        gate,
+        nightly,
+        options,
+        outputs,
+        parity,
+        releases,
+        report,
+        schema,
+        table,
+        time_to_accuracy,
+        tricks,
+    )
+    from stele.errors import SteleError
+    from stele.measuring import lock
+    from stele.text import printable, without_passwords
+except Exception as problem:  # Python would exit with 1, which is a verdict against NEW
+    print(
+        f"stele: it cannot start: {type(problem).__name__}: {problem}\nA package that it needs is missing or damaged. "
+        f"Install it again: {sys.executable} -m pip install --force-reinstall pytest-stele",
+        file=sys.stderr,
+    )
+    sys.exit(2)
 
 EXIT_CODES = (
     "Exit: 0 pass, or success; 1 a verdict against what was judged, and nothing else; 2 usage or environment; "
@@ -120,9 +128,9 @@ def internal_error(error: Exception, typed: Sequence[str]) -> str:
 
 def error_details(error: Exception, typed: Sequence[str]) -> str:
     """Return what a report of an error needs: the command, the versions and the traceback."""
-    command = without_passwords(shlex.join(["stele", *typed]))
     where = f"Stele {release()}, Python {platform.python_version()}, {platform.platform()}"
-    return f"{command}\n{where}\n\n{''.join(traceback.format_exception(error))}"
+    lines = "".join(traceback.format_exception(error))
+    return without_passwords(f"{shlex.join(['stele', *typed])}\n{where}\n\n{lines}")
 
 
 def release() -> str:

@@ -14,6 +14,9 @@ FACTOR = 2.0  # a growth by so much, or more, is said as a factor
 # user and password of a URL; the second pattern is of a password with a slash that should have been encoded
 CREDENTIALS = re.compile(r"://([^\s/?#]*)@")
 BROKEN_CREDENTIALS = re.compile(r"://([^\s/:@\[]*):(?!\d*([/?#\s]|$))[^\s@]*@")
+# a parameter of a URL, and the last words of names whose value lets in whoever knows it, as in &X-Amz-Signature=...
+PARAMETER = re.compile(r"([?&])([\w.-]+)=([^\s&#'\"]+)")
+SECRETS = ("token", "password", "passwd", "pwd", "key", "sig", "signature", "secret", "credential", "auth")
 
 
 def milliseconds(seconds: float) -> str:
@@ -73,7 +76,10 @@ def printable(text: str, *, keep: str = "\n\t") -> str:
 
 
 def without_passwords(text: str) -> str:
-    """Return text with *** for the password in each URL, and for a user without one, which may be a token."""
+    """Return text with *** for the secrets in each URL: the password, the values of parameters such as ``token``.
+
+    A user without a password may be a token, too.
+    """
 
     def hidden(match: re.Match[str]) -> str:
         user, colon, _ = match[1].partition(":")
@@ -83,7 +89,14 @@ def without_passwords(text: str) -> str:
 
     if "://" not in text:
         return text
-    return BROKEN_CREDENTIALS.sub(r"://\1:***@", CREDENTIALS.sub(hidden, text))
+    shown = BROKEN_CREDENTIALS.sub(r"://\1:***@", CREDENTIALS.sub(hidden, text))
+    return PARAMETER.sub(without_secret, shown)
+
+
+def without_secret(match: re.Match[str]) -> str:
+    """Return a parameter of a URL with *** for a secret value."""
+    sign, name, _ = match.groups()
+    return f"{sign}{name}=***" if name.lower().endswith(SECRETS) else match[0]
 
 
 def is_control(letter: str) -> bool:

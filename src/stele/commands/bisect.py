@@ -121,7 +121,7 @@ def candidates_of(arguments: argparse.Namespace) -> dict[str, Environment]:
     names = candidates.select_requirements(*ends)
     found = {name: arms.load(name, model, extras) for name in names}
     good = next(iter(found.values()))
-    make(good)
+    make(good, fresh=True)
     result = inspection.inspect(good, model, timeout=arguments.worker_timeout)
     say(result.describe(training=arguments.phase == "train"))
     inspection.check(result, model, training=arguments.phase == "train")

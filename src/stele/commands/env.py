@@ -103,7 +103,7 @@ def make(arguments: argparse.Namespace) -> int:
             continue
         try:
             with progress.waiting(f"building {environment.name}"):
-                was_built = builds.make(environment, arguments.python, offline=arguments.offline)
+                was_built = builds.make(environment, arguments.python, offline=arguments.offline, fresh=True)
         except SteleError as error:
             failures += 1
             print(f"stele: {error}", file=sys.stderr)

@@ -192,7 +192,7 @@ def on_node(request: dict[str, Any], emit: Emit) -> Event:
 
 
 def judged(subject: Trial, request: dict[str, Any], emit: Emit) -> Event:
-    subject, import_failure = gate.prepare(subject, ())
+    subject, import_failure = gate.prepare(subject, (), fresh=request["header"] is None)
     log = record_on_node(subject, request, emit)
     verdicts = import_failure or gate.run_trial(subject, log)
     log.add({outcome.KEY: outcome.entry(subject, verdicts)})

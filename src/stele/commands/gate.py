@@ -160,7 +160,7 @@ def report_files(arguments: argparse.Namespace, name: str | None) -> dict[str, P
 def gate_pair(arguments: argparse.Namespace) -> int:
     subject = gate_options.trial_from(arguments)
     gate_options.require_cells(subject)
-    subject, import_failure = prepare(subject, arguments.replaced)
+    subject, import_failure = prepare(subject, arguments.replaced, fresh=arguments.resume is None)
     with contextlib.closing(open_record(arguments, subject)) as log:
         say(f"record: {log.path}")
         if not import_failure:
@@ -184,14 +184,17 @@ def say_conditions(subject: Trial) -> None:
         say(setup.line(subject, *setup.probe(subject)))
 
 
-def prepare(subject: Trial, replaced: Iterable[str]) -> tuple[Trial, list[Verdict]]:
-    """Build both arms. Return the trial with what they are known for, and BROKEN if NEW does not import."""
+def prepare(subject: Trial, replaced: Iterable[str], *, fresh: bool = True) -> tuple[Trial, list[Verdict]]:
+    """Build both arms. Return the trial with what they are known for, and BROKEN if NEW does not import.
+
+    ``fresh`` is that of ``make``. Raises SteleError if NEW has the packages of OLD, but is not stated in its words.
+    """
     for message in dict.fromkeys(line for arm in (subject.old, subject.new) for line in notes_about(arm)):
         say(printable(without_passwords(message), keep=""))
-    make(subject.old)
-    with progress.waiting(f"resolving {subject.new.name}"):
-        subject = replace(subject, new=builds.resolved_like(subject.new, subject.old))
-    import_failure = make_new(subject.new)
+    make(subject.old, fresh=fresh)
+    subject = replace(subject, new=builds.resolved_like(subject.new, subject.old))
+    import_failure = make_new(subject.new, subject.old, fresh=fresh and subject.new != subject.old)
+    packages.require_upgrade(subject.old, subject.new)
     if subject.model is not None:
         subject = inspected(subject, subject.model, alone=bool(import_failure))
     else:
@@ -297,8 +300,13 @@ def is_failed(verdicts: Sequence[Verdict]) -> bool:
     return any(EXIT_STATUS.get(verdict.status) == 1 for verdict in verdicts)
 
 
-def make(environment: Environment) -> None:
-    """Build an environment if it is missing. Raises SteleError if it cannot be built."""
+def make(environment: Environment, *, fresh: bool = False) -> None:
+    """Build an environment if it is missing. With ``fresh``, first resolve ranges again, as they are today.
+
+    Raises SteleError if it cannot be built.
+    """
+    if fresh and builds.is_dated(environment):
+        resolve_again(environment)
     state = environments.state(environment)
     if state.status != "ready" and environment.lock is not None:
         say(f"building {environment.name} ...")
@@ -308,10 +316,34 @@ def make(environment: Environment) -> None:
         raise SteleError(f"'{environment.name}' is {state.status}: {state.reason}")
 
 
-def make_new(environment: Environment) -> list[Verdict]:
-    """Build NEW. Return BROKEN if it installs but does not import, else nothing."""
+def resolve_again(environment: Environment) -> None:
+    """Resolve typed requirements as they are today; without a network, say when that was done."""
+    lock = environment.lock
+    if installer.is_offline() and lock is not None and lock.exists():
+        when = datetime.fromtimestamp(lock.stat().st_mtime)
+        say(f"{environment.name}: UV_OFFLINE is set, so the packages are those of {when:%Y-%m-%d %H:%M}.")
+        return
+    with progress.waiting(f"resolving {environment.name}"):
+        builds.resolve(environment, builds.require_interpreter(environment), fresh=True)
+
+
+def make_new(new: Environment, old: Environment, *, fresh: bool = False) -> list[Verdict]:
+    """Build NEW. Return BROKEN if it installs, its import fails twice, and that of OLD works now; else nothing.
+
+    Raises SteleError if the import of OLD fails, too: what both have in common is the cause.
+    """
     try:
-        make(environment)
+        make(new, fresh=fresh)
+        return []
+    except builds.ImportFailed as error:
+        problem = builds.import_error_now(old)
+        if problem is not None:
+            raise SteleError(
+                f"The import fails in OLD and in NEW, so no release is to blame. Check your environment variables and "
+                f"the libraries of this machine.\nOLD, '{old.name}':\n    {problem}\nNEW: {error}"
+            ) from None
+    try:
+        make(new)
     except builds.ImportFailed as error:
         return [Verdict("all", "all", "import", "BROKEN", f"NEW: {error}")]
     return []

@@ -11,7 +11,7 @@ from typing import Any
 
 from stele import environments, files, schema
 from stele.commands import gate, options
-from stele.environments import Environment, builds
+from stele.environments import Environment, builds, packages
 from stele.errors import SteleError
 from stele.gate import correctness, judgement, record, trial
 from stele.gate.trial import Trial
@@ -102,11 +102,12 @@ def compare_model(arguments: argparse.Namespace) -> int:
             "--model compares environments. Name at least two: --framework jax==0.10.1,jax==0.10.2"
         )
     old, *others = [arms.load(name, model, extras) for name in names]
-    gate.make(old)
+    gate.make(old, fresh=True)
     statuses = []
     for new in others:
         resolved = builds.resolved_like(new, old)
-        gate.make(resolved)
+        gate.make(resolved, fresh=True)
+        packages.require_upgrade(old, resolved)
         subject = gate.inspected(parity_trial(arguments, model, old, resolved), model)
         log = record.create(FOLDER / f"{datetime.now():%Y%m%d-%H%M%S-%f}.jsonl", trial.header(subject))
         for verdict in correctness.parity_verdicts(subject, log, options.say):

@@ -19,17 +19,24 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 from stele import files, temporary
 from stele.data import cache
 from stele.environments import hashes, installer, libraries, probe, revisions
-from stele.environments.description import MODULE, Environment
+from stele.environments.description import MODULE, REQUESTED, Environment
 from stele.errors import SteleError
+from stele.text import without_passwords
 
 TIMEOUT = 300.0  # seconds for an import; the first import of Theano compiles
 BUILD_TOOLS = "builds.txt"
 COMMON_TOOLS = Path(__file__).parent / "descriptions" / BUILD_TOOLS
 # a package without a hash: Git itself verifies the content of a commit
 COMMIT = re.compile(r"\S+ @ git\+\S+@[0-9a-f]{40}(#\S*)?")
+SAME_CONTENT = re.compile(
+    r"git\+\S+@[0-9a-f]{40}(#.*)?|\S+#(.*&)?sha(256|384|512)=\S+"
+)  # of a URL, on every day
 
 
 def root_folder() -> Path:
@@ -96,15 +103,19 @@ def make_command(environment: Environment) -> str:
     return f"stele env make {name if name.replace('-', '').replace('_', '').isalnum() else repr(name)}"
 
 
-def make(environment: Environment, interpreter: Path | None = None, *, offline: bool = False) -> bool:
+def make(
+    environment: Environment, interpreter: Path | None = None, *, offline: bool = False, fresh: bool = False
+) -> bool:
     """Build the environment unless it exists. Return whether it was built. ``offline`` uses only uv's cache.
+
+    ``fresh`` is that of ``resolve``.
 
     An interruption at any moment leaves no incomplete environment in its folder. Raises SteleError if there is no
     interpreter, a library is missing, the requirements cannot be resolved, or the import of the framework fails.
     """
     base = interpreter or require_interpreter(environment)
     paths = libraries.locate(environment)
-    resolve(environment, base, offline=offline)
+    resolve(environment, base, offline=offline, fresh=fresh)
     target = folder(environment)
     assert target is not None
     with locked(target):
@@ -184,29 +195,72 @@ class ImportFailed(SteleError):
 
 def check_imports(environment: Environment, building: Path) -> None:
     """Import the framework as its worker does. Raises ImportFailed with the error if the import fails."""
-    code = "import " + ", ".join(environment.imports or ("sys",))
-    command = [str(building / "bin" / "python"), "-c", code]
+    error = import_error(environment, building / "bin" / "python", building)
+    if error is not None:
+        raise ImportFailed(f"'{environment.name}' was installed, but its import failed:\n    {error}")
+
+
+def import_error(environment: Environment, python: Path, target: Path | None) -> str | None:
+    """Return the end of the output if the framework's import fails in an interpreter, else None.
+
+    ``target`` is the folder of the build. Raises SteleError if the import takes more than TIMEOUT.
+    """
+    command = [str(python), "-c", "import " + ", ".join(environment.imports or ("sys",))]
     try:
-        process = probe.run(command, timeout=TIMEOUT, variables=variables_for(environment, building))
+        process = probe.run(command, timeout=TIMEOUT, variables=variables_for(environment, target))
     except subprocess.TimeoutExpired:
         raise SteleError(
             f"'{environment.name}' was installed, but its import took more than {TIMEOUT:g} s."
         ) from None
-    if process.returncode:
-        tail = "\n    ".join(process.stderr.strip().splitlines()[-installer.LINES :])
-        raise ImportFailed(f"'{environment.name}' was installed, but its import failed:\n    {tail}")
+    if process.returncode == 0:
+        return None
+    return "\n    ".join(process.stderr.strip().splitlines()[-installer.LINES :])
 
 
-def resolve(environment: Environment, base: Path, *, offline: bool = False) -> None:
-    """Write the lock file unless it exists."""
+def import_error_now(environment: Environment) -> str | None:
+    """Return why the import fails in an environment that exists; None if it works, or its worker is no Python."""
+    interpreter, *arguments = command(environment)
+    if tuple(arguments) != MODULE:
+        return None
+    return import_error(environment, Path(interpreter), folder(environment))
+
+
+def resolve(environment: Environment, base: Path, *, offline: bool = False, fresh: bool = False) -> None:
+    """Write the lock file unless it exists. With ``fresh``, write it again if its packages depend on the day.
+
+    Offline, a lock file that exists is used.
+    """
     if environment.lock is None:
         raise SteleError(f"'{environment.name}' has no requirements, so it cannot be built.")
-    if not environment.lock.exists():
+    again = fresh and is_dated(environment) and not (offline or installer.is_offline())
+    if again or not environment.lock.exists():
         lock(environment, base, offline=offline)
     elif environment.requirements and not environment.lock.read_bytes().strip():
         raise SteleError(
             f"{environment.lock} contains no packages. Lock them again with: stele env lock {environment.name}"
         )
+
+
+def is_dated(environment: Environment) -> bool:
+    """Return whether typed requirements may select other packages on another day: a range, a branch, a URL."""
+    typed = [text for text, reason in environment.requirements.items() if reason == REQUESTED]
+    return environment.lock is not None and is_typed(environment) and not all(map(is_exact, typed))
+
+
+def is_exact(text: str) -> bool:
+    """Return whether a requirement always selects the same files: one version, a commit, or a URL with a hash."""
+    requirement = Requirement(text)
+    if requirement.url:
+        return SAME_CONTENT.fullmatch(requirement.url) is not None
+    return any(
+        part.operator == "===" or (part.operator == "==" and not part.version.endswith(".*"))
+        for part in requirement.specifier
+    )
+
+
+def is_typed(environment: Environment) -> bool:
+    """Return whether the packages are those of requirements that a user typed, and not of a lock file of Stele."""
+    return environment.lock is not None and environment.lock.parent == locks_folder()
 
 
 def lock(environment: Environment, base: Path, *, offline: bool = False) -> None:
@@ -226,6 +280,7 @@ def lock(environment: Environment, base: Path, *, offline: bool = False) -> None
         output = folder / "requirements.txt"
         if environment.prefer is not None:
             shutil.copy(environment.prefer, output)  # uv keeps the versions of an existing output file
+            options += [word for name in environment.upgraded for word in ("--upgrade-package", name)]
         if environment.constraints:
             limits = folder / "constraints.txt"
             limits.write_text("\n".join(environment.constraints), encoding="utf-8")
@@ -242,7 +297,7 @@ def lock(environment: Environment, base: Path, *, offline: bool = False) -> None
             offline=offline,
         )
         text = output.read_text(encoding="utf-8")
-        if environment.lock.parent != locks_folder() and environment.python is not None:
+        if not is_typed(environment) and environment.python is not None:
             text = installable(text, output, base, environment, offline=offline)
         files.write_text(environment.lock, text)
 
@@ -261,14 +316,49 @@ def installable(text: str, path: Path, base: Path, environment: Environment, *, 
 def resolved_like(environment: Environment, other: Environment) -> Environment:
     """Return the environment, to be resolved with the versions of ``other`` wherever its requirements allow it.
 
-    Both must be typed requirements: an environment with a lock file of its own stays as it is.
+    A package that they state differently is what the user upgrades: its version in ``other`` is not taken. Both must be
+    typed requirements: an environment with a lock file of its own stays as it is.
     """
-    locks = (environment.lock, other.lock)
-    if any(lock is None or lock.parent != locks_folder() for lock in locks) or environment == other:
+    if not (is_typed(environment) and is_typed(other)) or environment == other:
         return environment
     assert environment.lock is not None and other.lock is not None
-    key = hashlib.sha256(environment.lock.name.encode() + other.lock.read_bytes()).hexdigest()[:16]
-    return dataclasses.replace(environment, lock=locks_folder() / f"{key}.lock", prefer=other.lock)
+    upgraded = tuple(stated_differently(environment, other))
+    words = [environment.lock.name, *upgraded]
+    key = hashlib.sha256(" ".join(words).encode() + b"\n" + other.lock.read_bytes()).hexdigest()[:16]
+    return dataclasses.replace(
+        environment, lock=locks_folder() / f"{key}.lock", prefer=other.lock, upgraded=upgraded
+    )
+
+
+def stated_differently(environment: Environment, other: Environment) -> list[str]:
+    """Return the packages that two environments require or limit with different words, or from another index."""
+    here, there = stated(environment), stated(other)
+    return [name for name in sorted({*here, *there}) if here.get(name) != there.get(name)]
+
+
+def stated(environment: Environment) -> dict[str, list[str]]:
+    """Return what an environment says about each package that it names, by canonical name, with the index options."""
+    options = [without_passwords(option) for option in environment.options]
+    found: dict[str, set[str]] = {}
+    for kind, texts in (("require", environment.requirements), ("limit", environment.constraints)):
+        for text in texts:
+            requirement = Requirement(text)
+            requirement.name = canonicalize_name(requirement.name)
+            found.setdefault(requirement.name, set()).add(f"{kind} {requirement}")
+    return {name: [*options, *sorted(lines)] for name, lines in found.items()}
+
+
+def have_same_files(lock: Path, other: Path) -> bool:
+    """Return whether two lock files select the same versions, and files that are equal as far as both list them."""
+    here, there = hashes_in(lock), hashes_in(other)
+    pairs = [(here[package], there[package]) for package in here if package in there]
+    return here.keys() == there.keys() and all(one & two or one == two for one, two in pairs)
+
+
+def hashes_in(lock: Path) -> dict[str, set[str]]:
+    """Return the hashes of each package, ``name==version``, in a lock file."""
+    found = (entry for entry in hashes.entries(revisions.read_text(lock)) if entry[0])
+    return {first: {line.strip() for line in lines} for first, *lines in found}
 
 
 def locks_folder() -> Path:

@@ -50,6 +50,8 @@ else:
     import tomli as tomllib
 
 MODULE = ("-m", "stele_worker")
+REQUESTED = "requested"  # the reason for a requirement that a user typed
+NEEDED = "needed"  # and for one that Stele adds to it
 TUNED = "tuned"  # in files of older versions, the mode that its framework has first
 LONGEST = 100  # letters in a name as a part of a file name; two of them and a date make a file name
 
@@ -104,6 +106,7 @@ class Environment:
     locked_with: str | None = None  # the name of another environment, whose lock file it shares
     lock: Path | None = None  # the file that pins its packages; it may not exist yet
     prefer: Path | None = None  # another lock file: its versions are taken where the requirements allow it
+    upgraded: tuple[str, ...] = ()  # packages whose versions in ``prefer`` are not taken
     constraints: tuple[str, ...] = ()  # versions that are allowed for packages, also if they are not required
     options: tuple[str, ...] = field(
         default=(), repr=False

@@ -1,5 +1,6 @@
 """Run uv to find interpreters, resolve requirements and install them. Each failure of uv has a message here."""
 
+import hashlib
 import os
 import re
 import subprocess
@@ -58,7 +59,17 @@ PATH_VARIABLES = {
     "UV_OVERRIDE": " ",
     "UV_BUILD_CONSTRAINT": " ",
     "UV_CACHE_DIR": os.pathsep,
+    "UV_CONFIG_FILE": os.pathsep,
 }
+# variables of uv that do not decide which packages it selects: they concern downloads, caches, output, interpreters,
+# passwords and other commands. Every other one decides, also one that a later uv will have
+HARMLESS = re.compile(
+    r"UV_(CACHE_DIR|NO_CACHE|OFFLINE|NO_PROGRESS|HTTP_\w+|REQUEST_TIMEOUT|CONCURRENT_\w+|LINK_MODE|NATIVE_TLS|SYSTEM_CERTS"
+    r"|INSECURE_HOST|KEYRING_PROVIDER|INDEX_\w+_(USERNAME|PASSWORD)|NO_CONFIG|NO_ENV_FILE|ENV_FILE|CUSTOM_COMPILE_COMMAND"
+    r"|COMPILE_BYTECODE|STACK_SIZE|LOG_\w+|LOCK_TIMEOUT|NO_WRAP|RUN_\w+|INTERNAL_\w+|TOOL_\w+|PUBLISH_\w+|GITHUB_TOKEN"
+    r"|PROJECT_ENVIRONMENT|VENV_\w+|SYSTEM_PYTHON|PYTHON_(INSTALL\w*|PREFERENCE|DOWNLOAD\w*|CACHE_DIR|BIN_DIR)"
+    r"|MANAGED_PYTHON|NO_MANAGED_PYTHON)"
+)
 FLAGS = {"--pre": ("--prerelease", "allow"), "--trusted-host": ("--allow-insecure-host",)}  # of pip: of uv
 LINES = 12  # of the output that an error shows
 
@@ -97,6 +108,30 @@ def uv_variables() -> dict[str, str]:
         if name in os.environ
     }
     return {"PATH": search_path(), "UV_NO_PROGRESS": "1", **absolute}
+
+
+def deciding() -> dict[str, list[str]]:
+    """Return the variables of uv that decide which packages it selects, without passwords, by name.
+
+    The value comes first, then a hash of each file that it names.
+    """
+    chosen = {
+        name: value
+        for name, value in {**os.environ, **uv_variables()}.items()
+        if name.startswith("UV_") and value and not HARMLESS.fullmatch(name)
+    }
+    return {name: [without_passwords(value), *hashes_in(value)] for name, value in sorted(chosen.items())}
+
+
+def hashes_in(value: str) -> list[str]:
+    """Return a hash of each file that is named in a value, where spaces and commas separate paths."""
+    paths = [Path(part) for part in re.split(r"[\s,]+", value) if part]
+    return [hashlib.sha256(files.read_bytes(path)).hexdigest() for path in paths if files.is_file(path)]
+
+
+def is_offline() -> bool:
+    """Return whether the user's variable tells uv to use no network."""
+    return os.environ.get("UV_OFFLINE", "").lower() in ("1", "true", "yes", "on", "y", "t")
 
 
 def absolute_path(text: str) -> str:

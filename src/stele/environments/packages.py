@@ -20,24 +20,29 @@ from stele.text import without_passwords
 
 MOST = 6  # differences in one line
 TIMEOUT = 60.0  # seconds for an interpreter to list its packages
+SHARED = ("site-packages", "dist-packages")  # folders of many packages
 
-# RECORD has the hash of each file that was installed; what the installer writes itself differs between installers
+# RECORD has the hash of each file that was installed; what the installer writes itself differs between installers.
+# Python itself writes what is in __pycache__. A distribution without RECORD says only which modules it has
 LISTER = """
-import hashlib, json, os, platform, sys
+import csv, hashlib, json, os, platform, sys
 try:
     from importlib.metadata import distributions
-    found = [(item.metadata["Name"], item.version, item.read_text) for item in distributions()]
+    found = [
+        (item.metadata["Name"], item.version, item.read_text, str(item.locate_file(""))) for item in distributions()
+    ]
 except ImportError:  # before Python 3.8
     def reader(folder):
         return lambda name: open(os.path.join(folder, name), encoding="utf-8").read()
     found = []
     for place in filter(os.path.isdir, sys.path):
         for folder in sorted(os.listdir(place)):
-            if folder.endswith(".dist-info"):
+            kind = {".dist-info": "METADATA", ".egg-info": "PKG-INFO"}.get(os.path.splitext(folder)[1])
+            if kind and os.path.isfile(os.path.join(place, folder, kind)):
                 read = reader(os.path.join(place, folder))
-                lines = [line.partition(": ") for line in read("METADATA").splitlines()]
+                lines = [line.partition(": ") for line in read(kind).splitlines()]
                 facts = {name: value for name, _, value in lines[::-1] if name in ("Name", "Version")}
-                found.append((facts.get("Name"), facts.get("Version"), read))
+                found.append((facts.get("Name"), facts.get("Version"), read, place))
 def text(read, name):
     try:
         return read(name) or ""
@@ -47,13 +52,19 @@ def digest(record):
     lines = [line for line in record.splitlines() if ",sha256=" in line and ".dist-info/" not in line]
     files = sorted(line for line in lines if not line.startswith(".."))
     return hashlib.sha256("\\n".join(files).encode()).hexdigest()[:16] if files else None
+def paths(record):
+    if not record:
+        return None
+    rows = (row[0] for row in csv.reader(record.splitlines()) if row)
+    return [path for path in rows if "__pycache__" not in path and ".dist-info/" not in path]
 def editable(direct):
     facts = json.loads(direct) if direct else {}
     return facts.get("url") if facts.get("dir_info", {}).get("editable") else None
-packages = [
-    (name, version, digest(text(read, "RECORD")), editable(text(read, "direct_url.json")))
-    for name, version, read in found
-]
+packages = []
+for name, version, read, place in found:
+    record, direct, modules = (text(read, file) for file in ("RECORD", "direct_url.json", "top_level.txt"))
+    facts = digest(record), editable(direct), os.path.abspath(place), paths(record), modules.split()
+    packages.append((name, version) + facts)
 folders = [os.path.abspath(folder) for folder in sys.path if folder and os.path.isdir(folder)]
 print()
 print(json.dumps({"python": platform.python_version(), "packages": packages, "folders": folders}))
@@ -61,11 +72,16 @@ print(json.dumps({"python": platform.python_version(), "packages": packages, "fo
 
 
 class Package(NamedTuple):
-    """An installed package. ``files`` is a hash of its files; ``source`` the folder of an editable one."""
+    """An installed package. ``files`` is a hash of the hashes that were installed, and ``paths`` are these files.
+
+    ``sources`` are folders and files with modules of which nothing says what was installed: those of an editable
+    package, or of one without a list of files.
+    """
 
     version: str
     files: str | None = None
-    source: Path | None = None
+    sources: tuple[Path, ...] = ()
+    paths: tuple[str, ...] = ()
 
 
 class Listing(NamedTuple):
@@ -117,8 +133,8 @@ def listed(python: Path) -> Listing:
         answer = json.loads(process.stdout.splitlines()[-1])
         # if a package is installed twice, the first one on the path is imported
         found: dict[str, Package] = {
-            canonicalize_name(name): Package(version, files, None if source is None else path_of(source))
-            for name, version, files, source in reversed(answer["packages"])
+            canonicalize_name(name): package(name, version, *facts)
+            for name, version, *facts in reversed(answer["packages"])
             if name and version
         }
         return Listing(str(answer["python"]), found, tuple(map(Path, answer["folders"])))
@@ -127,6 +143,31 @@ def listed(python: Path) -> Listing:
         raise SteleError(f"The packages of {python} cannot be listed: {last}") from None
     except (OSError, ValueError, LookupError, TypeError, subprocess.SubprocessError) as error:
         raise SteleError(f"{python} is not a working Python interpreter: {error}") from None
+
+
+def package(
+    name: str,
+    version: str,
+    files: str | None,
+    editable: str | None,
+    place: str,
+    paths: list[str] | None,
+    modules: list[str],
+) -> Package:
+    """Return a package from what the interpreter says; ``place`` is the folder that has it, and its information."""
+    if editable is not None:
+        return Package(version, files, (path_of(editable),))
+    if paths is None:
+        return Package(version, None, sources_in(Path(place), modules or [name.replace("-", "_")]))
+    return Package(version, files, (), tuple(str(Path(place, path)) for path in paths))
+
+
+def sources_in(place: Path, modules: Iterable[str]) -> tuple[Path, ...]:
+    """Return where the modules of a package without a list of files are: its own folder, or a part of a shared one."""
+    if place.name not in SHARED:
+        return (place,)
+    found = (path for module in modules for path in (place / module, *sorted(place.glob(f"{module}.*"))))
+    return tuple(path for path in found if path.exists())
 
 
 def path_of(url: str) -> Path:
@@ -202,6 +243,23 @@ def same_version(old: str | None, new: str | None) -> bool:
     if old is None or new is None:
         return old is new
     return canonicalize_version(old) == canonicalize_version(new)
+
+
+def require_upgrade(old: Environment, new: Environment) -> None:
+    """Raise SteleError, with the versions, if NEW is stated in other words than OLD, and is the same nevertheless."""
+    changed = builds.stated_differently(new, old)
+    if not changed or old.lock is None or new.lock is None or not (old.lock.exists() and new.lock.exists()):
+        return
+    if (old.python, old.variables) != (new.python, new.variables) or not builds.have_same_files(
+        old.lock, new.lock
+    ):
+        return
+    versions = of_lock(new.lock)
+    both = ", ".join(f"{name} {versions[name]}" for name in changed if name in versions)
+    raise SteleError(
+        f"Nothing is upgraded: {old.name!r} and {new.name!r} select the same packages"
+        f"{f', both with {both}' if both else ''}. Name the version that NEW is to have, such as PACKAGE==VERSION."
+    )
 
 
 def lines(pairs: Iterable[Difference]) -> list[str]:

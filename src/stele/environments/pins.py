@@ -13,6 +13,7 @@ import hashlib
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -20,8 +21,8 @@ from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
 from stele import files
-from stele.environments import builds, probe
-from stele.environments.description import MODULE, Environment
+from stele.environments import builds, installer, probe
+from stele.environments.description import MODULE, NEEDED, REQUESTED, Environment
 from stele.environments.lockfiles import Locked
 from stele.environments.lockfiles.source import parse_requirement
 from stele.errors import SteleError
@@ -67,12 +68,9 @@ def from_requirements(text: str, what: str, environments: list[Environment]) -> 
     environment = nearest_environment(pins, environments)
     if environment is None:
         raise SteleError(unsupported_message(what, pins, environments))
-    replaced = {*pins, *(other_names()[name] for name in pins if name in other_names())}
-    others = [other for other in environment.requirements if package_name(other) not in replaced]
     version = str(python.specifier) if python else None
-    if FOR_GPU.keys() & pins.keys():
-        environment = dataclasses.replace(environment, devices=None)
-    return with_requirements(environment, text, what, [*map(str, pins.values()), *others], version)
+    typed = [str(pin) for pin in pins.values()]
+    return with_requirements(environment, text, what, typed, version, needs=tuple(environment.requirements))
 
 
 def unsupported_message(what: str, pins: Pins, environments: list[Environment]) -> str:
@@ -90,25 +88,34 @@ def with_requirements(
     requirements: list[str],
     python: str | None,
     locked: Locked | None = None,
+    *,
+    needs: Sequence[str] = (),
 ) -> Environment:
     """Return the environment with other requirements. Its lock file is in the cache, under their hash.
 
-    The constraints and the index of a ``locked`` file decide what the requirements resolve to, so they are in the hash.
+    ``needs`` are added, except those of which the requirements name the package, perhaps in another build. The
+    constraints and the index of a ``locked`` file and the variables of uv decide what the requirements resolve to, so
+    they are in the hash. A build for a GPU can be measured on every device.
     """
     python = python or environment.python or f"=={sys.version_info.major}.{sys.version_info.minor}.*"
     constraints, options = (locked.constraints, locked.options) if locked else ((), ())
-    decisive: list[object] = [sorted(requirements), python]
+    named = {package_name(requirement) for requirement in requirements}
+    added = [need for need in needs if named.isdisjoint(same_framework(package_name(need)))]
+    decisive: list[object] = [sorted({*requirements, *added}), python]
     if constraints or options:
         decisive += [sorted(constraints), [without_passwords(option) for option in options]]
+    if variables := installer.deciding():
+        decisive.append(variables)
     key = hashlib.sha256(json.dumps(decisive).encode()).hexdigest()[:16]
     return dataclasses.replace(
         environment,
+        devices=None if FOR_GPU.keys() & named else environment.devices,
         constraints=constraints,
         options=options,
         messages=locked.messages if locked else (),
         name=text,
         label=f"{environment.label}, {what}",
-        requirements=dict.fromkeys(requirements, "requested"),
+        requirements={**dict.fromkeys(requirements, REQUESTED), **dict.fromkeys(added, NEEDED)},
         python=python,
         lock=builds.locks_folder() / f"{key}.lock",
     )
@@ -162,6 +169,13 @@ def differs_in_major_release(environment: Environment, pins: Pins) -> bool:
 def other_names() -> dict[str, str]:
     """Return the names under which the environments know packages that have two."""
     return {**ALIASES, **FOR_GPU}
+
+
+def same_framework(name: str) -> set[str]:
+    """Return the packages that are one framework, this one included: they would overwrite each other's files."""
+    names = other_names()
+    known = names.get(name, name)
+    return {known, *(other for other in names if names[other] == known)}
 
 
 def exact_version(requirement: Requirement) -> Version | None:

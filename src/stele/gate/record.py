@@ -15,6 +15,7 @@ from typing import Any, TypedDict
 
 from stele import files, schema
 from stele.errors import SteleError
+from stele.measuring import content
 from stele.measuring.conditions import Conditions
 from stele.measuring.run import Run
 from stele.text import sentence
@@ -150,6 +151,7 @@ class Record:
 
     def add(self, entries: Mapping[tuple[str | int, ...], Entry]) -> None:
         """Append new entries, by their keys."""
+        content.look_again()
         self.check()
         keyed = {key: {"key": key, **entry} for key, entry in entries.items()}
         self.write(list(keyed.values()))

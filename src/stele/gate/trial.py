@@ -88,6 +88,7 @@ class Trial:
 
 def header(trial: Trial) -> dict[str, Any]:
     """Return the header of a trial's record: what a resumed trial must share with it, and the command."""
+    content.look_again()
     return {
         "old": trial.old.name,
         "new": trial.new.name,

@@ -2,6 +2,7 @@
 
 A content is {group: {name: value}}, as a header keeps it. A value is a version, a text or a hash; None stands for what
 is absent. What is read is remembered with its size and time, so that it is cheap to look again before each launch.
+Sizes and times of installed files are read when a record is opened, and each time before something is written into it.
 """
 
 import functools
@@ -17,7 +18,7 @@ from typing import Any
 import stele
 import stele_worker
 from stele.environments import Environment, builds, packages
-from stele.environments.packages import Listing
+from stele.environments.packages import Listing, Package
 from stele.files import is_file
 from stele.measuring.variables import deciding
 from stele.text import printable
@@ -133,16 +134,47 @@ def versions(listing: Listing) -> dict[str, str | None]:
 
 
 def contents(listing: Listing, known: Sequence[Path]) -> dict[str, str | None]:
-    """Return a hash of the files of each package. Of an editable one, these are its sources, unless some are known."""
-    hashes = {name: one.files for name, one in listing.packages.items()}
-    for name, one in listing.packages.items():
-        if one.source is not None and not any(path.is_relative_to(one.source) for path in known):
-            hashes[name] = digest(of_files(sources(one.source), one.source))
-    return hashes
+    """Return a hash of the files of each package: what was installed, and the size and time that each file has now.
+
+    Of a package without a list of its files, these are its sources, unless some are known.
+    """
+    return {name: of_installed(one, known) for name, one in listing.packages.items()}
+
+
+def of_installed(one: Package, known: Sequence[Path]) -> str | None:
+    """Return a hash of the files of a package."""
+    if not one.sources:
+        return digest([one.files, touched(one.paths)])
+    if any(path.is_relative_to(source) for path in known for source in one.sources):
+        return one.files
+    return digest([of_files(sources(source), source) for source in one.sources])
+
+
+@functools.cache
+def touched(paths: tuple[str, ...]) -> str:
+    """Return a hash of the sizes and times of files, which change when someone edits a file in its place.
+
+    An environment has ten thousands of them, so they are looked at once, and then only after ``look_again``.
+    """
+    found = hashlib.sha256()
+    for path in paths:
+        try:
+            facts = os.stat(path)  # noqa: PTH116, a Path for each takes longer
+            found.update(b"%d %d\n" % (facts.st_size, facts.st_mtime_ns))
+        except OSError:
+            found.update(b"absent\n")
+    return found.hexdigest()[:DIGITS]
+
+
+def look_again() -> None:
+    """Let the sizes and times of installed files be read again when they are needed."""
+    touched.cache_clear()
 
 
 def sources(folder: Path) -> Iterator[Path]:
-    """Yield the modules below a folder, without those of environments and in hidden folders."""
+    """Yield the modules below a folder, without those of environments and in hidden folders; or one that is a file."""
+    if folder.is_file() and folder.name.endswith(SOURCES):
+        yield folder
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(
             one for one in folders if one[0] != "." and not (Path(place, one) / "pyvenv.cfg").exists()

@@ -3,9 +3,14 @@
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+# seconds in which a killed process ends, unless it waits for a disk or a device
+TIMEOUT = 5.0
+PAUSE = 0.01  # seconds between two looks
 
 
 class Process(NamedTuple):
@@ -16,19 +21,22 @@ class Process(NamedTuple):
     start: int
 
 
-def end(folder: Path, started: Iterable[Process] = ()) -> None:
+def end(folder: Path, started: Iterable[Process] = ()) -> list[int]:
     """Kill every process that was started in ``folder`` or with a variable that names it, and those in ``started``.
 
     Folder and variables are inherited, and each worker has its own folder. A process may start another one before it
-    ends, so this repeats until there is none.
+    ends, so this repeats until there is none. Returns the processes that have not ended after TIMEOUT.
     """
     for process in started:
         now = find(process.number)
         if now is not None and now.start == process.start:
             kill(process.number)
-    while strays := list(processes(folder)):
+    deadline = time.monotonic() + TIMEOUT
+    while (strays := list(processes(folder))) and time.monotonic() < deadline:
         for number in strays:
             kill(number)
+        time.sleep(PAUSE)
+    return strays
 
 
 def kill(number: int) -> None:

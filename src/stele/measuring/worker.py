@@ -10,6 +10,7 @@ import queue
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -24,7 +25,7 @@ from stele.errors import SteleError
 from stele.measuring import answers, logs, space, strays
 from stele.measuring.deadline import Deadline
 from stele.measuring.settings import Settings
-from stele.text import printable_values, sentence
+from stele.text import printable, printable_values, sentence
 from stele_worker import protocol
 
 Answer = TypeVar("Answer")
@@ -213,7 +214,10 @@ class Worker:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        strays.end(self._folder, started)
+        if remaining := strays.end(self._folder, started):
+            numbers = ", ".join(map(str, remaining))
+            line = f"'{self.environment.name}' left processes that cannot be ended now: {numbers}. They may disturb "
+            print(printable(line + "what is measured next."), file=sys.stderr, flush=True)
         self._resources.close()
 
     def _start(self, variables: dict[str, str]) -> subprocess.Popen[bytes]:

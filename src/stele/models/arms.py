@@ -194,14 +194,12 @@ def required(
     Of a ``locked`` file, its constraints, its index and its Python count, too.
     """
     base, wanted = base_of(text, requirements, model), [*requirements, *extras.requirements]
-    pinned = {name_of(one) for one in wanted}
     library = () if model is None else NEEDS.get(model.library or "", ())
     needs = (*base.requirements, *library, *WORKER_NEEDS)
-    wanted += [need for need in needs if not pinned & {name_of(need), alias(name_of(need))}]
-    typed = [one for one in wanted if name_of(one) != "python"]
+    typed = [one for one in dict.fromkeys(wanted) if name_of(one) != "python"]
     version = extras.python or python_of(wanted) or python or (locked.python if locked else None)
     name = without_passwords(text)
-    built = pins.with_requirements(base, name, name, list(dict.fromkeys(typed)), specifier(version), locked)
+    built = pins.with_requirements(base, name, name, typed, specifier(version), locked, needs=needs)
     if model is None:
         return built
     untuned = as_user_runs(built)
@@ -280,12 +278,6 @@ def specifier(version: str | None) -> str | None:
     if version is None or version[:1] in "=<>~!":
         return version
     return f"=={version}.*"
-
-
-def alias(name: str) -> str:
-    """Return the other name of a framework: tensorflow-cpu of tensorflow, and the other way round."""
-    names = {**pins.ALIASES, **{second: first for first, second in pins.ALIASES.items()}}
-    return names.get(name, name)
 
 
 def name_of(requirement: str) -> str:

@@ -57,7 +57,7 @@ def locked_packages(environment: Environment, text: str, framework: str) -> dict
     if not any(sign in text for sign in "=<>"):
         text = f"{frameworks.package(environment)}=={text.removeprefix(framework + '-')}"
     pinned = environments.load(f"{environment.name}@{text}")
-    builds.resolve(pinned, builds.require_interpreter(pinned))
+    builds.resolve(pinned, builds.require_interpreter(pinned), fresh=True)
     return environments.locked_versions(pinned)
 
 
