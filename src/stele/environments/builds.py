@@ -225,7 +225,10 @@ def lock(environment: Environment, base: Path, *, offline: bool = False) -> None
     with temporary.folder() as folder:
         output = folder / "requirements.txt"
         if environment.prefer is not None:
-            shutil.copy(environment.prefer, output)  # uv keeps the versions of an existing output file
+            # uv keeps the versions of an existing output file, and their hashes
+            output.write_text(
+                hashes.without(environment.prefer.read_text(encoding="utf-8")), encoding="utf-8"
+            )
         if environment.constraints:
             limits = folder / "constraints.txt"
             limits.write_text("\n".join(environment.constraints), encoding="utf-8")
@@ -244,7 +247,7 @@ def lock(environment: Environment, base: Path, *, offline: bool = False) -> None
         text = output.read_text(encoding="utf-8")
         if environment.lock.parent != locks_folder() and environment.python is not None:
             text = installable(text, output, base, environment, offline=offline)
-        files.write_text(environment.lock, text)
+        files.write_text(environment.lock, hashes.keep_allowed(text, environment.hashes))
 
 
 def installable(text: str, path: Path, base: Path, environment: Environment, *, offline: bool = False) -> str:

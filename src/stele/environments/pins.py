@@ -93,18 +93,22 @@ def with_requirements(
 ) -> Environment:
     """Return the environment with other requirements. Its lock file is in the cache, under their hash.
 
-    The constraints and the index of a ``locked`` file decide what the requirements resolve to, so they are in the hash.
+    The constraints, the index and the hashes of a ``locked`` file decide what is installed, so they are in the hash.
     """
     python = python or environment.python or f"=={sys.version_info.major}.{sys.version_info.minor}.*"
     constraints, options = (locked.constraints, locked.options) if locked else ((), ())
+    hashes = dict(locked.hashes) if locked else {}
     decisive: list[object] = [sorted(requirements), python]
     if constraints or options:
         decisive += [sorted(constraints), [without_passwords(option) for option in options]]
+    if hashes:
+        decisive.append(sorted((name, sorted(allowed)) for name, allowed in hashes.items()))
     key = hashlib.sha256(json.dumps(decisive).encode()).hexdigest()[:16]
     return dataclasses.replace(
         environment,
         constraints=constraints,
         options=options,
+        hashes=hashes,
         messages=locked.messages if locked else (),
         name=text,
         label=f"{environment.label}, {what}",
