@@ -108,7 +108,7 @@ class Source:
         self.notes.hashes.setdefault(package, set()).update(hashes)
         if registry:
             self.notes.registries.setdefault(package, set()).add(registry.rstrip("/"))
-        if registry.startswith(("https://", "http://")) and registry.rstrip("/") not in PYPI:
+        if "://" in registry and registry.rstrip("/") not in PYPI:
             self.notes.options.append(f"--extra-index-url {registry}")
 
     def leave_out(self, line: str, number: int | None = None) -> None:
