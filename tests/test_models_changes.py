@@ -874,3 +874,34 @@ def test_hashes_that_only_one_side_has_are_no_change(repository):
     hashed = "torch==2.13.0 --hash=sha256:aa\n"
     found = find(repository({"requirements.txt": "torch==2.13.0\n"}, {"requirements.txt": hashed}))
     assert not (found.pairs or found.ungated)
+
+
+LOCAL_LOCKS = {
+    "uv.lock": LOCK + '[[package]]\nname = "torch"\nversion = "2"\nsource = { path = "torch.whl" }\n',
+    "poetry.lock": POETRY.replace("[metadata]", "")
+    + '[[package]]\nname = "torch"\nversion = "2"\n[package.source]\ntype = "file"\nurl = "torch.whl"\n[metadata]\n',
+    "pdm.lock": '[metadata]\nlock_version = "4.5"\n'
+    + LOCK.partition("\n")[2]
+    + '[[package]]\nname = "torch"\nversion = "2"\npath = "./torch.whl"\n',
+    "Pipfile.lock": '{"default": {"jax": {"version": "=={}"}, "torch": {"path": "./torch"}}}',
+    "pylock.toml": LOCK.partition("\n")[2].replace("[[package]]", "[[packages]]")
+    + '[[packages]]\nname = "torch"\nversion = "2"\narchive = { path = "torch.whl" }\n',
+}
+
+
+@pytest.mark.parametrize("name", LOCAL_LOCKS)
+def test_a_framework_that_is_locked_from_a_local_file_is_not_measured_beside_a_change(repository, name):
+    old, new = (LOCAL_LOCKS[name].replace("{}", version) for version in ("0.10.1", "0.10.2"))
+    found = find(repository({name: old}, {name: new}))
+    assert [pair.summary for pair in found.pairs] == [f"jax 0.10.1 to 0.10.2 in {name}"]
+    assert "'torch' is a local package, which is not measured" in found.ungated[0] and found.blocked
+
+
+def test_a_package_from_a_folder_that_is_an_index_is_refused(repository):
+    old = uv_lock('registry = "wheels"')
+    found = find(repository({"uv.lock": old}, {"uv.lock": old.replace("0.10.1", "0.10.2")}))
+    assert (found.pairs, found.blocked) == ([], True)
+    assert (
+        "uv.lock: jax comes from the index 'wheels', which is not a URL. Name OLD and NEW."
+        in found.ungated[0]
+    )

@@ -120,7 +120,7 @@ def gate_changed(arguments: argparse.Namespace) -> int:
             for result in known.results:
                 write(known, *result, whole=whole)
     if whole.lines:
-        show(f"{'; '.join(whole.lines)}. {whole.sentence}")
+        show(f"{'; '.join(line.removesuffix('.') for line in whole.lines)}. {whole.sentence}")
     return whole.code
 
 

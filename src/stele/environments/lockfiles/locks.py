@@ -53,7 +53,9 @@ def read_uv(source: Source, data: Table) -> tuple[Lines, str]:
     needed = conditions(roots or [(index, "") for index in range(len(packages))], edges)
     lines: Lines = []
     for index, (package, origin) in enumerate(zip(packages, origins, strict=True)):
-        if (index, "") in needed and not origin.keys() & {"editable", "virtual", "directory", "path"}:
+        if (index, "") in needed and origin.keys() & {"directory", "path"}:
+            source.leave_out(source.get(package, "name", str))
+        elif (index, "") in needed and not origin.keys() & {"editable", "virtual"}:
             forks = any_of(source.items(package, "resolution-markers", str))
             markers = [f"({marker})" for marker in (marker_of(needed[index, ""]), forks) if marker]
             name, version = source.get(package, "name", str), source.get(package, "version", str)
@@ -93,6 +95,7 @@ def read_pylock(source: Source, data: Table) -> tuple[Lines, str]:
         if vcs and url:
             url = f"{source.get(vcs, 'type', str)}+{url}@{source.get(vcs, 'commit-id', str)}"
         if "directory" in package or ((vcs or archive) and not url):
+            source.leave_out(source.get(package, "name", str))
             continue
         name, version = source.get(package, "name", str), source.get(package, "version", str)
         lines += source.pin(name, version, source.get(package, "marker", str), url=url, groups=groups)
@@ -119,7 +122,9 @@ def read_pdm(source: Source, data: Table) -> tuple[Lines, str]:
         name, version = source.get(package, "name", str), source.get(package, "version", str)
         git, url = source.get(package, "git", str), source.get(package, "url", str)
         url = f"git+{git}@{source.get(package, 'revision', str)}" if git else url
-        if not package.keys() & {"path", "editable"}:
+        if package.keys() & {"path", "editable"}:
+            source.leave_out(name)
+        else:
             marker = source.get(package, "marker", str) or inherited.get(canonicalize_name(name), "")
             lines += source.pin(name, version, marker, url=url)
             source.origin(name, hashes=hashes_of(source, package))
@@ -139,6 +144,7 @@ def read_pipfile(source: Source, data: Table) -> tuple[Lines, str]:
     for name in packages:
         package = source.get(packages, name, dict)
         if package.keys() & {"path", "editable"}:
+            source.leave_out(name)
             continue
         git, version = source.get(package, "git", str), source.get(package, "version", str)
         url = f"git+{git}@{source.get(package, 'ref', str)}" if git else source.get(package, "file", str)

@@ -32,6 +32,8 @@ def read_poetry(source: Source, data: Table) -> tuple[Lines, str]:
             registry = source.get(origin, "url", str) if origin.get("type") == "legacy" else PYPI[0]
             files = [*source.items(package, "files", dict), *source.items(older, name, dict)]
             source.origin(name, registry=registry, hashes=[source.get(file, "hash", str) for file in files])
+        else:
+            source.leave_out(name)
     return lines, poetry_specifier(source.get(metadata, "python-versions", str))
 
 
@@ -135,7 +137,8 @@ def indexes_of(source: Source, tables: list[Table]) -> dict[str, str]:
         if url and table.get("explicit") is not True and table.get("priority") != "explicit":
             default = table.get("default") is True
             source.notes.options.append(f"--index-url {url}" if default else f"--extra-index-url {url}")
-    return {source.get(table, "name", str): source.get(table, "url", str) for table in tables}
+    named = {source.get(table, "name", str): source.get(table, "url", str) for table in tables}
+    return {"PyPI": PYPI[0], "pypi": PYPI[0], **named}
 
 
 def uv_dependency(source: Source, line: str, sources: Table, indexes: dict[str, str]) -> Lines:

@@ -103,12 +103,20 @@ class Source:
         return [] if needed is None else self.requirement(f"{text} ; {needed}" if needed else text)
 
     def origin(self, name: str, *, registry: str = "", hashes: Iterable[str] = ()) -> None:
-        """Note the index of a package, which uv then uses, and the hashes of its files."""
+        """Note the index of a package, which uv then uses, and the hashes of its files.
+
+        Raises SteleError if the index is a folder, or a name that the file does not explain.
+        """
         package = canonicalize_name(name)
         self.notes.hashes.setdefault(package, set()).update(hashes)
-        if registry:
-            self.notes.registries.setdefault(package, set()).add(registry.rstrip("/"))
-        if "://" in registry and registry.rstrip("/") not in PYPI:
+        if not registry:
+            return
+        self.notes.registries.setdefault(package, set()).add(registry.rstrip("/"))
+        if "://" not in registry and not self.lenient:
+            raise self.error(
+                f"{package} comes from the index {shorten(registry)}, which is not a URL. Name OLD and NEW."
+            )
+        if registry.rstrip("/") not in PYPI:
             self.notes.options.append(f"--extra-index-url {registry}")
 
     def leave_out(self, line: str, number: int | None = None) -> None:
