@@ -905,3 +905,21 @@ def test_a_package_from_a_folder_that_is_an_index_is_refused(repository):
         "uv.lock: jax comes from the index 'wheels', which is not a URL. Name OLD and NEW."
         in found.ungated[0]
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("requirements.txt", "numpy = 3\n-r a.list\n"),
+        ("requirements.txt", "numpy = 3\n-c more.txt  # why\n"),
+        ("env.yml", "dependencies:\n- pip:\n  - -r a.list\n b: [\n"),
+    ],
+)
+def test_an_include_that_changed_in_a_file_that_cannot_be_read_blocks(repository, name, text):
+    old = {name: text, "a.list": ONE_OLD, "more.txt": "-r a.list\n-r requirements.txt\n"}
+    found = find(repository(old, {"a.list": ONE_NEW}))
+    assert (found.pairs, found.blocked) == ([], True)
+    assert any(
+        line.startswith(f"{name}, line 1: 'numpy = 3'") or "env.yml: cannot be parsed" in line
+        for line in found.ungated
+    )

@@ -18,6 +18,7 @@ from packaging.utils import canonicalize_name, canonicalize_version
 
 from stele.environments import lockfiles, unread
 from stele.environments.lockfiles import Locked
+from stele.environments.lockfiles.requirements import INCLUDE
 from stele.environments.lockfiles.source import PYPI
 from stele.environments.trees import Tree, trees_of
 from stele.errors import SteleError
@@ -240,10 +241,30 @@ def is_included(one: Compared, files: Iterable[Compared]) -> bool:
 
 
 def find_failure(one: Compared, old: Tree, new: Tree, known: re.Pattern[str]) -> None:
-    """Note that a file cannot be read, if it changed and if its text has the name of a framework."""
-    texts = [tree.texts.get(name or "", "") for tree, name in ((old, one.old_name), (new, one.new_name))]
-    if one.failure and texts[0] != texts[1] and any(map(lockfiles.spelled(known).search, texts)):
-        one.ungated.append(Ungated("", one.failure, blocks=True))
+    """Note that a file cannot be read, if it or a file that it includes changed, and one of them names a framework."""
+    if one.failure:
+        texts = [with_included(tree, name) for tree, name in ((old, one.old_name), (new, one.new_name))]
+        if texts[0] != texts[1] and any(map(lockfiles.spelled(known).search, texts)):
+            one.ungated.append(Ungated("", one.failure, blocks=True))
+
+
+def with_included(tree: Tree, name: str | None) -> str:
+    """Return the text of a file, which may not be valid, and of the files that it includes, as far as there are any."""
+    texts: dict[str, str] = {}
+    names = [] if name is None else [name]
+    while names:
+        name = names.pop()
+        with contextlib.suppress(SteleError):
+            texts[name] = tree.texts.get(name) or tree.load(name)
+            for line in texts[name].splitlines():
+                include = INCLUDE.fullmatch(re.sub(r"(^-\s+(?=-)|\s#.*)", "", line.strip()))
+                path = (
+                    posixpath.normpath(posixpath.join(posixpath.dirname(name), include[3]))
+                    if include
+                    else name
+                )
+                names += [path] if path not in {*texts, *names} else []
+    return "\n".join(texts.values())
 
 
 def find_changes(one: Compared, known: re.Pattern[str], *, python: str | None, allow_vcs: bool) -> None:
