@@ -238,3 +238,17 @@ def test_the_index_of_a_project_is_that_of_both_arms(tmp_path, model):
     found = options.parse_extras(argparse.Namespace(**given, python=None, allow_vcs=False))
     arm = arms.load("layers==1", model, found)
     assert arm.options == ("--extra-index-url https://example.org/simple",) and "toy<3" in arm.requirements
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("onnxruntime-gpu==1.20.0", "onnxruntime"),
+        ("paddlepaddle-gpu==3.0.0", "paddlepaddle"),
+        ("tensorflow==2.18.0", "tensorflow-cpu"),
+    ],
+)
+def test_an_arm_has_no_second_package_of_its_framework(text, other):
+    arm = arms.load(text, None, arms.Extras())
+    names = {arms.name_of(one) for one in arm.requirements}
+    assert arms.name_of(text) in names and other not in names

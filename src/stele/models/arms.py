@@ -288,8 +288,8 @@ def specifier(version: str | None) -> str | None:
 
 def alias(name: str) -> str:
     """Return the other name of a framework: tensorflow-cpu of tensorflow, and the other way round."""
-    names = {**pins.ALIASES, **{second: first for first, second in pins.ALIASES.items()}}
-    return names.get(name, name)
+    names = pins.other_names()
+    return {**names, **{second: first for first, second in names.items()}}.get(name, name)
 
 
 def name_of(requirement: str) -> str:
