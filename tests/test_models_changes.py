@@ -150,7 +150,7 @@ def test_every_file_that_names_packages_is_compared(repository, old, new, file, 
 def test_every_lock_file_and_every_project_is_compared(repository, name, text):
     old, new = (text.replace("{}", version) for version in ("0.10.1", "0.10.2"))
     [pair] = find(repository({name: old}, {name: new})).pairs
-    assert (pair.old, pair.new) == (f"{name}@main", name)
+    assert (pair.old, pair.new) == (f"{name}@main", f"{name} with jax 0.10.2")
     assert pair.summary == f"jax 0.10.1 to 0.10.2 in {name}"
     assert "jax==0.10.1" in pair.contents[0].requirements and "jax==0.10.2" in pair.contents[1].requirements
 
@@ -202,7 +202,8 @@ def test_new_is_the_complete_file_of_the_working_tree(repository):
     )
     found = find(folder)
     [pair] = found.pairs
-    assert (pair.old, pair.new) == ("requirements.txt@main", "requirements.txt")
+    assert pair.old == "requirements.txt@main"
+    assert pair.new == "requirements.txt with jax 0.10.2, jaxlib 0.10.2, torch 2.13.0"
     assert lines(pair.contents[0]) == ["jax==0.10.1", "jaxlib==0.10.1", "numpy==1.26.4", "torch==2.12.0"]
     assert lines(pair.contents[1]) == ["jax==0.10.2", "jaxlib==0.10.2", "numpy==2.1.0", "torch==2.13.0"]
     assert not (found.notes or found.ungated or found.blocked)

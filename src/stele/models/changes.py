@@ -165,7 +165,9 @@ def of_file(compared: Comparison, one: Compared, extras: Extras) -> list[Pair]:
     )
     packages = frozenset(name for change in one.changes for name in names_of((change.old, change.new)))
     name = f"{one.old_name}@{compared.revision}"
-    return [Pair(name, one.name, (old, new), summary(one.changes), one.name, packages)]
+    changes = ", ".join(f"{each.package} {shown(each.package, each.new)}" for each in one.changes)
+    label = f"{one.name} with {changes}"  # a report is headed by it
+    return [Pair(name, label, (old, new), summary(one.changes), one.name, packages)]
 
 
 def merged(pairs: Iterable[Pair]) -> list[Pair]:
