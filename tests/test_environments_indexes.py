@@ -1,5 +1,6 @@
 """The index that a requirements file names: what uv gets, what is installed, and no password in any output."""
 
+import hashlib
 import json
 import sys
 
@@ -347,3 +348,59 @@ def test_files_with_settings_of_uv_are_read_only_if_a_variable_names_one(project
     assert installed(environment("-f wheels\ntoy\n")) == ["toy==2.0"]
     monkeypatch.setenv("UV_CONFIG_FILE", "uv.toml")
     assert installed(environment("-f wheels\ntoy\n")) == ["toy==3.0rc1"]
+
+
+def hash_of(folder, version="1.0"):
+    content = (folder / "toy" / f"toy-{version}-py3-none-any.whl").read_bytes()
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+@pytest.fixture
+def two_indexes(tmp_path):
+    """The folders of two indexes with other files of toy 1.0."""
+    for name, source in (("first", ""), ("second", "x = 1")):
+        wheel(tmp_path / name / "toy", "toy", "1.0", source)
+        index(tmp_path / name, "toy")
+    return tmp_path / "first", tmp_path / "second"
+
+
+def uv_lock(registry, digest):
+    return (
+        'version = 1\nrequires-python = ">=3.10"\n[[package]]\nname = "toy"\nversion = "1.0"\n'
+        f'source = {{ registry = "{registry}" }}\nwheels = [{{ url = "https://x/toy.whl", hash = "{digest}" }}]\n'
+    )
+
+
+def pip_file(registry, digest):
+    return f"--extra-index-url {registry}\ntoy==1.0 --hash={digest}\n"
+
+
+@pytest.mark.parametrize(("name", "text"), [("uv.lock", uv_lock), ("requirements.txt", pip_file)])
+def test_a_locked_package_is_installed_from_its_index_with_one_of_its_hashes(two_indexes, name, text):
+    for folder in two_indexes:
+        one = environment(text(folder.as_uri(), hash_of(folder)), name)
+        assert installed(one) == ["toy==1.0"]
+        assert hash_of(folder) in one.lock.read_text()
+
+
+@pytest.mark.parametrize(("name", "text"), [("uv.lock", uv_lock), ("requirements.txt", pip_file)])
+def test_a_package_whose_index_has_other_files_than_the_lock_file_is_refused(two_indexes, name, text):
+    first, second = two_indexes
+    one = environment(text(first.as_uri(), hash_of(second)), name)
+    with pytest.raises(SteleError, match=r"toy==1.0: the package index has other files than the lock file"):
+        builds.make(one)
+    assert not one.lock.exists()
+
+
+def test_the_hashes_of_new_win_over_those_of_old_at_the_same_version(two_indexes):
+    old, new = (environment(pip_file(one.as_uri(), hash_of(one))) for one in two_indexes)
+    builds.make(old)
+    new = builds.resolved_like(new, old)
+    builds.make(new)
+    assert hash_of(two_indexes[1]) in new.lock.read_text()
+    assert hash_of(two_indexes[0]) not in new.lock.read_text()
+
+
+def test_hashes_decide_which_lock_file_in_the_cache_is_used():
+    locks = {environment(f"toy==1.0{text}\n").lock for text in ("", " --hash=sha256:a", " --hash=sha256:b")}
+    assert len(locks) == 3

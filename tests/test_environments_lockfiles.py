@@ -694,3 +694,82 @@ def test_the_extras_of_a_project_are_selected_in_both_tables():
 def test_requirements_have_no_extras():
     with pytest.raises(SteleError, match=r"has no extra 'cpu'. It has none. Leave --extra out."):
         read("requirements.txt", "torch==2.4.0", extras=["cpu"])
+
+
+def test_hashes_and_indexes_are_noted_if_every_file_has_a_hash():
+    text = (
+        '[[package]]\nname = "torch"\nversion = "2.5.1+cpu"\nsource = { registry = "https://x/whl/cpu/" }\n'
+        'wheels = [{ url = "https://x/a.whl", hash = "sha256:a" }, { url = "https://x/b.whl"HASH }]\n'
+    )
+    locked = read("uv.lock", text.replace("HASH", ', hash = "sha256:b"'))
+    assert locked.hashes == {"torch": {"sha256:a", "sha256:b"}}
+    assert locked.registries == {"torch": {"https://x/whl/cpu"}}
+    assert locked.options == ("--extra-index-url https://x/whl/cpu/",)
+    assert read("uv.lock", text.replace("HASH", "")).hashes == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("git+https://github.com/openai/CLIP.git", "clip"),
+        ("git+https://github.com/openai/CLIP.git@v1#subdirectory=x", "clip"),
+        ("git+ssh://git@github.com/pytorch/pytorch@release/2.5 ; os_name == 'posix'", "torch"),
+        ("git+https://example.org/a/b/my_layers/", "my-layers"),
+        ("-e git+https://github.com/jax-ml/jax@main", "jax"),
+        ("--editable=git+https://example.org/x#egg=torch", "torch"),
+    ],
+)
+def test_a_repository_has_the_name_of_its_package(line, name):
+    locked = read("a.txt", f"{line}\n", allow_vcs=True, skip_local=True)
+    assert [requirement.partition(" ")[0] for requirement in locked.requirements] == [name]
+    with pytest.raises(SteleError, match=r"is installed from a URL. Pass --allow-vcs"):
+        read("a.txt", f"{line}\n", skip_local=True)
+
+
+def test_packages_in_local_folders_are_left_out_of_a_project_with_a_message():
+    project = (
+        '[project]\ndependencies = ["numpy", "mine", "yours"]\n'
+        "[tool.uv.sources]\nmine = { workspace = true }\nyours = { path = 'y' }\n"
+    )
+    locked = read("pyproject.toml", project)
+    assert locked.requirements == ("numpy",)
+    assert [message.split(" ")[1] for message in locked.messages] == ["'mine'", "'yours'"]
+
+
+def test_a_source_with_a_marker_or_an_extra_counts_where_it_holds():
+    project = (
+        '[project]\ndependencies = ["jax[k8s]>=0.9; python_version >= \'3\'", "torch"]\n'
+        "[project.optional-dependencies]\na = []\n[tool.uv.sources]\n"
+        "jax = [{ git = 'https://x/jax', tag = 'v1', marker = \"os_name == 'posix'\" }]\n"
+        "torch = [{ url = 'https://x/torch.tar.gz', extra = 'a' }, { git = 'https://x/y', group = 'dev' }]\n"
+    )
+    locked = read("pyproject.toml", project, allow_vcs=True)
+    assert locked.requirements == (
+        'jax[k8s] @ git+https://x/jax@v1 ; python_version >= "3" and os_name == "posix"',
+        'jax[k8s]>=0.9; python_version >= "3"',
+        "torch",
+    )
+    selected = read("pyproject.toml", project, allow_vcs=True, extras=["a"])
+    assert selected.requirements[-1] == "torch @ https://x/torch.tar.gz"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "R = ['jax==1']\nR += ['flax']\nsetup(install_requires=R)",
+        "R = ['jax==1']\nR.extend(['flax'])\nsetup(install_requires=R)",
+        "R = ['jax==1']\nif x:\n    R = ['jax==2']\nsetup(install_requires=R)",
+        "R = {'a': ['jax==1']}\nR['a'] = ['jax==2']\nsetup(install_requires=[], extras_require=R)",
+        "C = dict(install_requires=['jax==1'])\nsetup(**C)",
+        "C = {'name': 'x'}\nC['install_requires'] = ['jax']\nsetup(**C)",
+    ],
+)
+def test_packages_of_a_setup_py_that_statements_change_are_computed(code):
+    with pytest.raises(SteleError, match="the value is computed, and Stele does not execute it"):
+        read("setup.py", code)
+
+
+def test_a_setup_py_with_a_table_of_arguments_is_read():
+    code = "C = {'name': 'x', 'install_requires': ['jax==1']}\nsetup(**C)"
+    assert read("setup.py", code).requirements == ("jax==1",)
+    assert read("setup.py", "setup(install_requires=['jax'], **other())").requirements == ("jax",)

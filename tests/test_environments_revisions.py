@@ -98,6 +98,65 @@ def test_a_link_is_followed(project):
     assert "torch==2.4.1" in read("link.txt@v1.0").requirements
 
 
+def relink(link, target):
+    Path(link).unlink(missing_ok=True)
+    Path(link).symlink_to(target)
+
+
+def test_a_link_of_a_revision_leads_where_it_led_in_that_revision(project):
+    Path("requirements.txt").unlink()
+    relink("requirements.txt", "reqs/a.txt")
+    commit(project, {"reqs/a.txt": "jax==0.10.1\n", "reqs/b.txt": "jax==0.10.2\n"})
+    relink("requirements.txt", "reqs/b.txt")
+    assert read("requirements.txt@HEAD").requirements == ("jax==0.10.1",)
+    assert read("requirements.txt").requirements == ("jax==0.10.2",)
+    assert "torch==2.4.1" in read("requirements.txt@v1.0").requirements
+
+
+@pytest.mark.parametrize("now", ["reqs/b", "/nowhere", None])
+def test_a_link_to_a_folder_leads_where_it_led_in_that_revision(project, now):
+    relink("deps", "reqs/a")
+    files = {
+        "reqs/a/one.txt": "-r more/two.txt\n",
+        "reqs/b/one.txt": "jax==2\n",
+        "reqs/a/more/two.txt": "jax==1\n",
+    }
+    commit(project, files)
+    if now is None:
+        Path("deps").unlink()
+        commit(project, {"deps/one.txt": "jax==3\n"})
+    else:
+        relink("deps", now)
+    assert read(f"deps/one.txt@HEAD{'~1' if now is None else ''}").requirements == ("jax==1",)
+
+
+def test_a_link_to_the_repository_from_elsewhere_is_followed(project, tmp_path, monkeypatch):
+    (tmp_path / "home").mkdir()
+    git(tmp_path / "home", "init", "--quiet")
+    commit(tmp_path / "home", {"notes": ""})
+    monkeypatch.chdir(tmp_path / "home")
+    relink("work", project)
+    commit(project, {"deps/requirements.txt": "jax==1\n"})
+    relink("deps", project / "deps")
+    assert "torch==2.4.1" in read("work/requirements.txt@v1.0").requirements
+    assert read("deps/requirements.txt@main").requirements == ("jax==1",)
+
+
+def test_a_link_that_the_revision_does_not_have_is_no_file_of_it(project):
+    relink("deps.txt", "requirements.txt")
+    git(project, "add", "--all")
+    with pytest.raises(SteleError, match=r"deps.txt does not exist in revision 'v1.0'"):
+        show(Path("deps.txt"), "v1.0")
+
+
+def test_links_that_lead_to_each_other_are_no_file(project):
+    relink("a.txt", "b.txt")
+    relink("b.txt", "a.txt")
+    commit(project, {})
+    with pytest.raises(SteleError, match=r"a.txt does not exist in revision 'HEAD'"):
+        show(Path("a.txt"), "HEAD")
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
 def test_text_as_powershell_writes_it_is_read(tmp_path, encoding):
     path = tmp_path / "requirements.txt"

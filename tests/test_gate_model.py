@@ -1,6 +1,7 @@
 """``stele gate --model``: a model of the user, on environments that return scripted numbers."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -13,10 +14,11 @@ from stele import __main__ as entry_point
 from stele import environments
 from stele.commands import gate as gate_command
 from stele.commands.gate import shortened
-from stele.environments.installer import Unsolvable
+from stele.environments.lockfiles import Locked
 from stele.errors import SteleError
 from stele.gate import record, replay
 from stele.measuring import content, measure, processors
+from stele.models import changes
 from stele.text import counted
 
 SECONDS = [0.5, *[0.010, 0.011, 0.012] * 16]
@@ -493,8 +495,17 @@ def test_changed_prints_each_change_and_returns_the_worst_exit_code(repository, 
     monkeypatch.setattr("stele.commands.gate.gate_pair", gate_pair)
     assert entry_point.main(["gate", "--changed", "main", "--json", "gate.json"]) == 1
     assert reports == ["gate-jax.json", "gate-keras.json"]
-    assert gated == [("jax==0.10.1", "jax==0.10.2"), ("keras==3.14.1", "keras==3.15.1")]
-    assert "changed: jax 0.10.1 to 0.10.2 in requirements.txt" in capsys.readouterr().out
+    assert gated == [
+        ("jax==0.10.1 jaxlib==0.10.1", "jax==0.10.2 jaxlib==0.10.1"),
+        ("keras==3.14.1", "keras==3.15.1"),
+    ]
+    printed = capsys.readouterr().out
+    assert "changed: jax 0.10.1 to 0.10.2 in requirements.txt" in printed
+    assert printed.splitlines()[-1] == (
+        "jax 0.10.1 to 0.10.2 in requirements.txt: exit code 3; "
+        "keras 3.14.1 to 3.15.1 in requirements.txt: exit code 1. "
+        "All changes together: exit code 1. This is not a pass."
+    )
 
 
 def test_changed_of_a_framework_that_cannot_be_gated_is_an_error_that_names_the_line(repository, capsys):
@@ -547,23 +558,134 @@ def test_changed_beside_a_package_from_a_url_is_no_pass(repository, monkeypatch)
         assert entry_point.main(["gate", "--changed", "main"]) == expected
 
 
-def test_if_the_changed_frameworks_need_other_packages_new_is_all_of_the_file(
-    repository, monkeypatch, capsys
-):
+def test_a_built_in_task_says_which_packages_of_the_file_it_does_not_use(repository, monkeypatch, capsys):
     repository(jax="0.10.2", jaxlib="0.10.2", keras="3.14.1", numpy="2.1.0")
-    gated = []
+    monkeypatch.setattr("stele.commands.gate.gate_pair", lambda _: 0)
+    assert entry_point.main(["gate", "--changed", "main"]) == 0
+    assert (
+        "requirements.txt: numpy changed, too. The built-in tasks do not use them" in capsys.readouterr().out
+    )
 
-    def gate_pair(arguments):
-        gated.append((arguments.new, arguments.contents[1].requirements))
-        if len(gated) == 1:
-            raise Unsolvable("Resolving NEW: the requirements are in conflict.")
-        return 0
 
-    monkeypatch.setattr("stele.commands.gate.gate_pair", gate_pair)
-    assert entry_point.main(["gate", "--changed", "main", "--model", "net.py:build"]) == 0
-    assert "numpy==2.0.0" in gated[0][1]
-    assert gated[1][0] == "requirements.txt" and "numpy==2.1.0" in gated[1][1]
-    assert "NEW is all of requirements.txt: its other packages changed, too" in capsys.readouterr().out
+@pytest.fixture
+def changed(add_environment, tmp_path, monkeypatch):
+    """changed({name: script of NEW}, ungated) -> the exit code of --changed with such gates and all reports."""
+    (tmp_path / "net.py").touch()
+    script = {"seconds": SECONDS, "numbers": NUMBERS, "inspection": INSPECTION}
+
+    def changed(gates, ungated=(), *, blocked=False, options=()):
+        add_environment("old", **script)
+        pairs = []
+        for number, (name, of_new) in enumerate(gates.items()):
+            add_environment(f"new{number}", **{**script, **of_new})
+            contents = (Locked((), None, "requirements"),) * 2
+            pairs.append(
+                changes.Pair("old", f"new{number}", contents, f"jax 1 to 2 in {name}", name, frozenset())
+            )
+        found = changes.Changed([], pairs, [*ungated], blocked, [], [])
+        monkeypatch.setattr("stele.models.changes.find", lambda *_, **__: found)
+        reports = ("--json=gate.json", "--markdown=gate.md", "--junit=gate.xml")
+        command = ["gate", "--changed", "main", "--model=net.py:build", "--metric=parity", *reports, *options]
+        return entry_point.main(command)
+
+    return changed
+
+
+ADDED = "b.txt, line 1: 'keras==3' has nothing to be compared with"
+
+
+def test_a_gate_that_passes_beside_a_change_without_a_gate_is_no_pass_in_any_report(changed, capsys):
+    assert changed({"a.txt": {}}, [ADDED], blocked=True) == 2
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == f"not gated: {ADDED}. All changes together: exit code 2. This is not a pass."
+    page = Path("gate.md").read_text()
+    assert page.startswith(
+        "# INCONCLUSIVE: old to new0\n\nAll changes together: exit code 2. This is not a pass."
+    )
+    assert "not gated: b.txt, line 1" in page and "Upgrade to" not in page
+    document = json.loads(Path("gate.json").read_text())
+    assert document["status"] == "INCONCLUSIVE"
+    assert document["together"] == {"code": 2, "lines": [f"not gated: {ADDED}"]}
+    assert (
+        'errors="1"' in (suite := Path("gate.xml").read_text()) and "exit code 2. This is not a pass" in suite
+    )
+    [path] = Path(".stele/gates").glob("*.jsonl")
+    for source in (path, Path("gate.json")):
+        assert entry_point.main(["report", str(source), "--markdown=again.md"]) == 0
+        assert (
+            Path("again.md")
+            .read_text()
+            .startswith("# INCONCLUSIVE: old to new0\n\nAll changes together: exit code 2.")
+        )
+
+
+def test_a_change_without_a_gate_that_does_not_block_is_in_every_report_of_a_pass(changed, capsys):
+    assert changed({"a.txt": {}}, [ADDED]) == 0
+    assert (
+        capsys.readouterr().out.splitlines()[-1] == f"not gated: {ADDED}. All changes together: exit code 0."
+    )
+    page = Path("gate.md").read_text()
+    assert page.startswith("# PASS: old to new0") and "not gated: b.txt, line 1" in page
+    assert json.loads(Path("gate.json").read_text())["status"] == "PASS"
+
+
+def test_the_report_of_a_gate_that_passes_says_what_the_other_gates_say(changed, capsys):
+    assert changed({"a.txt": {}, "a_txt": {"parity": "user_error"}}) == 1
+    assert sorted(path.name for path in Path().glob("gate*")) == [
+        f"gate-{name}.{kind}" for name in ("a.txt", "a_txt") for kind in ("json", "md", "xml")
+    ]
+    page = Path("gate-a.txt.md").read_text()
+    assert page.startswith("# INCONCLUSIVE") and "jax 1 to 2 in a\\_txt: exit code 1" in page
+    assert Path("gate-a_txt.md").read_text().startswith("# BROKEN")
+    assert "jax 1 to 2 in a_txt: exit code 1. All changes together: exit code 1." in capsys.readouterr().out
+
+
+def test_a_gate_that_is_interrupted_leaves_the_reports_of_the_others_and_they_say_so(changed, monkeypatch):
+    gate_pair = gate_command.gate_pair
+
+    def interrupted(arguments):
+        if arguments.new == "new1":
+            raise KeyboardInterrupt
+        return gate_pair(arguments)
+
+    monkeypatch.setattr(gate_command, "gate_pair", interrupted)
+    assert changed({"a.txt": {}, "b.txt": {}}) == 130
+    document = json.loads(Path("gate-a.txt.json").read_text())
+    assert (document["status"], document["together"]["code"]) == ("INCONCLUSIVE", 2)
+    assert document["together"]["lines"][1] == "jax 1 to 2 in b.txt: its gate did not end"
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["jax", "jax", "keras"], ["jax", "jax-2", "keras"]),
+        (["a/b.txt", "a_b.txt", "A_b.txt"], ["a_b.txt", "a_b.txt-2", "A_b.txt-3"]),
+        (["x-2", "x", "x"], ["x-2", "x", "x-3"]),
+    ],
+)
+def test_every_gate_of_a_command_has_reports_of_its_own(names, expected):
+    assert gate_command.unique(names) == expected
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "c.txt", "base.txt", "sub/pins.txt"])
+@pytest.mark.parametrize("folder", [".", "train"])
+def test_no_file_that_was_compared_is_overwritten_also_from_a_subfolder(
+    repository, monkeypatch, capsys, name, folder
+):
+    repository(jax="0.10.2")
+    files = {"base.txt": "numpy==2.0.0\n", "c.txt": "-r base.txt\nscipy==1\n", "sub/pins.txt": "x==1\n"}
+    for file, text in {**files, "train/m.py": "model = None\n"}.items():
+        Path(file).parent.mkdir(exist_ok=True)
+        Path(file).write_text(text)
+    subprocess.run(["git", "add", "-A"], check=True)
+    root = Path.cwd()
+    before = {path: path.read_bytes() for path in root.rglob("*.txt")}
+    monkeypatch.chdir(folder)
+    report = os.path.relpath(root / name)
+    command = ["gate", "--changed", "main", "--model", "m.py:model", "--json", report]
+    assert entry_point.main(command) == 2
+    assert f"--json {report} would replace" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in root.rglob("*.txt")} == before
 
 
 def test_many_compared_files_are_counted_and_the_first_are_named():

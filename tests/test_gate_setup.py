@@ -227,3 +227,28 @@ def test_the_packages_of_a_project_are_those_of_with(tmp_path):
     given = {"requirements": ["einops"], "with_project": tmp_path, "extras": []}
     found = options.parse_extras(argparse.Namespace(**given, python="3.11", allow_vcs=False))
     assert (found.requirements, found.python) == (("einops", "toy<3"), "3.11")
+
+
+def test_the_index_of_a_project_is_that_of_both_arms(tmp_path, model):
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "x"\nversion = "1"\ndependencies = ["toy<3"]\n'
+        "[[tool.uv.index]]\nname = 'a'\nurl = 'https://example.org/simple'\n"
+    )
+    given = {"requirements": [], "with_project": tmp_path, "extras": []}
+    found = options.parse_extras(argparse.Namespace(**given, python=None, allow_vcs=False))
+    arm = arms.load("layers==1", model, found)
+    assert arm.options == ("--extra-index-url https://example.org/simple",) and "toy<3" in arm.requirements
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("onnxruntime-gpu==1.20.0", "onnxruntime"),
+        ("paddlepaddle-gpu==3.0.0", "paddlepaddle"),
+        ("tensorflow==2.18.0", "tensorflow-cpu"),
+    ],
+)
+def test_an_arm_has_no_second_package_of_its_framework(text, other):
+    arm = arms.load(text, None, arms.Extras())
+    names = {arms.name_of(one) for one in arm.requirements}
+    assert arms.name_of(text) in names and other not in names

@@ -244,6 +244,17 @@ def test_an_upgrade_that_was_taken_back_corrects_the_comment(script, state, tmp_
     assert "No pin of a framework differs." in comment["body"]
 
 
+@pytest.mark.parametrize("code", ["2", "4", "130", ""])
+def test_a_report_beside_another_exit_code_is_no_pass(script, state, tmp_path, code):
+    write_report(tmp_path, "# PASS: a to b\n")
+    script("comment", CODE=code)
+    first, _, rest = state()["comments"][0]["body"].partition("\n\n")
+    assert first.endswith(
+        f"**Exit code {code or 4}.** Not all that changed has a verdict. This is not a pass."
+    )
+    assert rest.startswith("# PASS")
+
+
 @pytest.mark.parametrize("code, text", [("2", "did not run"), ("", "had an error"), ("130", "exit code 130")])
 def test_a_gate_without_a_report_is_not_silent(script, state, code, text):
     script("comment", CODE=code)

@@ -16,6 +16,10 @@ ONE_OLD, ONE_NEW = "jax==0.10.1\n", "jax==0.10.2\n"
 CONDA = "name: x\nchannels: [conda-forge]\ndependencies:\n- python=3.11\n- pip:\n  - "
 CFG = "[options]\ninstall_requires =\n    numpy\n    "
 SETUP = 'from setuptools import setup\nNEEDS = ["numpy"]\nsetup(name="x", install_requires=NEEDS + ["{}"])\n'
+MEMBERS = (  # of a workspace, in a uv.lock
+    '[[package]]\nname = "x"\nversion = "1"\nsource = { virtual = "." }\ndependencies = [{ name = "jax" }]\n'
+    '[[package]]\nname = "y"\nversion = "1"\nsource = { editable = "b" }\ndependencies = [{ name = "jax" }]\n'
+)
 PROJECT = '[project]\nname = "x"\ndependencies = ["numpy", "{}"]\n'
 LOCK = 'requires-python = ">=3.10"\n[[package]]\nname = "jax"\nversion = "{}"\n'
 POETRY = LOCK.replace("requires-python", "content-hash").replace(">=3.10", "x") + (
@@ -146,7 +150,7 @@ def test_every_file_that_names_packages_is_compared(repository, old, new, file, 
 def test_every_lock_file_and_every_project_is_compared(repository, name, text):
     old, new = (text.replace("{}", version) for version in ("0.10.1", "0.10.2"))
     [pair] = find(repository({name: old}, {name: new})).pairs
-    assert (pair.old, pair.new) == (f"{name}@main", f"{name}@main with jax 0.10.2")
+    assert (pair.old, pair.new) == (f"{name}@main", f"{name} with jax 0.10.2")
     assert pair.summary == f"jax 0.10.1 to 0.10.2 in {name}"
     assert "jax==0.10.1" in pair.contents[0].requirements and "jax==0.10.2" in pair.contents[1].requirements
 
@@ -191,19 +195,73 @@ def test_a_range_is_gated_as_it_is_written(repository, old, new):
     assert (pair.old, pair.new) == (old, new)
 
 
-def test_only_the_changed_frameworks_differ_in_new_and_all_of_the_file_is_known(repository):
+def test_new_is_the_complete_file_of_the_working_tree(repository):
     folder = repository(
-        {"requirements.txt": f"{OLD}torch==2.12.0\nnumpy==1\n"},
-        {"requirements.txt": f"{NEW}torch==2.13.0\nnumpy==2\n"},
+        {"requirements.txt": f"{OLD}torch==2.12.0\nnumpy==1.26.4\n"},
+        {"requirements.txt": f"{NEW}torch==2.13.0\nnumpy==2.1.0\n"},
     )
-    [pair] = find(folder).pairs
-    assert lines(pair.contents[1]) == ["jax==0.10.2", "jaxlib==0.10.2", "numpy==1", "torch==2.13.0"]
-    assert lines(pair.whole) == ["jax==0.10.2", "jaxlib==0.10.2", "numpy==2", "torch==2.13.0"]
-    tasks = find(folder, whole_files=False).pairs
-    assert [(pair.old, pair.new) for pair in tasks] == [
+    found = find(folder)
+    [pair] = found.pairs
+    assert pair.old == "requirements.txt@main"
+    assert pair.new == "requirements.txt with jax 0.10.2, jaxlib 0.10.2, torch 2.13.0"
+    assert lines(pair.contents[0]) == ["jax==0.10.1", "jaxlib==0.10.1", "numpy==1.26.4", "torch==2.12.0"]
+    assert lines(pair.contents[1]) == ["jax==0.10.2", "jaxlib==0.10.2", "numpy==2.1.0", "torch==2.13.0"]
+    assert not (found.notes or found.ungated or found.blocked)
+
+
+def test_a_built_in_task_has_a_gate_for_each_framework_and_says_what_it_does_not_use(repository):
+    folder = repository(
+        {"requirements.txt": f"{OLD}torch==2.12.0\nnumpy==1.26.4\nflax==0.12\n"},
+        {"requirements.txt": f"{NEW}torch==2.13.0\nnumpy==2.1.0\nflax==0.12\n"},
+    )
+    found = find(folder, whole_files=False)
+    assert [(pair.old, pair.new) for pair in found.pairs] == [
         ("torch==2.12.0", "torch==2.13.0"),
-        ("jax==0.10.1 jaxlib==0.10.1", "jax==0.10.2 jaxlib==0.10.2"),
+        ("flax==0.12 jax==0.10.1 jaxlib==0.10.1", "flax==0.12 jax==0.10.2 jaxlib==0.10.2"),
     ]
+    [note] = found.notes
+    assert note.startswith("requirements.txt: numpy changed, too. The built-in tasks do not use them;")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "summary"),
+    [
+        ("tensorflow==2.17.0\n", "tensorflow-cpu==2.18.0\n", "tensorflow 2.17.0 to tensorflow-cpu 2.18.0"),
+        ("onnxruntime==1.20\n", "onnxruntime-gpu==1.20\n", "onnxruntime 1.20 to onnxruntime-gpu 1.20"),
+        ("paddlepaddle-gpu==3.0\n", "paddlepaddle==3.1\n", "paddlepaddle-gpu 3.0 to paddlepaddle 3.1"),
+        ("tf-nightly-cpu==1\n", "tensorflow==2\n", "tf-nightly-cpu 1 to tensorflow 2"),
+        (
+            "jax-cuda12-plugin==0.10.1\n",
+            "jax-cuda13-plugin==0.10.2\n",
+            "jax-cuda12-plugin 0.10.1 to jax-cuda13-plugin 0.10.2",
+        ),
+    ],
+)
+@pytest.mark.parametrize("whole_files", [True, False])
+def test_two_names_of_one_framework_are_one_package(repository, old, new, summary, whole_files):
+    folder = repository({"reqs.txt": f"{old}chainer==7.8.0\n"}, {"reqs.txt": f"{new}chainer==7.8.1\n"})
+    found = find(folder, whole_files=whole_files)
+    assert not (found.ungated or found.blocked)
+    assert summary in "; ".join(pair.summary for pair in found.pairs)
+    measured = {line for pair in found.pairs for line in lines(pair.contents[1])}
+    assert measured == {new.strip(), "chainer==7.8.1"}
+
+
+@pytest.mark.parametrize(
+    ("new", "whole_files", "blocked"),
+    [
+        ({"requirements.txt": f"{NEW}torch==2.13.0\n"}, True, False),
+        ({"requirements.txt": f"{NEW}torch==2.13.0\n"}, False, True),
+        ({"requirements.txt": f"{NEW}flax==0.12\n"}, False, False),
+        ({"requirements.txt": NEW, "gpu.txt": "torch==2.13.0\n"}, True, True),
+    ],
+)
+def test_a_framework_that_is_added_beside_a_gate_needs_to_be_measured_in_it(
+    repository, new, whole_files, blocked
+):
+    found = find(repository({"requirements.txt": OLD, "gpu.txt": "numpy>=1\n"}, new), whole_files=whole_files)
+    assert (len(found.pairs), found.blocked) == (1, blocked)
+    assert "has nothing to be compared with: the revision does not name" in found.ungated[0]
 
 
 def test_a_subfolder_has_the_same_changes_under_names_from_the_root(repository):
@@ -227,8 +285,8 @@ def test_two_files_with_other_packages_or_other_changes_are_gated_each(repositor
 
 
 LOCKED = [
-    ("pyproject.toml", PROJECT, "uv.lock", LOCK),
-    ("a/b/pyproject.toml", PROJECT, "a/uv.lock", LOCK),
+    ("pyproject.toml", PROJECT, "uv.lock", LOCK + MEMBERS),
+    ("a/b/pyproject.toml", PROJECT, "a/uv.lock", LOCK + MEMBERS),
     ("pyproject.toml", PROJECT, "poetry.lock", POETRY),
     ("requirements/base.in", "{}\n", "requirements/base.txt", "jax=={}\n"),
     ("setup.cfg", CFG + "{}\n", "requirements.txt", "jax=={}\n"),
@@ -456,9 +514,13 @@ def test_a_file_that_cannot_be_installed_does_not_prevent_the_gate_of_another(re
 
 def test_of_two_lock_files_the_nearest_counts(repository):
     def both(version):
-        return {"z/pyproject.toml": PROJECT.format(f"jax=={version}"), "z/uv.lock": LOCK.format(version)}
+        return {
+            "z/pyproject.toml": PROJECT.format(f"jax=={version}"),
+            "z/uv.lock": LOCK.format(version) + MEMBERS,
+        }
 
-    found = find(repository({**both("0.10.1"), "uv.lock": LOCK.format("0.9.0")}, both("0.10.2")))
+    above = LOCK.format("0.9.0") + MEMBERS.replace('"b"', '"z"')
+    found = find(repository({**both("0.10.1"), "uv.lock": above}, both("0.10.2")))
     assert ([pair.name for pair in found.pairs], found.ungated) == (["z/uv.lock"], [])
 
 
@@ -509,3 +571,356 @@ def test_many_files_of_data_take_little_time(repository):
 def test_companions_of_a_framework_count(repository, name):
     folder = repository({"requirements.txt": f"{name}==1\n"}, {"requirements.txt": f"{name}==2\n"})
     assert len(find(folder).pairs) == 1
+
+
+# what counts as a change
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("jax~=0.10.0", "jax~=0.10"),
+        ("jax~=1.4.0.0", "jax~=1.4.0"),
+        ("jax===0.10.0", "jax===0.10"),
+        ("jax===0.10", "jax==0.10"),
+    ],
+)
+def test_versions_are_compared_as_an_installer_compares_them(repository, old, new):
+    folder = repository({"requirements.txt": f"{old}\n"}, {"requirements.txt": f"{new}\n"})
+    [pair] = find(folder).pairs
+    assert (pair.contents[0].requirements, pair.contents[1].requirements) == ((old,), (new,))
+    [pair] = find(folder, whole_files=False).pairs
+    assert (pair.old, pair.new) == (old, new)
+
+
+@pytest.mark.parametrize(("old", "new"), [("jax==0.10.0", "jax==0.10"), ("jax>=0.10", "jax>=0.10.0")])
+def test_a_zero_at_the_end_is_no_change_where_an_installer_ignores_it(repository, old, new):
+    found = find(repository({"requirements.txt": f"{old}\n"}, {"requirements.txt": f"{new}\n"}))
+    assert not (found.pairs or found.ungated)
+
+
+# what no reader understands
+
+
+PIXI_LOCK = "version: 6\npackages:\n- conda: https://conda.anaconda.org/conda-forge/linux-64/{}.conda\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "old", "new", "place"),
+    [
+        ("setup.py", "reqs = []\nreqs += ['jax=={}']\nsetup(install_requires=reqs)\n", "1", "2", "setup.py"),
+        ("setup.py", "reqs = []\nreqs.append('jax=={}')\nsetup(install_requires=reqs)\n", "1", "2", "setup.py"),
+        ("setup.py", "x = dict(install_requires=['jax=={}'])\nsetup(**x)\n", "1", "2", "setup.py"),
+        ("setup.py", "V = '{}'\nsetup(install_requires=[f'jax=={V}'])\n", "1", "2", "setup.py"),
+        ("setup.py", "import tools\ntools.s(install_requires=['jax=={}'])\n", "1", "2", "setup.py, line 2"),
+        ("requirements.txt", "./vendor/{}-py3-none-any.whl\n", "jaxlib-1", "jaxlib-2", "requirements.txt, line 1"),
+        ("requirements.txt", "numpy\n{}\n", "", "-e third_party/jax", "requirements.txt, line 2"),
+        ("environment.yml", "dependencies:\n- pytorch={}\n b: [\n", "2.4", "2.5", "environment.yml"),
+        ("cluster.yml", "dependencies:\n- pytorch={}\n b: [\n", "2.4", "2.5", "cluster.yml, line 2"),
+        ("env.yml", "dependencies:\n- pytorch=2.5.1\n- pytorch-cuda={}\n", "11.8", "12.4", "env.yml, line 3"),
+        ("env.yml", "dependencies:\n- pytorch=2.5.1={}\n", "cpu_py311", "cuda_py311", "env.yml, line 2"),
+        ("pixi.lock", PIXI_LOCK, "pytorch-2.4.0-cpu", "pytorch-2.5.1-cpu", "pixi.lock, line 3"),
+        ("a/conda-lock.yml", PIXI_LOCK, "jaxlib-0.4.0-x", "jaxlib-0.5.0-x", "a/conda-lock.yml, line 3"),
+        ("x.conda-lock.yaml", PIXI_LOCK, "tensorflow-base-2.0", "tensorflow-base-2.1", "x.conda-lock.yaml, line 3"),
+        ("pixi.toml", "[dependencies]\npytorch = '{}'\n", "2.4.*", "2.5.*", "pixi.toml names torch"),
+        ("pixi.toml", "[feature.a.pypi-dependencies]\njax = {{ version = '=={}' }}\n", "1", "2", "pixi.toml names jax"),
+        ("pixi.toml", "[dependencies]\npytorch = '{}'\nx = \n", "2.4.*", "2.5.*", "pixi.toml, line 2"),
+        ("Pipfile", "[packages]\ntorch = '=={}'\n", "2.4", "2.5", "Pipfile names torch"),
+        ("pyproject.toml", "[tool.pixi.dependencies]\npytorch = '{}'\n", "2.4", "2.5", "pyproject.toml: torch"),
+        ("more.yaml", "name: x\ndependencies:\n- jax=={}\n- x: y\n", "1", "2", "more.yaml, line 3"),
+        ("deps/notes.txt", "We install:\n\njax=={}\n", "1", "2", "deps/notes.txt, line 3"),
+        ("notes.txt", "wheels:\nx/torch-{}-cp311-none-any.whl\nof us all\n", "2.4.0", "2.5.0", "notes.txt, line 2"),
+    ],
+)  # fmt: skip
+def test_a_changed_line_that_names_a_framework_and_is_not_understood_blocks(
+    repository, name, text, old, new, place
+):
+    files = {"requirements/other.txt": "numpy==1\n"}
+    old, new = (text.replace("{}", value).replace("{{", "{").replace("}}", "}") for value in (old, new))
+    found = find(repository({**files, name: old}, {name: new}))
+    [line] = found.ungated
+    assert place in line and (found.pairs, found.blocked) == ([], True)
+    assert name in found.files
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("README.txt", "We use jax 0.10.1 and torch.\n", "We use jax 0.10.2 and torch.\n"),
+        ("docs/install.txt", "$ pip install jax==0.10.1\n", "$ pip install jax==0.10.2\n"),
+        (".github/workflows/x.yml", "run: pip install jax==0.10.1\n", "run: pip install jax==0.10.2\n"),
+        ("ruff.toml", "exclude = ['torch']\n", "exclude = ['torch', 'jax']\n"),
+        ("Cargo.toml", "[dependencies]\nonnxruntime = '0.1'\n", "[dependencies]\nonnxruntime = '0.2'\n"),
+        ("pixi.lock", "requires_dist:\n- torch>=1\n", "requires_dist:\n- torch>=2\n"),
+        ("setup.py", "import torch\nsetup(install_requires=[])\n", "import jax.x\nsetup(install_requires=[])\n"),
+        ("requirements.txt", "x==1\n    # via torch\n", "x==1\n    # via\n    #   jax\n    #   torch\n"),
+        ("requirements.txt", "x==1\n./torch-layers\n", "x==1\n./my-torch\n"),
+        ("environment.yml", "name: torch\ndependencies:\n- x\n", "name: jax\ndependencies:\n- x\n"),
+    ],
+)  # fmt: skip
+def test_prose_and_other_programs_are_no_change(repository, name, old, new):
+    found = find(repository({"reqs/requirements.txt": OLD, name: old}, {name: new}))
+    assert not (found.pairs or found.ungated)
+
+
+@pytest.mark.parametrize("old", ["./vendor/jaxlib-0.10.1-py3-none-any.whl\n", "jaxlib==0.10.1\n"])
+@pytest.mark.parametrize("whole_files", [True, False])
+def test_a_framework_in_a_local_file_is_not_measured_beside_a_change(repository, old, whole_files):
+    new = "./vendor/jaxlib-0.10.1-py3-none-any.whl\n" + ONE_NEW
+    found = find(
+        repository({"requirements.txt": old + ONE_OLD}, {"requirements.txt": new}), whole_files=whole_files
+    )
+    assert "jaxlib-0.10.1-py3-none-any.whl' is a local package, which is not measured" in found.ungated[-1]
+    assert found.blocked
+
+
+def test_what_a_lock_file_beside_it_says_covers_a_pipfile(repository):
+    def both(version):
+        lock = '{"_meta": {"pipfile-spec": 6}, "default": {"torch": {"version": "==VERSION"}}}'
+        return {
+            "Pipfile": f"[packages]\ntorch = '=={version}'\n",
+            "Pipfile.lock": lock.replace("VERSION", version),
+        }
+
+    found = find(repository(both("2.4"), both("2.5")))
+    assert ([pair.name for pair in found.pairs], found.ungated) == (["Pipfile.lock"], [])
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "deps/ml.txt"])
+def test_a_repository_without_a_name_is_a_package_that_needs_permission(repository, name):
+    clip = "git+https://github.com/openai/CLIP.git\n"
+    folder = repository({name: clip + OLD}, {name: clip + NEW})
+    refused = find(folder)
+    assert (refused.pairs, refused.blocked) == ([], True)
+    assert "CLIP.git' is installed from a URL. Pass --allow-vcs" in refused.ungated[0]
+    [pair] = find(folder, allow_vcs=True).pairs
+    assert pair.contents[1].requirements[0] == "clip @ git+https://github.com/openai/CLIP.git"
+
+
+# projects and their lock files
+
+UV_LOCK = """version = 1
+requires-python = ">=3.10"
+[[package]]
+name = "x"
+version = "1"
+source = {{ virtual = "." }}
+dependencies = [{{ name = "jax" }}]
+[[package]]
+name = "jax"
+version = "0.10.1"
+source = {{ {source} }}
+{files}
+"""
+SHA = "0123456789abcdef0123456789abcdef01234567"
+GIT = 'git = "https://github.com/jax-ml/jax?rev=main#' + SHA + '"'
+AT_GIT = "jax @ git+https://github.com/jax-ml/jax"
+SOURCES = "[tool.uv.sources]\njax = {}\n"
+
+
+def uv_lock(source='registry = "https://pypi.org/simple"', digest="aa"):
+    return UV_LOCK.format(
+        source=source, files=f'wheels = [{{ url = "https://x/jax.whl", hash = "sha256:{digest}" }}]'
+    )
+
+
+@pytest.mark.parametrize("allow_vcs", [True, False])
+@pytest.mark.parametrize(
+    ("new", "locked"),
+    [
+        (PROJECT.replace("{}", AT_GIT), uv_lock()),
+        (PROJECT.replace("{}", AT_GIT) + "# more\n", uv_lock(GIT.replace("jax-ml", "fork"))),
+        (PROJECT.replace("{}", f"{AT_GIT}@abcdef0"), uv_lock(GIT)),
+        (PROJECT.replace("{}", "jax>=0.9") + SOURCES.replace("{}", '{ git = "https://x/y", rev = "v1" }'), uv_lock()),
+        (PROJECT.replace("{}", "jax>=0.11"), uv_lock(GIT)),
+    ],
+)  # fmt: skip
+def test_a_lock_file_does_not_count_if_it_has_another_source(repository, new, locked, allow_vcs):
+    old = {"pyproject.toml": PROJECT.replace("{}", "jax==0.10.1"), "uv.lock": locked}
+    found = find(repository(old, {"pyproject.toml": new}), allow_vcs=allow_vcs)
+    [line] = found.ungated
+    assert "pyproject.toml" in line and "jax" in line
+    assert (found.pairs, found.blocked) == ([], True)
+
+
+@pytest.mark.parametrize("reference", [SHA, SHA[:7]])
+def test_a_lock_file_counts_if_it_has_the_commit_that_the_project_names(repository, reference):
+    old = {"pyproject.toml": PROJECT.replace("{}", f"{AT_GIT}@main"), "uv.lock": uv_lock(GIT)}
+    found = find(repository(old, {"pyproject.toml": PROJECT.replace("{}", f"{AT_GIT}@{reference}")}))
+    assert not (found.pairs or found.ungated)
+
+
+def test_a_lock_file_with_another_commit_is_what_is_gated(repository):
+    old = {"pyproject.toml": PROJECT.replace("{}", f"{AT_GIT}@v1"), "uv.lock": uv_lock(GIT)}
+    new = {
+        "pyproject.toml": PROJECT.replace("{}", f"{AT_GIT}@v2"),
+        "uv.lock": uv_lock(GIT.replace(SHA, SHA[::-1])),
+    }
+    folder = repository(old, new)
+    assert [pair.name for pair in find(folder, allow_vcs=True).pairs] == ["uv.lock"]
+    [line] = find(folder).ungated
+    assert line.startswith("uv.lock:") and find(folder).blocked
+
+
+@pytest.mark.parametrize("folder", ["other", "b/c", ".."])
+def test_a_uv_lock_locks_only_the_projects_that_it_lists(repository, folder):
+    name = f"a/{folder}/pyproject.toml" if folder != ".." else "pyproject.toml"
+    old = {"a/uv.lock": LOCK.format("0.10.1") + MEMBERS, name: PROJECT.format("jax==0.10.1")}
+    found = find(repository(old, {name: PROJECT.format("jax==0.10.2")}))
+    assert [pair.summary for pair in found.pairs] == [f"jax 0.10.1 to 0.10.2 in {name}"]
+
+
+INDEX = "[[tool.uv.index]]\nname = 'a'\nurl = 'https://{}/simple'\nexplicit = true\n"
+TORCH = PROJECT.replace("{}", "torch==2.13.0")
+POETRY_PROJECT = (
+    "[tool.poetry.dependencies]\ntorch = {{ version = '2.13.0', source = 'a' }}\n"
+    "[[tool.poetry.source]]\nname = 'a'\nurl = 'https://{}/simple'\npriority = 'explicit'\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "summary"),
+    [
+        (
+            TORCH + SOURCES.replace("jax", "torch").replace("{}", '{ git = "https://x/y", rev = "v1" }'),
+            TORCH + SOURCES.replace("jax", "torch").replace("{}", '{ git = "https://x/y", rev = "v2" }'),
+            "torch git+https://x/y@v1 to git+https://x/y@v2",
+        ),
+        (
+            TORCH,
+            TORCH + SOURCES.replace("jax", "torch").replace("{}", '{ url = "https://x/torch.tar.gz" }'),
+            "torch 2.13.0 to https://x/torch.tar.gz",
+        ),
+        (
+            TORCH + SOURCES.replace("jax", "Torch").replace("{}", "{ index = 'a' }") + INDEX.format("a"),
+            TORCH + SOURCES.replace("jax", "Torch").replace("{}", "{ index = 'a' }") + INDEX.format("b"),
+            "torch 2.13.0 from another index",
+        ),
+        (
+            TORCH,
+            TORCH + SOURCES.replace("jax", "torch").replace("{}", "[{ index = 'a' }]") + INDEX.format("b"),
+            "torch 2.13.0 from another index",
+        ),
+        (
+            TORCH + INDEX.format("a").replace("explicit", "default"),
+            TORCH + INDEX.format("b").replace("explicit", "default"),
+            "torch 2.13.0 from another index",
+        ),
+        (POETRY_PROJECT.format("a"), POETRY_PROJECT.format("b"), "torch 2.13.0 from another index"),
+    ],
+)
+def test_where_a_project_takes_a_package_from_is_a_part_of_what_it_requires(repository, old, new, summary):
+    folder = repository({"pyproject.toml": old}, {"pyproject.toml": new})
+    found = find(folder, allow_vcs=True)
+    [pair] = found.pairs
+    assert pair.summary == f"{summary} in pyproject.toml" and not found.ungated
+    assert pair.contents[0] != pair.contents[1]
+    if "git+" in summary:
+        assert find(folder).blocked and not find(folder).pairs
+
+
+POETRY_LOCK = (
+    '[[package]]\nname = "torch"\nversion = "2.13.0"\ngroups = ["main"]\n'
+    'files = [{ file = "torch.whl", hash = "sha256:DIGEST" }]\nSOURCE[metadata]\npython-versions = ">=3.10"\n'
+)
+LEGACY = '[package.source]\ntype = "legacy"\nurl = "https://b/simple"\nreference = "b"\n'
+PDM_LOCK = (
+    '[metadata]\nlock_version = "4.5"\n[[package]]\nname = "torch"\nversion = "2.13.0"\n'
+    'files = [{ file = "torch.whl", hash = "sha256:DIGEST" }]\n'
+)
+PIPFILE_LOCK = (
+    '{"_meta": {"sources": [{"name": "a", "url": "https://SOURCE/simple"}]}, "default": {"torch": '
+    '{"version": "==2.13.0", "index": "a", "hashes": ["sha256:DIGEST"]}}}'
+)
+PYLOCK = (
+    '[[packages]]\nname = "torch"\nversion = "2.13.0"\nindex = "https://SOURCE/simple"\n'
+    'wheels = [{ url = "https://x/torch.whl", hashes = { sha256 = "DIGEST" } }]\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "old", "new", "how"),
+    [
+        ("uv.lock", None, "https://a/simple", "https://b/simple", "from another index"),
+        ("uv.lock", None, "aa", "bb", "with other hashes"),
+        ("requirements.txt", "torch==2.13.0 \\\n    --hash=sha256:DIGEST\n", "aa", "bb", "with other hashes"),
+        ("poetry.lock", POETRY_LOCK, "aa", "bb", "with other hashes"),
+        ("poetry.lock", POETRY_LOCK, "", LEGACY, "from another index"),
+        ("pdm.lock", PDM_LOCK, "aa", "bb", "with other hashes"),
+        ("Pipfile.lock", PIPFILE_LOCK, "aa", "bb", "with other hashes"),
+        ("Pipfile.lock", PIPFILE_LOCK, "a", "b", "from another index"),
+        ("pylock.toml", PYLOCK, "aa", "bb", "with other hashes"),
+        ("pylock.toml", PYLOCK, "a", "b", "from another index"),
+    ],
+)
+def test_the_index_and_the_hashes_of_a_locked_package_belong_to_it(repository, name, text, old, new, how):
+    def filled(value):
+        if text is None:
+            locked = uv_lock(digest=value) if "hash" in how else uv_lock(f'registry = "{value}"')
+            return locked.replace("jax", "torch").replace("0.10.1", "2.13.0")
+        key, other = ("DIGEST", "SOURCE") if "hash" in how else ("SOURCE", "DIGEST")
+        return text.replace(key, value).replace(other, "cc" if other == "DIGEST" else "")
+
+    found = find(repository({name: filled(old)}, {name: filled(new)}))
+    [pair] = found.pairs
+    assert pair.summary == f"torch 2.13.0 {how} in {name}" and not found.ungated
+    before, after = pair.contents
+    if "hash" in how:
+        assert [one.hashes["torch"] for one in pair.contents] == [{"sha256:aa"}, {"sha256:bb"}]
+    else:
+        assert before.options != after.options and "https://b/simple" in after.options[0]
+
+
+def test_hashes_that_only_one_side_has_are_no_change(repository):
+    hashed = "torch==2.13.0 --hash=sha256:aa\n"
+    found = find(repository({"requirements.txt": "torch==2.13.0\n"}, {"requirements.txt": hashed}))
+    assert not (found.pairs or found.ungated)
+
+
+LOCAL_LOCKS = {
+    "uv.lock": LOCK + '[[package]]\nname = "torch"\nversion = "2"\nsource = { path = "torch.whl" }\n',
+    "poetry.lock": POETRY.replace("[metadata]", "")
+    + '[[package]]\nname = "torch"\nversion = "2"\n[package.source]\ntype = "file"\nurl = "torch.whl"\n[metadata]\n',
+    "pdm.lock": '[metadata]\nlock_version = "4.5"\n'
+    + LOCK.partition("\n")[2]
+    + '[[package]]\nname = "torch"\nversion = "2"\npath = "./torch.whl"\n',
+    "Pipfile.lock": '{"default": {"jax": {"version": "=={}"}, "torch": {"path": "./torch"}}}',
+    "pylock.toml": LOCK.partition("\n")[2].replace("[[package]]", "[[packages]]")
+    + '[[packages]]\nname = "torch"\nversion = "2"\narchive = { path = "torch.whl" }\n',
+}
+
+
+@pytest.mark.parametrize("name", LOCAL_LOCKS)
+def test_a_framework_that_is_locked_from_a_local_file_is_not_measured_beside_a_change(repository, name):
+    old, new = (LOCAL_LOCKS[name].replace("{}", version) for version in ("0.10.1", "0.10.2"))
+    found = find(repository({name: old}, {name: new}))
+    assert [pair.summary for pair in found.pairs] == [f"jax 0.10.1 to 0.10.2 in {name}"]
+    assert "'torch' is a local package, which is not measured" in found.ungated[0] and found.blocked
+
+
+def test_a_package_from_a_folder_that_is_an_index_is_refused(repository):
+    old = uv_lock('registry = "wheels"')
+    found = find(repository({"uv.lock": old}, {"uv.lock": old.replace("0.10.1", "0.10.2")}))
+    assert (found.pairs, found.blocked) == ([], True)
+    assert (
+        "uv.lock: jax comes from the index 'wheels', which is not a URL. Name OLD and NEW."
+        in found.ungated[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("requirements.txt", "numpy = 3\n-r a.list\n"),
+        ("requirements.txt", "numpy = 3\n-c more.txt  # why\n"),
+        ("env.yml", "dependencies:\n- pip:\n  - -r a.list\n b: [\n"),
+    ],
+)
+def test_an_include_that_changed_in_a_file_that_cannot_be_read_blocks(repository, name, text):
+    old = {name: text, "a.list": ONE_OLD, "more.txt": "-r a.list\n-r requirements.txt\n"}
+    found = find(repository(old, {"a.list": ONE_NEW}))
+    assert (found.pairs, found.blocked) == ([], True)
+    assert any(
+        line.startswith(f"{name}, line 1: 'numpy = 3'") or "env.yml: cannot be parsed" in line
+        for line in found.ungated
+    )

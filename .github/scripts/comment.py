@@ -20,6 +20,7 @@ query($owner: String!, $name: String!, $number: Int!, $endCursor: String) {
 }
 """
 NODES = ".data.repository.pullRequest.comments.nodes[]"
+VERDICTS = (0, 1, 3)  # exit codes that the reports explain
 MEANING = {0: "No pin of a framework differs.", 2: "The gate did not run.", 4: "The gate had an error."}
 
 
@@ -46,6 +47,8 @@ def update(repository: str, number: str) -> None:
     if identifier is None and code == 0 and not pages:
         return  # nothing was gated, and nothing earlier has to be corrected
     text = pages or MEANING.get(code, f"The gate ended with exit code {code} and without a report.")
+    if pages and code not in VERDICTS:
+        text = f"**Exit code {code}.** Not all that changed has a verdict. This is not a pass.\n\n{text}"
     link = f"[Run and report]({run_url()})"
     body = json.dumps({"body": shortened(f"{marker}\n{text}\n\n{link}\n", link)})
     if identifier is None:

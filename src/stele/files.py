@@ -255,6 +255,16 @@ def is_folder(path: Path) -> bool:
     return os.path.isdir(path)  # noqa: PTH112, as above
 
 
+def is_link(path: Path) -> bool:
+    """Return whether the path is a symbolic link; False also for a name that no file can have."""
+    return os.path.islink(path)  # noqa: PTH114, as above
+
+
+def without_dots(path: Path) -> Path:
+    """Return the absolute path without ``..``. Links stay."""
+    return Path(os.path.abspath(path))  # noqa: PTH100, Path.resolve follows links
+
+
 def describe(error: OSError) -> str:
     """Return what happened to which file, and what to do, as text."""
     if isinstance(error, SteleError):

@@ -3,7 +3,8 @@
 import argparse
 import contextlib
 import glob
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +19,7 @@ from stele.environments.packages import Difference
 from stele.errors import SteleError
 from stele.explain.document import Document
 from stele.gate import correctness, model_parity, outcome, record, setup, timing, trial
+from stele.gate.outcome import Together
 from stele.gate.record import Record
 from stele.gate.trial import Trial
 from stele.gate.verdict import Verdict
@@ -87,7 +89,8 @@ def gate(arguments: argparse.Namespace) -> int:
 def gate_changed(arguments: argparse.Namespace) -> int:
     """Gate each changed framework. Return the exit code of the worst gate; 0 if files were compared and none changed.
 
-    Raises SteleError if nothing can be compared, or if something changed and nothing can be gated.
+    All gates and all changes without one are one outcome, which is the last line and in each report. Raises SteleError
+    if nothing can be compared, or if something changed and nothing can be gated.
     """
     if arguments.old is not None:
         raise SteleError("--changed finds OLD and NEW itself. Leave them out.")
@@ -96,6 +99,8 @@ def gate_changed(arguments: argparse.Namespace) -> int:
     show(f"compared: {shortened(found.files)}")
     for line in found.ungated:
         show(f"not gated: {line}")
+    for line in found.notes:
+        show(line)
     if not found.pairs and found.ungated:
         raise SteleError(
             f"A framework changed between {revision} and the working tree, and nothing can be gated. Name OLD and NEW: "
@@ -104,9 +109,53 @@ def gate_changed(arguments: argparse.Namespace) -> int:
     if not found.pairs:
         show(f"No version of a framework differs between {revision} and the working tree in these files.")
         return 0
+    gates = list(change_gates(arguments, found))
+    codes: list[int] = []
+    try:
+        for known, pair in gates:
+            codes.append(gate_change(known, pair, several=len(gates) > 1))
+    finally:
+        whole = together(found, codes)
+        for known, _ in gates:
+            for result in known.results:
+                write(known, *result, whole=whole)
+    if whole.lines:
+        show(f"{'; '.join(line.removesuffix('.') for line in whole.lines)}. {whole.sentence}")
+    return whole.code
+
+
+def change_gates(
+    arguments: argparse.Namespace, found: changes.Changed
+) -> Iterator[tuple[argparse.Namespace, changes.Pair]]:
+    """Yield the arguments of each gate. Raises SteleError if a report would replace a file that was compared."""
     several = len(found.pairs) > 1
-    codes = [gate_change(arguments, pair, several=several) for pair in found.pairs]
-    return max([*codes, 2 if found.blocked else 0], key=SEVERITY.index)
+    for pair, name in zip(found.pairs, unique([pair.name for pair in found.pairs]), strict=True):
+        reports = report_files(arguments, name if several else None)
+        typed = {"old": pair.old, "new": pair.new, "contents": pair.contents, "replaced": pair.packages}
+        known = argparse.Namespace(**{**vars(arguments), **typed, **reports})
+        known.results, known.alone = [], found._replace(pairs=[pair])
+        outputs.check(known)
+        outputs.refuse(known, found.paths)
+        yield known, pair
+
+
+def unique(names: Sequence[str]) -> list[str]:
+    """Return names of files, with a number where two would be equal: ``jax``, ``jax-2``."""
+    found: list[str] = []
+    for name in map(slug, names):
+        taken = {one.lower() for one in found}
+        numbered = (f"{name}-{number}" for number in itertools.count(2))
+        found.append(next(one for one in itertools.chain([name], numbered) if one.lower() not in taken))
+    return found
+
+
+def together(found: changes.Changed, codes: Sequence[int]) -> Together:
+    """Return the outcome of all gates of a command; the last ones may not have ended."""
+    gates = [f"{pair.summary}: exit code {code}" for pair, code in zip(found.pairs, codes, strict=False)]
+    gates += [f"{pair.summary}: its gate did not end" for pair in found.pairs[len(codes) :]]
+    lines = [*(gates if len(gates) > 1 else []), *(f"not gated: {line}" for line in found.ungated)]
+    blocked = found.blocked or len(codes) < len(found.pairs)
+    return Together(max([*codes, 2 if blocked else 0], key=SEVERITY.index), lines)
 
 
 def shortened(names: Sequence[str]) -> str:
@@ -120,21 +169,10 @@ def show(line: str) -> None:
     print(printable(without_passwords(line), keep=""), flush=True)
 
 
-def gate_change(arguments: argparse.Namespace, pair: changes.Pair, *, several: bool) -> int:
+def gate_change(known: argparse.Namespace, pair: changes.Pair, *, several: bool) -> int:
     """Gate one change. Return its exit code: of several gates, one that is impossible does not prevent the others."""
     show(f"changed: {pair.summary}")
-    reports = report_files(arguments, pair.name if several else None)
-    typed = {"old": pair.old, "new": pair.new, "contents": pair.contents, "replaced": pair.packages}
-    known = argparse.Namespace(**{**vars(arguments), **typed, **reports})
     try:
-        outputs.check(known)
-        try:
-            return gate_pair(known)
-        except installer.Unsolvable:
-            if pair.whole is None or pair.whole == pair.contents[1]:
-                raise
-        show(f"NEW is all of {pair.name}: its other packages changed, too, and the frameworks need them.")
-        known.new, known.contents = pair.name, (pair.contents[0], pair.whole)
         return gate_pair(known)
     except SteleError as error:
         if not several:
@@ -144,13 +182,13 @@ def gate_change(arguments: argparse.Namespace, pair: changes.Pair, *, several: b
 
 
 def report_files(arguments: argparse.Namespace, name: str | None) -> dict[str, Path | None]:
-    """Return the files of the reports; of several gates each has the name of its package: ``gate-keras.json``.
+    """Return the files of the reports; of several gates each has a name of its own: ``gate-keras.json``.
 
     What is no regular file, such as /dev/stdout, receives the reports of all.
     """
     paths = {kind: getattr(arguments, kind) for kind in ("json", "markdown", "junit")}
     return {
-        kind: path.with_stem(f"{path.stem}-{slug(name)}")
+        kind: path.with_stem(f"{path.stem}-{name}")
         if path is not None and name is not None and files.is_replaceable(path)
         else path
         for kind, path in paths.items()
@@ -166,13 +204,29 @@ def gate_pair(arguments: argparse.Namespace) -> int:
         if not import_failure:
             say_conditions(subject)
         verdicts = import_failure or run_trial(subject, log)
-        log.add({outcome.KEY: outcome.entry(subject, verdicts)})
+        code = EXIT_STATUS[pages.overall_status(verdicts)]
+        alone = None if arguments.changed is None else together(arguments.alone, [code])
+        log.add({outcome.KEY: outcome.entry(subject, verdicts, alone)})
     screen.print_lines(pages.terminal_lines(subject, verdicts, log))
-    write(arguments, subject, log, verdicts)
+    report(arguments, subject, log, verdicts)
     found = explain(subject, log, verdicts) if arguments.explain else None
     if found is not None:
-        write(arguments, subject, log, verdicts, [found])
-    return EXIT_STATUS[pages.overall_status(verdicts)]
+        report(arguments, subject, log, verdicts, [found])
+    return code
+
+
+def report(
+    arguments: argparse.Namespace,
+    subject: Trial,
+    log: Record,
+    verdicts: list[Verdict],
+    explanations: Sequence[Document] = (),
+) -> None:
+    """Write the reports; of ``--changed``, keep what they show until all gates ended."""
+    if arguments.changed is None:
+        write(arguments, subject, log, verdicts, explanations)
+    else:
+        arguments.results[:] = [(subject, log, verdicts, explanations)]
 
 
 def say_conditions(subject: Trial) -> None:
@@ -379,10 +433,13 @@ def write(
     log: Record,
     verdicts: list[Verdict],
     explanations: Sequence[Document] = (),
+    *,
+    whole: Together | None = None,
 ) -> None:
-    said = outcome.of_record(log, verdicts, outcome.entry(subject, verdicts))
+    """Write the reports of a gate. ``whole`` is the outcome of a command with more than this gate."""
+    said = outcome.of_record(log, verdicts, outcome.entry(subject, verdicts, whole))
     if arguments.json:
-        files.write_output_text(arguments.json, pages.to_json(subject, log, verdicts))
+        files.write_output_text(arguments.json, pages.to_json(subject, log, verdicts, whole))
     if arguments.markdown:
         read = Sources(gates=[said], explanations=list(explanations))
         files.write_output_text(arguments.markdown, markdown.render(build.report(read)))

@@ -228,11 +228,14 @@ def parse_extras(arguments: argparse.Namespace) -> Extras:
             "--extra selects packages of a lock file or of --with-project. Name one, or leave --extra out."
         )
     requirements = list(arguments.requirements)
+    of_index: tuple[str, ...] = ()
     if arguments.with_project is not None:
         project = arguments.with_project / "pyproject.toml"
         locked = revisions.read(str(project), allow_vcs=arguments.allow_vcs, extras=arguments.extras)
         requirements += locked.requirements
-    return Extras(tuple(requirements), arguments.python, arguments.allow_vcs, tuple(arguments.extras))
+        of_index = locked.options
+    names = tuple(arguments.extras)
+    return Extras(tuple(requirements), arguments.python, arguments.allow_vcs, names, of_index)
 
 
 def names_lock_file(arguments: argparse.Namespace) -> bool:

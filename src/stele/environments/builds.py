@@ -279,7 +279,10 @@ def lock(environment: Environment, base: Path, *, offline: bool = False) -> None
     with temporary.folder() as folder:
         output = folder / "requirements.txt"
         if environment.prefer is not None:
-            shutil.copy(environment.prefer, output)  # uv keeps the versions of an existing output file
+            # uv keeps the versions of an existing output file, and their hashes
+            output.write_text(
+                hashes.without(environment.prefer.read_text(encoding="utf-8")), encoding="utf-8"
+            )
             options += [word for name in environment.upgraded for word in ("--upgrade-package", name)]
         if environment.constraints:
             limits = folder / "constraints.txt"
@@ -299,7 +302,7 @@ def lock(environment: Environment, base: Path, *, offline: bool = False) -> None
         text = output.read_text(encoding="utf-8")
         if not is_typed(environment) and environment.python is not None:
             text = installable(text, output, base, environment, offline=offline)
-        files.write_text(environment.lock, text)
+        files.write_text(environment.lock, hashes.keep_allowed(text, environment.hashes))
 
 
 def installable(text: str, path: Path, base: Path, environment: Environment, *, offline: bool = False) -> str:

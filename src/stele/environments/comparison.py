@@ -5,41 +5,55 @@ says what is installed. Nothing is executed.
 """
 
 import contextlib
+import posixpath
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from packaging.requirements import Requirement
-from packaging.specifiers import SpecifierSet
+from packaging.specifiers import Specifier, SpecifierSet
 from packaging.utils import canonicalize_name, canonicalize_version
 
-from stele.environments import lockfiles
+from stele.environments import lockfiles, unread
 from stele.environments.lockfiles import Locked
+from stele.environments.lockfiles.requirements import INCLUDE
+from stele.environments.lockfiles.source import PYPI
 from stele.environments.trees import Tree, trees_of
 from stele.errors import SteleError
 from stele.text import without_passwords
 
+# what the names of builds of one package end with
+BUILD = re.compile(r"(-(cpu|gpu|intel|macos|nightly|cu\d+\w*|rocm\d*|mkl|directml|openvino|training))+$")
+SHORTEST = 7  # letters of a commit
 SIMILAR = 0.5  # share of the packages of a renamed file that both of its names have
 
 
 class Change(NamedTuple):
-    """A package that a file requires in one way in the revision (old) and in another way in the working tree (new)."""
+    """A package that a file requires in one way in the revision (old) and in another way in the working tree (new).
+
+    ``package`` is its name in the working tree. In the revision, it may be that of another build, as tensorflow-cpu is.
+    """
 
     package: str
     old: str  # one requirement
     new: str
     file: str  # with the changed line
     required: bool  # False if the file only limits its versions
+    how: str = ""  # of equal requirements: what differs
 
 
 class Ungated(NamedTuple):
-    """A change that cannot be gated. If it ``blocks``, no gate says anything about what is now installed."""
+    """A change that cannot be gated. If it ``blocks``, no gate says anything about what is now installed.
+
+    If it is ``added``, the package has no counterpart in the revision: it is measured only with the whole file.
+    """
 
     package: str
     message: str
     blocks: bool
+    added: bool = False
 
 
 @dataclass
@@ -57,6 +71,10 @@ class Compared:
     @property
     def name(self) -> str:
         return self.new_name or self.old_name or ""
+
+    def said(self) -> set[str]:
+        """Return the packages about which something is said."""
+        return {change.package for change in self.changes} | {each.package for each in self.ungated}
 
     @property
     def is_input(self) -> bool:
@@ -84,6 +102,14 @@ class Comparison:
                 for included in locked.included if locked else ():
                     found.setdefault(included, f"{included} (included by {one.name})")
         return list(found.values())
+
+    def paths(self) -> list[Path]:
+        """Return the paths of the files, and of all that they include."""
+        included = {
+            name for one in self.files for locked in (one.new, one.old) if locked for name in locked.included
+        }
+        names = {*self.new.texts, *self.old.texts, *included, *(one.name for one in self.files)}
+        return [self.new.root / name for name in sorted(names)]
 
     def read(self, one: Compared, *, new: bool, allow_vcs: bool, extras: Iterable[str]) -> Locked:
         """Return the packages of a file to install them, without those in local folders."""
@@ -142,9 +168,11 @@ def compare(
             find_unselected(one, old, new, known)
         except SteleError as error:
             one.ungated.append(Ungated("", str(error), blocks=True))
+    not_read = find_unread(files, old, new, known, revision)
     for one in files:
-        let_lock_count(one, files)
+        let_lock_count(one, files, python)
     leave_out_limits(files)
+    files += not_read
     return Comparison(revision, old, new, tuple(files))
 
 
@@ -213,28 +241,46 @@ def is_included(one: Compared, files: Iterable[Compared]) -> bool:
 
 
 def find_failure(one: Compared, old: Tree, new: Tree, known: re.Pattern[str]) -> None:
-    """Note that a file cannot be read, if it changed and if its text has the name of a framework."""
-    texts = [tree.texts.get(name or "", "") for tree, name in ((old, one.old_name), (new, one.new_name))]
-    named = re.compile(rf"(?<![\w.-])(?:{known.pattern})(?![\w-])", re.I)
-    if one.failure and texts[0] != texts[1] and any(map(named.search, texts)):
-        one.ungated.append(Ungated("", one.failure, blocks=True))
+    """Note that a file cannot be read, if it or a file that it includes changed, and one of them names a framework."""
+    if one.failure:
+        texts = [with_included(tree, name) for tree, name in ((old, one.old_name), (new, one.new_name))]
+        if texts[0] != texts[1] and any(map(lockfiles.spelled(known).search, texts)):
+            one.ungated.append(Ungated("", one.failure, blocks=True))
+
+
+def with_included(tree: Tree, name: str | None) -> str:
+    """Return the text of a file, which may not be valid, and of the files that it includes, as far as there are any."""
+    texts: dict[str, str] = {}
+    names = [] if name is None else [name]
+    while names:
+        name = names.pop()
+        with contextlib.suppress(SteleError):
+            texts[name] = tree.texts.get(name) or tree.load(name)
+            for line in texts[name].splitlines():
+                include = INCLUDE.fullmatch(re.sub(r"(^-\s+(?=-)|\s#.*)", "", line.strip()))
+                path = (
+                    posixpath.normpath(posixpath.join(posixpath.dirname(name), include[3]))
+                    if include
+                    else name
+                )
+                names += [path] if path not in {*texts, *names} else []
+    return "\n".join(texts.values())
 
 
 def find_changes(one: Compared, known: re.Pattern[str], *, python: str | None, allow_vcs: bool) -> None:
     """Find the frameworks whose lines differ, and why one of them cannot be gated."""
     if one.failure:
         return
-    other_index = bool(one.old and one.new and one.old.options != one.new.options)
-    for package in sorted(packages_of(one.old) | packages_of(one.new)):
-        if not known.fullmatch(package):
-            continue
-        old, new = (Lines(locked, package, python) for locked in (one.old, one.new))
-        if old.wanted and new.wanted and (meaning(old.wanted) != meaning(new.wanted) or other_index):
+    packages = filter(known.fullmatch, sorted(packages_of(one.old) | packages_of(one.new)))
+    sides = {name: (Lines(one.old, name, python), Lines(one.new, name, python)) for name in packages}
+    for package, (old, new) in with_other_names(sides).items():
+        how = other_files(one, package)
+        if old.wanted and new.wanted and (meaning(old.wanted) != meaning(new.wanted) or how):
             url = next((side for side in (new, old) if " @ " in (side.wanted or "")), None)
             if url is None or allow_vcs:
                 file = new.file or one.name
                 where = one.name if file == one.name else f"{one.name} ({file})"
-                change = Change(package, old.wanted, new.wanted, where, old.required and new.required)
+                change = Change(package, old.wanted, new.wanted, where, old.required and new.required, how)
                 one.changes.append(change)
             else:
                 message = (
@@ -246,7 +292,7 @@ def find_changes(one: Compared, known: re.Pattern[str], *, python: str | None, a
             message = (
                 f"{side.place(one.name)} has nothing to be compared with: {where} does not name {package}."
             )
-            one.ungated.append(Ungated(package, message, blocks=False))
+            one.ungated.append(Ungated(package, message, blocks=False, added=bool(new.wanted)))
         elif {*old.elsewhere.values()} != {*new.elsewhere.values()}:
             side, other = (new, old) if {*new.elsewhere.values()} - {*old.elsewhere.values()} else (old, new)
             known_there = {*other.elsewhere.values()}
@@ -254,6 +300,55 @@ def find_changes(one: Compared, known: re.Pattern[str], *, python: str | None, a
             place = side.place(one.name, line)
             message = f"{place} changed, and its marker does not hold here. Try another --python."
             one.ungated.append(Ungated(package, message, blocks=False))
+    find_local(one, known)
+
+
+def find_local(one: Compared, known: re.Pattern[str]) -> None:
+    """Find the frameworks in local folders and files. They are left out of both arms, so no gate measures them."""
+    before, after = (locked.local if locked else {} for locked in (one.old, one.new))
+    found: dict[str, str] = {}
+    for line in (*after, *before):
+        match = lockfiles.spelled(known).search(line)
+        if match is not None and (one.changes or (line in before) != (line in after)):
+            found.setdefault(lockfiles.known_name(match["name"], known) or match["name"], line)
+    for package, line in found.items():
+        place = f"{after.get(line) or before[line]}: {without_passwords(line)!r}"
+        message = f"{place} is a local package, which is not measured. Name OLD and NEW."
+        one.ungated.append(Ungated(package, message, blocks=True))
+
+
+def with_other_names(sides: Mapping[str, tuple["Lines", "Lines"]]) -> dict[str, tuple["Lines", "Lines"]]:
+    """Return the packages with OLD and NEW; of a framework that changed its name, they are the two names."""
+    found = dict(sides)
+    removed = [name for name, (old, new) in sides.items() if old.wanted and not new.wanted]
+    for name, (old, new) in sides.items():
+        other = next((one for one in removed if same_framework(one) == same_framework(name)), None)
+        if new.wanted and not old.wanted and other is not None:
+            found[name] = (sides[other][0], new)
+            removed.remove(other)
+            del found[other]
+    return found
+
+
+def same_framework(name: str) -> str:
+    """Return one name for all builds of a package, such as tensorflow for tensorflow-cpu."""
+    name = re.sub(r"(cuda|rocm)\d+", r"\1", BUILD.sub("", name))
+    return "tensorflow" if name == "tf" else name
+
+
+def other_files(one: Compared, package: str) -> str:
+    """Return what differs of the files of a package, as far as both sides say it: the index or the hashes; or ""."""
+    if one.old is None or one.new is None:
+        return ""
+    registries = [locked.registries.get(package) for locked in (one.old, one.new)]
+    if all(registries) or (any(registries) and one.old.kind == one.new.kind):
+        from_another = registries[0] != registries[1]
+    else:
+        from_another = one.old.options != one.new.options
+    hashes = [locked.hashes.get(package) for locked in (one.old, one.new)]
+    if from_another:
+        return "from another index"
+    return "with other hashes" if all(hashes) and hashes[0] != hashes[1] else ""
 
 
 class Lines:
@@ -283,6 +378,13 @@ class Lines:
         return f"{self.places.get(line, name)}: {without_passwords(line)!r}"
 
 
+def wanted(locked: Locked, names: Iterable[str], python: str | None) -> tuple[str, ...]:
+    """Return what a file requires of the packages whose names match a pattern, one requirement for each."""
+    pattern = re.compile("|".join(names))
+    packages = filter(pattern.fullmatch, sorted(packages_of(locked)))
+    return tuple(line for name in packages if (line := Lines(locked, name, python).wanted))
+
+
 def minor_release(python: str | None) -> str | None:
     """Return 3.11 of ==3.11.*, None of a range."""
     match = re.fullmatch(r"==(3\.\d+)\.\*", python or "")
@@ -307,20 +409,27 @@ def combined(package: str, requirements: list[Requirement]) -> str:
     url = next((one.url for one in requirements if one.url), None)
     if url:
         return f"{name} @ {url}"
-    pins = {pin for one in requirements if (pin := lockfiles.pinned_version(str(one)))}
-    if len(set(map(canonicalize_version, pins))) == 1:
-        return f"{name}=={max(pins)}"
     specifier = SpecifierSet()
     for one in requirements:
         specifier &= one.specifier
+    pins = {pin for one in requirements if (pin := lockfiles.pinned_version(str(one)))}
+    if len(set(map(canonicalize_version, pins))) == 1 and "===" not in str(specifier):
+        return f"{name}=={max(pins)}"
     return f"{name}{specifier}"
 
 
 def meaning(line: str) -> tuple[object, ...]:
-    """Return what two texts of equal requirements share: 1.0 and 1.0.0 are equal."""
+    """Return what two texts of equal requirements share: ==1.0 and ==1.0.0 are equal, ~=1.0 and ~=1.0.0 are not."""
     requirement = Requirement(line)
-    parts = frozenset((part.operator, canonicalize_version(part.version)) for part in requirement.specifier)
-    return frozenset(requirement.extras), requirement.url, parts
+    parts = frozenset((part.operator, normalized(part)) for part in requirement.specifier)
+    return canonicalize_name(requirement.name), frozenset(requirement.extras), requirement.url, parts
+
+
+def normalized(part: Specifier) -> str:
+    """Return the version of a part of a specifier as packaging compares it."""
+    if part.operator == "===":
+        return part.version
+    return canonicalize_version(part.version, strip_trailing_zero=part.operator != "~=")
 
 
 def find_unselected(one: Compared, old: Tree, new: Tree, known: re.Pattern[str]) -> None:
@@ -343,30 +452,68 @@ def find_unselected(one: Compared, old: Tree, new: Tree, known: re.Pattern[str])
             one.ungated.append(Ungated(package, message, blocks=True))
 
 
-def let_lock_count(one: Compared, files: Iterable[Compared]) -> None:
-    """Leave out the changes of a project that its lock file decides, if that allows it."""
+def let_lock_count(one: Compared, files: Iterable[Compared], python: str | None) -> None:
+    """Leave out the changes of a project that its lock file decides, if what is locked is what the project wants."""
     if not one.is_input:
         return
     locks = [other for other in files if is_lock_of(other, one)]
     for lock in sorted(locks, key=lambda lock: -lock.name.count("/")):  # the nearest first
-        for package in sorted(
-            {change.package for change in one.changes} | {each.package for each in one.ungated}
-        ):
-            pin = Lines(lock.new, package, None)
-            version = lockfiles.pinned_version(pin.wanted) if pin.wanted else None
-            if version is None:
+        of_lock = lock.said()
+        for package in sorted(one.said()):
+            locked = Lines(lock.new, package, python).wanted
+            if locked is None or not (" @ " in locked or lockfiles.pinned_version(locked)):
                 continue
-            allowed = [change for change in one.changes if change.package == package]
-            stale = [change for change in allowed if not allows(change.new, version)]
+            wanted = Lines(one.new, package, python).wanted
+            indexes = [each.new.registries.get(package, frozenset()) for each in (one, lock) if each.new]
+            fits = wanted is None or (
+                satisfies(locked, wanted, changed=package in of_lock)
+                and (not all(indexes) or not indexes[0].isdisjoint(indexes[1]))
+            )
             one.changes = [change for change in one.changes if change.package != package]
-            one.ungated = [each for each in one.ungated if each.package != package]
-            if stale:
-                message = f"{one.name} requires {stale[0].new}, but {lock.name} has {version}. Lock again."
+            one.ungated = [
+                each
+                for each in one.ungated
+                if each.package != package or (each.blocks and (wanted is None or not fits))
+            ]
+            if not fits and not any(each.package == package for each in one.ungated):
+                message = (
+                    f"{one.name} requires {from_index(str(wanted), one, package)}, but {lock.name} has "
+                    f"{from_index(of_pin(locked), lock, package)}. Lock again."
+                )
                 one.ungated.append(Ungated(package, message, blocks=True))
 
 
-def allows(requirement: str, version: str) -> bool:
-    return Requirement(requirement).specifier.contains(version, prereleases=True)
+def of_pin(locked: str) -> str:
+    """Return the version of a locked package, or all of it if it comes from a URL."""
+    return lockfiles.pinned_version(locked) or locked
+
+
+def from_index(requirement: str, one: Compared, package: str) -> str:
+    """Return a requirement with the index that it comes from, if that is not PyPI."""
+    indexes = {*(one.new.registries.get(package, ()) if one.new else ())} - {*PYPI}
+    return without_passwords(requirement + "".join(f" from {url}" for url in sorted(indexes)))
+
+
+def satisfies(locked: str, wanted: str, *, changed: bool) -> bool:
+    """Return whether a locked package is what a project wants: an allowed version, or a commit of the same source.
+
+    A lock file has commits, and a project may name a branch: if the lock file ``changed``, the repository decides.
+    """
+    pin, requirement = Requirement(locked), Requirement(wanted)
+    if requirement.url is None or pin.url is None:
+        version = lockfiles.pinned_version(locked)
+        return requirement.url is pin.url and requirement.specifier.contains(version or "", prereleases=True)
+    (source, commit), (other, reference) = map(source_of, (pin.url, requirement.url))
+    return source == other and (changed or (len(reference) >= SHORTEST and commit.startswith(reference)))
+
+
+def source_of(url: str) -> tuple[str, str]:
+    """Return the URL of a repository and what is checked out, or a URL and an empty text."""
+    whole = re.sub(r"://[^/@]*@", "://", url).partition("#")[0]
+    if "+" not in whole.partition("://")[0]:
+        return whole, whole
+    source, _, reference = whole.partition("@")
+    return source.rstrip("/").removesuffix(".git"), reference
 
 
 def is_lock_of(lock: Compared, one: Compared) -> bool:
@@ -376,10 +523,37 @@ def is_lock_of(lock: Compared, one: Compared) -> bool:
     path, source = PurePath(lock.name), PurePath(one.name)
     if source.suffix.lower() == ".in":
         return path == source.with_suffix(".txt")
-    if lock.new.kind == "uv":  # that of a workspace is above its members
-        return path.parent in (source.parent, *source.parent.parents)
+    if lock.new.kind == "uv":  # that of a workspace is above its members, and lists them
+        return str(source.parent) in {posixpath.normpath(path.parent / member) for member in lock.new.members}
     is_locked = lock.new.kind not in ("requirements", "conda") or path.name.lower() == "requirements.txt"
     return path.parent == source.parent and is_locked
+
+
+def find_unread(
+    files: Iterable[Compared], old: Tree, new: Tree, known: re.Pattern[str], revision: str
+) -> list[Compared]:
+    """Return the files with changed lines that name a framework, of which no reader said anything."""
+    kinds = ("conda", "setup.py")  # of which a reader leaves out parts
+    partly = {one.name for one in files if one.failure is None and one.new and one.new.kind in kinds}
+    texts = [{**tree.texts, **tree.others} for tree in (old, new)]
+    found = []
+    for name in sorted({*old.others, *new.others, *partly}):
+        said = {same_framework(package) for one in covering(name, files) for package in one.said()}
+        one = Compared(name, name)
+        for package, message in unread.find(name, texts[0].get(name), texts[1].get(name), known, revision):
+            if same_framework(package) not in said:
+                one.ungated.append(Ungated(package, message, blocks=True))
+        if one.ungated:
+            found.append(one)
+    return found
+
+
+def covering(name: str, files: Iterable[Compared]) -> Iterator[Compared]:
+    """Yield the files that say what a file installs: itself, those that include it, and the lock file of a Pipfile."""
+    for one in files:
+        included = {*(one.old.included if one.old else ()), *(one.new.included if one.new else ())}
+        if name in (one.old_name, one.new_name, *included) or one.name == f"{name}.lock":
+            yield one
 
 
 def leave_out_limits(files: Iterable[Compared]) -> None:

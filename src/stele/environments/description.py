@@ -111,6 +111,9 @@ class Environment:
     options: tuple[str, ...] = field(
         default=(), repr=False
     )  # of pip: which index is used, perhaps with a password
+    hashes: dict[str, frozenset[str]] = field(
+        default_factory=dict
+    )  # package: those that a user's file allows
     messages: tuple[str, ...] = ()  # what a user's file has and this environment leaves out
 
     def __hash__(self) -> int:

@@ -1,17 +1,19 @@
 """Lock files with the hashes of those files only that the Python of an environment can install on Linux or macOS.
 
 An index has up to a hundred files of one release, for other Pythons and platforms. Without their hashes the lock files
-of the built-in environments are much smaller.
+of the built-in environments are much smaller. Of a user's lock file, only the hashes in it are allowed.
 """
 
 import re
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from packaging.specifiers import SpecifierSet
 from packaging.tags import Tag
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+
+from stele.errors import SteleError
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -32,6 +34,33 @@ def keep_installable(requirements: str, pylock: str, python: str) -> str:
     packages = tomllib.loads(pylock)["packages"]
     kept = {one for package in packages for one in hashes_of(package, minors)}
     return "".join(line + "\n" for entry in entries(requirements) for line in trimmed(entry, kept))
+
+
+def without(requirements: str) -> str:
+    """Return the text of a lock file without hashes."""
+    return "".join(f"{entry[0]}\n" for entry in entries(requirements))
+
+
+def keep_allowed(requirements: str, allowed: Mapping[str, Collection[str]]) -> str:
+    """Return the text of a lock file with only those hashes of a package that are allowed for it.
+
+    Of a package that is not in ``allowed``, all are. Raises SteleError if none of a package is left: then the index has
+    other files than the user's lock file.
+    """
+    if not allowed:
+        return requirements
+    lines = []
+    for first, *hashes in entries(requirements):
+        name = canonicalize_name(re.split(r"[\s=@\[;]", first)[0]) if first[:1].isalnum() else ""
+        known = {one for one in allowed.get(name, ()) if one.startswith("sha256:")}
+        chosen = [line for line in hashes if not known or line.strip().removeprefix("--hash=") in known]
+        if hashes and not chosen:
+            raise SteleError(
+                f"{first}: the package index has other files than the lock file, none with a hash that it allows. Lock "
+                "again, or name the index that the file was locked with: UV_DEFAULT_INDEX."
+            )
+        lines.append(" \\\n".join([first, *chosen]))
+    return "".join(f"{line}\n" for line in lines)
 
 
 def hashes_of(package: dict[str, Any], minors: set[int]) -> Iterator[str]:

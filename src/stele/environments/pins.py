@@ -94,16 +94,19 @@ def with_requirements(
     """Return the environment with other requirements. Its lock file is in the cache, under their hash.
 
     ``needs`` are added, except those of which the requirements name the package, perhaps in another build. The
-    constraints and the index of a ``locked`` file and the variables of uv decide what the requirements resolve to, so
-    they are in the hash. A build for a GPU can be measured on every device.
+    constraints, the index and the hashes of a ``locked`` file and the variables of uv decide what is installed, so they
+    are in the hash. A build for a GPU can be measured on every device.
     """
     python = python or environment.python or f"=={sys.version_info.major}.{sys.version_info.minor}.*"
     constraints, options = (locked.constraints, locked.options) if locked else ((), ())
+    hashes = dict(locked.hashes) if locked else {}
     named = {package_name(requirement) for requirement in requirements}
     added = [need for need in needs if named.isdisjoint(same_framework(package_name(need)))]
     decisive: list[object] = [sorted({*requirements, *added}), python]
     if constraints or options:
         decisive += [sorted(constraints), [without_passwords(option) for option in options]]
+    if hashes:
+        decisive.append(sorted((name, sorted(allowed)) for name, allowed in hashes.items()))
     if variables := installer.deciding():
         decisive.append(variables)
     key = hashlib.sha256(json.dumps(decisive).encode()).hexdigest()[:16]
@@ -112,6 +115,7 @@ def with_requirements(
         devices=None if FOR_GPU.keys() & named else environment.devices,
         constraints=constraints,
         options=options,
+        hashes=hashes,
         messages=locked.messages if locked else (),
         name=text,
         label=f"{environment.label}, {what}",

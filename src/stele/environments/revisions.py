@@ -4,10 +4,12 @@ import codecs
 import difflib
 import functools
 import os
+import posixpath
 import re
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from stele import files
 from stele.environments import lockfiles
@@ -22,6 +24,15 @@ DOWNLOADS = "file:git:http:https:ssh"  # what a partial clone may use; ext start
 PROGRAMS = re.compile(
     r"core\.(sshcommand|askpass|gitproxy)|credential\.(.*\.)?helper|remote\..*\.(uploadpack|vcs)"
 )
+LINK = "120000"  # the mode of a symbolic link
+MOST_LINKS = 10
+
+
+class Entry(NamedTuple):
+    """A file of a commit."""
+
+    mode: str
+    identity: str
 
 
 def split(text: str) -> tuple[Path, str | None]:
@@ -91,20 +102,104 @@ def decode(file: Path, content: bytes) -> str:
 
 
 def show(file: Path, revision: str) -> str:
-    """Return the text of a file in a revision of its Git repository.
+    """Return the text of a file in a revision of its Git repository. Links lead where they led in that revision.
 
     Raises SteleError if there is no repository, no such revision, or no such file in it.
     """
-    file = Path(os.path.realpath(file))  # git does not follow links
-    folder = next(folder for folder in file.parents if files.is_folder(folder))
-    commit = commit_of(folder, revision)
-    name = file.relative_to(folder).as_posix()
-    process = run_git(folder, "show", "--no-textconv", f"{commit}:./{name}", "--")
-    if process.returncode:
+    root, name = located(file, revision)
+    entries = entries_of(root, commit_of(root, revision))
+    target = followed(root, entries, name)
+    if target is None:
         raise SteleError(
             f"{file} does not exist in revision {revision!r}. List files: git ls-tree -r {revision}"
         )
-    return decode(file, process.stdout)
+    [(_, content)] = contents_of(root, [entries[target].identity])
+    return decode(file, content)
+
+
+def located(file: Path, revision: str) -> tuple[Path, str]:
+    """Return the folder of the repository that has a file, and the name of the file in it.
+
+    A link to the repository, and one in it that Git does not list, leads where it leads now. Raises SteleError if there
+    is no repository.
+    """
+    path = files.without_dots(file)
+    for _ in range(MOST_LINKS):
+        root = next((folder for folder in path.parents if files.exists(folder / ".git")), None)
+        links = [place for place in (path, *path.parents) if files.is_link(place) and place != root]
+        inside = [link for link in links if root is None or link.is_relative_to(root)]
+        if not inside or (root is not None and is_listed(root, inside[-1], revision)):
+            break
+        link = inside[-1]  # the outermost
+        target = link.parent.resolve() / link.readlink()
+        path = files.without_dots(target / path.relative_to(link))
+    if root is None:
+        folder = next(folder for folder in path.parents if files.is_folder(folder))
+        require_repository(folder)
+        raise SteleError(f"{folder} has no working tree of Git. Name a file of a clone.")
+    return root, path.relative_to(root).as_posix()
+
+
+def is_listed(root: Path, link: Path, revision: str) -> bool:
+    """Return whether a link belongs to a repository: now, or in the revision."""
+    name = link.relative_to(root).as_posix()
+    listed = run_git(root, "ls-files", "-z", "--", f":(literal){name}").stdout
+    return bool(listed) or name in entries_of(root, commit_of(root, revision))
+
+
+@functools.cache
+def entries_of(root: Path, commit: str) -> Mapping[str, Entry]:
+    """Return each file of a commit, with its mode and the hash of its content."""
+    entries = {}
+    for line in os.fsdecode(run_git(root, "ls-tree", "-r", "-z", commit).stdout).split("\0"):
+        facts, _, name = line.partition("\t")
+        mode, _, identity = facts.partition(" blob ")
+        if identity:
+            entries[name] = Entry(mode, identity)
+    return entries
+
+
+def followed(root: Path, entries: Mapping[str, Entry], name: str) -> str | None:
+    """Return the file to which a name leads in a commit, also through links to folders; None if there is none."""
+    for _ in range(MOST_LINKS):
+        parts = name.split("/")
+        paths = ["/".join(parts[: count + 1]) for count in range(len(parts))]
+        link = next((path for path in paths if path in entries and entries[path].mode == LINK), None)
+        if link is None:
+            return name if name in entries else None
+        [(_, target)] = contents_of(root, [entries[link].identity])
+        place = posixpath.join(posixpath.dirname(link), os.fsdecode(target))
+        name = posixpath.normpath(place + name.removeprefix(link))
+    return None
+
+
+def sizes_of(root: Path, identities: Iterable[str]) -> Iterator[tuple[str, int]]:
+    """Yield each hash with the size of its content. Raises SteleError if git cannot read one."""
+    for line in batch(root, "--batch-check=%(objectname) %(objectsize)", identities).decode().splitlines():
+        identity, _, size = line.partition(" ")
+        if not size.isdigit():
+            raise SteleError(f"git cannot read the object {identity} of {root}. Fetch the complete revision.")
+        yield identity, int(size)
+
+
+def contents_of(root: Path, identities: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield each hash with its content."""
+    output, start = batch(root, "--batch", identities), 0
+    while start < len(output):
+        end = output.index(b"\n", start)
+        identity, _, size = output[start:end].decode().partition(" blob ")
+        if not size.isdigit():
+            raise SteleError(f"git cannot read the object {identity} of {root}. Fetch the complete revision.")
+        start = end + int(size) + 2
+        yield identity, output[end + 1 : start - 1]
+
+
+def batch(root: Path, option: str, identities: Iterable[str]) -> bytes:
+    """Return what ``git cat-file`` says about objects. Raises SteleError, with the message of git, if it fails."""
+    process = run_git(root, "cat-file", option, text="".join(f"{one}\n" for one in identities).encode())
+    if process.returncode:
+        raise SteleError(f"git cannot read the files of {root}. git says: {said(process)}")
+    return process.stdout
 
 
 def commit_of(folder: Path, revision: str) -> str:

@@ -6,34 +6,26 @@ import hashlib
 import os
 import posixpath
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from re import Pattern
-from typing import NamedTuple
 
 from stele.environments import lockfiles, revisions
+from stele.environments.revisions import LINK, Entry, contents_of, entries_of, followed, sizes_of
 from stele.errors import SteleError
 
 LARGEST = 2**24  # bytes of a file
 LARGEST_UNNAMED = 2**21  # bytes of a file whose content decides whether it names packages
-LINK = "120000"  # the mode of a symbolic link
-MOST_LINKS = 10
-
-
-class Entry(NamedTuple):
-    """A file of a commit."""
-
-    mode: str
-    identity: str
 
 
 @dataclass(frozen=True)
 class Tree:
-    """The text of each file that names packages, and how any file is read."""
+    """The text of each file that names packages, of ``others`` that perhaps do, and how any file is read."""
 
     root: Path
     texts: Mapping[str, str]
+    others: Mapping[str, str]
     load: Callable[[str], str]
 
     def sibling(self, name: str) -> Callable[[str], str]:
@@ -58,7 +50,7 @@ def trees_of(folder: Path, revision: str, known: Pattern[str]) -> tuple[Tree, Tr
     if top.returncode:
         raise SteleError(f"{folder} has no working tree. git says: {revisions.said(top)}")
     root = Path(os.fsdecode(top.stdout.removesuffix(b"\n")))
-    entries = dict(entries_of(root, commit))
+    entries = entries_of(root, commit)
     present = dict(working_files(root))
     changed = {
         name
@@ -69,19 +61,7 @@ def trees_of(folder: Path, revision: str, known: Pattern[str]) -> tuple[Tree, Tr
     earlier |= committed_files(root, entries, {name: limit_of(name) for name in changed})
     read_old = functools.partial(load_committed, root, entries, revision)
     read_new = functools.partial(load_working, root)
-    return (
-        Tree(root, dict(texts_of(earlier, known)), read_old),
-        Tree(root, dict(texts_of(present, known)), read_new),
-    )
-
-
-def entries_of(root: Path, commit: str) -> Iterator[tuple[str, Entry]]:
-    """Yield the name of each file of a commit, with its mode and the hash of its content."""
-    for line in os.fsdecode(revisions.run_git(root, "ls-tree", "-r", "-z", commit).stdout).split("\0"):
-        facts, _, name = line.partition("\t")
-        mode, _, identity = facts.partition(" blob ")
-        if identity:
-            yield name, Entry(mode, identity)
+    return tree_of(root, earlier, known, read_old), tree_of(root, present, known, read_new)
 
 
 def working_files(root: Path) -> Iterator[tuple[str, bytes]]:
@@ -102,7 +82,7 @@ def working_files(root: Path) -> Iterator[tuple[str, bytes]]:
 
 def limit_of(name: str) -> int:
     """Return the size of the largest file that is read: data may have a name like that of a file with packages."""
-    return LARGEST if lockfiles.is_conventional(name) else LARGEST_UNNAMED
+    return LARGEST if lockfiles.is_lock(name) else LARGEST_UNNAMED
 
 
 def read_bounded(root: Path, name: str, limit: int) -> bytes | None:
@@ -145,51 +125,12 @@ def committed_files(root: Path, entries: Mapping[str, Entry], limits: Mapping[st
     return {name: contents[identity] for name, identity in small.items()}
 
 
-def followed(root: Path, entries: Mapping[str, Entry], name: str) -> str | None:
-    """Return the file to which a name leads in a commit; None if there is none."""
-    for _ in range(MOST_LINKS):
-        if name not in entries or entries[name].mode != LINK:
-            return name if name in entries else None
-        [(_, target)] = contents_of(root, [entries[name].identity])
-        name = posixpath.normpath(posixpath.join(posixpath.dirname(name), os.fsdecode(target)))
-    return None
-
-
-def sizes_of(root: Path, identities: Iterable[str]) -> Iterator[tuple[str, int]]:
-    """Yield each hash with the size of its content. Raises SteleError if git cannot read one."""
-    for line in batch(root, "--batch-check=%(objectname) %(objectsize)", identities).decode().splitlines():
-        identity, _, size = line.partition(" ")
-        if not size.isdigit():
-            raise SteleError(f"git cannot read the object {identity} of {root}. Fetch the complete revision.")
-        yield identity, int(size)
-
-
-def contents_of(root: Path, identities: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-    """Yield each hash with its content."""
-    output, start = batch(root, "--batch", identities), 0
-    while start < len(output):
-        end = output.index(b"\n", start)
-        identity, _, size = output[start:end].decode().split(" ")
-        start = end + int(size) + 2
-        yield identity, output[end + 1 : start - 1]
-
-
-def batch(root: Path, option: str, identities: Iterable[str]) -> bytes:
-    """Return what ``git cat-file`` says about objects. Raises SteleError, with the message of git, if it fails."""
-    process = revisions.run_git(
-        root, "cat-file", option, text="".join(f"{one}\n" for one in identities).encode()
-    )
-    if process.returncode:
-        raise SteleError(f"git cannot read the files of {root}. git says: {revisions.said(process)}")
-    return process.stdout
-
-
-def texts_of(files: Mapping[str, bytes], known: Pattern[str]) -> Iterator[tuple[str, str]]:
-    """Yield the text of each file that names packages."""
-    for name, content in sorted(files.items()):
-        text = decode(content)
-        if lockfiles.holds_packages(name, text, known):
-            yield name, text
+def tree_of(root: Path, files: Mapping[str, bytes], known: Pattern[str], load: Callable[[str], str]) -> Tree:
+    """Return the files, apart by whether their text names packages. What is no text is left out."""
+    texts = {name: decode(content) for name, content in sorted(files.items())}
+    named = {name: text for name, text in texts.items() if lockfiles.holds_packages(name, text, known)}
+    others = {name: text for name, text in texts.items() if name not in named and "\0" not in text}
+    return Tree(root, named, others, load)
 
 
 def decode(content: bytes) -> str:

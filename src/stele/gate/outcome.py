@@ -52,6 +52,22 @@ class MeasuredPass(NamedTuple):
     conditions: Conditions | None
 
 
+class Together(NamedTuple):
+    """All that a command gates, if it is more than one gate: its exit code, and a line for each other change."""
+
+    code: int
+    lines: Sequence[str]
+
+    @property
+    def sentence(self) -> str:
+        end = "" if self.code == 0 else " This is not a pass."
+        return f"All changes together: exit code {self.code}.{end}"
+
+    @property
+    def as_entry(self) -> dict[str, Any]:
+        return {"code": self.code, "lines": list(self.lines)}
+
+
 @dataclass(frozen=True)
 class Outcome:
     """A gate: what it compared, what it said, and what it measured."""
@@ -67,16 +83,37 @@ class Outcome:
     passes: Sequence[MeasuredPass] = ()
     findings: Mapping[tuple[str, str], Sequence[Finding]] = field(default_factory=dict)  # by task and arm
     ended: bool = True  # whether the verdicts are those of the gate itself
+    together: Together | None = None  # of the command, if it gates more
 
 
-def entry(trial: Trial, verdicts: Sequence[Verdict]) -> dict[str, Any]:
+def entry(trial: Trial, verdicts: Sequence[Verdict], whole: Together | None = None) -> dict[str, Any]:
     """Return the last entry of a record."""
     return {
+        **with_together(whole),
         "took": 0.0,
         "verdicts": [as_json(verdict) for verdict in verdicts],
         "named": [one._asdict() for one in trial.named],
         "differences": [one._asdict() for one in trial.differences],
     }
+
+
+def with_together(whole: Together | None) -> dict[str, Any]:
+    """Return the outcome of a command with more than one gate under its key, if there is one."""
+    return {"together": whole.as_entry} if whole is not None and whole.lines else {}
+
+
+def status_with(status: str, whole: Together | None) -> str:
+    """Return the status of a gate, which is no PASS if the command has another outcome than that of the gate."""
+    return "INCONCLUSIVE" if status == "PASS" and whole is not None and whole.code else status
+
+
+def to_together(said: Mapping[str, Any]) -> Together | None:
+    """Return the outcome of a command with more than one gate, if a file has it."""
+    values = said.get("together")
+    if not isinstance(values, dict) or not isinstance(values.get("code"), int):
+        return None
+    lines = values.get("lines")
+    return Together(values["code"], [str(one) for one in lines] if isinstance(lines, list) else [])
 
 
 def as_json(verdict: Verdict) -> dict[str, Any]:
@@ -103,6 +140,7 @@ def of_record(record: Record, verdicts: Sequence[Verdict], said: Mapping[str, An
             if one["key"][0] == "parity"
         },
         ended=bool(said),
+        together=to_together(said),
     )
 
 
@@ -121,6 +159,7 @@ def of_json(content: Any, source: str) -> Outcome:
         launches=int(facts.get("launches") or 0),
         seconds=float(facts.get("seconds") or 0.0),
         differences=to_differences(facts.get("differences", [])),
+        together=to_together(facts),
     )
 
 

@@ -48,6 +48,7 @@ class Extras(NamedTuple):
     python: str | None = None  # --python: a path or a version
     allow_vcs: bool = False
     names: tuple[str, ...] = ()  # --extra: of the lock files
+    options: tuple[str, ...] = ()  # of --with-project: which index is used
 
 
 def load(text: str, model: Model | None, extras: Extras, *, locked: Locked | None = None) -> Environment:
@@ -199,6 +200,9 @@ def required(
     typed = [one for one in dict.fromkeys(wanted) if name_of(one) != "python"]
     version = extras.python or python_of(wanted) or python or (locked.python if locked else None)
     name = without_passwords(text)
+    if extras.options:
+        own = locked or Locked((), None, "requirements")
+        locked = dataclasses.replace(own, options=tuple(dict.fromkeys([*own.options, *extras.options])))
     built = pins.with_requirements(base, name, name, typed, specifier(version), locked, needs=needs)
     if model is None:
         return built

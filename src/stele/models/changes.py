@@ -1,6 +1,5 @@
 """``--changed REVISION``: the frameworks that differ between a git revision and the working tree, as pairs to gate."""
 
-import dataclasses
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -36,6 +35,7 @@ TOGETHER = (
     (r"onnxruntime(-\w+)?",),
     ("openvino",),
 )
+SHOWN = 8  # names in a line
 FRAMEWORKS = re.compile("|".join(name for names in TOGETHER for name in names), re.I)
 
 
@@ -48,7 +48,6 @@ class Pair(NamedTuple):
     summary: str  # ``jax 0.9.2 to 0.10.2 in requirements.txt``
     name: str  # of the first package, or of the file
     packages: frozenset[str]  # that changed
-    whole: Locked | None = None  # all of NEW's file, where only the changed packages differ in NEW
 
 
 class Changed(NamedTuple):
@@ -58,6 +57,8 @@ class Changed(NamedTuple):
     pairs: list[Pair]
     ungated: list[str]
     blocked: bool  # whether something that is installed has no gate
+    notes: list[str]  # other packages that changed and that the gates do not measure
+    paths: list[Path]  # the files that were read
 
 
 def find(revision: str, folder: Path, extras: Extras, *, whole_files: bool) -> Changed:
@@ -72,35 +73,81 @@ def find(revision: str, folder: Path, extras: Extras, *, whole_files: bool) -> C
         revision, folder, FRAMEWORKS, extras.names, python=python, allow_vcs=extras.allow_vcs
     )
     pairs: list[Pair] = []
+    notes: list[str] = []
+    measured: dict[str, set[str]] = {}  # by file: the packages in NEW
     for one in compared.files:
         try:
             if one.changes:
-                pairs += of_file(compared, one, extras) if whole_files else of_pins(one)
+                made = of_file(compared, one, extras) if whole_files else of_pins(one, python, extras)
+                notes += [] if whole_files else beside(one)
+                measured[one.name] = {
+                    name for pair in made for name in names_of(pair.contents[1].requirements)
+                }
+                pairs += made
         except SteleError as error:
             one.ungated.append(Ungated("", str(error), blocks=True))
-    ungated = [each for one in compared.files for each in one.ungated]
-    gated = {package for pair in pairs for package in pair.packages}
-    blocked = any(each.blocks for each in ungated) or not gated
+    ungated = [(one, each) for one in compared.files for each in one.ungated]
+    missing = any(
+        each.blocks or (each.added and each.package not in measured.get(one.name, ()))
+        for one, each in ungated
+    )
     return Changed(
-        compared.names(), merged(pairs), [each.message for each in ungated], bool(ungated) and blocked
+        compared.names(),
+        merged(pairs),
+        [each.message for _, each in ungated],
+        missing or (bool(ungated) and not pairs),
+        notes,
+        compared.paths(),
     )
 
 
-def of_pins(one: Compared) -> list[Pair]:
-    """Return a gate for the changed packages of each framework in a file."""
-    assert one.old is not None and one.new is not None
+def names_of(requirements: Iterable[str]) -> set[str]:
+    return {canonicalize_name(Requirement(line).name) for line in requirements}
+
+
+def of_pins(one: Compared, python: str | None, extras: Extras) -> list[Pair]:
+    """Return a gate for each framework in a file that changed, with all its packages that the file names.
+
+    Raises SteleError if one of them is installed from a URL, and this is not allowed.
+    """
     pairs = []
     for names in TOGETHER:
         group = [change for change in one.changes if re.fullmatch("|".join(names), change.package)]
         if group:
-            old, new = tuple(change.old for change in group), tuple(change.new for change in group)
-            contents = (
-                Locked(old, None, "requirements", options=one.old.options),
-                Locked(new, None, "requirements", options=one.new.options),
-            )
-            packages = frozenset(change.package for change in group)
-            pairs.append(Pair(named(old), named(new), contents, summary(group), group[0].package, packages))
+            old, new = (of_framework(one, locked, names, python, extras) for locked in (one.old, one.new))
+            packages = frozenset(name for change in group for name in names_of((change.old, change.new)))
+            arms = named(old.requirements), named(new.requirements)
+            pairs.append(Pair(*arms, (old, new), summary(group), group[0].package, packages))
     return pairs
+
+
+def of_framework(
+    one: Compared, locked: Locked | None, names: Sequence[str], python: str | None, extras: Extras
+) -> Locked:
+    """Return what a file requires of the packages of a framework. Raises SteleError for a URL that is not allowed."""
+    assert locked is not None
+    requirements = comparison.wanted(locked, names, python)
+    url = next((line for line in requirements if " @ " in line), None)
+    if url and not extras.allow_vcs:
+        line = without_passwords(url)
+        raise SteleError(
+            f"{one.name}: {line!r} is installed from a URL. Pass --allow-vcs to gate this change."
+        )
+    hashes = {name: locked.hashes[name] for name in names_of(requirements) & locked.hashes.keys()}
+    return Locked(requirements, None, "requirements", options=locked.options, hashes=hashes)
+
+
+def beside(one: Compared) -> list[str]:
+    """Return a line about the other packages of a file that changed: built-in tasks do not use its versions."""
+    before, after = ({*locked.requirements} if locked else set() for locked in (one.old, one.new))
+    others = sorted(name for name in names_of(before ^ after) if not FRAMEWORKS.fullmatch(name))
+    if not others:
+        return []
+    more = f" and {len(others) - SHOWN} more" if len(others) > SHOWN else ""
+    return [
+        f"{one.name}: {', '.join(others[:SHOWN])}{more} changed, too. The built-in tasks do not use them; "
+        "a gate with --model measures the complete file."
+    ]
 
 
 def named(requirements: Iterable[str]) -> str:
@@ -108,29 +155,19 @@ def named(requirements: Iterable[str]) -> str:
 
 
 def of_file(compared: Comparison, one: Compared, extras: Extras) -> list[Pair]:
-    """Return the gate of a file in the revision, and of the same file with the lines of the changed packages as now."""
+    """Return the gate of a file: all that it names in the revision, and all that it names now.
+
+    Raises SteleError if one of them cannot be read completely.
+    """
     old, new = (
         compared.read(one, new=is_new, allow_vcs=extras.allow_vcs, extras=extras.names)
         for is_new in (False, True)
     )
-    packages = frozenset(change.package for change in one.changes)
-    replaced = dataclasses.replace(
-        old,
-        requirements=with_lines(old.requirements, new.requirements, packages),
-        constraints=with_lines(old.constraints, new.constraints, packages),
-        options=new.options,
-        messages=new.messages,
-    )
+    packages = frozenset(name for change in one.changes for name in names_of((change.old, change.new)))
     name = f"{one.old_name}@{compared.revision}"
-    changes = ", ".join(f"{change.package} {shown(change.package, change.new)}" for change in one.changes)
-    label = f"{name} with {changes}"
-    return [Pair(name, label, (old, replaced), summary(one.changes), one.name, packages, new)]
-
-
-def with_lines(old: Iterable[str], new: Iterable[str], packages: frozenset[str]) -> tuple[str, ...]:
-    """Return the lines of ``old`` with those of ``new`` for some packages."""
-    kept = [line for line in old if canonicalize_name(Requirement(line).name) not in packages]
-    return (*kept, *(line for line in new if canonicalize_name(Requirement(line).name) in packages))
+    changes = ", ".join(f"{each.package} {shown(each.package, each.new)}" for each in one.changes)
+    label = f"{one.name} with {changes}"  # a report is headed by it
+    return [Pair(name, label, (old, new), summary(one.changes), one.name, packages)]
 
 
 def merged(pairs: Iterable[Pair]) -> list[Pair]:
@@ -139,7 +176,13 @@ def merged(pairs: Iterable[Pair]) -> list[Pair]:
     for pair in pairs:
         old, new = pair.contents
         key = tuple(
-            (frozenset(one.requirements), frozenset(one.constraints), one.options, one.python)
+            (
+                frozenset(one.requirements),
+                frozenset(one.constraints),
+                one.options,
+                one.python,
+                frozenset(one.hashes.items()),
+            )
             for one in (old, new)
         )
         first = found.setdefault(key, pair)
@@ -154,8 +197,10 @@ def summary(changes: Sequence[Change]) -> str:
     """Return "jax 0.9.2 to 0.10.2, jaxlib 0.9.2 to 0.10.2 in requirements.txt"."""
     by_file: dict[str, list[str]] = {}
     for one in changes:
-        old, new = shown(one.package, one.old), shown(one.package, one.new)
-        text = f"{one.package} {old} from another index" if old == new else f"{one.package} {old} to {new}"
+        before, after = (canonicalize_name(Requirement(line).name) for line in (one.old, one.new))
+        old, new = shown(before, one.old), shown(after, one.new)
+        other_name = "" if before == after else f"{after} "
+        text = f"{after} {new} {one.how}" if one.old == one.new else f"{before} {old} to {other_name}{new}"
         by_file.setdefault(one.file, []).append(text)
     return "; ".join(f"{', '.join(texts)} in {file}" for file, texts in by_file.items())
 

@@ -61,6 +61,15 @@ def junit_suite(gate: Outcome) -> ElementTree.Element:
         if kind:
             ElementTree.SubElement(case, kind, type=verdict.status, message=junit_text(verdict.message))
     counts = [JUNIT.get(verdict.status) for verdict in gate.verdicts]
+    whole = gate.together
+    if whole is not None:
+        case = ElementTree.SubElement(
+            suite, "testcase", {"classname": "changed", "name": "all changes together"}
+        )
+        if whole.code:
+            text = junit_text("\n".join([whole.sentence, *whole.lines]))
+            ElementTree.SubElement(case, "error", type=f"exit code {whole.code}", message=text)
+        counts.append("error" if whole.code else None)
     suite.set("tests", str(len(counts)))
     suite.set("failures", str(counts.count("failure")))
     suite.set("errors", str(counts.count("error")))

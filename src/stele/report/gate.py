@@ -89,9 +89,12 @@ def ratio(verdict: Verdict) -> str:
     return text.interval(verdict.ratio, lambda value: f"{value:.3f}")
 
 
-def to_json(trial: Trial, record: Record, verdicts: Sequence[Verdict]) -> str:
+def to_json(
+    trial: Trial, record: Record, verdicts: Sequence[Verdict], whole: outcome.Together | None = None
+) -> str:
     facts = schema.wrap(record.header) | {
-        "status": overall_status(verdicts),
+        "status": outcome.status_with(overall_status(verdicts), whole),
+        **outcome.with_together(whole),
         "versions": {arm: record.versions(arm) for arm in ("old", "new")},
         "launches": record.launches,
         "seconds": record.spent,

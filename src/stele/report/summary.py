@@ -11,7 +11,7 @@ from stele.environments.packages import Difference
 from stele.gate import judgement, thresholds
 from stele.gate.advice import describe_load
 from stele.gate.metrics import METRICS
-from stele.gate.outcome import Outcome
+from stele.gate.outcome import Outcome, Together, status_with
 from stele.gate.verdict import Verdict, seconds_needed
 from stele.releases import frameworks
 from stele.report.content import Remedy, Summary
@@ -59,15 +59,33 @@ def of_gates(gates: Sequence[Outcome]) -> Summary:
 
 
 def of_gate(gate: Outcome) -> Summary:
-    status = status_of(gate)
-    return Summary(
+    status = own_status(gate)
+    own = Summary(
         status, f"{gate.header['old']} to {gate.header['new']}", sentence(gate, status),
         list(causes(gate, status)), list(remedies(gate, status)),
     )  # fmt: skip
+    return own if gate.together is None else with_others(own, status_of(gate), gate.together)
+
+
+def with_others(own: Summary, status: str, whole: Together) -> Summary:
+    """Return the summary of a gate with the outcome of the command, which gates more."""
+    summary = own._replace(causes=[*whole.lines, *own.causes])
+    if status == own.status:
+        return summary._replace(sentence=f"{own.sentence} {whole.sentence}")
+    return summary._replace(
+        status=status,
+        sentence=f"{whole.sentence} This gate found nothing that became worse by more than is allowed.",
+        remedies=[Remedy("Look at the other changes first: they are listed above.")],
+    )
+
+
+def own_status(gate: Outcome) -> str:
+    return judgement.overall([verdict.status for verdict in gate.verdicts])
 
 
 def status_of(gate: Outcome) -> str:
-    return judgement.overall([verdict.status for verdict in gate.verdicts])
+    """Return the status of a gate, which is no PASS if the command gates more and does not pass."""
+    return status_with(own_status(gate), gate.together)
 
 
 def sentence(gate: Outcome, status: str) -> str:

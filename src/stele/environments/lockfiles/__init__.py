@@ -11,6 +11,7 @@ left out. Markers are kept for uv, which evaluates them.
 """
 
 import contextlib
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,14 +26,17 @@ from stele.environments.lockfiles.extras import check_extras, declared_extras
 from stele.environments.lockfiles.formats import (
     MANIFESTS,
     SUFFIXES,
+    UNREAD_LOCK,
     holds_packages,
     is_conventional,
+    is_lock,
     is_lockfile,
     is_possible,
     kind_of,
     load,
 )
 from stele.environments.lockfiles.locks import read_pdm, read_pipfile, read_pylock, read_uv
+from stele.environments.lockfiles.names import known_name, spelled
 from stele.environments.lockfiles.poetry import read_poetry, read_pyproject
 from stele.environments.lockfiles.requirements import read_requirements, stated_python
 from stele.environments.lockfiles.setuptools import read_setup
@@ -42,18 +46,38 @@ from stele.errors import SteleError
 __all__ = [
     "MANIFESTS",
     "SUFFIXES",
+    "UNREAD_LOCK",
     "Locked",
     "extras_of",
     "holds_packages",
     "is_conventional",
+    "is_lock",
     "is_lockfile",
     "is_possible",
+    "known_name",
+    "load",
     "mentions",
     "outline",
     "pinned_version",
     "read",
+    "spelled",
     "wheel_platforms",
 ]
+# keys that say where a package comes from
+ORIGIN = (
+    "source",
+    "git",
+    "rev",
+    "tag",
+    "branch",
+    "ref",
+    "revision",
+    "url",
+    "path",
+    "index",
+    "vcs",
+    "archive",
+)
 READERS: dict[str, Callable[[Source, Table], tuple[Lines, str]]] = {
     "uv": read_uv,
     "pylock": read_pylock,
@@ -79,6 +103,15 @@ class Locked:
     messages: tuple[str, ...] = field(default=(), compare=False)  # about lines that are left out
     included: Mapping[str, str] = field(default_factory=dict, compare=False)  # file: -r or -c
     places: Mapping[str, str] = field(default_factory=dict, compare=False)  # requirement: file and line
+    local: Mapping[str, str] = field(
+        default_factory=dict, compare=False
+    )  # line that is left out: file and line
+    # package: the hashes of its files, if all are known, and the URLs of its indexes
+    hashes: Mapping[str, frozenset[str]] = field(default_factory=dict, compare=False)
+    registries: Mapping[str, frozenset[str]] = field(default_factory=dict, compare=False)
+    members: tuple[str, ...] = field(
+        default=(), compare=False
+    )  # folders of the projects that a uv.lock locks
 
 
 def read(
@@ -112,9 +145,14 @@ def outline(
     return parse(Source(name, sibling, lenient=True, extras=normalized(extras)), content)
 
 
-def mentions(name: str, content: str, known: re.Pattern[str]) -> dict[str, frozenset[str]]:
-    """Return the versions of ``known`` packages anywhere in a lock file or a project, also in groups and extras."""
-    kind = kind_of(name, content)
+def mentions(
+    name: str, content: str, known: re.Pattern[str], *, kind: str | None = None
+) -> dict[str, frozenset[str]]:
+    """Return what a lock file or a project says of ``known`` packages anywhere, also in groups and other tables.
+
+    The packages have their names on PyPI. The file is read as one of a ``kind``; by default, its content says which.
+    """
+    kind = kind or kind_of(name, content)
     if kind in ("requirements", "conda"):
         return {}
     source = Source(name, lenient=True)
@@ -122,15 +160,16 @@ def mentions(name: str, content: str, known: re.Pattern[str]) -> dict[str, froze
     found: dict[str, set[str]] = {}
     try:
         for package, version in required_in(data) if kind in MANIFESTS else locked_in(data):
-            if known.fullmatch(canonicalize_name(package)):
-                found.setdefault(canonicalize_name(package), set()).add(version)
+            on_pypi = known_name(package, known)
+            if on_pypi is not None:
+                found.setdefault(on_pypi, set()).add(version)
     except RecursionError:
         raise source.error("is nested too deeply.") from None
     return {package: frozenset(versions) for package, versions in found.items()}
 
 
 def locked_in(data: Table) -> Iterator[tuple[str, str]]:
-    """Yield the name and the version of each package in a lock file."""
+    """Yield the name of each package in a lock file, and its version and source as text."""
     lists = [data.get("package"), data.get("packages")]
     tables = [table for one in lists if isinstance(one, list) for table in one]
     sections = [section for section in data.values() if isinstance(section, dict)]  # of a Pipfile.lock
@@ -138,18 +177,20 @@ def locked_in(data: Table) -> Iterator[tuple[str, str]]:
         {"name": name, **one} for part in sections for name, one in part.items() if isinstance(one, dict)
     ]
     for table in tables:
-        pair = (table.get("name"), table.get("version")) if isinstance(table, dict) else (None, None)
-        if isinstance(pair[0], str) and isinstance(pair[1], str):
-            yield pair[0], pair[1]
+        name, version = (table.get("name"), table.get("version")) if isinstance(table, dict) else (None, None)
+        if isinstance(name, str) and (isinstance(version, str) or table.keys() & ORIGIN):
+            text = as_text({key: table[key] for key in ("version", *ORIGIN) if key in table})
+            yield name, re.sub(r"\?[^#\"]*#", "#", text)  # the branch or tag of a commit in a uv.lock
 
 
 def required_in(data: object) -> Iterator[tuple[str, str]]:
-    """Yield the name and the requirement of each package in a project, in any table."""
+    """Yield the name and the requirement of each package in a project, in any table, and where it comes from."""
     if isinstance(data, dict):
         for key, value in data.items():
-            version = value.get("version") if isinstance(value, dict) else value
-            if isinstance(version, str) and re.match(r"[\d^~=<>!*]", version):
-                yield key, version
+            for item in value if isinstance(value, list) else [value]:
+                is_version = isinstance(item, str) and re.match(r"[\d^~=<>!*]", item)
+                if is_version or (isinstance(item, dict) and item.keys() & {"version", "channel", *ORIGIN}):
+                    yield key, item if isinstance(item, str) else as_text(item)
     if isinstance(data, (dict, list)):
         for value in data.values() if isinstance(data, dict) else data:
             yield from required_in(value)
@@ -158,6 +199,10 @@ def required_in(data: object) -> Iterator[tuple[str, str]]:
             requirement = Requirement(data)
             if requirement.specifier or requirement.url:
                 yield requirement.name, str(requirement)
+
+
+def as_text(table: Table) -> str:
+    return json.dumps(table, sort_keys=True, default=str)
 
 
 def extras_of(name: str, content: str) -> list[str]:
@@ -223,6 +268,10 @@ def noted(source: Source, requirements: Lines, python: str | None, kind: str) ->
         messages=unique(notes.messages),
         included=notes.included,
         places=notes.places,
+        local=notes.local,
+        hashes={name: frozenset(one) for name, one in notes.hashes.items() if one and "" not in one},
+        registries={name: frozenset(one) for name, one in notes.registries.items()},
+        members=unique(notes.members),
     )
 
 

@@ -5,18 +5,10 @@ from typing import Any
 
 import yaml
 
+from stele.environments.lockfiles.names import RENAMED
 from stele.environments.lockfiles.requirements import read_requirements
 from stele.environments.lockfiles.source import DEEPEST, Lines, Source, Table
 
-RENAMED = {  # conda's name: PyPI's name
-    "pytorch": "torch", "pytorch-cpu": "torch", "pytorch-gpu": "torch", "torchtriton": "triton",
-    "pyg": "torch-geometric", "pytorch-scatter": "torch-scatter", "pytorch-sparse": "torch-sparse",
-    "tensorflow-cpu": "tensorflow", "tensorflow-gpu": "tensorflow", "opencv": "opencv-python",
-    "py-opencv": "opencv-python", "matplotlib-base": "matplotlib", "seaborn-base": "seaborn",
-    "dask-core": "dask", "pytables": "tables", "msgpack-python": "msgpack", "brotli-python": "brotli",
-    "brotlipy": "brotli", "python-tzdata": "tzdata", "python-xxhash": "xxhash", "python-graphviz": "graphviz",
-    "python-flatbuffers": "flatbuffers", "pyarrow-core": "pyarrow", "py-xgboost": "xgboost",
-}  # fmt: skip
 CONDA_ONLY = re.compile(
     r"_.*|lib(?!rosa$|sass$|cst$).*|lib|cuda(-.+|toolkit)?|cudnn|nccl|cutensor|magma.*|mkl.*|blas.*|openblas.*"
     r"|nomkl|tbb|intel-openmp|llvm-openmp|openmpi|mpich|mpi|ucx|openssl|ca-certificates|certifi-win32|ld_impl.*"

@@ -51,8 +51,14 @@ CONVENTIONAL = re.compile(
 )
 # names that may be those of such a file, so that the content decides
 POSSIBLE = re.compile(
-    r".*\.(txt|in|lock|ya?ml|pip)"
+    r".*\.(txt|in|lock|toml|ya?ml|pip)|(.*/)?pipfile"
     r"|(.*/)?(.*[-_.])?(req(uirement)?s?|pins?|deps|dependencies|constraints?|packages)([-_.][^/]*)?"
+)
+# lock files that no reader here understands, and those of other languages
+UNREAD_LOCK = re.compile(r"(.*/)?(pixi\.(lock|toml)|([^/]*[-_.])?conda-lock([-_.][^/]*)?\.ya?ml)")
+FOREIGN = re.compile(
+    r"(.*/)?(cargo|gopkg|chart|bun|deno|flake|mix|pubspec|yarn|gemfile|podfile|composer)\.(lock|toml)"
+    r"|(.*/)?pnpm-lock\.yaml"
 )
 CONDA_KEY = re.compile(r"^dependencies\s*:", re.M)
 ANY = re.compile(r".*")
@@ -79,8 +85,14 @@ def is_conventional(path: str) -> bool:
 
 
 def is_possible(path: str) -> bool:
-    """Return whether ``holds_packages`` may be true for a file of a repository with this name."""
-    return is_conventional(path) or POSSIBLE.fullmatch(path.lower()) is not None
+    """Return whether a file of a repository with this name may name packages of Python: its content decides."""
+    name = path.lower()
+    return is_conventional(path) or (POSSIBLE.fullmatch(name) is not None and FOREIGN.fullmatch(name) is None)
+
+
+def is_lock(path: str) -> bool:
+    """Return whether a file is one of packages by its name, whatever its size."""
+    return is_conventional(path) or UNREAD_LOCK.fullmatch(path.lower()) is not None
 
 
 def holds_packages(path: str, content: str, known: re.Pattern[str]) -> bool:
@@ -91,6 +103,8 @@ def holds_packages(path: str, content: str, known: re.Pattern[str]) -> bool:
     if is_conventional(path):
         return True
     suffix = PurePath(path).suffix.lower()
+    if suffix == ".toml" or UNREAD_LOCK.fullmatch(path.lower()):
+        return False
     if suffix in (".yml", ".yaml"):
         return CONDA_KEY.search(content) is not None and is_environment(path, content)
     if suffix == ".lock":

@@ -17,6 +17,8 @@ from stele.environments.lockfiles.markers import (
 )
 from stele.environments.lockfiles.source import Lines, Source, Table
 
+LOCAL = ("editable", "virtual", "directory")  # sources of uv: a project of the workspace, or another folder
+
 
 def read_uv(source: Source, data: Table) -> tuple[Lines, str]:
     """Return the packages that the members of a workspace need. Each package has the markers of its dependents."""
@@ -51,12 +53,30 @@ def read_uv(source: Source, data: Table) -> tuple[Lines, str]:
     needed = conditions(roots or [(index, "") for index in range(len(packages))], edges)
     lines: Lines = []
     for index, (package, origin) in enumerate(zip(packages, origins, strict=True)):
-        if (index, "") in needed and not origin.keys() & {"editable", "virtual", "directory", "path"}:
+        if (index, "") in needed and origin.keys() & {"directory", "path"}:
+            source.leave_out(source.get(package, "name", str))
+        elif (index, "") in needed and not origin.keys() & {"editable", "virtual"}:
             forks = any_of(source.items(package, "resolution-markers", str))
             markers = [f"({marker})" for marker in (marker_of(needed[index, ""]), forks) if marker]
             name, version = source.get(package, "name", str), source.get(package, "version", str)
             lines += source.pin(name, version, " and ".join(markers), url=uv_url(source, origin))
+            source.origin(
+                name, registry=source.get(origin, "registry", str), hashes=hashes_of(source, package)
+            )
+    source.notes.members += [
+        source.get(origin, key, str) for origin in origins for key in LOCAL if key in origin
+    ]
     return lines, source.get(data, "requires-python", str)
+
+
+def hashes_of(source: Source, package: Table) -> Iterator[str]:
+    """Yield the hash of each file of a package, empty if it has none; the key is ``hash`` or ``hashes``."""
+    archive = [package[key] for key in ("sdist", "archive") if isinstance(package.get(key), dict)]
+    for file in (*archive, *source.items(package, "wheels", dict), *source.items(package, "files", dict)):
+        if "hashes" in file:
+            yield from (f"{kind}:{text}" for kind, text in source.get(file, "hashes", dict).items())
+        else:
+            yield source.get(file, "hash", str)
 
 
 def uv_url(source: Source, origin: Table) -> str:
@@ -75,9 +95,11 @@ def read_pylock(source: Source, data: Table) -> tuple[Lines, str]:
         if vcs and url:
             url = f"{source.get(vcs, 'type', str)}+{url}@{source.get(vcs, 'commit-id', str)}"
         if "directory" in package or ((vcs or archive) and not url):
+            source.leave_out(source.get(package, "name", str))
             continue
         name, version = source.get(package, "name", str), source.get(package, "version", str)
         lines += source.pin(name, version, source.get(package, "marker", str), url=url, groups=groups)
+        source.origin(name, registry=source.get(package, "index", str), hashes=hashes_of(source, package))
     return lines, source.get(data, "requires-python", str)
 
 
@@ -100,9 +122,12 @@ def read_pdm(source: Source, data: Table) -> tuple[Lines, str]:
         name, version = source.get(package, "name", str), source.get(package, "version", str)
         git, url = source.get(package, "git", str), source.get(package, "url", str)
         url = f"git+{git}@{source.get(package, 'revision', str)}" if git else url
-        if not package.keys() & {"path", "editable"}:
+        if package.keys() & {"path", "editable"}:
+            source.leave_out(name)
+        else:
             marker = source.get(package, "marker", str) or inherited.get(canonicalize_name(name), "")
             lines += source.pin(name, version, marker, url=url)
+            source.origin(name, hashes=hashes_of(source, package))
     targets = source.items(source.get(data, "metadata", dict), "targets", dict)
     return lines, source.get(targets[0], "requires_python", str) if len(targets) == 1 else ""
 
@@ -111,14 +136,22 @@ def read_pipfile(source: Source, data: Table) -> tuple[Lines, str]:
     """Return the default packages of a Pipfile.lock."""
     lines: Lines = []
     packages = source.get(data, "default", dict)
+    meta = source.get(data, "_meta", dict)
+    indexes = {
+        source.get(one, "name", str): source.get(one, "url", str)
+        for one in source.items(meta, "sources", dict)
+    }
     for name in packages:
         package = source.get(packages, name, dict)
         if package.keys() & {"path", "editable"}:
+            source.leave_out(name)
             continue
         git, version = source.get(package, "git", str), source.get(package, "version", str)
         url = f"git+{git}@{source.get(package, 'ref', str)}" if git else source.get(package, "file", str)
         version = version.removeprefix("==").replace("*", "")
         lines += source.pin(name, version, source.get(package, "markers", str), url=url)
-    requires = source.get(source.get(data, "_meta", dict), "requires", dict)
+        registry = indexes.get(source.get(package, "index", str), "")
+        source.origin(name, registry=registry, hashes=source.items(package, "hashes", str))
+    requires = source.get(meta, "requires", dict)
     full, short = (source.get(requires, key, str) for key in ("python_full_version", "python_version"))
     return lines, f"=={full}" if full else f"=={short}.*" if short else ""

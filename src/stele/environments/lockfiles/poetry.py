@@ -7,7 +7,7 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 from stele.environments.lockfiles.markers import Edges, inherited_markers
-from stele.environments.lockfiles.source import Lines, Source, Table
+from stele.environments.lockfiles.source import PYPI, Lines, Source, Table, parse_requirement
 
 
 def read_poetry(source: Source, data: Table) -> tuple[Lines, str]:
@@ -18,6 +18,8 @@ def read_poetry(source: Source, data: Table) -> tuple[Lines, str]:
     packages = [package for package in every if is_main(source, package, needed)]
     inherited = inherited_markers(edges_of(source, packages))
     states_markers = any("groups" in package for package in packages)
+    metadata = source.get(data, "metadata", dict)
+    older = source.get(metadata, "files", dict)
     lines: Lines = []
     for package in packages:
         name, version = source.get(package, "name", str), source.get(package, "version", str)
@@ -27,8 +29,12 @@ def read_poetry(source: Source, data: Table) -> tuple[Lines, str]:
         origin = source.get(package, "source", dict)
         if source.get(origin, "type", str) not in ("directory", "file"):
             lines += source.pin(name, version, marker, url=poetry_url(source, origin))
-    python = source.get(source.get(data, "metadata", dict), "python-versions", str)
-    return lines, poetry_specifier(python)
+            registry = source.get(origin, "url", str) if origin.get("type") == "legacy" else PYPI[0]
+            files = [*source.items(package, "files", dict), *source.items(older, name, dict)]
+            source.origin(name, registry=registry, hashes=[source.get(file, "hash", str) for file in files])
+        else:
+            source.leave_out(name)
+    return lines, poetry_specifier(source.get(metadata, "python-versions", str))
 
 
 def needed_by(names: Iterable[str], edges: dict[str, Edges]) -> set[str]:
@@ -101,22 +107,87 @@ def poetry_clause(part: str) -> str:
 
 
 def read_pyproject(source: Source, data: Table) -> tuple[Lines, str]:
-    """Return the dependencies of a project, in [project] or in [tool.poetry]."""
-    project = source.get(data, "project", dict)
+    """Return the dependencies of a project, in [project] or in [tool.poetry], from where [tool] says."""
+    project, tools = source.get(data, "project", dict), source.get(data, "tool", dict)
+    uv, tool = source.get(tools, "uv", dict), source.get(tools, "poetry", dict)
+    indexes = indexes_of(source, source.items(uv, "index", dict))
+    sources: Table = {
+        canonicalize_name(name): value for name, value in source.get(uv, "sources", dict).items()
+    }
     optional = source.get(project, "optional-dependencies", dict)
     lines: Lines = []
     for line in [*source.items(project, "dependencies", str), *of_extras(source, optional)]:
-        lines += source.requirement(line)
-    tool = source.get(source.get(data, "tool", dict), "poetry", dict)
+        lines += uv_dependency(source, line, sources, indexes)
+    indexes = indexes_of(source, source.items(tool, "source", dict))
     poetry, chosen = (
         source.get(tool, "dependencies", dict),
         of_extras(source, source.get(tool, "extras", dict)),
     )
     for name, value in poetry.items():
         for item in value if isinstance(value, list) else [value]:
-            lines += poetry_dependency(source, name, item, chosen) if name != "python" else []
+            lines += poetry_dependency(source, name, item, chosen, indexes) if name != "python" else []
     python = source.get(project, "requires-python", str)
     return lines, python or poetry_specifier(source.get(poetry, "python", str) if "python" in poetry else "")
+
+
+def indexes_of(source: Source, tables: list[Table]) -> dict[str, str]:
+    """Return the URL of each index by its name, and note those that every package may come from."""
+    for table in tables:
+        url = source.get(table, "url", str)
+        if url and table.get("explicit") is not True and table.get("priority") != "explicit":
+            default = table.get("default") is True
+            source.notes.options.append(f"--index-url {url}" if default else f"--extra-index-url {url}")
+    named = {source.get(table, "name", str): source.get(table, "url", str) for table in tables}
+    return {"PyPI": PYPI[0], "pypi": PYPI[0], **named}
+
+
+def uv_dependency(source: Source, line: str, sources: Table, indexes: dict[str, str]) -> Lines:
+    """Return the requirement of an entry in [project], from where [tool.uv.sources] says.
+
+    If a source has a marker, the requirement itself stays for where the marker does not hold.
+    """
+    try:
+        requirement = parse_requirement(line)
+    except (ValueError, RecursionError):
+        return source.requirement(line)  # refuses it
+    value = sources.get(canonicalize_name(requirement.name), [])
+    table = {"tool.uv.sources": value if isinstance(value, list) else [value]}
+    lines: Lines = []
+    whole = True
+    for entry in source.items(table, "tool.uv.sources", dict):
+        if not selected(source, entry):
+            continue
+        url, marker = url_of(source, entry), source.get(entry, "marker", str)
+        if entry.keys() & {"path", "workspace"}:
+            source.leave_out(line)
+        elif url:
+            markers = " and ".join(f"({one})" for one in (str(requirement.marker or ""), marker) if one)
+            extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+            text = f"{requirement.name}{extras} @ {url}"
+            lines += source.requirement(f"{text} ; {markers}" if markers else text)
+        else:
+            index = source.get(entry, "index", str)
+            source.origin(requirement.name, registry=indexes.get(index, index))
+            continue
+        whole = whole and bool(marker)
+    return [*lines, *source.requirement(line)] if whole else lines
+
+
+def selected(source: Source, entry: Table) -> bool:
+    """Return whether an entry of [tool.uv.sources] counts: one of an extra or a group only with the extra."""
+    extra = source.get(entry, "extra", str)
+    return "group" not in entry and (not extra or canonicalize_name(extra) in source.extras)
+
+
+def url_of(source: Source, entry: Table) -> str:
+    """Return the URL from which a table with ``git`` or ``url`` installs, or an empty text."""
+    git = source.get(entry, "git", str)
+    if not git:
+        return source.get(entry, "url", str)
+    reference = next((source.get(entry, key, str) for key in ("rev", "tag", "branch") if key in entry), "")
+    folder = source.get(entry, "subdirectory", str)
+    scheme = "" if git.startswith("git+") else "git+"
+    return f"{scheme}{git}{'@' * bool(reference)}{reference}" + (f"#subdirectory={folder}" if folder else "")
 
 
 def of_extras(source: Source, table: Table) -> list[str]:
@@ -129,14 +200,19 @@ def of_extras(source: Source, table: Table) -> list[str]:
     ]
 
 
-def poetry_dependency(source: Source, name: str, value: Any, chosen: Iterable[str]) -> Lines:
+def poetry_dependency(
+    source: Source, name: str, value: Any, chosen: Iterable[str], indexes: dict[str, str]
+) -> Lines:
     """Return the requirement of an entry in [tool.poetry.dependencies]; an optional one only if it is ``chosen``."""
     table = source.get({name: {"version": value} if isinstance(value, str) else value}, name, dict)
-    if (table.get("optional") is True and name not in chosen) or "path" in table:
+    if table.get("optional") is True and name not in chosen:
         return []
-    extras, git = source.items(table, "extras", str), source.get(table, "git", str)
-    reference = next((source.get(table, key, str) for key in ("rev", "tag", "branch") if key in table), "")
-    url = f"git+{git}{'@' * bool(reference)}{reference}" if git else source.get(table, "url", str)
+    if "path" in table:
+        source.leave_out(name)
+        return []
+    extras, url = source.items(table, "extras", str), url_of(source, table)
+    index = source.get(table, "source", str)
+    source.origin(name, registry=indexes.get(index, index))
     text = name + (f"[{','.join(extras)}]" if extras else "")
     text += f" @ {url}" if url else poetry_specifier(source.get(table, "version", str))
     marker = source.get(table, "markers", str)

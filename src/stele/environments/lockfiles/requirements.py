@@ -1,6 +1,5 @@
 """Requirements files: *.txt, *.in, and the *.lock files of pip-compile and uv pip compile. -r and -c are followed."""
 
-import contextlib
 import dataclasses
 import os
 import posixpath
@@ -9,6 +8,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from stele import files
@@ -18,6 +18,8 @@ from stele.errors import SteleError
 INCLUDE = re.compile(r"(?:(-[rc])[\s=]*|(--requirement|--constraint)(?:\s+|\s*=\s*))(\S.*)")
 LOCAL = re.compile(r"-e\b|--editable\b|\.|file:|(?!-)[^\s@:;]*/")
 STATED_PYTHON = r"^#.*?(?:pip-compile with Python |--python-version[ =])(\d+\.\d+)"
+VCS = re.compile(r"\w+\+\w+://|https?://")
+HASH = re.compile(r"\s--hash[=\s]\s*(\S+)")
 VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)\}")  # as in pip: a token is often kept out of the file
 SHOWN = re.compile(r"[=<>~!]=|[<>]|://|^\s*(?:-[rc]|--requirement|--constraint)\b", re.M)
 SHORT = {"-i": "--index-url", "-f": "--find-links"}
@@ -47,7 +49,10 @@ def read_requirements(source: Source, content: str) -> Lines:
         elif line.startswith("-"):
             read_options(source, line, number)
         else:
-            requirements += source.requirement(with_variables(without_hashes(line)), number)
+            found = source.requirement(with_variables(without_hashes(line)), number)
+            for requirement in found:
+                source.origin(Requirement(requirement).name, hashes=HASH.findall(line))
+            requirements += found
     return requirements
 
 
@@ -67,7 +72,7 @@ def logical_lines(content: str) -> Iterator[tuple[int, str]]:
 
 
 def without_hashes(line: str) -> str:
-    return re.sub(r"\s--hash[=\s]\s*\S+", "", line)
+    return HASH.sub("", line)
 
 
 def with_variables(line: str) -> str:
@@ -82,15 +87,15 @@ def stated_python(content: str) -> str | None:
 
 
 def local_package(source: Source, line: str, number: int) -> Lines:
-    """Return nothing for a package in a folder; of a lenient source, the package of ``-e git+URL#egg=NAME``."""
-    if source.lenient:
-        with contextlib.suppress(SteleError):
-            return source.requirement(re.sub(r"^(-e|--editable)[\s=]*", "", line), number)
-        return []
-    if not source.skip_local:
+    """Return nothing for a package in a local folder, and the package of ``-e git+URL``."""
+    target = re.sub(r"^(-e|--editable)[\s=]*", "", line)
+    if VCS.match(target):
+        if not (source.allow_vcs or source.lenient):
+            raise source.error("is installed from a URL. Pass --allow-vcs to allow this.", line, number)
+        return source.requirement(with_variables(target), number)
+    if not (source.skip_local or source.lenient):
         raise source.error("is a local or editable package. Remove it and pass --with-project.", line, number)
-    problem = "is left out: it is a local or editable package. Add its dependencies with --with-project."
-    source.notes.messages.append(str(source.error(problem, line, number)))
+    source.leave_out(line, number)
     return []
 
 

@@ -48,7 +48,7 @@ def load_cfg(content: str) -> Table:
 
 
 def load_py(content: str) -> Table:
-    """Return the literal arguments of the call of setup().
+    """Return the literal arguments of the call of setup(), also of ``**table``.
 
     Raises ValueError if it cannot be parsed, or if install_requires is computed.
     """
@@ -56,15 +56,34 @@ def load_py(content: str) -> Table:
         tree = ast.parse(content)
     except (SyntaxError, MemoryError) as error:
         raise ValueError(f"it is not valid Python: {error}") from None
-    names: dict[str, ast.expr] = {}
-    for node in tree.body:
-        if isinstance(node, ASSIGNED) and node.value is not None:
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names.update({target.id: node.value for target in targets if isinstance(target, ast.Name)})
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and is_setup(node.func))
-    keywords = [keyword for call in calls for keyword in call.keywords if keyword.arg]
+    names = constants(tree)
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and is_setup(node.func)]
+    keywords = [keyword for call in calls for keyword in call.keywords]
     wanted = ("install_requires", "extras_require", "python_requires")
-    return {one.arg: value_of(one.value, names) for one in keywords if one.arg in wanted}
+    found = {one.arg: value_of(one.value, names) for one in keywords if one.arg in wanted}
+    for one in keywords:
+        if one.arg is None and "install_requires" not in found:
+            table = value_of(one.value, names)
+            found |= {key: table[key] for key in wanted if isinstance(table, dict) and key in table}
+    return {key: value for key, value in found.items() if key is not None}
+
+
+def constants(tree: ast.Module) -> dict[str, ast.expr]:
+    """Return the values of names that a module sets once, and that no statement seems to change."""
+    values: dict[str, ast.expr] = {}
+    for statement in tree.body:
+        if isinstance(statement, ASSIGNED) and statement.value is not None:
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            values.update({one.id: statement.value for one in targets if isinstance(one, ast.Name)})
+    written: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            written.append(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):  # NAMES.append
+            written += [node.value.id] * 2
+        elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            written += [one.id for one in ast.walk(node.value) if isinstance(one, ast.Name)] * 2
+    return {name: value for name, value in values.items() if written.count(name) == 1}
 
 
 def is_setup(function: ast.expr) -> bool:

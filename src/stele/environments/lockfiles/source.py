@@ -9,13 +9,15 @@ from urllib.parse import unquote, urlsplit
 
 from packaging.requirements import Requirement
 from packaging.tags import platform_tags
-from packaging.utils import canonicalize_version, parse_wheel_filename
+from packaging.utils import canonicalize_name, canonicalize_version, parse_wheel_filename
 
 from stele.environments.lockfiles.markers import main_marker
+from stele.environments.lockfiles.names import pypi_name
 from stele.errors import SteleError
 from stele.text import without_passwords
 
 ADVICE = "Regenerate the file with the program that wrote it"
+PYPI = ("https://pypi.org/simple", "https://pypi.python.org/simple")
 DEEPEST = 20  # collections of a YAML file in one another, and files that include one another with -r
 
 Value = TypeVar("Value", str, list[Any], dict[str, Any])
@@ -32,6 +34,11 @@ class Notes:
     messages: Lines = dataclasses.field(default_factory=list)  # about lines that are left out
     included: dict[str, str] = dataclasses.field(default_factory=dict)  # file: the option that includes it
     places: dict[str, str] = dataclasses.field(default_factory=dict)  # requirement: file and line
+    local: dict[str, str] = dataclasses.field(default_factory=dict)  # line of a local package: file and line
+    # package: hashes of its files (an empty one if a file has none), and the URLs of its indexes
+    hashes: dict[str, set[str]] = dataclasses.field(default_factory=dict)
+    registries: dict[str, set[str]] = dataclasses.field(default_factory=dict)
+    members: Lines = dataclasses.field(default_factory=list)  # folders of the projects that a uv.lock locks
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,6 +102,29 @@ class Source:
         text = f"{name} @ {url}" if url else f"{name}=={version}" if version else name
         return [] if needed is None else self.requirement(f"{text} ; {needed}" if needed else text)
 
+    def origin(self, name: str, *, registry: str = "", hashes: Iterable[str] = ()) -> None:
+        """Note the index of a package, which uv then uses, and the hashes of its files.
+
+        Raises SteleError if the index is a folder, or a name that the file does not explain.
+        """
+        package = canonicalize_name(name)
+        self.notes.hashes.setdefault(package, set()).update(hashes)
+        if not registry:
+            return
+        self.notes.registries.setdefault(package, set()).add(registry.rstrip("/"))
+        if "://" not in registry and not self.lenient:
+            raise self.error(
+                f"{package} comes from the index {shorten(registry)}, which is not a URL. Name OLD and NEW."
+            )
+        if registry.rstrip("/") not in PYPI:
+            self.notes.options.append(f"--extra-index-url {registry}")
+
+    def leave_out(self, line: str, number: int | None = None) -> None:
+        """Note that a package in a local folder is left out."""
+        self.notes.local[line] = self.place(number)
+        problem = "is left out: it is a local or editable package. Add its dependencies with --with-project."
+        self.notes.messages.append(str(self.error(problem, line, number)))
+
 
 def parse_requirement(text: str) -> Requirement:
     """Return the requirement. Raises ValueError if it is not one, or if a version has too many digits."""
@@ -111,11 +141,16 @@ def shorten(line: str) -> str:
 
 
 def with_name(line: str) -> str:
-    """Return "name @ URL" for a bare URL, with the name in the name of the wheel or after #egg=."""
+    """Return "name @ URL" for a bare URL, with the name in the name of the wheel, after #egg=, or of the repository."""
     if not re.match(r"[A-Za-z+]+://", line):
         return line
     name = re.search(r"/([\w.]+)-[^/]+\.whl\b|[#&]egg=([\w.-]+)", line)
-    return f"{name[1] or name[2]} @ {line}" if name else line
+    if name:
+        return f"{name[1] or name[2]} @ {line}"
+    repository = re.match(
+        r"(?:git|hg|svn|bzr)\+\w+://[^/\s]*/(?:[^\s;#?@]*/)?([\w.-]+?)(?:\.git)?/?(?=[\s;#?@]|$)", line
+    )
+    return f"{pypi_name(repository[1])} @ {line}" if repository else line
 
 
 def wheel_platforms(url: str) -> set[str]:
