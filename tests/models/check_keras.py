@@ -75,6 +75,11 @@ def test_with_dropout_two_steps_differ(spec):
         contract.with_dropout_two_steps_differ("keras", spec)
 
 
+@pytest.mark.parametrize("spec", ["keras_models:image"])
+def test_parity_sees_the_running_statistics(spec):
+    contract.parity_sees_the_running_statistics("keras", spec, "moving_mean", "moving_variance")
+
+
 @pytest.mark.parametrize("spec", SPECS)
 def test_parity_sees_every_update(spec):
     contract.parity_sees_every_update("keras", spec)
