@@ -371,7 +371,7 @@ def test_what_old_does_not_repeat_is_left_out_and_said(gate, capsys):
     moved = {"w": SKETCH, "seed": [9.0, 9.0, 9.0]}
     other = {"updates": {"1": moved, "10": moved}}
     assert gate(old={"numbers": numbers, "own": other}, new={"numbers": numbers}) == 0
-    message = "not compared, because rounding decides it in OLD: update of seed after step 1"
+    message = "Not compared, because rounding decides it in OLD: update of seed after step 1"
     assert message in capsys.readouterr().out
     assert gate(old={"numbers": numbers}, new={"numbers": {**numbers, **other}}) == 1
 

@@ -171,7 +171,7 @@ def test_a_quantity_in_which_old_differs_from_itself_is_left_out_and_it_is_said(
     new["updates"] = {steps: {**of_step, "b": [9.0, 9.0, 9.0]} for steps, of_step in OLD["updates"].items()}
     assert first_difference(new, rounding=NOISY) is None
     assert reference.left_out(new, OLD, NOISY) == (
-        "not compared, because rounding decides it in OLD: gradient of b, update of b after step 1, "
+        "Not compared, because rounding decides it in OLD: gradient of b, update of b after step 1, "
         "update of b after step 10"
     )
     assert first_difference(new, rounding=NOISY, gradients=gradients(w=[1.0, 0.5, 0.6])).where == "w"

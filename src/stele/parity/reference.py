@@ -198,7 +198,7 @@ def left_out(new: Numbers, old: Numbers, rounding: Rounding) -> str | None:
     if not names:
         return None
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"not compared, because rounding decides it in OLD: {', '.join(names[:SHOWN])}{more}"
+    return f"Not compared, because rounding decides it in OLD: {', '.join(names[:SHOWN])}{more}"
 
 
 def alone(numbers: Numbers) -> list[Finding]:

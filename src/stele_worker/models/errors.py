@@ -70,12 +70,15 @@ def of_user(model):
 def raise_internal(error):
     """Raise InternalError if Stele's own code, and nothing that it calls, uses a name that does not exist.
 
-    Other exceptions may come from compiled code of a release, which has no frames.
+    Other exceptions may come from compiled code of a release, which has no frames. JAX removes its frames, and says so
+    in a note or a cause.
     """
     frames = traceback.extract_tb(error.__traceback__)
-    of_module = isinstance(error, AttributeError) and str(error).startswith("module ")
     if not frames or not frames[-1].filename.startswith(PRODUCT + os.sep):
         return
+    if error.__cause__ is not None or getattr(error, "__notes__", None):
+        return
+    of_module = isinstance(error, AttributeError) and str(error).startswith("module ")
     if of_module or isinstance(error, (NameError, LookupError)):
         raise InternalError(
             "".join(traceback.format_exception(type(error), error, error.__traceback__))
