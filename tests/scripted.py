@@ -76,11 +76,14 @@ def training(request):
 
 
 def parity(request):
-    """Return SCRIPT's numbers; in a launch that compares what the arm itself makes, also those of "own"."""
+    """Return SCRIPT's numbers; in a launch that compares what the arm itself makes, also those of "own" or "seeded"."""
     if SCRIPT.get("unless", "") in os.environ:
         return {**SCRIPT["numbers"], **SCRIPT["repaired"]}
     STATE["own"] = STATE["own"] or bool(request.get("own"))
-    return {**SCRIPT["numbers"], **(SCRIPT.get("own", {}) if STATE["own"] else {})}
+    if request["seed"] and SCRIPT.get("fails_with_seed"):
+        raise SystemExit(3)
+    seeded = SCRIPT.get("seeded", {}) if request["seed"] else {}  # the seed of a gate is 0
+    return {**SCRIPT["numbers"], **((seeded or SCRIPT.get("own", {})) if STATE["own"] else {})}
 
 
 RESULTS = {
@@ -142,6 +145,11 @@ def user_error(request):
     send(request, "error", {"type": "UserCodeError", "message": message, "traceback": "in stele_worker"})
 
 
+def internal_error(request):
+    message = "Traceback (most recent call last): in stele_worker\nNameError: name 'nets' is not defined"
+    send(request, "error", {"type": "InternalError", "message": message, "traceback": ""})
+
+
 def setup_error(request):
     message = "JAX_DISABLE_JIT=1 disables the compiler, which mode 'jit' needs."
     send(request, "error", {"type": "SetupError", "message": message, "traceback": ""})
@@ -187,6 +195,7 @@ ACTIONS = {
         not_implemented,
         user_error,
         setup_error,
+        internal_error,
         lose_the_program,
         unfit_weights,
         other_error,

@@ -76,7 +76,7 @@ def test_inputs_without_names_are_compared_by_their_place():
             [("embed.weight", (8, 4), "float16", True), HEAD, COUNT],
             "float16 in NEW, float32 in OLD (embed.weight)",
         ),
-        ([("e", (8, 4), "bfloat16", True)], "the parameters are bfloat16 in NEW, float32, int64 in OLD"),
+        ([("e", (16, 4), "bfloat16", True)], "the parameters are bfloat16 in NEW, float32, int64 in OLD"),
         ([WEIGHT, HEAD, ("norm.count", (), "int32", False)], "int32 in NEW, int64 in OLD (norm.count)"),
     ],
 )
@@ -140,9 +140,42 @@ def test_a_model_of_another_size_differs_and_one_with_other_names_does_not():
     fused = built(("both.weight", (16, 4), "float32", True), COUNT)
     assert differences(built=fused) == []
     assert renamed(built=fused)
+    assert differences(built=fused, parameters=65) == []  # with what is not trained
     turned = built(("embed.weight", (4, 8), "float32", True), HEAD, COUNT)
     assert differences(built=turned) == []  # the same numbers in another layout
     assert renamed(built=turned)
+
+
+BIAS, OTHER_BIAS = ("bias", (8,), "float32", True), ("shift", (8,), "float32", True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ((WEIGHT, BIAS), (WEIGHT,), "the parameters have 32 numbers in NEW, 40 in OLD; NEW lacks bias"),
+        ((WEIGHT,), (WEIGHT, BIAS), "the parameters have 40 numbers in NEW, 32 in OLD; OLD lacks bias"),
+        (
+            (WEIGHT, HEAD),
+            (WEIGHT, BIAS),
+            "40 numbers in NEW, 64 in OLD; NEW lacks head.weight; OLD lacks bias",
+        ),
+        ((WEIGHT, BIAS), (WEIGHT, (*BIAS[:3], False)), "32 numbers in NEW, 40 in OLD; NEW lacks bias"),
+    ],
+)
+def test_a_parameter_that_one_arm_lacks_is_named(old, new, message):
+    arms = [OLD._replace(built=built(*arrays)) for arrays in (old, new)]
+    [found] = differences(arms[1], arms[0], training=False)
+    assert message in found
+
+
+def test_a_parameter_with_another_name_is_renamed_and_without_names_the_numbers_are_counted():
+    old, new = OLD._replace(built=built(WEIGHT, BIAS)), OLD._replace(built=built(WEIGHT, OTHER_BIAS))
+    assert differences(new, old) == []
+    assert compare(old, new, training=True).renamed
+    unknown = OLD._replace(built=Built())
+    assert differences(unknown, unknown, parameters=63) == [
+        "the parameters have 63 numbers in NEW, 64 in OLD"
+    ]
 
 
 def test_buffers_that_one_arm_lacks_do_not_count():
@@ -199,6 +232,45 @@ def test_a_failure_or_a_difference_is_looked_at_twice_in_both_arms(monkeypatch, 
 @pytest.mark.parametrize("answer", [FAILED, WorkerError("crashed"), OTHER])
 def test_what_happens_once_is_not_of_new(monkeypatch, answer):
     assert Arms(monkeypatch, old=[OLD], new=[answer, OLD]).compare() == Comparison()
+
+
+def failing(*messages):
+    return [ModelError(message) for message in messages]
+
+
+def reported(text):
+    return WorkerError(text, kind="ValueError", message="x")
+
+
+CRASHES = [WorkerError("killed by SIGSEGV")] * 4
+
+
+@pytest.mark.parametrize(
+    ("answers", "failure", "asked"),
+    [
+        (failing("a", "a"), "a", 2),
+        (failing("a", "b", "b"), "b", 3),
+        (failing("a", "b", "a", "b"), "b", 4),
+        (CRASHES, "killed by SIGSEGV", 4),
+        ([reported("log 1"), reported("log 2")], "log 2", 2),
+        ([*CRASHES[:3], OLD], None, 4),
+        ([*failing("a", "b", "c"), OLD], None, 4),
+        ([OTHER, FAILED, OTHER, OTHER], None, 4),
+    ],
+)  # fmt: skip
+def test_failures_count_if_two_are_the_same_exception_or_four_are_any(monkeypatch, answers, failure, asked):
+    arms = Arms(monkeypatch, old=[OLD] * 3, new=answers)
+    found = arms.compare()
+    assert found.failure == failure
+    assert bool(found.differences) == (answers[-1] is OTHER)
+    assert [name for name, _ in arms.asked].count("new") == asked
+    assert [name for name, _ in arms.asked].count("old") == asked - 1
+
+
+def test_two_differences_count_if_they_have_one_in_common(monkeypatch):
+    other, third = OLD._replace(output=(2, 8)), OLD._replace(output=(2, 9))
+    assert Arms(monkeypatch, old=[OLD] * 3, new=[other, third, OLD]).compare() == Comparison()
+    assert Arms(monkeypatch, old=[OLD] * 3, new=[other, third, third]).compare().differences
 
 
 def test_an_old_arm_that_fails_the_second_time_is_no_difference_of_new(monkeypatch):

@@ -19,7 +19,7 @@ reads.watch_libraries()
 import os, numpy
 from pathlib import Path
 {code}
-print(reads.of_weights({{"weights": os.path.abspath("old.npz")}}))
+print(reads.of_weights({{"weights": os.path.abspath("old.npz"), "checkpoint": os.path.abspath("checkpoint")}}))
 """
 
 
@@ -33,7 +33,16 @@ def files_of(code, folder, before=""):
 
 @pytest.fixture
 def folder(tmp_path):
-    for name in ("w.npy", "old.npz", "model.bin", "config.json", "notes.txt"):
+    for name in (
+        "w.npy",
+        "old.npz",
+        "model.bin",
+        "config.json",
+        "notes.txt",
+        "w.csv",
+        "w.gguf",
+        "ckpt.index",
+    ):
         (tmp_path / name).write_bytes(b"123")
     return tmp_path
 
@@ -46,6 +55,8 @@ def folder(tmp_path):
         ("import io; io.open(Path('w.npy'), 'rb')", "['w.npy']"),
         ("open('config.json'); open('notes.txt'); os.fdopen(os.open('config.json', 0))", "[]"),
         ("open('old.npz')", "[]"),  # Stele itself reads it
+        ("open('w.csv'); open('w.gguf'); open('ckpt.index')", "['ckpt.index', 'w.csv', 'w.gguf']"),
+        ("os.makedirs('checkpoint'); open('checkpoint/w.pt', 'w').close(); open('checkpoint/w.pt')", "[]"),
     ],
 )
 def test_files_of_weights_are_noted(folder, code, files):

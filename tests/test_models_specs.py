@@ -11,8 +11,9 @@ import pytest
 
 from stele_worker import models
 from stele_worker.models import building, importing, libraries, specs
-from stele_worker.models.errors import SpecError, UserCodeError, describe_error, of_user
+from stele_worker.models.errors import PRODUCT, SpecError, UserCodeError, describe_error, of_user
 from stele_worker.models.specs import Spec, framework_of, parse
+from stele_worker.protocol import InternalError
 
 
 @pytest.fixture
@@ -240,6 +241,40 @@ def test_what_ends_a_program_in_a_step_is_the_users_error(project, text):
         step()
     with pytest.raises(KeyboardInterrupt), of_user(model):  # it is none of the user's
         raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("code", ["nets", "{}['weight']", "[][0]", "os.no_such_function"])
+def test_a_name_that_does_not_exist_in_steles_own_code_is_a_mistake_of_stele(code):
+    with pytest.raises(InternalError, match="of_stele"), of_user({"spec": "net.py:build", "folder": "/"}):
+        run_in(f"{PRODUCT}/models/torch.py", code)
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "kind"),
+    [
+        (f"{PRODUCT}/models/torch.py", "int('no kernel')", ValueError),  # compiled code has no frames
+        (f"{PRODUCT}/models/torch.py", "len(1, 2)", TypeError),  # the user's function may have changed
+        (f"{PRODUCT}/models/torch.py", "None.shape", AttributeError),  # nothing was returned
+        ("/site-packages/torch/nn/modules/module.py", "os.no_such_function", AttributeError),
+        ("/site-packages/torch/nn/modules/module.py", "{}['weight']", KeyError),
+    ],
+)
+def test_other_exceptions_are_no_mistake_of_stele(path, code, kind):
+    with pytest.raises(kind), of_user({"spec": "net.py:build", "folder": "/project"}):
+        run_in(path, code)
+
+
+def test_an_exception_of_which_jax_has_removed_the_frames_is_no_mistake_of_stele():
+    error = KeyError("weight")
+    error.__cause__ = ValueError("the stack trace")
+    with pytest.raises(KeyError), of_user({"spec": "net.py:build", "folder": "/project"}):
+        run_in(f"{PRODUCT}/models/jax.py", "raise error", error=error)
+
+
+def run_in(path, code, **names):
+    """Run code as if it stood in the file of this path."""
+    text = f"def of_stele():\n    {code}\nof_stele()"
+    exec(compile(text, path, "exec"), {"os": os, **names})
 
 
 def test_a_name_that_the_locale_cannot_express_is_told(project):

@@ -87,6 +87,23 @@ def test_weights_of_another_arm_are_in_the_order_of_definition():
         weights.match(EQUAL, arrays, model={"weights": None, "pretrained": "w.safetensors"})
 
 
+@pytest.mark.parametrize(
+    ("arrays", "given", "guess"),
+    [
+        (named(a=(3,), b=(3,), c=(2,)), None, False),
+        (named(x=(3,), y=(3,), z=(2,)), None, True),
+        (named(a=(3,), y=(3,), c=(2,)), None, False),  # the only one without its name
+        (named(a=(3,), y=(3,), z=(2,)), None, False),
+        (named(x=(3,), y=(3,), z=(2,)), {"a": "x"}, False),
+        (named(x=(3,), y=(3,), z=(2,)), {"c": "z"}, True),
+        (named(x=(3,), y=(3,), c=(2,)), {"a": "y", "b": "x"}, False),
+    ],
+)
+def test_a_match_by_order_is_a_guess_if_arrays_without_their_names_could_be_exchanged(arrays, given, guess):
+    weights.match(EQUAL, arrays, model={"weights": "old.npz", "weights_map": given})
+    assert weights.last["guess"] is guess
+
+
 def test_arrays_of_another_arm_are_compared_as_they_were_matched(tmp_path):
     path = tmp_path / "weights.npz"
     numpy.savez(path, **ARRAYS)
@@ -104,7 +121,7 @@ def test_arrays_that_a_library_converted_are_compared_where_they_are_equal(tmp_p
     converted = {"gate": numpy.zeros(3), "both": numpy.zeros((2, 2)), "two": numpy.zeros(2)}
     with numpy.load(path) as arrays:
         weights.note_checkpoint(converted, arrays)
-    assert weights.last == {"names": {"gate": "gate"}, "way": "checkpoint"}
+    assert weights.last == {"names": {"gate": "gate"}, "way": "checkpoint", "guess": False}
     assert list(weights.of_arm(path, converted)) == ["gate"]
 
 

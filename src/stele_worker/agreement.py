@@ -7,15 +7,17 @@ infer    unequal     parameters that read back differently than they were loaded
          logits      (batch, classes), or features; the sketch of a large output
          repeats     whether a second call gave the same, see ``calls_agree``
          weights     how the weights of another arm were loaded, see ``models.weights``: {"names", "way"}
-         own, fixed, files, half   with ``own``: see ``own_weights``
+         own, equal, sizes, files   with ``own``: see ``own_weights``
          inputs      with ``own``: {input: relative error of the values of example_inputs()}; None for another shape
          tracked     whether a gradient could be taken through the logits; None if the framework cannot say
 train    unequal     as above
          norms       the Euclidean norm of each initial parameter, if the network initialised itself
          loss        of the first step
          gradients   {parameter: sketch}
-         updates     the change of every parameter after 1 and 10 steps: {"1": {parameter: sketch}, "10": ...}
+         updates     the change of every parameter after 1 and 10 steps: {"1": {parameter: sketch}, "10": ...}; of a
+                     user's model the change of everything that is stored, such as running statistics
          losses      of each step
+         trained     as logits, of a user's model after the last step
 repeat   losses      with dropout, from the framework's seed
          digest      a hash of all parameters after those steps
 devices  losses      of each step: the means over the ranks
@@ -23,6 +25,8 @@ devices  losses      of each step: the means over the ranks
          ranks       of each device: hashes of its "samples", and "digest" of its parameters after those steps
          statistics  of batch normalisation: "own" of each device, or "all": of the batch of all devices; or None
          score       of that batch after SCORE_STEPS more steps, as rank 0 has it; None if the Task has no score
+
+Both have ``dtypes`` of a user's model: see ``dtypes_of``.
 
 Dropout is off in train, because no two frameworks draw the same masks. It is on in infer, where it must have no effect.
 """
@@ -36,7 +40,8 @@ from stele_worker import ranks
 from stele_worker.measurement import inputs_of, make_batches, predictions, score
 from stele_worker.models import reads
 from stele_worker.models import weights as loading
-from stele_worker.models.inputs import relative_error
+from stele_worker.models.inputs import dtype_of, relative_error
+from stele_worker.models.outputs import main
 from stele_worker.sketch import sketch
 
 UPDATE_STEPS = (1, 10)  # the numbers of steps after which the parameters are read
@@ -81,31 +86,40 @@ def own_weights(context):
     """Return how the weights that this arm itself builds differ from those of the other arm, which it has loaded.
 
     own     {parameter: relative error}, of those that differ; None for another shape
-    fixed   parameters that another seed does not change, and whose numbers are not all equal
+    equal   parameters that do not differ
+    sizes   {parameter: how many numbers it has}, of those that differ
     files   files of weights that were opened to build the model
-    half    whether parameters have fewer bits than float32
     """
-    net, loaded = context.network(context.subject)
-    facts = context.subject.recipe.facts(net)["arrays"] if hasattr(context.subject.recipe, "facts") else []
-    half = any(one["dtype"] in HALF and one["parameter"] for one in facts)
     if context.weights is not None:  # a task file has given them
-        return {"own": {}, "fixed": [], "files": [], "half": half}
+        return {"own": {}, "equal": [], "sizes": {}, "files": []}
+    _, loaded = context.network(context.subject)
     task = context.subject.task
     model = dict(task.model, weights=None, checkpoint=None)
-    own, other = (
-        context.read(context.subject.recipe.network(task._replace(model=model, seed=seed)))
-        for seed in (task.seed, (task.seed + 1) % 2**32)
-    )
+    own = context.read(context.subject.recipe.network(task._replace(model=model)))
     errors = {name: relative_error(array, loaded.get(name)) for name, array in own.items()}
     return {
         "own": {name: error for name, error in errors.items() if error != 0},
-        "fixed": [
-            name
-            for name, array in own.items()
-            if name in other and numpy.array_equal(array, other[name]) and array.size and numpy.ptp(array) > 0
-        ],
+        "equal": [name for name, error in errors.items() if error == 0],
+        "sizes": {name: own[name].size for name, error in errors.items() if error != 0},
         "files": reads.of_weights(task.model),
-        "half": half,
+    }
+
+
+def dtypes_of(context, net, inputs, layers):
+    """Return the dtypes in which a user's model computes. ``layers`` are the outputs of its layers.
+
+    parameters  {parameter: dtype} of those with fewer bits than float32
+    layers      {layer: dtype of its output}, in order of execution
+    others      dtypes of the raw output, and those in which layers of Keras compute
+    """
+    recipe, task = context.subject.recipe, context.subject.task
+    facts = recipe.facts(net)["arrays"] if hasattr(recipe, "facts") else []
+    output = main(recipe.raw(net, task._replace(target=None))(*inputs))
+    computed = {str(layer.compute_dtype) for layer in recipe.layers(net) if hasattr(layer, "compute_dtype")}
+    return {
+        "parameters": {one["name"]: one["dtype"] for one in facts if one["dtype"] in HALF},
+        "layers": {name: dtype_of(value) for name, value in layers.items()},
+        "others": sorted(computed | ({dtype_of(output)} if hasattr(output, "dtype") else set())),
     }
 
 
@@ -162,15 +176,30 @@ def infer(context, arrays):
     step = subject.recipe.inference_step(net, subject.task)
     value = step(*inputs)
     logits, second = context.fetch(value), context.fetch(step(*inputs))
-    return {
+    layers = layer_outputs(subject, net, inputs)
+    numbers = {
         "unequal": find_unequal(
             context.read(net), expected_parameters(subject.recipe, net, subject.loaded(weights))
         ),
-        "layers": sketch_layers(context, net, inputs),
-        "logits": logits if logits.size <= LARGEST_OUTPUT else sketch(logits),
+        "layers": None
+        if layers is None
+        else {name: sketch(context.fetch(output)) for name, output in layers.items()},
+        "logits": shortened(logits),
         "repeats": calls_agree(logits, second),
         "tracked": framework.tracked(value) if hasattr(framework, "tracked") else None,
     }
+    if is_of_user(subject):
+        numbers["dtypes"] = dtypes_of(context, net, inputs, layers or {})
+    return numbers
+
+
+def is_of_user(subject):
+    return hasattr(subject.task, "model")
+
+
+def shortened(output):
+    """Return an output, or the sketch of a large one."""
+    return output if output.size <= LARGEST_OUTPUT else sketch(output)
 
 
 def expected_parameters(recipe, net, weights):
@@ -180,12 +209,11 @@ def expected_parameters(recipe, net, weights):
     return {name: array for name, array in weights.items() if name in recipe.stored(net)}
 
 
-def sketch_layers(context, net, inputs):
-    recipe = context.subject.recipe
-    if not hasattr(recipe, "activations"):
+def layer_outputs(subject, net, inputs):
+    """Return {layer: output}; None if the recipe cannot show them."""
+    if not hasattr(subject.recipe, "activations"):
         return None
-    outputs = recipe.activations(net, context.subject.task)(*inputs)
-    return {name: sketch(context.fetch(output)) for name, output in outputs.items()}
+    return subject.recipe.activations(net, subject.task)(*inputs)
 
 
 def train(context, arrays):
@@ -198,16 +226,28 @@ def train(context, arrays):
         "loss": float(fetch(loss)),
         "gradients": {name: sketch(value) for name, value in context.to_neutral(gradients).items()},
     }
-    if hasattr(subject.task, "model"):  # the host cannot compute them
-        numbers["norms"] = {name: float(numpy.linalg.norm(weights[name])) for name in gradients}
+    names = weights if is_of_user(subject) else gradients
+    if is_of_user(subject):  # the host cannot compute them
+        numbers["norms"] = {name: norm(array) for name, array in weights.items()}
     net, weights = context.network(subject)
     step = subject.recipe.training_step(net, subject.task)
     updates, losses = {}, []
     for count in range(1, subject.parity_steps + 1):
         losses.append(run_step(context.framework, step, arrays))
         if count in UPDATE_STEPS:
-            updates[str(count)] = updates_since(context.read(net), weights, gradients)
-    return dict(numbers, updates=updates, losses=losses)
+            updates[str(count)] = updates_since(context.read(net), weights, names)
+    numbers.update(updates=updates, losses=losses)
+    if is_of_user(subject):
+        inputs = inputs_of(subject.task, arrays)
+        output = subject.recipe.inference_step(net, subject.task)(*inputs)
+        numbers["trained"] = shortened(context.fetch(output))
+        numbers["dtypes"] = dtypes_of(context, net, inputs, layer_outputs(subject, net, inputs) or {})
+    return numbers
+
+
+def norm(array):
+    """Return the Euclidean norm of the finite numbers: a mask may have infinite ones."""
+    return float(numpy.linalg.norm(numpy.where(numpy.isfinite(array), array, 0).astype(numpy.float64)))
 
 
 def repeat(context, arrays):
@@ -340,9 +380,17 @@ def rounded_to(value, array):
     return "bfloat16" if close and not (bits & 0xFFFF).any() else None
 
 
-def updates_since(stored, weights, gradients):
-    """Return the change since ``weights`` of each parameter that has a gradient: {parameter: sketch}."""
-    return {name: sketch(numpy.asarray(stored[name], numpy.float64) - weights[name]) for name in gradients}
+def updates_since(stored, weights, names):
+    """Return the change since ``weights`` of each of ``names``: {parameter: sketch}; of another shape, all of it."""
+    return {name: sketch(change(stored[name], weights[name])) for name in names if name in stored}
+
+
+def change(array, before):
+    """Return the difference of two arrays, 0 where they are equal, also where they are infinite."""
+    if array.shape != before.shape:
+        return array
+    with numpy.errstate(invalid="ignore"):
+        return numpy.where(array == before, 0, numpy.asarray(array, numpy.float64) - before)
 
 
 def digest(arrays):

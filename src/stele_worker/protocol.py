@@ -65,6 +65,10 @@ class SetupError(Exception):
     """The environment lacks something, or a variable of the user prevents a measurement: no release is to blame."""
 
 
+class InternalError(Exception):
+    """Stele's own code uses something that does not exist: neither a release nor the user is to blame."""
+
+
 def encode(message):
     """Return a message as one line of text, without a newline."""
     return json.dumps(to_json(message), allow_nan=False, separators=(",", ":"))

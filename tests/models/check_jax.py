@@ -9,7 +9,7 @@ import optax
 import pytest
 from contract import Arm, described
 
-from stele_worker import models
+from stele_worker import agreement, frameworks, models, subjects
 from stele_worker.images.jax import pool_blocks
 from stele_worker.models.errors import SpecError, UserCodeError
 
@@ -80,6 +80,11 @@ def test_without_dropout_batch_statistics_are_those_of_training():
     arm.losses(1)
     name = "batch_stats.BatchNorm_0.mean"
     assert (arm.stored()[name] != before[name]).any()
+
+
+@pytest.mark.parametrize("spec", ["jax_models:Image", "jax_models:Attention"])
+def test_parity_sees_the_running_statistics(spec):
+    contract.parity_sees_the_running_statistics("jax", spec, "mean", "var")
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -240,6 +245,29 @@ def test_the_profile_shows_the_operations_of_loops_at_the_users_lines():
 def test_the_profile_of_a_release_without_a_reader_is_that_of_its_viewer(monkeypatch):
     monkeypatch.setattr(jax.profiler, "ProfileData", None)
     test_the_profile_shows_the_operations_of_loops_at_the_users_lines()
+
+
+def test_what_another_seed_does_not_change_is_told_from_what_it_changes(tmp_path):
+    code = """import jax, numpy
+def init(key, x):
+    return {"w": numpy.loadtxt("%s") * %s, "scale": numpy.float32(%s), "drawn": jax.random.normal(key, (3,))}
+model = init, lambda params, x: x @ params["w"] * params["scale"] + params["drawn"]
+"""
+    table = tmp_path / "w.csv"
+    numpy.savetxt(table, numpy.arange(12.0).reshape(4, 3))
+    given = {"inputs": [{"name": None, "kind": "float", "shape": [5, 4], "high": None}]}
+    given["weights"] = str(tmp_path / "w.npz")
+
+    def own(name, factor, seed):
+        (tmp_path / f"{name}.py").write_text(code % (table, factor, factor))
+        model = described(f"{tmp_path / name}.py:model", **given)
+        subject = subjects.find(frameworks.load("jax"), None, "paper", seed, "float32", model=model)
+        return agreement.check(frameworks.load("jax"), subject, "infer", own=True)
+
+    numpy.savez(tmp_path / "w.npz", w=numpy.arange(12.0).reshape(4, 3), scale=1.0, drawn=numpy.zeros(3))
+    assert list(own("before", 1, 3)["own"]) == ["drawn"]
+    assert own("before", 1, 4)["equal"] == ["scale", "w"]
+    assert set(own("after", 1.05, 3)["own"]) == {"drawn", "scale", "w"}
 
 
 def test_nothing_is_left_in_the_project():

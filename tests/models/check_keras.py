@@ -13,7 +13,7 @@ import numpy
 import pytest
 from contract import Arm, described
 
-from stele_worker import frameworks, models
+from stele_worker import agreement, frameworks, models, subjects
 from stele_worker.models import keras_layers
 from stele_worker.models.errors import SpecError, UserCodeError
 
@@ -73,6 +73,42 @@ def test_with_dropout_two_steps_differ(spec):
         assert losses[0] != losses[1]
     else:
         contract.with_dropout_two_steps_differ("keras", spec)
+
+
+MIXED = """import keras
+class Net(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.first = keras.layers.Dense(8, dtype="mixed_bfloat16")
+        self.last = keras.layers.Dense(3, dtype="float32")
+    def call(self, x, training=False):
+        return self.last(self.first(x))
+def functional():
+    net = Net()
+    x = keras.Input((4,))
+    return keras.Model(x, net.last(net.first(x)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "layers"), [("Net", {}), ("functional", {"dense": "bfloat16", "dense_1": "float32"})]
+)
+@pytest.mark.parametrize("phase", ["train", "infer"])
+def test_layers_that_compute_in_half_precision_are_known(tmp_path, name, layers, phase):
+    (tmp_path / "mixed.py").write_text(MIXED)
+    given = {"inputs": [{"name": None, "kind": "float", "shape": [5, 4], "high": None}]}
+    model = described(f"{tmp_path}/mixed.py:{name}", **given)
+    module = frameworks.load("keras")
+    subject = subjects.find(module, None, "smoke", 3, "float32", model=model)
+    facts = agreement.check(module, subject, phase)["dtypes"]
+    assert facts["parameters"] == {}
+    assert facts["layers"] == layers
+    assert "bfloat16" in facts["others"]
+
+
+@pytest.mark.parametrize("spec", ["keras_models:image"])
+def test_parity_sees_the_running_statistics(spec):
+    contract.parity_sees_the_running_statistics("keras", spec, "moving_mean", "moving_variance")
 
 
 @pytest.mark.parametrize("spec", SPECS)

@@ -60,6 +60,11 @@ def test_with_dropout_two_steps_differ(spec):
     contract.with_dropout_two_steps_differ("paddle", spec)
 
 
+@pytest.mark.parametrize("spec", ["paddle_models:image"])
+def test_parity_sees_the_running_statistics(spec):
+    contract.parity_sees_the_running_statistics("paddle", spec, "_mean", "_variance")
+
+
 @pytest.mark.parametrize("spec", SPECS)
 def test_parity_sees_every_update(spec):
     contract.parity_sees_every_update("paddle", spec)

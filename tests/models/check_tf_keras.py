@@ -77,6 +77,11 @@ def test_with_dropout_two_steps_differ(spec):
     assert any((first[name] != second[name]).any() for name in first)
 
 
+@pytest.mark.parametrize("spec", ["tf_keras_models:image"])
+def test_parity_sees_the_running_statistics(spec):
+    contract.parity_sees_the_running_statistics("tensorflow", spec, "moving_mean", "moving_variance")
+
+
 @pytest.mark.parametrize("spec", SPECS)
 def test_parity_sees_every_update(spec):
     contract.parity_sees_every_update("tensorflow", spec)

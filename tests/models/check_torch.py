@@ -1,6 +1,7 @@
 """Derived recipes in PyTorch. Run where torch and transformers are installed."""
 
 import json
+from functools import partial
 
 import contract
 import numpy
@@ -9,6 +10,7 @@ import torch
 from contract import Arm, described
 from torch import nn
 
+from stele.parity import ladder, reference
 from stele_worker import agreement, frameworks, measurement, models, subjects
 from stele_worker.models import reads, specs, torch_training
 from stele_worker.models.errors import SpecError, UserCodeError, WeightsError
@@ -71,6 +73,13 @@ def test_without_dropout_training_repeats(spec):
 @pytest.mark.parametrize("spec", DROPPING)
 def test_with_dropout_two_steps_differ(spec):
     contract.with_dropout_two_steps_differ("torch", spec)
+
+
+@pytest.mark.parametrize("spec", ["torch_models:image"])
+def test_parity_sees_the_running_statistics(spec):
+    contract.parity_sees_the_running_statistics(
+        "torch", spec, "running_mean", "running_var", "num_batches_tracked"
+    )
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -378,18 +387,19 @@ def test_the_dtype_and_the_mode_are_those_of_the_users_factory(module, monkeypat
 
 def saved(spec, folder, **options):
     """Save the weights of a model as OLD does, and return them."""
-    subject = subjects.find(frameworks.load("torch"), None, "paper", 3, "float32", model=described(spec))
+    model = described(spec, inputs=options.pop("inputs", None))
+    subject = subjects.find(frameworks.load("torch"), None, "paper", 3, "float32", model=model)
     agreement.check(frameworks.load("torch"), subject, "infer", save=str(folder / "w.npz"), **options)
     with numpy.load(folder / "w.npz") as arrays:
         return {name: arrays[name] for name in arrays.files}
 
 
-def compared(spec, **changes):
+def compared(spec, seed=3, **changes):
     """Return the answer of NEW, which also compares what it makes itself."""
     model = described(spec, **changes)
     reads.watch(model["folder"])
     reads.watch_libraries()
-    subject = subjects.find(frameworks.load("torch"), None, "paper", 3, "float32", model=model)
+    subject = subjects.find(frameworks.load("torch"), None, "paper", seed, "float32", model=model)
     return agreement.check(frameworks.load("torch"), subject, "infer", own=True)
 
 
@@ -400,7 +410,7 @@ def test_parameters_with_other_names_are_loaded_from_the_checkpoint_of_the_libra
     changes = {"weights": str(tmp_path / "w.npz"), "checkpoint": str(tmp_path / "checkpoint")}
     contract.assert_equal(Arm("torch", "hf-tiny:bert", **changes).stored(), arrays)
     found = compared("hf-tiny:bert", **changes)
-    assert found["weights"] == {"names": {}, "way": "checkpoint"}
+    assert found["weights"] == {"names": {}, "way": "checkpoint", "guess": False}
     assert found["unequal"] == found["own"] == {}
 
 
@@ -462,10 +472,187 @@ def test_weights_from_files_are_told_from_those_that_are_drawn(tmp_path, reader)
     reads.read.clear()
     found = compared(f"{old}:make", weights=str(tmp_path / "w.npz"))
     assert found["own"] == {}
-    assert found["fixed"] == ["0.weight"]  # the bias is constant
     assert found["files"] == ["w.pt" if reader == "torch" else "w.safetensors"]
-    assert found["half"] is False
+    seeded = compared(f"{old}:make", weights=str(tmp_path / "w.npz"), seed=4)
+    assert seeded["equal"] == ["0.weight", "0.bias"]
+    assert list(seeded["own"]) == ["1.weight", "1.bias"]
+    assert seeded["sizes"] == {"1.weight": 12, "1.bias": 3}
     assert list(compared(f"{new}:make", weights=str(tmp_path / "w.npz"))["own"]) == ["0.weight"]
+
+
+BUILT = """import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(16, 5)
+        {0}
+    def forward(self, x):
+        return {1}
+"""
+WINDOW = "self.register_buffer('window', torch.hann_window(16, periodic={0}))", "self.layer(x * self.window)"
+SCALE = "self.scale = torch.nn.Parameter(torch.tensor({0}))", "self.layer(x) * self.scale"
+CONSTANT = "self.shift = torch.nn.Parameter(torch.full((5,), {0}))", "self.layer(x) + self.shift"
+
+
+@pytest.mark.parametrize(
+    ("code", "values"), [(WINDOW, (True, False)), (SCALE, (2.0, 4.0)), (CONSTANT, (0.0, 0.1))]
+)
+def test_what_new_builds_without_a_seed_is_compared_whatever_its_size(tmp_path, code, values):
+    [name] = [
+        name for name in ("window", "scale", "shift") if f"self.{name} " in code[0] or f"'{name}'" in code[0]
+    ]
+    for arm, value in zip(("old", "new"), values, strict=True):
+        (tmp_path / f"{arm}_{name}.py").write_text(BUILT.format(code[0].format(value), code[1]))
+    given = {"inputs": [{"name": None, "kind": "float", "shape": [4, 16], "high": None}]}
+    old, new = (f"{tmp_path}/{arm}_{name}.py:Net" for arm in ("old", "new"))
+    saved(old, tmp_path, inputs=given["inputs"])
+    weights = {"weights": str(tmp_path / "w.npz"), **given}
+    assert list(compared(new, **weights)["own"]) == [name]
+    again, seeded = compared(old, **weights), compared(old, **weights, seed=4)
+    found, said = reference.weight_differences(compared(new, **weights), again, seeded)
+    assert said == []
+    assert found[0].startswith(f"{name} has other values in NEW, and another seed does not change it")
+
+
+def test_the_checkpoint_that_stele_wrote_is_no_file_of_the_user(tmp_path):
+    saved("hf-tiny:bert", tmp_path, checkpoint=str(tmp_path / "checkpoint"))
+    arrays = dict(numpy.load(tmp_path / "w.npz"))
+    numpy.savez(
+        tmp_path / "w.npz", **{f"old.{name}": array for name, array in reversed(list(arrays.items()))}
+    )
+    reads.read.clear()
+    changes = {"weights": str(tmp_path / "w.npz"), "checkpoint": str(tmp_path / "checkpoint")}
+    assert compared("hf-tiny:bert", **changes)["files"] == []
+
+
+def answered(spec, phase="train", flip=False, **changes):
+    model = described(spec, **changes)
+    subject = subjects.find(frameworks.load("torch"), None, "paper", 3, "float32", model=model)
+    return agreement.check(frameworks.load("torch"), subject, phase, flip=flip)
+
+
+def differences(module, old, new, **changes):
+    """Return what parity says of two factories of a module, which build the same parameters from the same seed."""
+    for name, factory in (("old_arm", old), ("new_arm", new)):
+        setattr(module, name, factory)
+    given = {"inputs": [{"name": None, "kind": "float", "shape": [8, 3, 6, 6], "high": None}], **changes}
+    expected = answered("torch_models:old_arm", **given)
+    reversed_, numbers = (
+        answered("torch_models:old_arm", flip=True, **given),
+        answered("torch_models:new_arm", **given),
+    )
+    rounding = reference.measure_rounding({"the batch reversed": reversed_}, expected, precision="fp32")
+    return reference.findings(numbers, expected, rounding), reference.left_out(numbers, expected, rounding)
+
+
+def normalised(**options):
+    """Return a factory of a network whose first bias has a gradient of rounding alone."""
+
+    def factory():
+        layers = [
+            nn.Conv2d(3, 8, 3),
+            nn.BatchNorm2d(8, **options),
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Linear(128, 5),
+        ]
+        return nn.Sequential(*layers)
+
+    return factory
+
+
+class Averaging(nn.Module):
+    """A model that keeps a moving average of its outputs."""
+
+    def __init__(self, rate):
+        super().__init__()
+        self.layer, self.rate = nn.Linear(108, 5), rate
+        self.register_buffer("average", torch.zeros(5))
+
+    def forward(self, x):
+        output = self.layer(x.flatten(1))
+        if self.training and self.rate:
+            self.average.lerp_(output.detach().mean(0), self.rate)
+        return output
+
+
+class Inverse(nn.BatchNorm2d):
+    """Batch normalisation whose inference divides by another number. Its training and its state are the same."""
+
+    def forward(self, x):
+        return (
+            super().forward(x) if self.training else super().forward(x) * (1 + self.num_batches_tracked / 100)
+        )
+
+
+def inverse():
+    net = normalised()()
+    net[1].__class__ = Inverse
+    return net
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (normalised(), normalised(momentum=0.9), "updates differ (rung 6): update of 1.running_"),
+        (normalised(), normalised(momentum=0.0), "updates differ (rung 6): update of 1.running_"),
+        (partial(Averaging, 0.1), partial(Averaging, 0.2), "updates differ (rung 6): update of average after step"),
+        (partial(Averaging, 0.1), partial(Averaging, 0), "updates differ (rung 6): update of average after step"),
+        (normalised(), inverse, "losses differ (rung 7): inference after step 20"),
+    ],
+)  # fmt: skip
+def test_what_training_changes_without_a_gradient_is_compared(module, old, new, message):
+    found, _ = differences(module, old, new)
+    assert ladder.message(ladder.first_difference(found)).startswith(message)
+    assert ladder.first_difference(differences(module, old, old)[0]) is None
+
+
+def another_kernel():
+    net = normalised()()
+    net[0].register_forward_pre_hook(lambda _, given: (given[0].to(memory_format=torch.channels_last),))
+    return net
+
+
+@pytest.mark.parametrize("optimizer", ["torch.optim:Adam", "torch.optim:AdamW", "torch.optim:RMSprop", None])
+def test_what_an_optimizer_makes_of_a_gradient_of_rounding_is_no_difference(module, optimizer):
+    found, left_out = differences(module, normalised(), another_kernel, optimizer=optimizer)
+    assert ladder.first_difference(found) is None
+    assert "update of 0.bias" in left_out
+    assert [one.status for one in found if one.rung > 3] == ["agrees"] * 4
+
+
+class Autocast(nn.Module):
+    def __init__(self, dtype=torch.bfloat16, **options):
+        super().__init__()
+        self.net, self.dtype = normalised(**options)(), dtype
+
+    def forward(self, x):
+        with torch.autocast("cpu", self.dtype, enabled=self.dtype is not None):
+            return self.net(x).float()
+
+
+def test_a_model_that_computes_in_half_precision_is_judged_with_its_tolerances(module):
+    module.automatic = Autocast
+    given = {"inputs": [{"name": None, "kind": "float", "shape": [8, 3, 6, 6], "high": None}]}
+    facts = answered("torch_models:automatic", **given)["dtypes"]
+    assert facts["parameters"] == {}
+    assert facts["layers"]["net.0"] == facts["layers"]["net.4"] == "bfloat16"
+    assert facts["others"] == ["float32"]
+    found, _ = differences(module, Autocast, partial(Autocast, None))  # the differences are rounding
+    assert ladder.first_difference(found) is None
+    assert ladder.first_difference(differences(module, partial(Autocast, None), Autocast)[0]).rung == 4
+    found, _ = differences(module, Autocast, partial(Autocast, momentum=0.9))
+    assert ladder.first_difference(found).rung == 6
+
+
+def test_parameters_in_half_precision_are_named_with_their_dtype(module):
+    module.halved = lambda: normalised()().to(torch.bfloat16)
+    given = [{"name": None, "kind": "float", "shape": [8, 3, 6, 6], "high": None, "dtype": "bfloat16"}]
+    for phase in ("train", "infer"):
+        facts = answered("torch_models:halved", phase, inputs=given)["dtypes"]
+        assert facts["parameters"]["0.weight"] == "bfloat16"
+        assert set(facts["layers"].values()) == {"bfloat16"}
+        assert facts["others"] == ["bfloat16"]
 
 
 def test_values_of_another_arm_are_computed_with_and_compared(tmp_path, module, monkeypatch):

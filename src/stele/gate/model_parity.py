@@ -28,6 +28,11 @@ SHOWN = 4  # differences in a message
 NEW_WITH = "new, with {} as in OLD"
 REVERSED = "the batch reversed"
 AGAIN = "again"  # OLD in a second process in which everything is equal
+SEEDED = "with another seed"
+GUESS = (
+    "NEW's parameters were matched by their order, and others of the same shape are possible. "
+    "Name the pairs: --weights-map FILE"
+)
 # if OLD and NEW failed equally often, the probability that all of these launches of NEW fail, and none of OLD, is at
 # most 1 / 4^4 = 0.4 %. Fewer are launched if two failures of NEW are the same
 LAUNCHES = 4
@@ -50,10 +55,12 @@ def numbers_verdict(trial: Trial, model: Model, record: Record, say: Say) -> Ver
     phases = [phase for phase in ("infer", "train") if any(cell.phase == phase for cell in trial.cells)]
     precision = trial.settings.arithmetic
 
-    def answers(live: Worker, read: OtherArm | None = files, **options: Any) -> Any:
+    def answers(
+        live: Worker, read: OtherArm | None = files, settings: Settings = trial.settings, **options: Any
+    ) -> Any:
         if read is not None and "save" not in options:
             check_files(record, files)
-        return examination.model_answers(live, model, trial.settings, phases, read=read, **options)
+        return examination.model_answers(live, model, settings, phases, read=read, **options)
 
     def launch(
         name: str, ask: Ask, settings: Settings = trial.settings, variables: Mapping[str, str] = {}
@@ -83,15 +90,27 @@ def numbers_verdict(trial: Trial, model: Model, record: Record, say: Say) -> Ver
     if new["failure"]:
         status, message, needs = of_failure(new, launch, answers)
         return verdict(status, message)._replace(needs=needs)
+    numbers, seeded = new["numbers"], dict[str, Any]()
+    if reference.own_weights(numbers, again):
+        other = replace(trial.settings, seed=(trial.settings.seed + 1) % 2**32)
+        launched = launch(SEEDED, lambda live: answers(live, of_old, other, own=True), other)
+        if launched["failure"]:
+            return verdict("INCONCLUSIVE", f"OLD {SEEDED}: {launched['failure']}")
+        seeded = launched["numbers"]
     changes = {threads: threaded, REVERSED: old["reversed"]}
-    rounding = reference.measure_rounding(
-        changes, expected, precision=precision, half=again.get("half", False)
-    )
-    found = reference.findings(new["numbers"], expected, rounding, precision=precision)
-    first, doubt = ladder.first_difference(found), reference.doubt(expected, rounding)
-    differences, remarks = own_differences(model, new["numbers"], again)
-    settings = random_defaults(trial, record) if first or differences or remarks else []
-    if differences:
+    rounding = reference.measure_rounding(changes, expected, precision=precision, again=again)
+    found = reference.findings(numbers, expected, rounding)
+    first, doubt = ladder.first_difference(found), reference.doubt(expected, rounding, found)
+    of_inputs, said = reference.input_differences(numbers, again, model.inputs or ())
+    of_weights, remarks = reference.weight_differences(numbers, again, seeded)
+    remarks = [*said, *remarks]
+    settings = random_defaults(trial, record) if first or of_inputs or of_weights or remarks else []
+    depends = bool(of_weights) or (first is not None and 1 < first.rung < 8)  # on which weights NEW got
+    if reference.is_guess(numbers) and depends and not of_inputs:
+        what = of_weights[:SHOWN] if first is None else [ladder.message(first)]
+        status, messages = "INCONCLUSIVE", [f"not comparable: {'. '.join(what)}", GUESS]
+    elif of_inputs or of_weights:
+        differences = [*of_inputs, *of_weights]
         status, messages = "BROKEN", [f"NEW differs from OLD: {'. '.join(differences[:SHOWN])}"]
         messages += map(default_changed, settings)
     elif first is not None and rounding.by_change:
@@ -99,7 +118,7 @@ def numbers_verdict(trial: Trial, model: Model, record: Record, say: Say) -> Ver
         for change in settings:
             old_value = {change.fact.upper(): str(change.old).lower()}
             repaired = launch(NEW_WITH.format(change.fact), answers, variables=old_value)
-            if reproduces(repaired, expected, rounding, precision):
+            if reproduces(repaired, expected, rounding):
                 messages.append(
                     f"Likely cause: {default_changed(change)}. With the old value, NEW computes the same"
                 )
@@ -108,7 +127,8 @@ def numbers_verdict(trial: Trial, model: Model, record: Record, say: Say) -> Ver
     else:
         status, messages = "PASS", [f"equal to OLD: {reference.summary(found)}"]
         remarks += map(default_changed, settings)
-    parts = [*messages, reference.loading(new["numbers"]), *remarks, rounding.message()]
+    left = reference.left_out(numbers, expected, rounding)
+    parts = [*messages, reference.loading(numbers), *remarks, left, rounding.message()]
     return verdict(status, ". ".join(part.removesuffix(".") for part in parts if part))
 
 
@@ -133,11 +153,11 @@ def default_changed(change: Change) -> str:
     return f"the default of {change.fact} changed from {change.old} to {change.new}"
 
 
-def reproduces(found: Entry, expected: dict[str, Any], rounding: Rounding, precision: str) -> bool:
+def reproduces(found: Entry, expected: dict[str, Any], rounding: Rounding) -> bool:
     """Return whether the numbers of a launch are OLD's."""
     if found["failure"]:
         return False
-    compared = reference.findings(found["numbers"], expected, rounding, precision=precision)
+    compared = reference.findings(found["numbers"], expected, rounding)
     return ladder.first_difference(compared) is None
 
 
@@ -179,16 +199,6 @@ def of_failure(
     if failure is not None:
         return "INCONCLUSIVE", f"OLD fails, too: {failure}", None
     return "BROKEN", f"NEW: {new['failure']}", None
-
-
-def own_differences(model: Model, new: dict[str, Any], again: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """Return how the inputs and the weights that NEW itself makes differ from OLD's, and what is only said.
-
-    ``again`` is OLD in a second process: what it makes differently there is random, and not compared.
-    """
-    differences, remarks = reference.input_differences(new, again, model.inputs or ())
-    more, said = reference.weight_differences(new, again)
-    return differences + more, remarks + said
 
 
 def asked_verdict(trial: Trial, model: Model, record: Record) -> Verdict | None:

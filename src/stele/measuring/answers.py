@@ -63,11 +63,23 @@ class Repetition(TypedDict):
     digest: str
 
 
-class Loaded(TypedDict):
+class Guess(TypedDict, total=False):
+    guess: bool  # whether arrays were matched by their order, and other matches are possible
+
+
+class Loaded(Guess):
     """How the weights of another arm were loaded: {parameter: array}."""
 
     names: dict[str, str]
     way: str
+
+
+class Dtypes(TypedDict):
+    """In which dtypes a user's model computes."""
+
+    parameters: dict[str, str]
+    layers: dict[str, str]
+    others: list[str]
 
 
 class Parity(TypedDict, total=False):
@@ -84,10 +96,12 @@ class Parity(TypedDict, total=False):
     repeats: bool
     tracked: bool | None
     weights: Loaded
+    trained: Any
+    dtypes: Dtypes
     own: dict[str, float | None]
-    fixed: list[str]
+    equal: list[str]
+    sizes: dict[str, int]
     files: list[str]
-    half: bool
     inputs: dict[str, float | None]
 
 

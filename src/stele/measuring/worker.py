@@ -339,12 +339,15 @@ class Worker:
             ", perhaps by the kernel because memory ran out" if name == "SIGKILL" else ""
         )
 
-    def _failure(self, what: str, *, kind: str | None = None, message: str | None = None) -> SteleError:
+    def _failure(self, what: str, *, kind: str | None = None, message: str | None = None) -> Exception:
         """Return the WorkerError of a failure; another error if it says nothing about the framework.
 
-        That is a fault of the machine, an environment that was removed, or a SetupError of the worker.
+        That is a fault of the machine, an environment that was removed, a SetupError of the worker, or a mistake of
+        Stele, which is no SteleError.
         """
         self._require_program()
+        if kind == protocol.InternalError.__name__:
+            return RuntimeError(f"Worker '{self.environment.name}' {what}")
         if kind == protocol.SetupError.__name__:
             return SteleError(f"'{self.environment.name}' cannot be measured: {message}")
         lines = logs.last_lines(self.log)

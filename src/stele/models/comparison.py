@@ -4,7 +4,8 @@ Both arms are asked what the user's functions return. So a difference here is on
 model, or other inputs.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from stele.models.inspection import EXAMPLES, Built, Inspection, ModelError, Unf
 from stele.models.spec import Model
 
 SHOWN = 3  # names in a message
+ATTEMPTS = 4  # as in parity: if OLD and NEW failed equally often, all of NEW's would fail and none of OLD's in 1 of 256
 MODES = {True: "in training mode", False: "in evaluation mode"}
 
 
@@ -32,35 +34,59 @@ def ask_new(
 ) -> tuple[Comparison, Inspection | None]:
     """Ask NEW about the model and compare it with what OLD said. Return the comparison, and what NEW said.
 
-    If NEW fails or differs, both arms are asked a second time. Raises ModelError if OLD then says something else, and
-    what ``inspection.inspect`` raises if OLD fails.
+    If NEW fails or differs, both arms are asked again, until NEW repeats it, or ATTEMPTS times. Raises ModelError if
+    OLD then says something else, and what ``inspection.inspect`` raises if OLD fails.
     """
     # inputs that Stele infers are the same in both arms; those of the user's function are what NEW's returns
     given = model if of_old.inferred_from == EXAMPLES else replace(model, inputs=of_old.inputs)
-    first = judge(of_old, attempt(new, given, timeout), training)
-    if not first[0].differences and first[0].failure is None:
-        return first
-    again = inspection.inspect(old, model, timeout=timeout)
-    unstable = compare(of_old, again, training=training).differences
-    if unstable:
-        message = unstable[0].replace("NEW", "the second process").replace("OLD", "the first one")
-        raise ModelError(f"{model.spec} is another model in each process of OLD: {message}. Seed it.")
-    return judge(again, attempt(new, given, timeout), training)
+    said, attempts = of_old, [attempt(new, given, timeout)]
+    while True:
+        found = judge(said, attempts[-1], training)
+        if (found[0].failure is None and not found[0].differences) or is_certain(attempts, said, training):
+            return found
+        said = inspection.inspect(old, model, timeout=timeout)
+        unstable = compare(of_old, said, training=training).differences
+        if unstable:
+            message = unstable[0].replace("NEW", "the second process").replace("OLD", "the first one")
+            raise ModelError(f"{model.spec} is another model in each process of OLD: {message}. Seed it.")
+        attempts.append(attempt(new, given, timeout))
 
 
-def attempt(environment: Environment, model: Model, timeout: float) -> Inspection | str:
+class Failure(NamedTuple):
+    """Why NEW cannot build or call the model. ``exception`` is None if the process ended without saying why."""
+
+    message: str
+    exception: tuple[str, str] | None
+
+
+def is_certain(attempts: Sequence[Inspection | Failure], old: Inspection, training: bool) -> bool:
+    """Return whether the last two attempts failed with the same exception or differ from OLD alike, or all failed."""
+    if len(attempts) >= ATTEMPTS:
+        return True
+    before, last = attempts[-2:] if len(attempts) > 1 else (None, attempts[-1])
+    if isinstance(before, Failure) and isinstance(last, Failure):
+        return last.exception is not None and before.exception == last.exception
+    if isinstance(before, Inspection) and isinstance(last, Inspection):
+        differences = [compare(old, one, training=training).differences for one in (before, last)]
+        return not set(differences[0]).isdisjoint(differences[1])
+    return False
+
+
+def attempt(environment: Environment, model: Model, timeout: float) -> Inspection | Failure:
     """Return what the model is in an environment, or why it cannot be built or called there."""
     try:
         return inspection.inspect(environment, model, timeout=timeout)
     except UnfitWeights as error:  # of the user's file
         raise UnfitWeights(f"{environment.name}: {error} Name the pairs: --weights-map FILE") from None
-    except (ModelError, WorkerError) as error:
-        return str(error)
+    except ModelError as error:
+        return Failure(str(error), ("ModelError", str(error)))
+    except WorkerError as error:
+        return Failure(str(error), None if error.kind is None else (error.kind, error.message or ""))
 
 
-def judge(old: Inspection, new: Inspection | str, training: bool) -> tuple[Comparison, Inspection | None]:
-    if isinstance(new, str):
-        return Comparison(failure=new), None
+def judge(old: Inspection, new: Inspection | Failure, training: bool) -> tuple[Comparison, Inspection | None]:
+    if isinstance(new, Failure):
+        return Comparison(failure=new.message), None
     return compare(old, new, training=training), new
 
 
@@ -72,7 +98,7 @@ def compare(old: Inspection, new: Inspection, *, training: bool) -> Comparison:
         *mode_differences(old.built, new.built),
         *dtype_differences(old.built, new.built),
         *tying_differences(old.built, new.built),
-        *shape_differences(old, new),
+        *size_differences(old, new),
     ]
     shapes = shapes_of(old.built), shapes_of(new.built)
     return Comparison(tuple(found), renamed=all(shapes) and shapes[0] != shapes[1])
@@ -161,15 +187,39 @@ def untied(tied: Built, other: Built, with_one: str, with_more: str) -> Iterator
             yield f"{', '.join(present)} and {last} are one tensor in {with_one}, {number} in {with_more}"
 
 
-def shape_differences(old: Inspection, new: Inspection) -> Iterator[str]:
-    """Yield other sizes of the same parameters, if the model has another size, and another shape of the output."""
-    before = {one.name: one.shape for one in old.built.arrays if one.parameter}
-    if old.parameters != new.parameters:  # else the same numbers are only arranged in another way
-        for one in new.built.arrays:
-            if one.parameter and before.get(one.name, one.shape) != one.shape:
-                yield f"{one.name} has shape {size(one.shape)} in NEW, {size(before[one.name])} in OLD"
+def size_differences(old: Inspection, new: Inspection) -> Iterator[str]:
+    """Yield how the parameters differ if they have another number of numbers, and another shape of the output.
+
+    With the same number, they are only renamed, fused or arranged in another way.
+    """
+    before, after = shapes_of(old.built), shapes_of(new.built)
+    sizes = [count(one.built) if all((before, after)) else one.parameters for one in (old, new)]
+    if sizes[0] != sizes[1]:
+        yield from other_parameters(before, after, sizes)
     if None not in (old.output, new.output) and old.output != new.output:
         yield f"the output has shape {size(new.output or ())} in NEW, {size(old.output or ())} in OLD"
+
+
+def other_parameters(
+    old: Mapping[str, tuple[int, ...]], new: Mapping[str, tuple[int, ...]], sizes: Sequence[int]
+) -> Iterator[str]:
+    """Yield parameters with another shape, and those that only one arm has, with the numbers of both."""
+    for name, shape in new.items():
+        if old.get(name, shape) != shape:
+            yield f"{name} has shape {size(shape)} in NEW, {size(old[name])} in OLD"
+    lacking, more = [name for name in old if name not in new], [name for name in new if name not in old]
+    parts = [f"NEW lacks {shortened(lacking)}"] if lacking else []
+    parts += [f"OLD lacks {shortened(more)}"] if more else []
+    if parts or not old or not new:
+        yield f"the parameters have {sizes[1]:,} numbers in NEW, {sizes[0]:,} in OLD" + "".join(
+            f"; {part}" for part in parts
+        )
+
+
+def count(built: Built) -> int:
+    """Return how many numbers the parameters have. One tensor with several names counts once."""
+    again = {name for group in built.tied for name in group[1:]}
+    return sum(math.prod(shape) for name, shape in shapes_of(built).items() if name not in again)
 
 
 def shapes_of(built: Built) -> dict[str, tuple[int, ...]]:

@@ -63,8 +63,8 @@ def against(arm: Arm, other: Arm, settings: Settings, *, timeout: float) -> tupl
     }
     numbers = with_norms(answers(arm, settings, timeout=timeout))
     rounding = reference.measure_rounding(changes, expected, precision=settings.arithmetic)
-    found = reference.findings(numbers, expected, rounding, precision=settings.arithmetic)
-    doubt = reference.doubt(expected, rounding)
+    found = reference.findings(numbers, expected, rounding)
+    doubt = reference.doubt(expected, rounding, found)
     compared = [named(one, other) for one in found if one.rung not in ALONE]
     return compared, None if doubt is None else doubt.replace("OLD", other.environment.name)
 

@@ -2,13 +2,17 @@
 
 How far two right answers may differ is measured for each model: OLD computes the same once more with another number
 of threads, and with the batch in reverse order. Each quantity (a layer's output, a parameter's gradient) may differ by
-ten times what it differs there, or by the tolerance of the ladder if that is larger. There is an upper limit: what
-changes more is not rounding.
+ten times what it differs there, or by the tolerance of the ladder if that is larger. There is an upper limit: a
+quantity in which OLD differs from itself by more than a tenth of it has no reference, so it is left out.
 
 The gradients of some parameters are zero except for rounding, such as those of a bias before batch normalisation. So
-differences below the rounding of the largest gradient do not count.
+differences below the rounding of the largest gradient do not count, and the updates of these parameters are left out:
+Adam divides a gradient by its size.
+
+The tolerances follow the dtypes in which OLD computes: a model may be in half precision whatever the setting.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -33,31 +37,77 @@ FACTOR = 10  # times the measured rounding
 # digits, so a model that rounding changes by more than 0.1 % does not compute a result that a release could keep.
 # With 8 or 11 bits, rounding alone reaches several per cent.
 LARGEST = {"fp32": 1000, "tf32": 10, "bf16": 5}
+MOST = 0.5  # of every tolerance: an error above it compares nothing
+HALF = {"float16": "tf32", "bfloat16": "bf16"}  # the precision with as many digits
+STORED = {"float16": 2.0**-11, "bfloat16": 2.0**-8}  # relative rounding error of storing a parameter
 NOISE = 8  # times the unit in the last place of the largest gradient: no difference of any gradient
 # what values of a pre-processing may differ by, by dtype of an input; integers may not
 INPUT_ERRORS = {"float64": 1e-5, "float32": 1e-5, "float": 1e-5, "float16": 2.0**-9, "bfloat16": 2.0**-6}
-FIRST_STEP = " after step 1"
-KINDS = {3: "logits", 4: "loss", 5: "gradients", 7: "losses"}  # by rung: the key of an answer
+STEP = " after step "
+FIRST_STEP = f"{STEP}1"
+# the keys of an answer whose numbers must be finite, and what they are
+FINITE = {
+    "logits": "the logits of OLD are",
+    "loss": "the loss of OLD is",
+    "gradients": "the gradients of OLD are",
+    "losses": "the losses of OLD are",
+    "trained": "the logits of OLD after its training are",
+}
+NO_REFERENCE = "OLD differs from itself"
+SHOWN = 3  # quantities in a message
 
 Numbers = dict[str, Any]  # a worker's answers to ``parity``, merged
 Errors = dict[int, dict[str, float]]  # by rung and quantity, relative to the reference
 
 
+class Precision(NamedTuple):
+    """The arithmetic in which OLD computes, as precisions of the ladder."""
+
+    narrowest: str = "fp32"
+    layers: Mapping[str, str] = {}  # of each layer's output, which the layers before it have rounded, too
+
+    def of(self, rung: int, where: str) -> str:
+        return self.layers.get(where, self.narrowest) if rung == 2 else self.narrowest
+
+
+def precision_of(reference: Numbers, setting: str) -> Precision:
+    """Return the arithmetic of OLD: that of the setting, or of the dtypes of its numbers if these have fewer digits."""
+    dtypes = reference.get("dtypes") or {"parameters": {}, "layers": {}, "others": []}
+    narrowest, layers = setting, dict[str, str]()
+    for name, dtype in dtypes["layers"].items():
+        narrowest = layers[name] = narrower(narrowest, dtype)
+    for dtype in (*dtypes["parameters"].values(), *dtypes["others"]):
+        narrowest = narrower(narrowest, dtype)
+    return Precision(narrowest, layers)
+
+
+def narrower(precision: str, dtype: str) -> str:
+    """Return a precision, or that of a dtype if it has fewer digits."""
+    return max(precision, HALF.get(dtype, precision), key=lambda name: EPSILON[name])
+
+
 class Rounding(NamedTuple):
     """The errors of OLD against itself, by what was changed: "2 threads", "the batch reversed"."""
 
-    by_change: dict[str, Errors]
+    by_change: Mapping[str, Errors]
     unusable: tuple[str, ...] = ()  # changes with which OLD computes something else
-    precision: str = "fp32"  # of the upper limits
+    precision: Precision = Precision()
+    again: Mapping[int, dict[str, float]] = {}  # in a second process in which everything is equal
 
     def of(self, rung: int, where: str) -> float:
-        errors = [errors.get(rung, {}).get(where, 0.0) for errors in self.by_change.values()]
+        errors = [errors.get(rung, {}).get(where, 0.0) for errors in (*self.by_change.values(), self.again)]
         return max((error for error in errors if numpy.isfinite(error)), default=0.0)
 
-    def limit(self, rung: int, where: str, precision: str) -> float:
+    def hides(self, rung: int, where: str) -> bool:
+        """Return whether OLD differs from itself too much to be a reference of a quantity."""
+        if rung == 6 and self.hides(5, where.rpartition(STEP)[0]):
+            return True
+        return self.of(rung, where) > largest_limit(rung, self.precision.of(rung, where)) / FACTOR
+
+    def limit(self, rung: int, where: str) -> float:
         """Return by how much a quantity of NEW may differ."""
-        allowed = tolerance(rung, where, precision)
-        return max(allowed, min(FACTOR * self.of(rung, where), largest_limit(rung, self.precision)))
+        allowed = tolerance(rung, where, self.precision.of(rung, where))
+        return min(max(allowed, FACTOR * self.of(rung, where)), MOST)
 
     def message(self) -> str:
         """Return ``Rounding in OLD: 1.2e-07 with 2 threads, 2.3e-07 with the batch reversed``, of the outputs."""
@@ -71,20 +121,19 @@ def largest_limit(rung: int, precision: str) -> float:
 
 
 def measure_rounding(
-    changes: Mapping[str, Numbers], reference: Numbers, *, precision: str, half: bool = False
+    changes: Mapping[str, Numbers], reference: Numbers, *, precision: str, again: Numbers | None = None
 ) -> Rounding:
     """Return the rounding by ``changes``: OLD's answers with another number of threads, or another order.
 
     A change is unusable if it changes the outputs by more than rounding: a model may depend on the order of its batch.
-    ``half`` says that the parameters have fewer bits than float32.
+    ``again`` are OLD's answers in a second process. ``precision`` is that of the settings.
     """
-    limits = "bf16" if half else precision
-    by_change = {
-        change: errors(numbers, reference, precision=precision) for change, numbers in changes.items()
-    }
-    most = largest_limit(3, limits) / FACTOR
+    of_old = precision_of(reference, precision)
+    by_change = {change: errors(numbers, reference, of_old) for change, numbers in changes.items()}
+    most = largest_limit(3, of_old.narrowest) / FACTOR
     usable = {change: found for change, found in by_change.items() if output_error(found) <= most}
-    return Rounding(usable, tuple(change for change in by_change if change not in usable), limits)
+    unusable = tuple(change for change in by_change if change not in usable)
+    return Rounding(usable, unusable, of_old, {} if again is None else errors(again, reference, of_old))
 
 
 def change_between_processes(again: Numbers, reference: Numbers, *, precision: str) -> str | None:
@@ -93,7 +142,7 @@ def change_between_processes(again: Numbers, reference: Numbers, *, precision: s
     With one thread and deterministic kernels the bits are equal. Atomic additions on a GPU change the last bits, far
     less than the ladder allows.
     """
-    found = errors(again, reference, precision=precision)
+    found = errors(again, reference, Precision(precision))
     for rung in (3, 4, 7):
         allowed = TOLERANCE[precision][rung]
         for where, error in found.get(rung, {}).items():
@@ -107,14 +156,15 @@ def output_error(found: Errors) -> float:
     return max((error for rung in (3, 4) for error in found.get(rung, {}).values()), default=0.0)
 
 
-def doubt(reference: Numbers, rounding: Rounding) -> str | None:
-    """Return why OLD's answers are not a sufficient reference, or None."""
-    for kind in KINDS.values():
+def doubt(reference: Numbers, rounding: Rounding, found: Iterable[Finding] = ()) -> str | None:
+    """Return why OLD's answers are not a sufficient reference of the findings, or None."""
+    for kind in FINITE:
         if kind in reference and not is_finite(reference[kind]):
             return not_finite(kind)
     if not rounding.by_change:
         return f"OLD differs from itself with {' and with '.join(rounding.unusable)}"
-    return None
+    lost = [TITLES[one.rung - 1] for one in found if one.message == NO_REFERENCE]
+    return f"OLD differs from itself in all {' and '.join(lost)}" if lost else None
 
 
 def useless_outputs(reference: Numbers) -> str | None:
@@ -124,15 +174,31 @@ def useless_outputs(reference: Numbers) -> str | None:
 
 
 def not_finite(kind: str) -> str:
-    return f"the {kind} of OLD {'is' if kind == 'loss' else 'are'} not finite"
+    return f"{FINITE[kind]} not finite"
 
 
-def findings(new: Numbers, old: Numbers, rounding: Rounding, *, precision: str) -> list[Finding]:
+def findings(new: Numbers, old: Numbers, rounding: Rounding) -> list[Finding]:
     """Return a Finding for each rung of NEW's answers, compared with OLD's."""
-    measured = errors(new, old, precision=precision)
-    compared = [judge(rung, of_rung, rounding, precision) for rung, of_rung in measured.items()]
+    measured = errors(new, old, rounding.precision)
+    compared = [judge(rung, of_rung, rounding) for rung, of_rung in measured.items()]
     found = sorted([*alone(new), *compared], key=lambda finding: finding.rung)
     return found if new.get("repeats", True) else random_outputs(found)
+
+
+def left_out(new: Numbers, old: Numbers, rounding: Rounding) -> str | None:
+    """Return which quantities are not compared, because in OLD they are rounding or differ from process to process."""
+    measured = errors(new, old, rounding.precision)
+    names = [
+        f"{detail(rung, where) or TITLES[rung - 1]}".removesuffix(": ")
+        for rung, of_rung in measured.items()
+        for where in of_rung
+        if rounding.hides(rung, where)
+    ]
+    names += [f"update of {name}" for name in rounded_gradients(*with_names_of(new, old), rounding.precision)]
+    if not names:
+        return None
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"Not compared, because rounding decides it in OLD: {', '.join(names[:SHOWN])}{more}"
 
 
 def alone(numbers: Numbers) -> list[Finding]:
@@ -153,13 +219,13 @@ def random_outputs(found: list[Finding]) -> list[Finding]:
     return weights + others + calls
 
 
-def errors(numbers: Numbers, reference: Numbers, *, precision: str) -> Errors:
+def errors(numbers: Numbers, reference: Numbers, precision: Precision) -> Errors:
     """Return the relative error of each quantity of the reference, by rung.
 
     Layers that only one side has, and numbers of the reference that are not finite, are left out.
     """
     numbers, reference = with_names_of(numbers, reference)
-    noise = NOISE * EPSILON[precision]
+    noise = NOISE * EPSILON[precision.narrowest]
     found: Errors = {2: layer_errors(numbers.get("layers") or {}, reference.get("layers") or {})}
     if is_finite(reference.get("logits")):
         found[3] = {"": relative_error(numbers.get("logits"), reference["logits"])}
@@ -167,10 +233,13 @@ def errors(numbers: Numbers, reference: Numbers, *, precision: str) -> Errors:
         found[4] = {"": relative_error(numbers.get("loss"), reference["loss"])}
     if is_finite(reference.get("gradients")):
         found[5] = sketch_errors(numbers.get("gradients", {}), reference["gradients"], noise)
-    if is_finite(reference.get("updates")):
-        found[6] = update_errors(numbers.get("updates", {}), reference, noise)
+    if "updates" in reference:
+        found[6] = update_errors(numbers, reference, precision)
     if is_finite(reference.get("losses")):
         found[7] = step_errors(numbers.get("losses", []), reference["losses"])
+        if is_finite(reference.get("trained")):
+            error = relative_error(numbers.get("trained"), reference["trained"])
+            found[7][f"inference{STEP}{len(reference['losses'])}"] = error
     return {rung: of_rung for rung, of_rung in found.items() if of_rung}
 
 
@@ -211,25 +280,70 @@ def sketch_errors(
     largest = max((expected[0] for expected in reference.values()), default=0.0)
     for name, expected in reference.items():
         ignored = noise * largest + (stored or {}).get(name, 0.0)
-        counted = max(ladder.difference(numbers.get(name), expected) - ignored, 0.0)
-        found[name] = counted / max(expected[0], ignored, SMALLEST)
+        found[name] = error_beyond(ignored, numbers.get(name), expected)
     return found
 
 
-def update_errors(numbers: Mapping[str, Any], reference: Numbers, noise: float) -> dict[str, float]:
-    """Return the error of each update, by ``parameter after step 10``, beyond that of storing the parameter."""
-    found, norms = {}, reference.get("norms", {})
+def error_beyond(ignored: float, value: Any, expected: Any) -> float:
+    """Return the error of a sketch relative to its norm, of which ``ignored`` does not count."""
+    counted = max(ladder.difference(value, expected) - ignored, 0.0)
+    return counted / max(expected[0], ignored, SMALLEST)
+
+
+def update_errors(numbers: Numbers, reference: Numbers, precision: Precision) -> dict[str, float]:
+    """Return the error of each update, by ``parameter after step 10``, beyond that of storing the parameter.
+
+    Of what has no gradient, such as running statistics, only that is compared which both have.
+    """
+    noise, norms = NOISE * EPSILON[precision.narrowest], reference.get("norms", {})
+    skipped = rounded_gradients(numbers, reference, precision)
+    trained = {*reference.get("gradients", ()), *numbers.get("gradients", ())} - skipped
+    dtypes = (reference.get("dtypes") or {}).get("parameters", {})
+    found = dict[str, float]()
     for steps, expected in reference["updates"].items():
-        stored = {name: FLOAT32 * int(steps) * norm for name, norm in norms.items()}
-        for name, error in sketch_errors(numbers.get(steps, {}), expected, noise, stored).items():
-            found[f"{name} after step {steps}"] = error
+        theirs = numbers.get("updates", {}).get(steps, {})
+        stored = {
+            name: STORED.get(dtypes.get(name, ""), FLOAT32) * int(steps) * norm
+            for name, norm in norms.items()
+        }
+        finite = {name: one for name, one in expected.items() if is_finite(one)}
+        of_new, of_old = (
+            {name: one for name, one in each.items() if name in trained} for each in (theirs, finite)
+        )
+        of_step = sketch_errors(of_new, of_old, noise, stored)
+        states = finite.keys() & theirs.keys() - trained - skipped
+        for name in sorted(states):
+            sizes = (
+                max(norms.get(one, 0.0), finite[one][0]) for one in states if layer_of(one) == layer_of(name)
+            )
+            ignored = noise * max(sizes) + stored.get(name, 0.0)
+            of_step[name] = error_beyond(ignored, theirs[name], finite[name])
+        found.update((f"{name}{STEP}{steps}", error) for name, error in of_step.items())
     return found
+
+
+def layer_of(name: str) -> str:
+    """Return ``1`` of ``1.running_mean``, and ``norm`` of ``norm/moving_mean``."""
+    return re.split(r"[./][^./]*$", name)[0]
+
+
+def rounded_gradients(numbers: Numbers, reference: Numbers, precision: Precision) -> set[str]:
+    """Return the names of the parameters whose gradients are not above the rounding of the largest one, in both arms.
+
+    A gradient that is exactly zero in both is none of them.
+    """
+    ours, theirs = reference.get("gradients") or {}, numbers.get("gradients") or {}
+    if not is_finite(ours):
+        return set()
+    noise = NOISE * EPSILON[precision.narrowest] * max((one[0] for one in ours.values()), default=0.0)
+    both = {name: max(one[0], theirs[name][0]) for name, one in ours.items() if is_finite(theirs.get(name))}
+    return {name for name, norm in both.items() if 0 < norm <= noise}
 
 
 def with_names_of(numbers: Numbers, reference: Numbers) -> tuple[Numbers, Numbers]:
     """Return both answers under OLD's names of parameters, with the gradients and updates that can be compared.
 
-    NEW says how it loaded OLD's weights. A parameter that it fuses from several, or lacks, is not compared.
+    NEW says how it loaded OLD's weights. A parameter that it fuses from several is not compared.
     """
     theirs, ours = list(numbers.get("gradients", ())), list(reference.get("gradients", ()))
     loaded = numbers.get("weights")
@@ -270,42 +384,82 @@ def loading(numbers: Numbers) -> str | None:
     return WAYS[loaded["way"]].format(count=count)
 
 
+def is_guess(numbers: Numbers) -> bool:
+    """Return whether NEW got OLD's weights in one of several possible ways."""
+    return bool((numbers.get("weights") or {}).get("guess"))
+
+
 def input_differences(new: Numbers, again: Numbers, inputs: Iterable[Input]) -> tuple[list[str], list[str]]:
-    """Return how the values of NEW's example_inputs() differ from OLD's, and what is only said about them."""
-    errors = new.get("inputs") or {}
-    if any(error != 0 for error in (again.get("inputs") or {}).values()):
-        return [], ["example_inputs() returns other values in each process, so both arms compute with OLD's"]
+    """Return how the values of NEW's example_inputs() differ from OLD's, and what is only said about them.
+
+    ``again`` is OLD in a second process: an input that differs there is random, and not compared.
+    """
     dtypes = {one.name or f"input {number}": one.dtype or one.kind for number, one in enumerate(inputs, 1)}
+
+    def differing(numbers: Numbers) -> dict[str, float | None]:
+        return {
+            name: error
+            for name, error in (numbers.get("inputs") or {}).items()
+            if error is None or error > INPUT_ERRORS.get(dtypes.get(name, "int"), 0.0)
+        }
+
+    random = differing(again)
+    remark = "example_inputs() returns other values of {} in each process, so both arms compute with OLD's"
     return [
         f"{name} has other values in NEW: {describe_error(error)}"
-        for name, error in errors.items()
-        if error is None or error > INPUT_ERRORS.get(dtypes.get(name, "int"), 0.0)
-    ], []
+        for name, error in differing(new).items()
+        if name not in random
+    ], [remark.format(shortened(random))] if random else []
 
 
-def weight_differences(new: Numbers, again: Numbers) -> tuple[list[str], list[str]]:
-    """Return how the weights that NEW itself builds differ from OLD's, and what is only said about them.
+def own_weights(new: Numbers, again: Numbers) -> dict[str, str]:
+    """Return {parameter of NEW: its name in OLD} of those that NEW itself builds with other values than OLD.
 
-    Random weights may differ: only those count that no seed changes, in a model that is built from files.
+    ``again`` is OLD in a second process: what differs there is random, and left out.
+    """
+    names = (new.get("weights") or {}).get("names", {})
+    random = changed(again)
+    return {name: names.get(name, name) for name in changed(new) if names.get(name, name) not in random}
+
+
+def weight_differences(new: Numbers, again: Numbers, seeded: Numbers) -> tuple[list[str], list[str]]:
+    """Return which of ``own_weights`` no seed explains, and what is only said about the others.
+
+    ``seeded`` is OLD with another seed: what it does not change there must be equal in NEW. An array that NEW fuses
+    from several has no name in OLD: such arrays have at most as many numbers as those of OLD that another seed changes.
     """
     files = sorted({*(new.get("files") or ()), *(again.get("files") or ())})
+    drawn_in_old, sizes = changed(seeded), seeded.get("sizes") or {}
+    known = {*(seeded.get("own") or ()), *(seeded.get("equal") or ())}
+    own, errors = own_weights(new, again), new.get("own") or {}
+    found = [
+        f"{name} has other values in NEW, and another seed does not change it: {describe_error(errors[name])}"
+        for name, of_old in own.items()
+        if of_old in known - drawn_in_old
+    ]
+    fused = [name for name, of_old in own.items() if of_old not in known]
     names = (new.get("weights") or {}).get("names", {})
-    random = {name for name, error in (again.get("own") or {}).items() if exceeds(error)}
-    fixed = set(again.get("fixed") or ()) if files else set()
-    found, drawn = list[str](), list[str]()
-    for name, error in (new.get("own") or {}).items():
-        of_old = names.get(name, name)
-        if of_old in random or not exceeds(error):
-            continue
-        if of_old in fixed:
-            found.append(
-                f"NEW reads {name} from {', '.join(files)} with other values: {describe_error(error)}"
-            )
-        else:
-            drawn.append(name)
+    paired = {names.get(name, name) for name in (*errors, *(new.get("equal") or ()))}
+    count = sum((new.get("sizes") or {}).get(name, 0) for name in fused)
+    room = sum(sizes.get(name, 0) for name in drawn_in_old - paired)
+    if count > room:
+        found.append(
+            f"{shortened(fused)} have other values in NEW, and of these {count:,} numbers, another seed changes only "
+            f"{room:,} in OLD"
+        )
+    if found and files:
+        found[-1] += f" (weights are read from {', '.join(files)})"
+    drawn = [name for name, of_old in own.items() if of_old in drawn_in_old] + (
+        fused if count <= room else []
+    )
     return found, [
         f"NEW draws other initial weights from the same seed ({shortened(drawn)})"
     ] if drawn else []
+
+
+def changed(numbers: Numbers) -> set[str]:
+    """Return the parameters that an arm itself builds with other values than those that it has loaded."""
+    return {name for name, error in (numbers.get("own") or {}).items() if exceeds(error)}
 
 
 def exceeds(error: float | None) -> bool:
@@ -321,9 +475,12 @@ def shortened(names: Iterable[str]) -> str:
     return f"{first} and {len(more)} more" if more else first
 
 
-def judge(rung: int, measured: Mapping[str, float], rounding: Rounding, precision: str) -> Finding:
+def judge(rung: int, measured: Mapping[str, float], rounding: Rounding) -> Finding:
     """Return the Finding of a rung: the first layer that differs, or the quantity nearest to its tolerance."""
-    limits = {where: rounding.limit(rung, where, precision) for where in measured}
+    measured = {where: error for where, error in measured.items() if not rounding.hides(rung, where)}
+    if not measured:
+        return Finding(rung, "absent", NO_REFERENCE)
+    limits = {where: rounding.limit(rung, where) for where in measured}
     ratios = {where: error / limits[where] for where, error in measured.items()}
     if rung == 2:  # in the order of the network: an error continues in the layers after it
         where = next((name for name, value in ratios.items() if value > 1), largest(ratios))
@@ -337,7 +494,7 @@ def judge(rung: int, measured: Mapping[str, float], rounding: Rounding, precisio
 
 def tolerance(rung: int, where: str, precision: str) -> float:
     later = rung == 6 and not where.endswith(FIRST_STEP)
-    return TOLERANCE[precision][rung] * (LATER_FACTOR if later else 1)
+    return min(TOLERANCE[precision][rung] * (LATER_FACTOR if later else 1), MOST)
 
 
 def largest(values: Mapping[str, float]) -> str:

@@ -6,6 +6,7 @@ import sys
 import traceback
 
 import stele_worker
+from stele_worker.protocol import InternalError
 
 MISFIT = (
     "torchvision does not fit torch ({}): each torchvision belongs to one torch, for example torchvision 0.28 to "
@@ -52,16 +53,36 @@ def user_code(name, folder):
 def of_user(model):
     """Turn an exception that passed through the user's files into a UserCodeError; others stay as they are.
 
-    ``model`` is the host's dict, or None.
+    ``model`` is the host's dict, or None. Raise InternalError for a mistake of Stele with a model.
     """
     try:
         yield
     except (SpecError, UserCodeError):
         raise
     except BaseException as error:
+        if model is not None:
+            raise_internal(error)
         if model is None or not project_frames(error, model["folder"]):
             raise
         raise UserCodeError(user_message(model["spec"], error, model["folder"])) from error
+
+
+def raise_internal(error):
+    """Raise InternalError if Stele's own code, and nothing that it calls, uses a name that does not exist.
+
+    Other exceptions may come from compiled code of a release, which has no frames. JAX removes its frames, and says so
+    in a note or a cause.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames or not frames[-1].filename.startswith(PRODUCT + os.sep):
+        return
+    if error.__cause__ is not None or getattr(error, "__notes__", None):
+        return
+    of_module = isinstance(error, AttributeError) and str(error).startswith("module ")
+    if of_module or isinstance(error, (NameError, LookupError)):
+        raise InternalError(
+            "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        ) from error
 
 
 def torchvision_error(error):

@@ -20,7 +20,7 @@ from stele_worker.models import (
     task,
     weights,
 )
-from stele_worker.models.errors import SpecError, UserCodeError, describe_error, user_code
+from stele_worker.models.errors import SpecError, UserCodeError, describe_error, raise_internal, user_code
 
 
 class Found(NamedTuple):
@@ -164,6 +164,7 @@ def failures(model, given, source):
     except (SpecError, UserCodeError):
         raise
     except BaseException as error:  # also sys.exit()
+        raise_internal(error)
         if source.kind == "recipe":
             raise recipe_files.failure(source, given, error) from error
         shapes = " ".join("--input " + inputs.option(each) for each in given)

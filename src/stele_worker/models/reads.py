@@ -23,14 +23,13 @@ CONFIG = "config.json"  # of a Hugging Face model, whose weights are beside it, 
 BESIDE = (".json", ".safetensors", ".bin", ".txt", ".model")
 WEIGHTS = (
     ".safetensors", ".bin", ".pt", ".pth", ".npz", ".npy", ".h5", ".hdf5", ".keras", ".ckpt", ".msgpack", ".pdparams",
-    ".pkl", ".pickle",
+    ".pkl", ".pickle", ".joblib", ".gguf", ".th", ".tar", ".index", ".ocdbt", ".csv",
 )  # fmt: skip
 DATA = (
     *WEIGHTS,
     ".json",
     ".txt",
     ".model",
-    ".csv",
     ".onnx",
     ".parquet",
     ".pb",
@@ -169,8 +168,12 @@ def of_weights(model):
     A factory may read some, such as ``from_pretrained``.
     """
     hear_kernel()
-    ours = {model.get(name) for name in ("weights", "values", "pretrained")}
-    paths = [path for path in list(read - ours) if path.endswith(WEIGHTS) and not is_in_packages(path)]
+    ours = tuple(model[name] for name in ("weights", "values", "pretrained", "checkpoint") if model.get(name))
+    paths = [
+        path
+        for path in list(read)
+        if path.endswith(WEIGHTS) and not path.startswith(ours) and not is_in_packages(path)
+    ]
     return sorted({os.path.basename(path) for path in paths})
 
 

@@ -12,7 +12,7 @@ import numpy
 from stele_worker.models import safetensors_files
 from stele_worker.models.errors import SpecError, WeightsError
 
-last = {}  # of the last ``match`` of this process: "names", {parameter: array}, and the "way" of ``pair``
+last = {}  # of the last ``match`` of this process: "names", {parameter: array}, the "way" of ``pair``, and "guess"
 LONGEST_HEADER = 2**17  # bytes; numpy.savez writes 128
 HEADERS = {(1, 0): numpy.lib.format.read_array_header_1_0, (2, 0): numpy.lib.format.read_array_header_2_0}
 
@@ -77,7 +77,7 @@ def note_checkpoint(held, arrays):
     Those that are equal in both have names.
     """
     same = [name for name in held if name in arrays and numpy.array_equal(held[name], arrays[name])]
-    last.update(names={name: name for name in same}, way="checkpoint")
+    last.update(names={name: name for name in same}, way="checkpoint", guess=False)
 
 
 def remark():
@@ -97,8 +97,9 @@ def match(shapes, arrays, optional=(), model=None):
     names the first one that does not fit.
     """
     model = model or {}
-    pairs, way = pair(shapes, arrays, optional, model.get("weights_map"), ordered=bool(model.get("weights")))
-    last.update(names=pairs, way=way)
+    given = model.get("weights_map") or {}
+    pairs, way = pair(shapes, arrays, optional, given, ordered=bool(model.get("weights")))
+    last.update(names=pairs, way=way, guess=way == "order" and has_alternatives(pairs, arrays, given))
     for ours, theirs in pairs.items():
         if tuple(shapes[ours]) != arrays[theirs].shape:
             message = "The weights of {!r} do not fit: the model has shape {}, the file has {} ({!r})."
@@ -141,6 +142,12 @@ def pair(shapes, arrays, optional=(), given=None, ordered=False):
         of_shape = {arrays[name].shape: name for name in spare}
         return dict(pairs, **{name: of_shape[tuple(shapes[name])] for name in lacking}), "shapes"
     raise WeightsError(describe_lack(lacking, spare, shapes, arrays))
+
+
+def has_alternatives(pairs, arrays, given):
+    """Return whether arrays that were matched without their names have equal shapes, so that they may be exchanged."""
+    unnamed = [theirs for ours, theirs in pairs.items() if theirs not in (ours, given.get(ours))]
+    return len({arrays[name].shape for name in unnamed}) < len(unnamed)
 
 
 def keeps_order(pairs, ours, theirs):
