@@ -5,6 +5,7 @@ Every phase answers with "task", the Task's fingerprint, and
 infer    unequal     parameters that read back differently than they were loaded, see ``find_unequal``
          layers      sketches of the layers' outputs: {layer: sketch}; None if the recipe cannot show them
          logits      (batch, classes), or features; the sketch of a large output
+         outputs     of a model: what it returns beside its main output: {name: as ``describe_output``}
          repeats     whether a second call gave the same, see ``calls_agree``
          weights     how the weights of another arm were loaded, see ``models.weights``: {"names", "way"}
          own, fixed, files, half   with ``own``: see ``own_weights``
@@ -33,8 +34,8 @@ from typing import Any, NamedTuple
 import numpy
 
 from stele_worker import ranks
-from stele_worker.measurement import inputs_of, make_batches, predictions, score
-from stele_worker.models import reads
+from stele_worker.measurement import inputs_of, is_of_user, make_batches, predictions, score
+from stele_worker.models import outputs, reads
 from stele_worker.models import weights as loading
 from stele_worker.models.inputs import relative_error
 from stele_worker.sketch import sketch
@@ -151,8 +152,28 @@ class Context(NamedTuple):
 
     def fetch(self, value):
         """Return an output in the order of the batch as it was made."""
-        array = self.framework.fetch(value)
-        return array[::-1] if self.flip and array.ndim and len(array) == self.batch else array
+        array = (
+            outputs.fetch(value, self.framework.fetch)
+            if hasattr(value, "dtype")
+            else self.framework.fetch(value)
+        )
+        axis = self.axis_of_batch(array.shape)
+        return numpy.flip(array, axis) if self.flip and axis is not None else array
+
+    def axis_of_batch(self, shape):
+        """Return the first axis if it has the length of the batch, else the only other one that has; None if none has.
+
+        The state of a recurrent layer has the batch second.
+        """
+        axes = [axis for axis, size in enumerate(shape) if size == self.batch]
+        return axes[0] if axes[:1] == [0] or len(axes) == 1 else None
+
+    def outputs(self, value):
+        """Return the main output of an inference step, and the others by name, in the order of the batch as made."""
+        if not is_of_user(self.subject.task):
+            return self.fetch(value), {}
+        found = {name: self.fetch(array) for name, array in outputs.named(value).items()}
+        return found.pop(outputs.main_name(value)), found
 
 
 def infer(context, arrays):
@@ -161,16 +182,35 @@ def infer(context, arrays):
     net, weights = context.network(subject)
     step = subject.recipe.inference_step(net, subject.task)
     value = step(*inputs)
-    logits, second = context.fetch(value), context.fetch(step(*inputs))
-    return {
+    logits, others = context.outputs(value)
+    second, others_again = context.outputs(step(*inputs))
+    numbers = {
         "unequal": find_unequal(
             context.read(net), expected_parameters(subject.recipe, net, subject.loaded(weights))
         ),
         "layers": sketch_layers(context, net, inputs),
         "logits": logits if logits.size <= LARGEST_OUTPUT else sketch(logits),
-        "repeats": calls_agree(logits, second),
-        "tracked": framework.tracked(value) if hasattr(framework, "tracked") else None,
+        "repeats": all_agree(dict(others, **{"": logits}), dict(others_again, **{"": second})),
+        "tracked": framework.tracked(main_of(subject, value)) if hasattr(framework, "tracked") else None,
     }
+    if others:
+        numbers["outputs"] = {name: describe_output(array) for name, array in others.items()}
+    return numbers
+
+
+def main_of(subject, value):
+    return outputs.named(value)[outputs.main_name(value)] if is_of_user(subject.task) else value
+
+
+def describe_output(array):
+    """Return {"shape", "numbers": the array, or the sketch of a large one}. The host computes with finite numbers.
+
+    So infinity stands as twice the largest finite number, and NaN as three times: each differs from all others.
+    """
+    finite = abs(array[numpy.isfinite(array)])
+    largest = float(finite.max()) if finite.size and finite.any() else 1.0
+    marked = numpy.where(numpy.isnan(array), 3 * largest, numpy.clip(array, -2 * largest, 2 * largest))
+    return {"shape": list(array.shape), "numbers": marked if array.size <= LARGEST_OUTPUT else sketch(marked)}
 
 
 def expected_parameters(recipe, net, weights):
@@ -292,7 +332,14 @@ def calls_agree(first, second):
     finite = numpy.isfinite(first) & numpy.isfinite(second)
     same = numpy.array_equal(numpy.isfinite(first), numpy.isfinite(second))
     first, second = numpy.where(finite, first, 0), numpy.where(finite, second, 0)
-    return bool(same and abs(first - second).max() <= 1e-3 * abs(first).max())
+    return bool(same and (not first.size or abs(first - second).max() <= 1e-3 * abs(first).max()))
+
+
+def all_agree(first, second):
+    """Return whether two calls returned the same outputs: see ``calls_agree``."""
+    return list(first) == list(second) and all(
+        first[name].shape == second[name].shape and calls_agree(first[name], second[name]) for name in first
+    )
 
 
 def run_step(framework, step, arrays):

@@ -12,7 +12,7 @@ from stele.environments import Environment
 from stele.measuring.worker import WorkerError
 from stele.models import inspection
 from stele.models.inputs import Input
-from stele.models.inspection import EXAMPLES, Built, Inspection, ModelError, UnfitWeights
+from stele.models.inspection import EXAMPLES, Built, Inspection, ModelError, Output, UnfitWeights
 from stele.models.spec import Model
 
 SHOWN = 3  # names in a message
@@ -73,6 +73,7 @@ def compare(old: Inspection, new: Inspection, *, training: bool) -> Comparison:
         *dtype_differences(old.built, new.built),
         *tying_differences(old.built, new.built),
         *shape_differences(old, new),
+        *output_differences(old, new),
     ]
     shapes = shapes_of(old.built), shapes_of(new.built)
     return Comparison(tuple(found), renamed=all(shapes) and shapes[0] != shapes[1])
@@ -162,14 +163,39 @@ def untied(tied: Built, other: Built, with_one: str, with_more: str) -> Iterator
 
 
 def shape_differences(old: Inspection, new: Inspection) -> Iterator[str]:
-    """Yield other sizes of the same parameters, if the model has another size, and another shape of the output."""
+    """Yield other sizes of the same parameters, if the model has another size."""
     before = {one.name: one.shape for one in old.built.arrays if one.parameter}
     if old.parameters != new.parameters:  # else the same numbers are only arranged in another way
         for one in new.built.arrays:
             if one.parameter and before.get(one.name, one.shape) != one.shape:
                 yield f"{one.name} has shape {size(one.shape)} in NEW, {size(before[one.name])} in OLD"
-    if None not in (old.output, new.output) and old.output != new.output:
-        yield f"the output has shape {size(new.output or ())} in NEW, {size(old.output or ())} in OLD"
+
+
+def output_differences(old: Inspection, new: Inspection) -> Iterator[str]:
+    """Yield ``the output boxes is missing in NEW``, and other shapes and dtypes of what the model returns.
+
+    Without the outputs of both, the shapes of the main ones are compared.
+    """
+    if not old.outputs or not new.outputs:
+        if None not in (old.output, new.output) and old.output != new.output:
+            yield f"the output has shape {size(new.output or ())} in NEW, {size(old.output or ())} in OLD"
+        return
+    before, after = ({f"the output {one.name}".strip(): one for one in each.outputs} for each in (old, new))
+    for name in before:
+        if name not in after:
+            yield f"{name} is missing in NEW: it returns {named(new.outputs)}, OLD {named(old.outputs)}"
+    for name in after:
+        if name not in before:
+            yield f"{name} is in NEW and not in OLD: it returns {named(new.outputs)}, OLD {named(old.outputs)}"
+    for name, one in before.items():
+        if name in after:
+            facts = ({"shape": size(each.shape), "dtype": each.dtype} for each in (one, after[name]))
+            yield from changes(name, *facts)
+
+
+def named(outputs: Iterable[Output]) -> str:
+    """Return the names of the outputs as text."""
+    return shortened([one.name or "one array" for one in outputs])
 
 
 def shapes_of(built: Built) -> dict[str, tuple[int, ...]]:

@@ -83,7 +83,11 @@ def measure_rounding(
         change: errors(numbers, reference, precision=precision) for change, numbers in changes.items()
     }
     most = largest_limit(3, limits) / FACTOR
-    usable = {change: found for change, found in by_change.items() if output_error(found) <= most}
+    usable = {
+        change: without_moved(found, most)
+        for change, found in by_change.items()
+        if output_error(found) <= most
+    }
     return Rounding(usable, tuple(change for change in by_change if change not in usable), limits)
 
 
@@ -103,8 +107,8 @@ def change_between_processes(again: Numbers, reference: Numbers, *, precision: s
 
 
 def output_error(found: Errors) -> float:
-    """Return the largest error of the logits and the loss."""
-    return max((error for rung in (3, 4) for error in found.get(rung, {}).values()), default=0.0)
+    """Return the largest error of the logits, which are the main output, and of the loss."""
+    return max(found.get(rung, {}).get("", 0.0) for rung in (3, 4))
 
 
 def doubt(reference: Numbers, rounding: Rounding) -> str | None:
@@ -162,7 +166,10 @@ def errors(numbers: Numbers, reference: Numbers, *, precision: str) -> Errors:
     noise = NOISE * EPSILON[precision]
     found: Errors = {2: layer_errors(numbers.get("layers") or {}, reference.get("layers") or {})}
     if is_finite(reference.get("logits")):
-        found[3] = {"": relative_error(numbers.get("logits"), reference["logits"])}
+        found[3] = {
+            "": relative_error(numbers.get("logits"), reference["logits"]),
+            **output_errors(numbers, reference),
+        }
     if is_finite(reference.get("loss")):
         found[4] = {"": relative_error(numbers.get("loss"), reference["loss"])}
     if is_finite(reference.get("gradients")):
@@ -172,6 +179,33 @@ def errors(numbers: Numbers, reference: Numbers, *, precision: str) -> Errors:
     if is_finite(reference.get("losses")):
         found[7] = step_errors(numbers.get("losses", []), reference["losses"])
     return {rung: of_rung for rung, of_rung in found.items() if of_rung}
+
+
+def output_errors(numbers: Numbers, reference: Numbers) -> dict[str, float]:
+    """Return the error of each output beside the main one, by ``output boxes``.
+
+    It is infinite for another shape, and for one that is missing on either side.
+    """
+    ours, theirs = numbers.get("outputs") or {}, reference.get("outputs") or {}
+    found = {f"output {name}": float("inf") for name in (*theirs, *ours)}
+    for name, expected in theirs.items():
+        if name in ours and ours[name]["shape"] == expected["shape"]:
+            empty = 0 in expected["shape"]
+            found[f"output {name}"] = (
+                0.0 if empty else relative_error(ours[name]["numbers"], expected["numbers"])
+            )
+    return found
+
+
+def without_moved(found: Errors, most: float) -> Errors:
+    """Return the errors of a change without those of outputs beside the main one that are no rounding.
+
+    The batch is not reversed in an output in which it has an unknown place.
+    """
+    return {
+        rung: {where: error for where, error in of_rung.items() if rung != 3 or not where or error <= most}
+        for rung, of_rung in found.items()
+    }
 
 
 def is_finite(value: Any) -> bool:
