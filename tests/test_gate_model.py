@@ -157,6 +157,34 @@ def test_a_model_that_new_builds_in_another_way_is_broken(gate, capsys, old, new
     assert next(iter(replay.judge(record.read(path)))).message.startswith("NEW differs")
 
 
+def outputs_of(*names):
+    facts = [{"name": name, "shape": [8, 2], "dtype": "float32"} for name in names]
+    return {"inspection": {**INSPECTION, "outputs": facts, "main": names[0]}}
+
+
+def test_an_output_that_new_lacks_is_broken(gate, capsys):
+    assert gate(old=outputs_of("logits", "boxes"), new=outputs_of("logits")) == 1
+    assert "NEW differs from OLD: the output boxes is missing in NEW" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("changed", ["boxes", "cache.2", "aux"])
+def test_an_output_beside_the_first_that_differs_is_broken(gate, capsys, changed):
+    old = {name: {"shape": [2], "numbers": [1.0, 2.0]} for name in ("boxes", "cache.2", "aux")}
+    new = {**old, changed: {"shape": [2], "numbers": [1.0, 2.2]}}
+    assert (
+        gate(old={"numbers": {**NUMBERS, "outputs": old}}, new={"numbers": {**NUMBERS, "outputs": new}}) == 1
+    )
+    assert f"logits differ (rung 3): output {changed}: relative error 0.1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("phase", [(), ("--phase=train",), ("--phase=infer",)])
+def test_a_training_of_the_users_own_is_refused_and_inference_is_measured(gate, capsys, phase):
+    reason = "it trains by its own train_step. Measure inference alone with --phase infer, or write a recipe"
+    own = {"inspection": {**INSPECTION, "untrained": reason}}
+    assert gate(*phase, old=own, new=own) == (0 if "infer" in "".join(phase) else 2)
+    assert (f"net.py:build: {reason}" in capsys.readouterr().err) is ("infer" not in "".join(phase))
+
+
 def test_the_dtype_of_the_parameters_is_said(gate, capsys):
     half = {"inspection": {**INSPECTION, "built": HALF}}
     assert gate("--phase=infer", old=half, new=half) == 0

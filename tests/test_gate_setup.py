@@ -89,6 +89,50 @@ def test_an_environment_with_another_backend_than_the_users_is_refused(monkeypat
         loaded("keras-jax", model)
 
 
+@pytest.mark.parametrize("text", ["keras-jax@keras==3.14.1", "keras-tensorflow@keras==3.14.1 python==3.11"])
+def test_a_pin_of_an_environment_with_another_backend_is_refused(monkeypatch, no_keras_file, model, text):
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
+    with pytest.raises(SteleError, match="but your backend of Keras is torch"):
+        loaded(text, model)
+    assert loaded(text, None).variables["KERAS_BACKEND"] != "torch"
+
+
+def test_an_interpreter_for_an_environment_with_another_backend_is_refused(monkeypatch, no_keras_file, model):
+    monkeypatch.setattr(environments.pins.probe, "run", Answered)
+    assert loaded("keras-jax@/opt/python", model).variables == {"KERAS_BACKEND": "jax"}
+    with pytest.raises(SteleError, match="--with adds packages to environments that Stele builds"):
+        loaded("keras-jax@/opt/python", model, "einops")
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
+    with pytest.raises(
+        SteleError, match="keras-jax@/opt/python runs Keras on jax, but your backend of Keras"
+    ):
+        loaded("keras-jax@/opt/python", model)
+
+
+class Answered:
+    """A process of an interpreter that has the framework."""
+
+    stdout = "[true]"
+
+    def __init__(self, *arguments, **options):
+        pass
+
+    def check_returncode(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    "text", ["torch@torch==2.13.0", "keras-tensorflow@keras==3.14.1", "paddle@paddlepaddle==3.3.1"]
+)
+def test_a_pin_of_an_environment_gets_what_the_model_and_the_options_add(no_keras_file, tmp_path, text):
+    hf = spec.parse("hf-tiny:bert", tmp_path)
+    arm = arms.load(text, hf, arms.Extras(("einops<1",), python="3.11"))
+    assert {"einops<1", "transformers", text.partition("@")[2], "numpy"} <= {*arm.requirements}
+    assert (arm.name, arm.python, arm.on_amd) == (text, "==3.11.*", {})
+    assert arm.variables == environments.load(text).variables
+    assert environments.load(text).on_amd == arms.load(text, None, arms.Extras()).on_amd
+
+
 def test_a_variable_of_a_description_gives_way_to_that_of_the_user(monkeypatch, model):
     described = dataclasses.replace(environments.load("torch"), variables={"OMP_WAIT_POLICY": "active"})
     assert arms.as_user_runs(described).variables == {"OMP_WAIT_POLICY": "active"}
@@ -164,6 +208,23 @@ def test_one_line_says_what_was_found_and_what_is_changed(monkeypatch, model):
         "Stele sets: 1 thread on as many processors, seed 0, PYTHONHASHSEED=0, empty caches of compilers, a TMPDIR",
     ):
         assert part in line
+
+
+def test_a_model_of_tensorflow_is_said_to_run_in_a_function(model):
+    trial = dataclasses.replace(make_trial(), model=model)
+    for framework, said in (("tensorflow", True), ("torch", False)):
+        old = dataclasses.replace(trial.old, framework=framework)
+        line = setup.line(dataclasses.replace(trial, old=old), answer("2.12.0"), answer("2.13.0"))
+        assert ("; in a tf.function;" in line or "; in a tf.function." in line) is said
+
+
+@pytest.mark.parametrize(("own", "said"), [("4", True), ("1", False), (None, False)])
+def test_another_number_of_threads_than_the_users_is_said(monkeypatch, own, said):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if own is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", own)
+    found = list(setup.changes(Settings(device="cpu", threads=1)))
+    assert ("OMP_NUM_THREADS=1 in place of your 4" in found) is said
 
 
 def test_a_built_in_task_is_said_to_be_tuned():

@@ -8,7 +8,7 @@ from stele.measuring.worker import WorkerError
 from stele.models import inspection
 from stele.models.comparison import Comparison, ask_new, compare
 from stele.models.inputs import Input
-from stele.models.inspection import Array, Built, Inspection, ModelError
+from stele.models.inspection import Array, Built, Inspection, ModelError, Output
 from stele.models.spec import Model
 
 IDS = Input("ids", "int", (2, 9), 64, "int64")
@@ -185,6 +185,29 @@ def test_buffers_that_one_arm_lacks_do_not_count():
 
 def test_the_shape_of_the_output_is_compared():
     assert differences(output=(2, 8)) == ["the output has shape 2x8 in NEW, 2x3 in OLD"]
+
+
+TWO = (Output("logits", (2, 3), "float32"), Output("boxes", (2, 4), "float32"))
+ONLY = (Output("", (2, 3), "float32"),)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (TWO, TWO[:1], "the output boxes is missing in NEW: it returns logits, OLD logits, boxes"),
+        (TWO[:1], TWO, "the output boxes is in NEW and not in OLD: it returns logits, boxes, OLD logits"),
+        (TWO, (TWO[0], TWO[1]._replace(shape=(2, 5))), "the output boxes has shape 2x5 in NEW, 2x4 in OLD"),
+        (
+            TWO,
+            (TWO[0]._replace(dtype="float16"), TWO[1]),
+            "the output logits has dtype float16 in NEW, float32 in OLD",
+        ),
+        (ONLY, (ONLY[0]._replace(shape=()),), "the output has shape () in NEW, 2x3 in OLD"),
+    ],
+)
+def test_each_output_is_compared_by_name(old, new, message):
+    assert differences(OLD._replace(outputs=new), OLD._replace(outputs=old)) == [message]
+    assert differences(OLD._replace(outputs=old), OLD._replace(outputs=old)) == []
 
 
 def test_an_arm_that_says_less_is_compared_as_far_as_possible():

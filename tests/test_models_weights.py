@@ -287,4 +287,44 @@ Output = namedtuple("Output", "logits auxiliary")
 )
 def test_a_models_answer_is_taken_apart(output, main, loss):
     assert outputs.main(output) is main
+    assert main is None or outputs.named(output)[outputs.main_name(output)] is main
     assert outputs.loss(output) is loss
+
+
+class Cache:
+    """As one of transformers: it has no names, and None among its items."""
+
+    def __iter__(self):
+        return iter([(LOGITS, OTHER, None), (LOGITS, OTHER, None)])
+
+
+class Answer:
+    def __init__(self):
+        self.boxes, self.parts, self._hidden, self.me = LOGITS, {"a": OTHER}, OTHER, self
+
+
+@pytest.mark.parametrize(
+    ("output", "names"),
+    [
+        (LOGITS, [""]),
+        ((LOGITS, None, (OTHER, (OTHER, None, OTHER))), ["1", "3.1", "3.2", "3.3"]),
+        (
+            {"logits": LOGITS, "cache": Cache(), "text": "a", "n": 3},
+            ["logits", *(f"cache.{n}" for n in range(1, 5))],
+        ),
+        ({"cache": ((LOGITS, OTHER), (LOGITS, OTHER))}, [f"cache.{n}" for n in range(1, 5)]),
+        ([{"boxes": LOGITS}, {"boxes": LOGITS}], ["1.boxes", "2.boxes"]),
+        (Output(LOGITS, [OTHER]), ["logits", "auxiliary.1"]),
+        (Answer(), ["boxes", "parts.a"]),
+        (numpy.array(["text"]), []),
+        (None, []),
+    ],
+)
+def test_all_arrays_of_an_answer_have_names(output, names):
+    assert list(outputs.named(output)) == names
+
+
+def test_a_complex_output_is_two_real_numbers():
+    array = numpy.array([[1 + 2j, 3 - 4j]])
+    assert outputs.fetch(array, None).tolist() == [[[1, 2], [3, -4]]]
+    assert outputs.fetch(LOGITS, numpy.asarray) is LOGITS

@@ -484,3 +484,39 @@ def test_the_summary_names_the_quantity_nearest_to_its_tolerance():
     new = {**OLD, "gradients": gradients(b=[0.1, 0.05, 0.050005])}
     found = reference.findings(new, OLD, EXACT)
     assert reference.summary(found) == "largest relative error 4.0e-05 (gradients, b; tolerance 1e-04)"
+
+
+def several(numbers=((0.5, 1.0),), shape=(1, 2), **others):
+    return {**OLD, "outputs": {"boxes": {"shape": list(shape), "numbers": numbers}, **others}}
+
+
+BOXES = {"shape": [1], "numbers": [3.0]}
+
+
+@pytest.mark.parametrize(
+    ("new", "message"),
+    [
+        (several([[0.5, 1.1]]), "output boxes: relative error 0.1, tolerance 1e-05"),
+        (several([[0.5]], (1, 1)), "output boxes: not finite, of another shape, or missing on one side"),
+        (OLD, "output boxes: not finite, of another shape, or missing on one side"),
+        (several(cache=BOXES), "output cache: not finite, of another shape, or missing on one side"),
+    ],
+)
+def test_each_output_is_compared_and_named(new, message):
+    finding = first_difference(new, several())
+    assert (finding.rung, finding.message) == (3, message)
+
+
+def test_equal_outputs_agree_also_if_they_have_no_numbers():
+    assert first_difference(several([], (0, 4)), several([], (0, 4))) is None
+    assert first_difference(several(), several()) is None
+
+
+def test_each_output_has_its_own_rounding_and_an_order_that_is_not_reversed_is_none():
+    old = several([[0.5, 1.0]], cache=BOXES)
+    small, moved = several([[0.5, 1.00001]], cache=BOXES), several(cache={"shape": [1], "numbers": [-3.0]})
+    measured = reference.measure_rounding({"2 threads": small, "reversed": moved}, old, precision="fp32")
+    assert list(measured.by_change) == ["2 threads", "reversed"]
+    assert measured.limit(3, "output boxes", "fp32") == pytest.approx(1e-4, rel=0.01)
+    assert measured.limit(3, "output cache", "fp32") == 1e-5
+    assert measured.limit(3, "", "fp32") == 1e-5

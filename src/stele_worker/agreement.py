@@ -5,6 +5,7 @@ Every phase answers with "task", the Task's fingerprint, and
 infer    unequal     parameters that read back differently than they were loaded, see ``find_unequal``
          layers      sketches of the layers' outputs: {layer: sketch}; None if the recipe cannot show them
          logits      (batch, classes), or features; the sketch of a large output
+         outputs     of a model: what it returns beside its main output: {name: as ``describe_output``}
          repeats     whether a second call gave the same, see ``calls_agree``
          weights     how the weights of another arm were loaded, see ``models.weights``: {"names", "way"}
          own, equal, sizes, files   with ``own``: see ``own_weights``
@@ -37,11 +38,10 @@ from typing import Any, NamedTuple
 import numpy
 
 from stele_worker import ranks
-from stele_worker.measurement import inputs_of, make_batches, predictions, score
-from stele_worker.models import reads
+from stele_worker.measurement import inputs_of, is_of_user, make_batches, predictions, score
+from stele_worker.models import outputs, reads
 from stele_worker.models import weights as loading
 from stele_worker.models.inputs import dtype_of, relative_error
-from stele_worker.models.outputs import main
 from stele_worker.sketch import sketch
 
 UPDATE_STEPS = (1, 10)  # the numbers of steps after which the parameters are read
@@ -114,7 +114,7 @@ def dtypes_of(context, net, inputs, layers):
     """
     recipe, task = context.subject.recipe, context.subject.task
     facts = recipe.facts(net)["arrays"] if hasattr(recipe, "facts") else []
-    output = main(recipe.raw(net, task._replace(target=None))(*inputs))
+    output = outputs.main(recipe.raw(net, task._replace(target=None))(*inputs))
     computed = {str(layer.compute_dtype) for layer in recipe.layers(net) if hasattr(layer, "compute_dtype")}
     return {
         "parameters": {one["name"]: one["dtype"] for one in facts if one["dtype"] in HALF},
@@ -165,8 +165,28 @@ class Context(NamedTuple):
 
     def fetch(self, value):
         """Return an output in the order of the batch as it was made."""
-        array = self.framework.fetch(value)
-        return array[::-1] if self.flip and array.ndim and len(array) == self.batch else array
+        array = (
+            outputs.fetch(value, self.framework.fetch)
+            if hasattr(value, "dtype")
+            else self.framework.fetch(value)
+        )
+        axis = self.axis_of_batch(array.shape)
+        return numpy.flip(array, axis) if self.flip and axis is not None else array
+
+    def axis_of_batch(self, shape):
+        """Return the first axis if it has the length of the batch, else the only other one that has; None if none has.
+
+        The state of a recurrent layer has the batch second.
+        """
+        axes = [axis for axis, size in enumerate(shape) if size == self.batch]
+        return axes[0] if axes[:1] == [0] or len(axes) == 1 else None
+
+    def outputs(self, value):
+        """Return the main output of an inference step, and the others by name, in the order of the batch as made."""
+        if not is_of_user(self.subject.task):
+            return self.fetch(value), {}
+        found = {name: self.fetch(array) for name, array in outputs.named(value).items()}
+        return found.pop(outputs.main_name(value)), found
 
 
 def infer(context, arrays):
@@ -175,7 +195,8 @@ def infer(context, arrays):
     net, weights = context.network(subject)
     step = subject.recipe.inference_step(net, subject.task)
     value = step(*inputs)
-    logits, second = context.fetch(value), context.fetch(step(*inputs))
+    logits, others = context.outputs(value)
+    second, others_again = context.outputs(step(*inputs))
     layers = layer_outputs(subject, net, inputs)
     numbers = {
         "unequal": find_unequal(
@@ -185,21 +206,34 @@ def infer(context, arrays):
         if layers is None
         else {name: sketch(context.fetch(output)) for name, output in layers.items()},
         "logits": shortened(logits),
-        "repeats": calls_agree(logits, second),
-        "tracked": framework.tracked(value) if hasattr(framework, "tracked") else None,
+        "repeats": all_agree(dict(others, **{"": logits}), dict(others_again, **{"": second})),
+        "tracked": framework.tracked(main_of(subject, value)) if hasattr(framework, "tracked") else None,
     }
-    if is_of_user(subject):
+    if others:
+        numbers["outputs"] = {name: describe_output(array) for name, array in others.items()}
+    if is_of_user(subject.task):
         numbers["dtypes"] = dtypes_of(context, net, inputs, layers or {})
     return numbers
-
-
-def is_of_user(subject):
-    return hasattr(subject.task, "model")
 
 
 def shortened(output):
     """Return an output, or the sketch of a large one."""
     return output if output.size <= LARGEST_OUTPUT else sketch(output)
+
+
+def main_of(subject, value):
+    return outputs.named(value)[outputs.main_name(value)] if is_of_user(subject.task) else value
+
+
+def describe_output(array):
+    """Return {"shape", "numbers": the array, or the sketch of a large one}. The host computes with finite numbers.
+
+    So infinity stands as twice the largest finite number, and NaN as three times: each differs from all others.
+    """
+    finite = abs(array[numpy.isfinite(array)])
+    largest = float(finite.max()) if finite.size and finite.any() else 1.0
+    marked = numpy.where(numpy.isnan(array), 3 * largest, numpy.clip(array, -2 * largest, 2 * largest))
+    return {"shape": list(array.shape), "numbers": shortened(marked)}
 
 
 def expected_parameters(recipe, net, weights):
@@ -226,8 +260,8 @@ def train(context, arrays):
         "loss": float(fetch(loss)),
         "gradients": {name: sketch(value) for name, value in context.to_neutral(gradients).items()},
     }
-    names = weights if is_of_user(subject) else gradients
-    if is_of_user(subject):  # the host cannot compute them
+    names = weights if is_of_user(subject.task) else gradients
+    if is_of_user(subject.task):  # the host cannot compute them
         numbers["norms"] = {name: norm(array) for name, array in weights.items()}
     net, weights = context.network(subject)
     step = subject.recipe.training_step(net, subject.task)
@@ -237,10 +271,10 @@ def train(context, arrays):
         if count in UPDATE_STEPS:
             updates[str(count)] = updates_since(context.read(net), weights, names)
     numbers.update(updates=updates, losses=losses)
-    if is_of_user(subject):
+    if is_of_user(subject.task):
         inputs = inputs_of(subject.task, arrays)
         output = subject.recipe.inference_step(net, subject.task)(*inputs)
-        numbers["trained"] = shortened(context.fetch(output))
+        numbers["trained"] = shortened(context.outputs(output)[0])
         numbers["dtypes"] = dtypes_of(context, net, inputs, layer_outputs(subject, net, inputs) or {})
     return numbers
 
@@ -332,7 +366,14 @@ def calls_agree(first, second):
     finite = numpy.isfinite(first) & numpy.isfinite(second)
     same = numpy.array_equal(numpy.isfinite(first), numpy.isfinite(second))
     first, second = numpy.where(finite, first, 0), numpy.where(finite, second, 0)
-    return bool(same and abs(first - second).max() <= 1e-3 * abs(first).max())
+    return bool(same and (not first.size or abs(first - second).max() <= 1e-3 * abs(first).max()))
+
+
+def all_agree(first, second):
+    """Return whether two calls returned the same outputs: see ``calls_agree``."""
+    return list(first) == list(second) and all(
+        first[name].shape == second[name].shape and calls_agree(first[name], second[name]) for name in first
+    )
 
 
 def run_step(framework, step, arrays):

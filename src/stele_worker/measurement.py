@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, Optional
 import numpy
 
 from stele_worker import clock, kernels, loaders, process, ranks
+from stele_worker.models import outputs
 from stele_worker.profiles import profile_functions
 
 NOT_EVALUATED = {"accuracy": None, "evaluated": 0}
@@ -355,8 +356,14 @@ def predictions(framework, subject, net, arrays, batch_rows, report=lambda done:
     inputs, target = [framework.put(array) for array in inputs_of(subject.task, arrays)], arrays[-1]
     step = subject.recipe.inference_step(net, subject.task)
     for done, rows in enumerate(batch_rows, 1):
-        yield framework.fetch(step(*(framework.take(array, rows) for array in inputs))), target[rows]
+        output = step(*(framework.take(array, rows) for array in inputs))
+        yield framework.fetch(outputs.main(output) if is_of_user(subject.task) else output), target[rows]
         report(done)
+
+
+def is_of_user(task):
+    """Return whether a Task is that of a user's model, whose inference may return several outputs."""
+    return hasattr(task, "model")
 
 
 def score(subject, batches):

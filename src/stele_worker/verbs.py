@@ -58,6 +58,7 @@ def configure(host, framework, settings, model=None):
     limited = settings["device"] == "cpu"  # the threads that give work to a GPU need processors of their own
     if limited:
         process.limit_processors(settings["threads"] * devices)
+    frameworks.tuned = settings.get("tuned", True)
     start = perf_counter()
     module = frameworks.load(framework)
     import_seconds = perf_counter() - start

@@ -281,3 +281,53 @@ def test_a_users_model_runs_with_the_flags_of_the_user():
     assert flags["xla_flags"] == "--xla_cpu_enable_fast_math=false"
     assert flags["matmul_precision"] is None
     assert flags["x64"] is True
+
+
+def test_all_outputs_are_computed_and_compared():
+    names, shapes = ["1", "2.boxes", "2.spectrum"], [(6, 3), (6, 3), (6, 3, 2)]
+    contract.all_outputs_are_returned("jax", "jax_pairs:several", names, shapes)
+
+
+def test_an_output_beside_the_first_is_no_dead_code():
+    arm = Arm("jax", "jax_pairs:several")
+    text = jax.jit(arm.recipe.inference_step(arm.net, arm.task)).lower(*arm.inputs).compile().as_text()
+    assert "tanh" in text and "fft" in text
+
+
+@pytest.mark.parametrize(
+    ("spec", "flag"), [("jax_pairs:told", "train"), ("jax_models:Told", "deterministic")]
+)
+def test_a_model_is_told_whether_it_trains(spec, flag):
+    contract.training_is_told("jax", spec, flag)
+
+
+def test_a_rate_that_is_no_dropout_stays():
+    assert Arm("jax", "jax_models:Scaled", quiet=True).losses(3) == Arm("jax", "jax_models:Scaled").losses(3)
+    assert len(set(Arm("jax", "jax_models:Scaled", quiet=True).losses(3))) == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"shape": [4, 7]}, r"input 1 has shape \(4, 8\), not \(4, 7\)"),
+        ({"dtype": "float64"}, "input 1 has dtype float32, not float64"),
+        ({"name": "x"}, "x is missing"),
+    ],
+)
+def test_other_inputs_than_those_of_the_inspection_are_not_replaced(changes, message, monkeypatch):
+    from jax_models import Scaled
+
+    monkeypatch.setattr(Scaled, "example_inputs", lambda self: jax.numpy.arange(32.0).reshape(4, 8))
+    found = inspected("jax_models:Scaled")
+    assert found["examples"] == "model"
+    facts = {name: found[name] for name in ("inputs", "target", "examples")}
+    Arm("jax", "jax_models:Scaled", **facts)
+    with pytest.raises(SpecError, match=message):
+        Arm("jax", "jax_models:Scaled", **dict(facts, inputs=[dict(found["inputs"][0], **changes)]))
+
+
+def test_inputs_whose_values_are_gone_are_not_drawn(monkeypatch):
+    found = inspected("jax_models:Scaled")
+    facts = {name: found[name] for name in ("inputs", "target")}
+    with pytest.raises(SpecError, match="the numbers of each array are equal now"):
+        Arm("jax", "jax_models:Scaled", examples="model", **facts)

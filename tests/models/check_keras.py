@@ -21,6 +21,7 @@ SPECS = [
     "keras_models:" + name
     for name in ("two_inputs", "named", "image", "recurrent", "regularised", "nested", "Subclassed", "built")
 ]
+MODULE = "keras_models:"
 DROPPING = ["keras_models:image", "keras_models:recurrent", "keras_models:Subclassed"]
 
 pytestmark = pytest.mark.filterwarnings("default")  # frameworks warn of each other
@@ -275,3 +276,72 @@ def test_a_users_model_is_compiled_as_fit_compiles_it(monkeypatch):
     assert support.uses_xla(arm.net) is arm.net.jit_compile
     arm.net.jit_compile = not arm.net.jit_compile
     assert support.uses_xla(arm.net) is arm.net.jit_compile
+
+
+def test_all_outputs_are_computed_and_compared():
+    contract.all_outputs_are_returned("keras", MODULE + "heads", ["1", "2"], [(32, 5), (32, 4)])
+
+
+def test_a_head_that_the_loss_does_not_reach_has_no_gradient_and_stays():
+    arm = Arm("keras", MODULE + "heads")
+    before, gradients = arm.stored(), arm.gradients()
+    arm.losses(2)
+    after = arm.stored()
+    assert not gradients["dense_1/kernel"].any() and gradients["dense/kernel"].any()
+    numpy.testing.assert_array_equal(before["dense_1/kernel"], after["dense_1/kernel"])
+    assert (before["dense/kernel"] != after["dense/kernel"]).any()
+
+
+@pytest.mark.parametrize(
+    ("name", "loss", "shape"),
+    [
+        ("compiled", "mean_squared_error and Adam, as compiled", [32, 5]),
+        ("labelled", "SparseCategoricalCrossentropy and SGD, as compiled", [32]),
+    ],
+)
+def test_a_compiled_model_trains_with_its_own_loss_and_optimizer(name, loss, shape):
+    found = inspected(MODULE + name)
+    assert (found["loss"], found["target"]["shape"], found["untrained"]) == (loss, shape, None)
+    arm, hand = (Arm("keras", MODULE + name) for _ in range(2))
+    expected = []
+    for _ in range(4):
+        hand.net.reset_metrics()
+        expected.append(float(hand.net.train_on_batch(hand.inputs[0], hand.batch[-1])))
+    assert arm.losses(4) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("OwnStep", "it trains by its own train_step"),
+        ("unknown_loss", "it is compiled with the loss .*, for which Stele draws no targets"),
+    ],
+)
+def test_a_training_of_the_users_own_is_not_replaced(name, reason):
+    assert re.match(reason, inspected(MODULE + name)["untrained"])
+    arm = Arm("keras", MODULE + name)
+    arm.infer()
+    for compute in (arm.losses, arm.gradients):
+        with pytest.raises(SpecError, match=reason + ".*--phase infer, or write a recipe"):
+            compute()
+
+
+def test_a_rate_that_is_no_dropout_stays():
+    net = Arm("keras", MODULE + "rates", quiet=True).net
+    assert [layer.rate for layer in net.layers[-2:]] == [0.5, 0.0]
+
+
+def test_no_other_flag_than_training_is_passed():
+    contract.training_is_told("keras", MODULE + "Flags", "training")
+
+
+def test_a_loss_of_several_outputs_is_not_replaced(monkeypatch):
+    import keras_models
+
+    def compiled():
+        net = keras_models.heads()
+        net.compile("sgd", ["mse", "mse"])
+        return net
+
+    monkeypatch.setattr(keras_models, "compiled", compiled)
+    assert inspected(MODULE + "compiled")["untrained"].startswith("it is compiled with a loss for 2 outputs")

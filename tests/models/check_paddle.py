@@ -161,3 +161,18 @@ def test_a_static_mode_converts_the_model(monkeypatch):
 
 def test_short_integers_become_long_ones():
     assert frameworks.load("paddle").put(numpy.arange(3, dtype="int32")).dtype == paddle.int64
+
+
+def test_all_outputs_are_computed_and_compared():
+    contract.all_outputs_are_returned("paddle", "paddle_models:Several", ["1", "2"], [(32, 5), (32, 5)])
+
+
+def test_a_model_is_told_whether_it_trains_and_keeps_what_is_no_dropout():
+    contract.training_is_told("paddle", "paddle_models:Several", "train")
+    assert Arm("paddle", "paddle_models:Several", quiet=True).net.dropout == 0.5
+
+
+@pytest.mark.parametrize(("tuned", "threads"), [(False, 2), (True, 1)])
+def test_the_threads_of_openmp_are_those_of_the_user_for_a_users_model(tuned, threads):
+    flags = contract.flags_of_a_users_model("paddle", tuned=tuned, OMP_NUM_THREADS="2", MKL_NUM_THREADS="2")
+    assert flags["openmp_threads"] == threads

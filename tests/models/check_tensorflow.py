@@ -140,3 +140,20 @@ def test_a_users_model_runs_with_the_flags_of_tensorflow():
 
 def test_short_integers_become_long_ones():
     assert frameworks.load("tensorflow").put(numpy.arange(3, dtype="int32")).dtype == tf.int64
+
+
+def test_all_outputs_are_computed_and_compared():
+    contract.all_outputs_are_returned(
+        "tensorflow", "tensorflow_models:Several", ["logits", "boxes"], [(4, 5), (4, 5)]
+    )
+
+
+def test_a_model_is_told_whether_it_trains():
+    contract.training_is_told("tensorflow", "tensorflow_models:Several", "is_training")
+
+
+def test_a_frozen_step_returns_all_outputs(monkeypatch):
+    arm = Arm("tensorflow", "tensorflow_models:Several")
+    expected = arm.outputs()
+    monkeypatch.setattr(frameworks.load("tensorflow"), "mode", "frozen")
+    contract.assert_equal(arm.outputs(), expected)

@@ -4,6 +4,7 @@ where models of Keras 3 are compared with it, too.
 
 import importlib.util
 import json
+import re
 
 import contract
 import numpy
@@ -238,3 +239,56 @@ def test_models_of_keras_2_and_3_are_told_apart_in_one_process(keras3):
         "keras",
         "tensorflow",
     ]
+
+
+def test_all_outputs_are_computed_and_compared():
+    contract.all_outputs_are_returned("tensorflow", MODULE + "heads", ["1", "2"], [(32, 5), (32, 4)])
+
+
+def test_a_head_that_the_loss_does_not_reach_has_no_gradient_and_stays():
+    arm = Arm("tensorflow", MODULE + "heads")
+    before, gradients = arm.stored(), arm.gradients()
+    arm.losses(2)
+    after = arm.stored()
+    assert not gradients["dense_1/kernel"].any() and gradients["dense/kernel"].any()
+    numpy.testing.assert_array_equal(before["dense_1/kernel"], after["dense_1/kernel"])
+    assert (before["dense/kernel"] != after["dense/kernel"]).any()
+
+
+@pytest.mark.parametrize(
+    ("name", "loss", "shape"),
+    [
+        ("compiled", "mean_squared_error and Adam, as compiled", [32, 5]),
+        ("labelled", "SparseCategoricalCrossentropy and SGD, as compiled", [32]),
+    ],
+)
+def test_a_compiled_model_trains_with_its_own_loss_and_optimizer(name, loss, shape):
+    found = inspected(MODULE + name)
+    assert (found["loss"], found["target"]["shape"], found["untrained"]) == (loss, shape, None)
+    arm, hand = (Arm("tensorflow", MODULE + name) for _ in range(2))
+    expected = []
+    for _ in range(4):
+        hand.net.reset_metrics()
+        expected.append(float(hand.net.train_on_batch(hand.inputs[0], hand.batch[-1])))
+    assert arm.losses(4) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("OwnStep", "it trains by its own train_step"),
+        ("unknown_loss", "it is compiled with the loss .*, for which Stele draws no targets"),
+    ],
+)
+def test_a_training_of_the_users_own_is_not_replaced(name, reason):
+    assert re.match(reason, inspected(MODULE + name)["untrained"])
+    arm = Arm("tensorflow", MODULE + name)
+    arm.infer()
+    for compute in (arm.losses, arm.gradients):
+        with pytest.raises(SpecError, match=reason + ".*--phase infer, or write a recipe"):
+            compute()
+
+
+def test_a_rate_that_is_no_dropout_stays():
+    net = Arm("tensorflow", MODULE + "rates", quiet=True).net
+    assert [layer.rate for layer in net.layers[-2:]] == [0.5, 0.0]

@@ -717,3 +717,64 @@ def test_the_optimizer_is_the_one_that_pytorch_chooses():
 
 def test_short_integers_become_long_ones():
     assert frameworks.load("torch").put(numpy.arange(3, dtype="int32")).dtype == torch.int64
+
+
+def test_all_outputs_are_computed_and_compared():
+    names, shapes = ["logits", "heads.1", "spectrum"], [(32, 5), (32, 5), (5, 32, 2)]
+    contract.all_outputs_are_returned("torch", "torch_models:Several", names, shapes)
+
+
+def test_a_model_is_told_whether_it_trains():
+    contract.training_is_told("torch", "torch_models:Told", "is_training")
+
+
+def test_a_complex_output_is_trained_with_both_parts(module, monkeypatch):
+    class Complex(module.Told):
+        def forward(self, x):
+            return torch.complex(self.dense(x), 2 * self.dense(x))
+
+    monkeypatch.setattr(module, "Complex", Complex, raising=False)
+    assert inspected("torch_models:Complex")["target"]["shape"] == [32, 5, 2]
+    losses = Arm("torch", "torch_models:Complex").losses(3)
+    assert losses[0] > losses[2]
+
+
+def test_a_training_of_the_users_own_is_not_replaced():
+    reason = "it trains by its own training_step"
+    assert inspected("torch_models:OwnTraining")["untrained"].startswith(reason)
+    assert inspected("torch_models:Told")["untrained"] is None
+    arm = Arm("torch", "torch_models:OwnTraining")
+    arm.infer()
+    for compute in (arm.losses, arm.gradients):
+        with pytest.raises(SpecError, match=reason + ".*--phase infer, or write a recipe"):
+            compute()
+
+
+def test_an_output_without_numbers_and_one_that_is_not_finite_are_compared():
+    array = numpy.array([1.0, numpy.inf, -numpy.inf, numpy.nan, -2.0])
+    found = agreement.describe_output(array)
+    assert found["shape"] == [5] and found["numbers"].tolist() == [1, 4, -4, 6, -2]
+    assert agreement.describe_output(numpy.zeros((0, 4)))["shape"] == [0, 4]
+    assert agreement.all_agree({"a": numpy.zeros(0)}, {"a": numpy.zeros(0)})
+    assert not agreement.all_agree({"a": numpy.zeros(1)}, {"b": numpy.zeros(1)})
+
+
+RECIPE = """
+from torch_models import OwnTraining as network
+
+def gradients(net, task):
+    return lambda x, y: (net(x).sum(), {})
+
+def training_step(net, task):
+    return lambda x, y: net(x).sum()
+"""
+
+
+def test_a_recipe_with_its_own_training_is_trained(tmp_path):
+    path = tmp_path / "recipes/own/torch.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(RECIPE)
+    model = dict(described("recipes/own/torch.py"), recipe=str(path), folder=str(contract.PROJECT), task=None)
+    assert models.inspect(model)["untrained"] is None
+    path.write_text(RECIPE.partition("def gradients")[0])
+    assert models.inspect(model)["untrained"].startswith("it trains by its own training_step")

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy
 
 from stele_worker import agreement, frameworks, models, modes, subjects, tasks
+from stele_worker.models import outputs
 from stele_worker.models.task import example
 
 sys.dont_write_bytecode = False  # or nothing could be left in the project, whatever the worker does
@@ -35,14 +36,14 @@ def configure(name):
     return framework
 
 
-def flags_of_a_users_model(name, **variables):
+def flags_of_a_users_model(name, tuned=False, **variables):
     """Return the flags of a framework in a fresh process that is configured for a model of the user."""
     code = (
-        "import contract, json; from stele_worker import frameworks, modes; framework = frameworks.load({0!r}); "
-        "settings = dict(contract.SETTINGS, precision='default', tuned=False); "
+        "import contract, json; from stele_worker import frameworks, modes; frameworks.tuned = {1}; "
+        "settings = dict(contract.SETTINGS, precision='default', tuned={1}); framework = frameworks.load({0!r}); "
         "framework.configure(modes.resolve({0!r}, framework, settings)); print(json.dumps(framework.flags()))"
     )
-    command = [sys.executable, "-W", "ignore", "-c", code.format(name)]
+    command = [sys.executable, "-W", "ignore", "-c", code.format(name, tuned)]
     environment = {**VARIABLES, **variables}
     printed = subprocess.run(
         command, env=environment, cwd=Path(__file__).parent, stdout=-1, check=True
@@ -79,7 +80,16 @@ class Arm:
         return [float(self.fetch(step(*self.batch))) for _ in range(count)]
 
     def infer(self):
-        return self.fetch(self.recipe.inference_step(self.net, self.task)(*self.inputs))
+        """Return the main output."""
+        return self.fetch(outputs.main(self.recipe.inference_step(self.net, self.task)(*self.inputs)))
+
+    def outputs(self):
+        """Return all outputs by name."""
+        value = self.recipe.inference_step(self.net, self.task)(*self.inputs)
+        return {
+            name: numpy.array(outputs.fetch(one, self.framework.fetch))
+            for name, one in outputs.named(value).items()
+        }
 
     def gradients(self):
         _, gradients = self.recipe.gradients(self.net, self.task)(*self.batch)
@@ -90,6 +100,40 @@ def assert_equal(first, second):
     assert list(first) == list(second)
     for name in first:
         numpy.testing.assert_array_equal(first[name], second[name], err_msg=name)
+
+
+def all_outputs_are_returned(framework, spec, names, shapes):
+    """An inspection and an inference step name all outputs; parity has the numbers of those beside the first."""
+    found = models.inspect(described(spec))
+    assert [one["name"] for one in found["outputs"]] == names
+    assert f"; {len(names)} outputs: {names[0]} " in found["summary"]
+    assert found["loss"] == f"cross-entropy over the last axis of the output {names[0]}"
+    arrays = Arm(framework, spec).outputs()
+    assert {name: array.shape for name, array in arrays.items()} == dict(zip(names, shapes, strict=True))
+    module = frameworks.load(framework)
+    plain, flipped = (
+        agreement.check(
+            module,
+            subjects.find(module, None, "paper", 3, "float32", model=described(spec)),
+            "infer",
+            flip=flip,
+        )
+        for flip in (False, True)
+    )
+    assert list(plain["outputs"]) == names[1:] and plain["repeats"]
+    for name in names[1:]:
+        numbers = [numpy.array(one["outputs"][name]["numbers"]) for one in (plain, flipped)]
+        numpy.testing.assert_allclose(*numbers, rtol=1e-4, atol=1e-4, err_msg=name)
+
+
+def training_is_told(framework, spec, flag):
+    """The flag of a model, with which its logits are twice as large, is passed in both phases."""
+    arm = Arm(framework, spec, quiet=True)
+    logits, labels = 2 * arm.infer(), arm.fetch(arm.batch[-1]).astype(int)
+    likely = logits - numpy.log(numpy.exp(logits).sum(-1, keepdims=True))
+    expected = -likely[numpy.arange(len(labels)), labels].mean()
+    assert abs(arm.losses(1)[0] - expected) < 1e-4 * expected
+    assert models.inspect(described(spec))["summary"].endswith("; Stele passes " + flag)
 
 
 def loss_falls(framework, spec):

@@ -1,12 +1,13 @@
 """What both arms run on, as their workers report it before anything is measured, and what Stele changes to measure."""
 
+import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from stele.gate.trial import Trial
 from stele.measuring import measure, progress, variables, worker
-from stele.measuring.settings import Settings
+from stele.measuring.settings import THREADS, Settings
 from stele.text import printable
 
 # flags that have another place in the line, or that say nothing about the framework
@@ -39,6 +40,8 @@ def line(trial: Trial, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
         f"precision {settings.precision}",
         f"allocator: {variables.allocator()}",
     ]
+    if trial.model is not None and trial.old.framework == "tensorflow":
+        found.append("in a tf.function")
     others = [{name: one[name] for name in one if name not in ELSEWHERE} for one in flags]
     listed = list(compared(others[0], others[1], "="))
     found += [f"flags: {' '.join(listed)}"] if listed else []
@@ -63,6 +66,9 @@ def changes(settings: Settings) -> Iterator[str]:
     """Yield what Stele changes for the measurement."""
     threads = "1 thread" if settings.threads == 1 else f"{settings.threads} threads"
     yield f"{threads} on as many processors" if settings.device == "cpu" else threads
+    own = os.environ.get(THREADS)
+    if own not in (None, "", str(settings.threads)):
+        yield f"{THREADS}={settings.threads} in place of your {own}"
     yield f"seed {settings.seed}"
     yield "PYTHONHASHSEED=0"
     yield "empty caches of compilers"

@@ -82,6 +82,13 @@ class Dtypes(TypedDict):
     others: list[str]
 
 
+class Output(TypedDict):
+    """An output beside the main one: its numbers, or the sketch of a large one."""
+
+    shape: list[int]
+    numbers: Any
+
+
 class Parity(TypedDict, total=False):
     """The result of ``parity``, phases ``infer`` and ``train``. Logits are an array of any shape."""
 
@@ -89,6 +96,7 @@ class Parity(TypedDict, total=False):
     unequal: dict[str, Unequal]
     layers: dict[str, Sketch] | None
     logits: Any
+    outputs: dict[str, Output]
     loss: float | None
     gradients: dict[str, Sketch]
     updates: dict[str, dict[str, Sketch]]
@@ -153,6 +161,12 @@ class Built(TypedDict):
     training: bool | None
 
 
+class OutputFacts(TypedDict):
+    name: str
+    shape: list[int]
+    dtype: str
+
+
 class MoreFacts(TypedDict, total=False):
     """What the result of ``inspect`` may also have."""
 
@@ -161,8 +175,11 @@ class MoreFacts(TypedDict, total=False):
     examples: str | None
     files: list[str]
     inferred_from: str
+    main: str
     output: list[int]
+    outputs: list[OutputFacts]
     remark: str | None
+    untrained: str | None
 
 
 class ModelFacts(MoreFacts):

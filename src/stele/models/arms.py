@@ -57,7 +57,7 @@ def load(text: str, model: Model | None, extras: Extras, *, locked: Locked | Non
     If ``locked`` is given, the arm installs that, and ``text`` is only its name.
     """
     if text in environments.names() and not extras.requirements:
-        return environments.load(text) if model is None else as_user_runs(environments.load(text))
+        return of_described(environments.load(text), model, extras)
     if locked is not None:
         return required(text, locked.requirements, model, extras, locked=locked)
     if text.endswith(".whl"):
@@ -71,8 +71,23 @@ def load(text: str, model: Model | None, extras: Extras, *, locked: Locked | Non
         return required(text, locked.requirements, model, extras, locked=locked)
     name, at, _ = text.partition("@")
     if at and name in environments.names():  # keras-jax@keras==3.14.1, or an interpreter of it
-        return environments.load(text)
+        return of_described(environments.load(text), model, extras)
     return required(text, tuple(split(text, extras)), model, extras)
+
+
+def of_described(environment: Environment, model: Model | None, extras: Extras) -> Environment:
+    """Return a described environment, or one that its name pins; of a model as the user runs it, with what it needs.
+
+    Raises SteleError if it exists already and ``--with`` would change it.
+    """
+    if model is None:
+        return environment
+    if environment.name in environments.names():
+        return as_user_runs(environment)
+    if environment.lock is None:  # an interpreter of the user
+        refuse_extras(environment.name, extras)
+        return as_user_runs(environment)
+    return with_model(environment, model, extras)
 
 
 def wheel_requirement(text: str) -> str:
@@ -216,7 +231,7 @@ def as_user_runs(environment: Environment) -> Environment:
     Raises SteleError if its name says another backend of Keras than the user's variable.
     """
     backend, own = environment.variables.get(BACKEND), keras_backend()
-    if backend and own and backend != own and environment.name in environments.names():
+    if backend and own and backend != own and environment.name.partition("@")[0] in environments.names():
         raise SteleError(
             f"{environment.name} runs Keras on {backend}, but your backend of Keras is {own} ({BACKEND}, or "
             f"keras.json). Name keras-{own}, or set {BACKEND}={backend}."

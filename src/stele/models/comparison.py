@@ -13,7 +13,7 @@ from stele.environments import Environment
 from stele.measuring.worker import WorkerError
 from stele.models import inspection
 from stele.models.inputs import Input
-from stele.models.inspection import EXAMPLES, Built, Inspection, ModelError, UnfitWeights
+from stele.models.inspection import EXAMPLES, Built, Inspection, ModelError, Output, UnfitWeights
 from stele.models.spec import Model
 
 SHOWN = 3  # names in a message
@@ -99,6 +99,7 @@ def compare(old: Inspection, new: Inspection, *, training: bool) -> Comparison:
         *dtype_differences(old.built, new.built),
         *tying_differences(old.built, new.built),
         *size_differences(old, new),
+        *output_differences(old, new),
     ]
     shapes = shapes_of(old.built), shapes_of(new.built)
     return Comparison(tuple(found), renamed=all(shapes) and shapes[0] != shapes[1])
@@ -188,7 +189,7 @@ def untied(tied: Built, other: Built, with_one: str, with_more: str) -> Iterator
 
 
 def size_differences(old: Inspection, new: Inspection) -> Iterator[str]:
-    """Yield how the parameters differ if they have another number of numbers, and another shape of the output.
+    """Yield how the parameters differ if they have another number of numbers.
 
     With the same number, they are only renamed, fused or arranged in another way.
     """
@@ -196,8 +197,33 @@ def size_differences(old: Inspection, new: Inspection) -> Iterator[str]:
     sizes = [count(one.built) if all((before, after)) else one.parameters for one in (old, new)]
     if sizes[0] != sizes[1]:
         yield from other_parameters(before, after, sizes)
-    if None not in (old.output, new.output) and old.output != new.output:
-        yield f"the output has shape {size(new.output or ())} in NEW, {size(old.output or ())} in OLD"
+
+
+def output_differences(old: Inspection, new: Inspection) -> Iterator[str]:
+    """Yield ``the output boxes is missing in NEW``, and other shapes and dtypes of what the model returns.
+
+    Without the outputs of both, the shapes of the main ones are compared.
+    """
+    if not old.outputs or not new.outputs:
+        if None not in (old.output, new.output) and old.output != new.output:
+            yield f"the output has shape {size(new.output or ())} in NEW, {size(old.output or ())} in OLD"
+        return
+    before, after = ({f"the output {one.name}".strip(): one for one in each.outputs} for each in (old, new))
+    for name in before:
+        if name not in after:
+            yield f"{name} is missing in NEW: it returns {named(new.outputs)}, OLD {named(old.outputs)}"
+    for name in after:
+        if name not in before:
+            yield f"{name} is in NEW and not in OLD: it returns {named(new.outputs)}, OLD {named(old.outputs)}"
+    for name, one in before.items():
+        if name in after:
+            facts = ({"shape": size(each.shape), "dtype": each.dtype} for each in (one, after[name]))
+            yield from changes(name, *facts)
+
+
+def named(outputs: Iterable[Output]) -> str:
+    """Return the names of the outputs as text."""
+    return shortened([one.name or "one array" for one in outputs])
 
 
 def other_parameters(

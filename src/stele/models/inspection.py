@@ -42,6 +42,14 @@ class Built(NamedTuple):
     training: bool | None = None  # its mode
 
 
+class Output(NamedTuple):
+    """An array that a model returns in inference."""
+
+    name: str  # "" of the only one; see ``stele_worker.models.outputs``
+    shape: tuple[int, ...]
+    dtype: str
+
+
 class Inspection(NamedTuple):
     """What the worker says about a model; see ``stele_worker.models.inspect``."""
 
@@ -55,10 +63,12 @@ class Inspection(NamedTuple):
     accuracy: bool = False  # whether right answers can be counted
     files: tuple[Path, ...] = ()  # that the model consists of: modules of the user, and what they read
     built: Built = Built()
-    output: tuple[int, ...] | None = None  # shape
+    output: tuple[int, ...] | None = None  # shape of the main one
+    outputs: tuple[Output, ...] = ()
     inferred_from: str | None = None  # where the inputs come from
     remark: str | None = None  # how --pretrained was matched, if not by name
     examples: str | None = None  # "model" or "module": where example_inputs() is
+    untrained: str | None = None  # why its training is not measured
 
     def describe(self, *, training: bool) -> str:
         """Return a line for people. Inference has no loss."""
@@ -78,7 +88,9 @@ def inspect(environment: Environment, model: Model, *, timeout: float) -> Inspec
         raise user_error(error) or error from None
     names = ("framework", "target", "parameters", "deterministic", "loss", "summary")
     facts = {name: answer[name] for name in names}
-    facts |= {name: answer[name] for name in ("inferred_from", "remark", "examples") if name in answer}
+    facts |= {
+        name: answer[name] for name in ("inferred_from", "remark", "examples", "untrained") if name in answer
+    }
     output = answer.get("output")
     return Inspection(
         inputs=inputs,
@@ -86,6 +98,9 @@ def inspect(environment: Environment, model: Model, *, timeout: float) -> Inspec
         files=tuple(map(Path, answer.get("files", ()))),
         built=built_from(answer.get("built")),
         output=None if output is None else tuple(output),
+        outputs=tuple(
+            Output(one["name"], tuple(one["shape"]), one["dtype"]) for one in answer.get("outputs", ())
+        ),
         **facts,
     )
 
@@ -121,6 +136,8 @@ def check(inspection: Inspection, model: Model, *, training: bool) -> None:
             f"{model.spec} is not deterministic in inference: two calls on one batch differ. "
             "Turn off dropout and sampling in evaluation mode."
         )
+    if training and inspection.untrained is not None:
+        raise ModelError(f"{model.spec}: {inspection.untrained}")
     if training and not inspection.parameters:
         raise ModelError(f"{model.spec} has no parameters to train. Measure inference alone: --phase infer")
 

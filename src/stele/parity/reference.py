@@ -131,7 +131,11 @@ def measure_rounding(
     of_old = precision_of(reference, precision)
     by_change = {change: errors(numbers, reference, of_old) for change, numbers in changes.items()}
     most = largest_limit(3, of_old.narrowest) / FACTOR
-    usable = {change: found for change, found in by_change.items() if output_error(found) <= most}
+    usable = {
+        change: without_moved(found, most)
+        for change, found in by_change.items()
+        if output_error(found) <= most
+    }
     unusable = tuple(change for change in by_change if change not in usable)
     return Rounding(usable, unusable, of_old, {} if again is None else errors(again, reference, of_old))
 
@@ -152,8 +156,8 @@ def change_between_processes(again: Numbers, reference: Numbers, *, precision: s
 
 
 def output_error(found: Errors) -> float:
-    """Return the largest error of the logits and the loss."""
-    return max((error for rung in (3, 4) for error in found.get(rung, {}).values()), default=0.0)
+    """Return the largest error of the logits, which are the main output, and of the loss."""
+    return max(found.get(rung, {}).get("", 0.0) for rung in (3, 4))
 
 
 def doubt(reference: Numbers, rounding: Rounding, found: Iterable[Finding] = ()) -> str | None:
@@ -228,7 +232,10 @@ def errors(numbers: Numbers, reference: Numbers, precision: Precision) -> Errors
     noise = NOISE * EPSILON[precision.narrowest]
     found: Errors = {2: layer_errors(numbers.get("layers") or {}, reference.get("layers") or {})}
     if is_finite(reference.get("logits")):
-        found[3] = {"": relative_error(numbers.get("logits"), reference["logits"])}
+        found[3] = {
+            "": relative_error(numbers.get("logits"), reference["logits"]),
+            **output_errors(numbers, reference),
+        }
     if is_finite(reference.get("loss")):
         found[4] = {"": relative_error(numbers.get("loss"), reference["loss"])}
     if is_finite(reference.get("gradients")):
@@ -241,6 +248,33 @@ def errors(numbers: Numbers, reference: Numbers, precision: Precision) -> Errors
             error = relative_error(numbers.get("trained"), reference["trained"])
             found[7][f"inference{STEP}{len(reference['losses'])}"] = error
     return {rung: of_rung for rung, of_rung in found.items() if of_rung}
+
+
+def output_errors(numbers: Numbers, reference: Numbers) -> dict[str, float]:
+    """Return the error of each output beside the main one, by ``output boxes``.
+
+    It is infinite for another shape, and for one that is missing on either side.
+    """
+    ours, theirs = numbers.get("outputs") or {}, reference.get("outputs") or {}
+    found = {f"output {name}": float("inf") for name in (*theirs, *ours)}
+    for name, expected in theirs.items():
+        if name in ours and ours[name]["shape"] == expected["shape"]:
+            empty = 0 in expected["shape"]
+            found[f"output {name}"] = (
+                0.0 if empty else relative_error(ours[name]["numbers"], expected["numbers"])
+            )
+    return found
+
+
+def without_moved(found: Errors, most: float) -> Errors:
+    """Return the errors of a change without those of outputs beside the main one that are no rounding.
+
+    The batch is not reversed in an output in which it has an unknown place.
+    """
+    return {
+        rung: {where: error for where, error in of_rung.items() if rung != 3 or not where or error <= most}
+        for rung, of_rung in found.items()
+    }
 
 
 def is_finite(value: Any) -> bool:

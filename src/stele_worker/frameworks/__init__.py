@@ -35,6 +35,7 @@ import traceback
 
 from stele_worker.protocol import SetupError
 
+tuned = True  # whether Stele sets what makes a framework fast: not for a model of the user. Some read it at import
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 

@@ -330,7 +330,7 @@ def backward(net, loss):
             net.zero_grad()
             value = compute(*arrays)
             value.backward()
-            return value.detach(), [variable.value.grad for variable in variables]
+            return value.detach(), [gradient_of(variable.value) for variable in variables]
 
         native.add_communication(run, compute)
         return run
@@ -348,9 +348,15 @@ def backward(net, loss):
         with tensorflow.GradientTape() as tape:
             value = compute(*arrays)
         # an embedding's gradient consists of slices; Keras' Adam would square slices of the same row separately
-        return value, [tensorflow.convert_to_tensor(grad) for grad in tape.gradient(value, variables)]
+        grads = tape.gradient(value, variables, unconnected_gradients="zero")
+        return value, [tensorflow.convert_to_tensor(grad) for grad in grads]
 
     return native.for_each_device(run_taped, uses_xla(net))
+
+
+def gradient_of(tensor):
+    """Return the gradient of a tensor of PyTorch; zeros if the loss does not reach it, as JAX does."""
+    return native.torch.zeros_like(tensor) if tensor.grad is None else tensor.grad
 
 
 def added(value, losses, devices=1):

@@ -352,8 +352,10 @@ def frozen(step, jit):
     def run(*batch):
         shapes = tuple(tuple(array.shape) for array in batch)
         if shapes not in made:
-            made[shapes] = freeze(step.get_concrete_function(*batch), jit)
-        return made[shapes](*batch)[0]
+            function = step.get_concrete_function(*batch)
+            made[shapes] = freeze(function, jit), function.structured_outputs
+        run_frozen, structure = made[shapes]
+        return tf.nest.pack_sequence_as(structure, list(run_frozen(*batch)))
 
     return run
 

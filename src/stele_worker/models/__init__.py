@@ -22,7 +22,7 @@ A derived recipe is a module of this package, named after its framework, with th
 the Task has one; ``inference_step`` and ``activations`` take the inputs alone. A recipe has these as well:
 
 prepare(model, task) -> net    a model as ``network`` returns it
-raw(net, task)                 call(*batch) -> all that the model returns, in inference
+raw(net, task)                 call(*batch) -> all that the model returns, in inference, as of ``inference_step``
 inputs(model, source)          (inputs, where they come from), or None
 function(model or net)         the function whose parameters are the model's inputs
 layers(model)                  its layers in order, as far as they are known
@@ -30,6 +30,13 @@ vocabulary(model)              the number of values of its smallest embedding, o
 count(net)                     the number of parameters
 facts(net)                     what ``prepare`` returned is made of: see ``stele_worker.models.facts``
 seed(value)                    seed the framework's generator
+FLAGS                          the names in ``calling.FLAGS`` that it passes, if not all
+
+and where models may have a training of their own
+
+why_untrained(model, number)   why a model with so many outputs is not trained, or None
+target_kind(net)               "int" or "float" if the loss of the model needs such a target, else None
+loss_name(net, optimizer)      the name of the loss and the optimizer that the model has, or None
 
 SpecError: the user has to change something. UserCodeError: the user's code raised an exception.
 """
@@ -69,9 +76,13 @@ def inspect(model):
     inferred_from    "example_inputs()", "the Hugging Face config", "the signature and the first layer",
                      "the command line"
     examples         "model" or "module": where example_inputs() is; None if its values are not used
-    loss             "the model's own", "cross-entropy over the last axis" or "mean squared error"
+    loss             "the model's own", "cross-entropy over the last axis" or "mean squared error"; of a compiled
+                     Keras model that of ``compile``
+    untrained        why its training is not measured, with what to do; None if it is
     parameters       how many numbers they are
+    outputs          [{"name", "shape", "dtype"}] of all arrays that inference returns; see ``outputs.named``
     output           shape of the main output
+    main             the name of the main output, of which a loss is computed
     remark           how ``pretrained`` was matched, if not by name; else None
     built            see ``stele_worker.models.facts``; None for a recipe file that defines everything
     deterministic    whether two calls agree within a thousandth

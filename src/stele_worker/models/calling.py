@@ -1,4 +1,12 @@
-"""Pass a batch to a model: by position, or by name if an input has a name."""
+"""Pass a batch to a model: by position, or by name if an input has a name. Flags tell it whether it trains."""
+
+from functools import partial
+
+from stele_worker.models import building
+
+TRAINING = ("train", "training", "is_training")
+INFERENCE = ("deterministic", "use_running_average")
+FLAGS = TRAINING + INFERENCE
 
 
 def names(task):
@@ -7,9 +15,31 @@ def names(task):
     return [each.name for each in task.inputs] + own
 
 
-def make_caller(net, names):
-    """Return call(*values) -> the model's output. Values are positional up to the first name."""
+def make_caller(net, names, flags=None):
+    """Return call(*values) -> the model's output. Values are positional up to the first name.
+
+    ``flags`` are keyword arguments of every call, except those that are inputs.
+    """
+    flags = {name: value for name, value in (flags or {}).items() if name not in names}
+    net = partial(net, **flags) if flags else net
     count = next((at for at, name in enumerate(names) if name), len(names))
     if count == len(names):
         return net
     return lambda *values: net(*values[:count], **dict(zip(names[count:], values[count:])))
+
+
+def flags(function, training):
+    """Return the keyword arguments that switch a function to training or inference, as far as it takes them."""
+    return {name: training == (name in TRAINING) for name in told(function)}
+
+
+def told(function):
+    """Return the names of the flags that a function takes."""
+    taken = [each.name for each in building.parameters(function)]
+    return [name for name in FLAGS if name in taken]
+
+
+def in_inference(function):
+    """Return the function with the flags of inference: they are no inputs of the model."""
+    chosen = flags(function, training=False)
+    return partial(function, **chosen) if chosen else function

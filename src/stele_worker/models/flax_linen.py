@@ -5,20 +5,20 @@ from functools import partial
 import jax
 from flax import linen
 
-from stele_worker.models import building, calling
+from stele_worker.models import calling
 from stele_worker.models.jax_nets import Net, first_batch, function
 from stele_worker.models.task import without_dropout
 
 UNOPTIMISED = {"xla_backend_optimization_level": 0}
-TRAINING = ("train", "training", "is_training")
-INFERENCE = ("deterministic", "use_running_average")
 
 
 def net(model, task):
     key = jax.random.PRNGKey(task.seed)
 
     def init(key, *batch):
-        make = partial(model.init, {"params": key, "dropout": key}, **flags(model, training=False))
+        make = partial(
+            model.init, {"params": key, "dropout": key}, **calling.flags(model.__call__, training=False)
+        )
         return calling.make_caller(make, calling.names(task._replace(target=None)))(*batch)
 
     # one compilation in place of one for each operation; it runs once, so optimising it would only take time
@@ -46,7 +46,7 @@ def net(model, task):
 def caller(model, task, variables, key, training):
     """Return apply(*batch) -> output; in training (output, changed collections)."""
     mutable = [name for name in variables if name != "params"] if training else False
-    named = dict(flags(model, training), rngs={"dropout": key}, mutable=mutable)
+    named = dict(calling.flags(model.__call__, training), rngs={"dropout": key}, mutable=mutable)
     apply = calling.make_caller(partial(model.apply, variables, **named), calling.names(task))
     if not (training and without_dropout(task)):
         return apply
@@ -58,21 +58,21 @@ def caller(model, task, variables, key, training):
     return apply_without_dropout
 
 
-def flags(model, training):
-    """Return the keyword arguments that switch this model to training or inference."""
-    names = [each.name for each in building.parameters(model.__call__)]
-    result = {name: training for name in TRAINING if name in names}
-    result.update({name: not training for name in INFERENCE if name in names})
-    return result
-
-
 def keep_everything(call, values, named, context):
     """Intercept calls of linen modules: skip dropout."""
     if context.method_name == "__call__" and isinstance(context.module, linen.Dropout):
         return values[0] if values else named["inputs"]
-    if hasattr(context.module, "dropout_rate"):  # attention draws its own masks; this is the copy of one call
+    if draws_masks(context.module):  # this is the copy of one call
         object.__setattr__(context.module, "dropout_rate", 0.0)
     return call(*values, **named)
+
+
+def draws_masks(module):
+    """Return whether a module is one of flax that draws its own masks, as attention does, or a subclass of it."""
+    return any(
+        cls.__module__.startswith("flax.") and "dropout_rate" in vars(cls).get("__annotations__", {})
+        for cls in type(module).__mro__
+    )
 
 
 def recorder(call):

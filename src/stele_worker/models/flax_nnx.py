@@ -24,13 +24,14 @@ def net(model):
         def run(params, statistics, randomness, *batch):
             module = merge(params, statistics, randomness)
             set_mode(module, training, without_dropout(task))
-            output = calling.make_caller(module, calling.names(task))(*batch)
+            flags = calling.flags(module.__call__, training)
+            output = calling.make_caller(module, calling.names(task), flags)(*batch)
             _, _, randomness, statistics = nnx.split(module, *GROUPS)
             return output, jax.tree.leaves(statistics), jax.tree.leaves(randomness)
 
         return run
 
-    return Net(params, statistics, randomness, call, recorder(merge), model.__call__)
+    return Net(params, statistics, randomness, call, recorder(merge), calling.in_inference(model.__call__))
 
 
 def set_mode(module, training, quiet):
@@ -49,9 +50,8 @@ def recorder(merge):
         def run(params, statistics, randomness, *batch):
             module = merge(params, statistics, randomness)
             set_mode(module, False, False)
-            outputs = traced(
-                module, calling.make_caller(module, calling.names(task._replace(target=None))), batch
-            )
+            named, flags = calling.names(task._replace(target=None)), calling.flags(module.__call__, False)
+            outputs = traced(module, calling.make_caller(module, named, flags), batch)
             names[:] = outputs
             return list(outputs.values())
 

@@ -137,15 +137,21 @@ def numbers_of(array):
     return array.astype(numpy.float64)
 
 
-def like(given, own):
-    """Return ``given`` if ``own``, what example_inputs() returns now, has the same inputs; else None.
+def difference(given, own):
+    """Return how ``own``, what example_inputs() returns now, differs from the Inputs ``given``, as text; else None.
 
     ``own`` may have one more, which is the target.
     """
     named = {label(each, at): each for at, each in enumerate(own)}
-    pairs = [(each, named.get(label(each, at))) for at, each in enumerate(given)]
-    same = all(other is not None and other._replace(high=each.high) == each for each, other in pairs)
-    return given if same else None
+    for at, each in enumerate(given):
+        name, other = label(each, at), named.get(label(each, at))
+        if other is None:
+            return "{} is missing".format(name)
+        for fact in ("kind", "shape", "dtype"):
+            values = getattr(other, fact), getattr(each, fact)
+            if values[0] != values[1]:
+                return "{} has {} {}, not {}".format(name, fact, *values)
+    return None
 
 
 def relative_error(array, expected):

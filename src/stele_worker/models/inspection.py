@@ -8,12 +8,15 @@ from typing import NamedTuple, Optional
 import numpy
 
 from stele_worker import frameworks
-from stele_worker.agreement import calls_agree
+from stele_worker.agreement import all_agree
 from stele_worker.models import (
     building,
+    calling,
     cpu,
     file_inspection,
     inputs,
+    outputs,
+    own_training,
     recipe_files,
     specs,
     targets,
@@ -21,6 +24,8 @@ from stele_worker.models import (
     weights,
 )
 from stele_worker.models.errors import SpecError, UserCodeError, describe_error, raise_internal, user_code
+
+SHOWN = 4  # outputs in the summary
 
 
 class Found(NamedTuple):
@@ -38,7 +43,7 @@ def inspect(model):
     cpu.use()
     file = file_inspection.task_file(model)
     draft = file_inspection.first_task(model, file)
-    net = building.build(source, 0, draft)
+    net = built_net = building.build(source, 0, draft)
     framework = framework_of(model, net)
     recipe, module = recipe_for(model, framework, file), frameworks.load(framework)
     if file is None:
@@ -59,13 +64,50 @@ def inspect(model):
             final = file_inspection.with_target(draft, recipe, net, module.put)
             arrays = file_inspection.batch(final, file, module.put)
         step = recipe.inference_step(net, final)
-        first, again = [numpy.asarray(module.fetch(step(*arrays))) for _ in range(2)]
+        value = step(*arrays)
+        main, first = outputs.main_name(value), fetched(value, module)
+        again = fetched(step(*arrays), module)
     if file is not None:
-        file_inspection.check_output(final, source, file, first.shape)
-    numbers = {"parameters": recipe.count(net), "output": list(first.shape)}
+        file_inspection.check_output(final, source, file, first[main].shape)
+    numbers = {"parameters": recipe.count(net), "main": main, "outputs": described(value)}
+    numbers["output"] = next(one["shape"] for one in numbers["outputs"] if one["name"] == main)
     numbers["accuracy"] = file is not None and file.counts()
+    numbers["untrained"] = why_untrained(recipe, built_net, len(first))
+    told = [
+        name for name in calling.told(recipe.function(net)) if name in getattr(recipe, "FLAGS", calling.FLAGS)
+    ]
+    numbers["loss"] = loss_of(recipe, net, final, numbers)
     numbers.update(built=built, remark=weights.remark())
-    return answer(framework, final, found, dict(numbers, deterministic=calls_agree(first, again)))
+    return answer(framework, final, found, dict(numbers, deterministic=all_agree(first, again)), told)
+
+
+def why_untrained(recipe, net, count):
+    """Return why the training of a model is not measured; None if it is, and for a recipe that has its own."""
+    reason = recipe.why_untrained(net, count) if hasattr(recipe, "why_untrained") else None
+    return reason and own_training.ADVICE.format(reason)
+
+
+def loss_of(recipe, net, final, numbers):
+    """Return the name of the loss; of several outputs also that of the one of which it is computed."""
+    name = recipe.loss_name(net, final.optimizer) if hasattr(recipe, "loss_name") else None
+    name = name or targets.loss(final)
+    if name == targets.OWN or len(numbers["outputs"]) == 1:
+        return name
+    return "{} of the output {}".format(name, numbers["main"])
+
+
+def fetched(value, module):
+    return {
+        name: numpy.asarray(outputs.fetch(one, module.fetch)) for name, one in outputs.named(value).items()
+    }
+
+
+def described(value):
+    """Return the name, shape and dtype of each output."""
+    return [
+        {"name": name, "shape": [int(size) for size in one.shape], "dtype": inputs.dtype_of(one)}
+        for name, one in outputs.named(value).items()
+    ]
 
 
 def complete(model, framework, scale, seed, dtype):
@@ -76,15 +118,25 @@ def complete(model, framework, scale, seed, dtype):
         target = inputs.parse([model["target"]])[0] if model["target"] else None
         if model.get("examples"):
             own = own_examples(model, framework, recipe, seed)
-            given, values = inputs.like(given, own.inputs), own.values
-        if given is not None:
-            return task.make(model, given, target, scale, seed, dtype, values)
+            check_examples(model["spec"], given, own)
+            values = own.values
+        return task.make(model, given, target, scale, seed, dtype, values)
     source = specs.find(model)
     net = building.build_for(source, framework, seed, file_inspection.first_task(model, None))
     found = inputs_of(model, source, net, recipe, seed)
     draft = task.make(model, found.inputs, None, scale, seed, dtype, found.values)
     with failures(model, found.inputs, source):
         return targets.complete(draft, recipe, recipe.prepare(net, draft), module.put)
+
+
+def check_examples(spec, given, own):
+    """Raise SpecError if example_inputs() returns something else than in the inspection: nothing else stands for it."""
+    changed = inputs.difference(given, own.inputs)
+    if changed is None and own.values is None:
+        changed = "the numbers of each array are equal now"
+    if changed is not None:
+        message = "{}: example_inputs() does not return what it returned in the inspection: {}."
+        raise SpecError(message.format(spec, changed))
 
 
 def own_examples(model, framework, recipe, seed):
@@ -178,12 +230,22 @@ def example(final, put):
     return [put(array) for array in task.example(final, final.batch)[: len(final.inputs)]]
 
 
-def answer(framework, final, found, numbers):
-    target, loss = final.target, targets.loss(final)
+def shown(found):
+    """Return the first outputs as text, such as ``logits 4x5, boxes 4x4, ...``."""
+    texts = ["{} {}".format(one["name"], "x".join(map(str, one["shape"])) or "()") for one in found]
+    return ", ".join(texts[:SHOWN] + (["..."] if len(texts) > SHOWN else []))
+
+
+def answer(framework, final, found, numbers, told):
+    target = final.target
     options = ", ".join(inputs.option(each) for each in final.inputs)
     count = "{:,} parameters".format(numbers["parameters"]) if numbers["parameters"] else "no parameters"
     message = "{}: {}; inputs {} from {}"
     summary = message.format(building.NAMES.get(framework, framework), count, options, found.origin)
+    if len(numbers["outputs"]) > 1:
+        summary += "; {} outputs: {}".format(len(numbers["outputs"]), shown(numbers["outputs"]))
+    if told:
+        summary += "; Stele passes {}".format(", ".join(told))
     return dict(
         numbers,
         framework=framework,
@@ -191,6 +253,5 @@ def answer(framework, final, found, numbers):
         inferred_from=found.origin,
         examples=found.place,
         target=None if target is None else inputs.as_dict(target),
-        loss=loss,
         summary=summary,
     )

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy
 
 from stele_worker.frameworks import jax as framework
-from stele_worker.models import building, first_layer, jax_nets, optimizers, outputs, weights
+from stele_worker.models import building, first_layer, jax_nets, optimizers, outputs, own_training, weights
 from stele_worker.models.facts import facts_of
 from stele_worker.models.jax_nets import count, function, layers, prepare  # noqa: F401
 
@@ -70,7 +70,7 @@ def inference_step(net, task):
     call = with_precision(net, task, net.call(task, training=False))
 
     def predict(*values):
-        return outputs.main(call(*values)[0]).astype(jnp.float32)
+        return call(*values)[0]
 
     if framework.mode == "constants":
         return framework.compiled(lambda *batch: predict(net.params, net.statistics, net.randomness, *batch))
@@ -107,6 +107,11 @@ def inputs(model, source):
     return result and ((result,), "the signature and the first layer")
 
 
+def why_untrained(model, number=1):
+    """Return why Stele does not train a model: it has a training of its own; or None."""
+    return own_training.describe(model, own_training.TORCH)
+
+
 def vocabulary(model):
     return first_layer.vocabulary(layers(model))
 
@@ -127,10 +132,15 @@ def loss(net, task):
             value = outputs.loss(output)
         else:
             compare = cross_entropy if task.target.kind == "int" else squared_error
-            value = compare(outputs.main(output).astype(jnp.float32), batch[-1])
+            value = compare(real(outputs.main(output)).astype(jnp.float32), batch[-1])
         return value, (statistics, randomness)
 
     return compute
+
+
+def real(output):
+    """Return an output as real numbers; a complex number as two."""
+    return jnp.stack([output.real, output.imag], -1) if jnp.iscomplexobj(output) else output
 
 
 def cross_entropy(logits, labels):

@@ -66,7 +66,7 @@ def pair(model, task):
 
     def call(task, training):
         def run(params, statistics, randomness, *batch):
-            function = calling.make_caller(apply, [None] + names(task))
+            function = calling.make_caller(apply, [None] + names(task), calling.flags(apply, training))
             return function(tree.unflatten(params), *batch), statistics, randomness
 
         return run
@@ -83,12 +83,7 @@ def function(model):
     """Return the function whose parameters are the inputs of a model or a Net."""
     if isinstance(model, Net):
         return model.function
-    kind = kind_of(model)
-    if kind == "linen":
-        from stele_worker.models import flax_linen
-
-        return partial(model.__call__, **flax_linen.flags(model, training=False))
-    return partial(model[1], None) if kind == "pair" else model.__call__
+    return calling.in_inference(partial(model[1], None) if kind_of(model) == "pair" else model.__call__)
 
 
 def layers(model):

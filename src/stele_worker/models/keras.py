@@ -6,13 +6,23 @@ import keras
 from keras import ops
 
 from stele_worker.frameworks import keras as framework
-from stele_worker.models import building, keras_layers, optimizers, outputs, weights
+from stele_worker.models import building, keras_layers, optimizers, outputs, own_training, weights
 from stele_worker.models.errors import SpecError
 from stele_worker.models.facts import facts_of
-from stele_worker.models.keras_layers import function, inputs, layers, parameter_names, vocabulary  # noqa: F401
+from stele_worker.models.keras_layers import (  # noqa: F401
+    function,
+    inputs,
+    layers,
+    loss_name,
+    parameter_names,
+    target_kind,
+    vocabulary,
+    why_untrained,
+)
 from stele_worker.models.task import example, without_dropout
 
 LAYOUT = None
+FLAGS = ("training",)  # ``fit`` passes no other
 
 
 def network(task):
@@ -72,7 +82,7 @@ def gradients(net, task):
 
 
 def training_step(net, task):
-    run, pack = framework.make_training_step(net, optimizer_of(task), loss(net, task)), make_packer(task)
+    run, pack = framework.make_training_step(net, optimizer_of(net, task), loss(net, task)), make_packer(task)
     if task.target is None:
         return lambda *batch: run(pack(batch), None)
     return lambda *batch: run(pack(batch), batch[-1])
@@ -130,10 +140,14 @@ def target(task, batch):
 
 def loss(net, task):
     """Return compute(target, output) -> loss, in the order of Keras."""
+    own_training.refuse(task, why_untrained(net))
+    chosen = keras_layers.compiled_loss(net)
+    if chosen is not None:
+        return as_compiled(*chosen[1:])
     if task.target is None:
         return lambda target, output: outputs.loss(output)
     if task.target.kind == "float":
-        return lambda target, output: squared_error(target, outputs.main(output))
+        return lambda target, output: squared_error(target, real(outputs.main(output)))
     compare = keras.losses.SparseCategoricalCrossentropy(from_logits=not keras_layers.ends_in_softmax(net))
 
     def compute(target, output):
@@ -143,34 +157,49 @@ def loss(net, task):
     return compute
 
 
+def as_compiled(compare, kind):
+    """Return compute(target, output) -> loss of ``compile``, as ``fit`` calls it."""
+
+    def compute(target, output):
+        output = outputs.main(output)
+        shape = output.shape if kind == "float" else output.shape[:-1]
+        return ops.mean(compare(ops.reshape(target, shape), output))
+
+    return compute
+
+
+def real(output):
+    """Return an output as real numbers; a complex number as two."""
+    return ops.stack([ops.real(output), ops.imag(output)], -1) if outputs.is_complex(output) else output
+
+
 def squared_error(target, output):
     return ops.mean(ops.square(ops.cast(output, "float32") - ops.reshape(target, output.shape)))
 
 
-def optimizer_of(task):
+def optimizer_of(net, task):
+    """Return the optimizer that the user names, else that of ``compile``, else plain SGD."""
     if task.optimizer is not None:
         return optimizers.construct(task, ("apply_gradients",))
+    if keras_layers.compiled_optimizer(net) is not None:
+        return keras_layers.compiled_optimizer(net)
     return keras.optimizers.SGD(task.learning_rate)
 
 
 def make_inference(net):
-    """Return step(x) -> the main output in float32, compiled as ``frameworks.keras`` does."""
-
-    def main(output):
-        return ops.cast(outputs.main(output), "float32")
-
+    """Return step(x) -> all that the model returns, compiled as ``frameworks.keras`` does."""
     if framework.BACKEND == "tensorflow":
-        return framework.compile_function(net, lambda x: main(net(x, training=False)))
+        return framework.compile_function(net, lambda x: net(x, training=False))
     if framework.BACKEND == "torch":
         import torch
 
-        return torch.inference_mode()(framework.compiled(lambda x: main(net(x, training=False))))
+        return torch.inference_mode()(framework.compiled(lambda x: net(x, training=False)))
 
     variables, others = net.trainable_variables, net.non_trainable_variables
 
     @framework.compiled
     def run(weights, others, x):
-        return main(net.stateless_call(weights, others, x, training=False)[0])
+        return net.stateless_call(weights, others, x, training=False)[0]
 
     def step(x):
         framework.write_back(net)

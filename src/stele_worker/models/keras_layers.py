@@ -2,13 +2,27 @@
 
 import importlib
 import re
+import weakref
 
-from stele_worker.models import building, specs
+from stele_worker.models import building, own_training, specs
 from stele_worker.models.inputs import Input
 
 BATCH, IMAGES, LENGTH = 32, 8, 64  # BATCH for rows, IMAGES for what has four axes or more
 FLAGS = ("training", "mask")
+LOSSES = {  # of ``compile``: the kind of their targets
+    "SparseCategoricalCrossentropy": "int",
+    "sparse_categorical_crossentropy": "int",
+    "MeanSquaredError": "float",
+    "mean_squared_error": "float",
+    "MeanAbsoluteError": "float",
+    "mean_absolute_error": "float",
+    "Huber": "float",
+    "huber": "float",
+    "LogCosh": "float",
+    "log_cosh": "float",
+}
 RATES = ("rate", "dropout", "recurrent_dropout", "_dropout")
+wrapped = weakref.WeakKeyDictionary()  # a model of ``functional``: the user's model inside
 
 
 def keras_of(model):
@@ -98,8 +112,11 @@ def functional(model, given):
     ]
     if all(each.name for each in given):
         named = {each.name: tensor for each, tensor in zip(given, tensors)}
-        return keras.Model(named, model(**named))
-    return keras.Model(tensors, model(*tensors))
+        result = keras.Model(named, model(**named))
+    else:
+        result = keras.Model(tensors, model(*tensors))
+    wrapped[result] = model
+    return result
 
 
 def dtype_of(each):
@@ -107,11 +124,79 @@ def dtype_of(each):
 
 
 def disable_dropout(model):
+    """Set the rates of Keras' layers, and of subclasses of them, to 0. Other layers may mean other rates."""
     for layer in layers(model):
         for name in RATES:
             value = getattr(type(layer), name, None)
-            if isinstance(getattr(layer, name, None), float) and not isinstance(value, property):
+            if not takes_rate(layer, name.strip("_")) or isinstance(value, property):
+                continue
+            if isinstance(getattr(layer, name, None), float):
                 setattr(layer, name, 0.0)
+
+
+def takes_rate(layer, name):
+    """Return whether a class of Keras, from which a layer is made, has an argument of this name."""
+    own = [cls for cls in type(layer).__mro__ if cls.__module__.split(".")[0] in own_training.LIBRARIES]
+    return any(each.name == name for cls in own for each in building.parameters(cls))
+
+
+def why_untrained(net, number=1):
+    """Return why Stele does not train a model with ``number`` outputs as ``fit`` does, or None."""
+    model = wrapped.get(net, net)
+    reason = own_training.describe(model, own_training.KERAS)
+    if reason is not None or not is_compiled(model):
+        return reason
+    if number > 1:
+        return "it is compiled with a loss for {} outputs".format(number)
+    if compiled_loss(model) is None:
+        return "it is compiled with the loss {!r:.60}, for which Stele draws no targets".format(model.loss)
+    return None
+
+
+def is_compiled(model):
+    # Keras 3 has the first, Keras 2 the second
+    return bool(getattr(model, "compiled", False) or getattr(model, "_is_compiled", False))
+
+
+def compiled_loss(net):
+    """Return (name, function of target and output, kind of the target) of the loss of ``compile``.
+
+    None without one, and for one that is not in LOSSES.
+    """
+    model = wrapped.get(net, net)
+    chosen = model.loss if is_compiled(model) else None
+    if not isinstance(chosen, str) and not callable(chosen):
+        return None
+    try:
+        function = keras_of(model).losses.get(chosen)
+    except ValueError:
+        return None
+    owners = [function] if hasattr(function, "__name__") else type(function).__mro__
+    for owner in owners:
+        library = owner.__module__.split(".")[0] in own_training.LIBRARIES
+        if library and owner.__name__ in LOSSES:
+            return owner.__name__, function, LOSSES[owner.__name__]
+    return None
+
+
+def compiled_optimizer(net):
+    """Return the optimizer of ``compile``, or None."""
+    model = wrapped.get(net, net)
+    return model.optimizer if is_compiled(model) else None
+
+
+def target_kind(net):
+    """Return the kind of target that the loss of ``compile`` needs; None without one."""
+    chosen = compiled_loss(net)
+    return chosen and chosen[2]
+
+
+def loss_name(net, optimizer):
+    """Return ``mean_squared_error and Adam, as compiled``; None if the model is not compiled."""
+    chosen = compiled_loss(net)
+    if chosen is None:
+        return None
+    return "{} and {}, as compiled".format(chosen[0], optimizer or type(compiled_optimizer(net)).__name__)
 
 
 def ends_in_softmax(model):

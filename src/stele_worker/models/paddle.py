@@ -4,7 +4,7 @@ import paddle
 from paddle.nn.functional import cross_entropy, mse_loss
 
 from stele_worker.frameworks import paddle as framework
-from stele_worker.models import building, calling, first_layer, optimizers, outputs, weights
+from stele_worker.models import building, calling, first_layer, optimizers, outputs, own_training, weights
 from stele_worker.models.facts import facts_of
 from stele_worker.models.task import without_dropout
 
@@ -75,13 +75,13 @@ def training_step(net, task):
 
 def inference_step(net, task):
     net.eval()
-    call = calling.make_caller(net, [each.name for each in task.inputs])
-    return paddle.no_grad()(lambda *batch: outputs.main(call(*batch)).astype("float32"))
+    call = calling.make_caller(net, [each.name for each in task.inputs], flags(net, training=False))
+    return paddle.no_grad()(lambda *batch: call(*batch))
 
 
 def raw(net, task):
     net.eval()
-    call = calling.make_caller(net, calling.names(task))
+    call = calling.make_caller(net, calling.names(task), flags(net, training=False))
     return paddle.no_grad()(lambda *batch: call(*batch))
 
 
@@ -144,7 +144,12 @@ def inputs(model, source):
 
 
 def function(net):
-    return net.forward
+    return calling.in_inference(net.forward)
+
+
+def flags(net, training):
+    """Return the flags of a model. Its class tells them: to_static replaces the method of the model."""
+    return calling.flags(type(net).forward, training)
 
 
 def layers(model):
@@ -156,20 +161,29 @@ def vocabulary(model):
 
 
 def disable_dropout(net):
+    """Set the rates of the layers of Paddle that have one, and of subclasses of them, to 0."""
     for layer in layers(net):
-        names = ["dropout"] + (["p"] if "Dropout" in type(layer).__name__ else [])
-        for name in names:
+        own = [cls for cls in type(layer).__mro__ if cls.__module__.split(".")[0] == "paddle"]
+        taken = {each.name for cls in own for each in building.parameters(cls)}
+        rates = ["dropout"] + (["p"] if any("Dropout" in cls.__name__ for cls in own) else [])
+        for name in taken.intersection(rates):
             if isinstance(getattr(layer, name, None), (int, float)):
                 setattr(layer, name, 0.0)
 
 
 def loss(net, task):
     """Return compute(*batch) -> loss: the model's own, cross-entropy, or for a float target the squared error."""
-    call = calling.make_caller(net, calling.names(task))
+    own_training.refuse(task, why_untrained(net))
+    call = calling.make_caller(net, calling.names(task), flags(net, training=True))
     if task.target is None or task.target.name:
         return lambda *batch: outputs.loss(call(*batch))
     compare = classification_error if task.target.kind == "int" else squared_error
-    return lambda *batch: compare(outputs.main(call(*batch[:-1])), batch[-1])
+    return lambda *batch: compare(real(outputs.main(call(*batch[:-1]))), batch[-1])
+
+
+def real(output):
+    """Return an output as real numbers; a complex number as two."""
+    return paddle.as_real(output) if outputs.is_complex(output) else output
 
 
 def classification_error(logits, labels):
@@ -180,6 +194,11 @@ def classification_error(logits, labels):
 
 def squared_error(output, target):
     return mse_loss(output, target.reshape(output.shape))
+
+
+def why_untrained(net, number=1):
+    """Return why Stele does not train a model: it has a training of its own; or None."""
+    return own_training.describe(net, own_training.TORCH)
 
 
 def optimizer_of(net, task):

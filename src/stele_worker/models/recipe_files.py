@@ -90,6 +90,8 @@ def derived(source, base, task_weights):
         (each, getattr(source.module, each)) for each in STEPS + OPTIONAL if hasattr(source.module, each)
     )
     load = names["load"] = loader(source, names["load"])
+    if all(hasattr(source.module, each) for each in ("gradients", "training_step")):  # the file trains
+        names.update(why_untrained=lambda net, number: None, loss_name=lambda net, optimizer: None)
 
     def network(task):
         # its weights of another arm have the names of ``stored``, so this load reads them, not the derived one

@@ -30,10 +30,13 @@ def complete(task, recipe, net, put):
     if type(output) not in (tuple, list) and outputs.loss(output) is not None:
         return task
     shape = shape_of(outputs.main(output), task)
+    if outputs.is_complex(outputs.main(output)):
+        return task._replace(target=labels(shape + (2,), task, "float"))
     for candidate in candidates(takes[0].name, shape, task) if takes and not passed else ():
         if returns_loss(task._replace(target=candidate), recipe, net, put):
             return task._replace(target=candidate)
-    return task._replace(target=labels(shape, task))
+    kind = recipe.target_kind(net) if hasattr(recipe, "target_kind") else None
+    return task._replace(target=labels(shape, task, kind))
 
 
 def returns_loss(task, recipe, net, put):
@@ -64,11 +67,14 @@ def candidates(name, shape, task):
         yield Input(name, "float", shape)
 
 
-def labels(shape, task):
-    """Return a target of classes for the last axis of the output, or of floats if that axis has no classes."""
+def labels(shape, task, kind=None):
+    """Return a target of classes for the last axis of the output, or of floats if that axis has no classes.
+
+    ``kind`` is that of the loss of the model, if it has one: "int" for classes, "float" for as many floats.
+    """
     if not shape:
         raise SpecError("{} returns a single number for a whole batch, and no loss.".format(task.name))
-    classes = len(shape) > 1 and shape[-1] > 1
+    classes = len(shape) > 1 and shape[-1] > 1 and kind != "float"
     size = shape[:-1] if classes else shape
     if size[0] != task.batch:  # the model has put axes together
         count = 1

@@ -11,7 +11,7 @@ import numpy
 import tensorflow as tf
 
 from stele_worker.frameworks import tensorflow as framework
-from stele_worker.models import building, calling, optimizers, outputs, specs, tf_keras, weights
+from stele_worker.models import building, calling, optimizers, outputs, own_training, specs, tf_keras, weights
 from stele_worker.models.errors import SpecError
 from stele_worker.models.facts import facts_of
 from stele_worker.models.task import example, without_dropout
@@ -99,7 +99,7 @@ def training_step(net, task):
 @or_of_keras
 def inference_step(net, task):
     call = caller(net, task._replace(target=None), training=False)
-    step = compiled(lambda *batch: tf.cast(outputs.main(call(*batch)), tf.float32))
+    step = compiled(lambda *batch: call(*batch))
     return framework.frozen(step, framework.uses_jit(False)) if framework.mode == "frozen" else step
 
 
@@ -142,7 +142,7 @@ def inputs(model, source):
 
 @or_of_keras
 def function(net):
-    return net.__call__
+    return calling.in_inference(net.__call__)
 
 
 @or_of_keras
@@ -166,13 +166,13 @@ def unique(variables):
 
 
 def caller(net, task, training):
-    """Return call(*batch) -> the model's output. ``training`` is passed if the model takes it."""
-    takes = any(each.name == "training" for each in building.parameters(function(net)))
-    return calling.make_caller(partial(net, training=training) if takes else net, calling.names(task))
+    """Return call(*batch) -> the model's output. It is told whether it trains if it has a flag for that."""
+    return calling.make_caller(net, calling.names(task), calling.flags(net.__call__, training))
 
 
 def differentiate(net, task):
     """Return run(*batch) -> (loss, gradients), for use in a tf.function."""
+    own_training.refuse(task, why_untrained(net))
     call, size = caller(net, task, training=True), len(calling.names(task))
     context = no_dropout if without_dropout(task) else contextlib.ExitStack
 
@@ -189,11 +189,27 @@ def loss(task, output, target):
     """Return the model's own loss, cross-entropy, or for a float target the squared error."""
     if task.target is None or task.target.name:
         return outputs.loss(output)
-    output = outputs.main(output)
+    output = tf_keras.real(outputs.main(output))
     if task.target.kind == "float":
         return tf.reduce_mean(tf.square(output - tf.reshape(target, tf.shape(output))))
     labels = tf.reshape(target, tf.shape(output)[:-1])
     return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=output))
+
+
+@or_of_keras
+def why_untrained(net, number=1):
+    """Return why Stele does not train a model: it has a training of its own; or None."""
+    return own_training.describe(net, own_training.TORCH)
+
+
+@or_of_keras
+def target_kind(net):
+    return None
+
+
+@or_of_keras
+def loss_name(net, optimizer):
+    return None
 
 
 @contextlib.contextmanager

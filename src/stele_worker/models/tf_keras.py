@@ -10,9 +10,19 @@ from functools import partial
 import tensorflow as tf
 
 from stele_worker.frameworks import tensorflow as framework
-from stele_worker.models import keras_layers, optimizers, outputs, specs, weights
+from stele_worker.models import keras_layers, optimizers, outputs, own_training, specs, weights
 from stele_worker.models.facts import facts_of
-from stele_worker.models.keras_layers import function, inputs, keras_of, layers, parameter_names, vocabulary  # noqa: F401
+from stele_worker.models.keras_layers import (  # noqa: F401
+    function,
+    inputs,
+    keras_of,
+    layers,
+    loss_name,
+    parameter_names,
+    target_kind,
+    vocabulary,
+    why_untrained,
+)
 from stele_worker.models.task import example, without_dropout
 
 compiled = partial(framework.compiled, autograph=True)  # as Keras does, for the loops of the user's layers
@@ -104,7 +114,7 @@ def differentiate(net, task):
 def inference_step(net, task):
     @compiled
     def step(*batch):
-        return tf.cast(outputs.main(net(pack(task, batch), training=False)), tf.float32)
+        return net(pack(task, batch), training=False)
 
     return framework.frozen(step, framework.uses_jit(False)) if framework.mode == "frozen" else step
 
@@ -145,10 +155,14 @@ def pack(task, batch):
 
 def loss(net, task):
     """Return compute(target, output) -> loss, in the order of Keras."""
+    own_training.refuse(task, why_untrained(net))
+    chosen = keras_layers.compiled_loss(net)
+    if chosen is not None:
+        return as_compiled(*chosen[1:])
     if task.target is None:
         return lambda target, output: outputs.loss(output)
     if task.target.kind == "float":
-        return lambda target, output: squared_error(target, outputs.main(output))
+        return lambda target, output: squared_error(target, real(outputs.main(output)))
     probabilities = keras_layers.ends_in_softmax(net)
     compare = keras_of(net).losses.SparseCategoricalCrossentropy(from_logits=not probabilities)
 
@@ -159,6 +173,24 @@ def loss(net, task):
     return compute
 
 
+def as_compiled(compare, kind):
+    """Return compute(target, output) -> loss of ``compile``, as ``fit`` calls it."""
+
+    def compute(target, output):
+        output = outputs.main(output)
+        shape = tf.shape(output) if kind == "float" else tf.shape(output)[:-1]
+        return tf.reduce_mean(compare(tf.reshape(target, shape), output))
+
+    return compute
+
+
+def real(output):
+    """Return an output as real numbers; a complex number as two."""
+    return (
+        tf.stack([tf.math.real(output), tf.math.imag(output)], -1) if outputs.is_complex(output) else output
+    )
+
+
 def squared_error(target, output):
     return tf.reduce_mean(tf.square(tf.cast(output, tf.float32) - tf.reshape(target, tf.shape(output))))
 
@@ -166,4 +198,6 @@ def squared_error(target, output):
 def optimizer_of(net, task):
     if task.optimizer is not None:
         return optimizers.construct(task, ("apply_gradients",))
+    if keras_layers.compiled_optimizer(net) is not None:
+        return keras_layers.compiled_optimizer(net)
     return keras_of(net).optimizers.SGD(task.learning_rate)

@@ -5,11 +5,11 @@ import os
 import torch
 
 from stele_worker.frameworks import torch as framework
-from stele_worker.models import building, calling, outputs, torch_checkpoints, torch_dropout, weights
+from stele_worker.models import building, calling, torch_checkpoints, torch_dropout, weights
 from stele_worker.models.facts import facts_of
 from stele_worker.models.task import without_dropout
 from stele_worker.models.torch_inputs import function, inputs, layers, vocabulary  # noqa: F401
-from stele_worker.models.torch_training import loss, optimizer_of, with_precision
+from stele_worker.models.torch_training import loss, optimizer_of, why_untrained, with_precision  # noqa: F401
 
 LAYOUT = None
 
@@ -112,13 +112,15 @@ def inference_step(net, task):
 
 def predict(net, task):
     net.eval()
-    call = with_precision(calling.make_caller(net, [each.name for each in task.inputs]), task)
-    return lambda *batch: outputs.main(call(*batch)).float()
+    flags = calling.flags(net.forward, training=False)
+    return with_precision(calling.make_caller(net, [each.name for each in task.inputs], flags), task)
 
 
 def raw(net, task):
     net.eval()
-    return torch.no_grad()(calling.make_caller(net, calling.names(task)))
+    return torch.no_grad()(
+        calling.make_caller(net, calling.names(task), calling.flags(net.forward, training=False))
+    )
 
 
 def stored(net):

@@ -1,6 +1,6 @@
 """Infer the inputs of a PyTorch model from its Hugging Face config, or from its signature and first layer."""
 
-from stele_worker.models import building, first_layer
+from stele_worker.models import building, calling, first_layer
 
 IMAGENET = 224
 OTHERS = {"Inception3": 299}  # torchvision's only model for other images
@@ -31,7 +31,7 @@ def size_of(model, kind):
 
 
 def function(net):
-    return net.forward
+    return calling.in_inference(net.forward)
 
 
 def layers(model):

@@ -4,17 +4,29 @@ import torch
 from torch.nn.functional import cross_entropy, mse_loss
 
 from stele_worker.frameworks import torch as framework
-from stele_worker.models import calling, optimizers, outputs, torch_dropout
+from stele_worker.models import calling, optimizers, outputs, own_training, torch_dropout
 from stele_worker.models.task import without_dropout
 
 
 def loss(net, task):
     """Return compute(*batch) -> loss: the model's own, cross-entropy, or for a float target the squared error."""
-    call = with_precision(calling.make_caller(net, calling.names(task)), task)
+    own_training.refuse(task, why_untrained(net))
+    flags = calling.flags(net.forward, training=True)
+    call = with_precision(calling.make_caller(net, calling.names(task), flags), task)
     if task.target is None or task.target.name:
         return lambda *batch: outputs.loss(call(*batch))
     compare = classification_error if task.target.kind == "int" else squared_error
-    return lambda *batch: compare(outputs.main(call(*batch[:-1])).float(), batch[-1])
+    return lambda *batch: compare(real(outputs.main(call(*batch[:-1]))).float(), batch[-1])
+
+
+def why_untrained(net, number=1):
+    """Return why Stele does not train a model: it has a training of its own, as a LightningModule has; or None."""
+    return own_training.describe(net, own_training.TORCH)
+
+
+def real(output):
+    """Return an output as real numbers; a complex number as two."""
+    return torch.view_as_real(output.resolve_conj()) if output.is_complex() else output
 
 
 def classification_error(logits, labels):

@@ -45,5 +45,29 @@ class Attention(linen.Module):
         return jnp.zeros((4, 6, 8)), jnp.zeros((4, 6), bool)
 
 
+class Told(nnx.Module):
+    """Computes something else in training, as its flag says."""
+
+    def __init__(self, rngs):
+        self.dense = nnx.Linear(8, 5, rngs=rngs)
+
+    def __call__(self, x, deterministic: bool):
+        return self.dense(x) * (1.0 if deterministic else 2.0)
+
+
+class Scaled(linen.Module):
+    """Its ``dropout_rate`` is no dropout."""
+
+    dropout_rate: float = 0.5
+
+    @linen.compact
+    def __call__(self, x):
+        return linen.Dense(5)(x) * self.dropout_rate
+
+    @staticmethod
+    def example_inputs():
+        return jnp.zeros((4, 8))
+
+
 def broken():
     raise KeyError("no such width")

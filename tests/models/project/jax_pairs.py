@@ -31,6 +31,23 @@ def with_loss():
     return init, apply_loss
 
 
+def apply_several(params, x):
+    logits = apply(params, x)
+    return logits, {"boxes": jnp.tanh(logits), "spectrum": jnp.fft.fft(logits)}
+
+
+def several():
+    return init, apply_several
+
+
+def apply_told(params, x, train=False):
+    return apply(params, x) * (2.0 if train else 1.0)
+
+
+def told():
+    return init, apply_told
+
+
 def apply_loops(params, x):
     """A scan, whose operations a profiler sees; and a small loop, which XLA compiles into one function."""
 

@@ -46,6 +46,19 @@ class WithLoss(nn.Layer):
         return logits if labels is None else (nn.functional.cross_entropy(logits, labels), logits)
 
 
+class Several(nn.Layer):
+    """Two outputs, and a flag that changes the first."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense = nn.Linear(8, 5)
+        self.dropout = 0.5  # no layer of Paddle
+
+    def forward(self, x, train=False):
+        logits = self.dense(x) * self.dropout
+        return logits * (2 if train else 1), nn.functional.sigmoid(logits)
+
+
 built = image()
 
 

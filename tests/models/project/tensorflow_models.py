@@ -42,6 +42,22 @@ class Callable:
         return (tf.zeros((6, 10)),)
 
 
+class Several(tf.Module):
+    """Two outputs, and a flag that changes the first."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = tf.Variable(tf.random.normal((8, 5)), name="weight")
+
+    def __call__(self, x, is_training=False):
+        logits = x @ self.weight
+        return {"logits": logits * (2.0 if is_training else 1.0), "boxes": tf.sigmoid(logits)}
+
+    @staticmethod
+    def example_inputs():
+        return (tf.zeros((4, 8)),)
+
+
 class Unknown(tf.Module):
     def __call__(self, x):
         return x

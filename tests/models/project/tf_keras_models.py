@@ -121,6 +121,63 @@ def mobile():
     return keras.applications.MobileNetV2(input_shape=(32, 32, 3), alpha=0.35, weights=None, classes=5)
 
 
+def heads():
+    """Two outputs; the loss of the first does not reach the second."""
+    x = keras.Input((8,))
+    return keras.Model(x, [layers.Dense(5)(x), layers.Dense(4)(x)])
+
+
+def compiled(loss="mse", optimizer="adam"):
+    net = keras.Sequential([keras.Input((8,)), layers.Dense(5)])
+    net.compile(optimizer, loss)
+    return net
+
+
+def labelled():
+    return compiled(keras.losses.SparseCategoricalCrossentropy(from_logits=True), keras.optimizers.SGD(0.5))
+
+
+def unknown_loss():
+    return compiled(lambda target, output: output[:, 0])
+
+
+class OwnStep(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.dense = layers.Dense(3)
+
+    def call(self, inputs):
+        return self.dense(inputs)
+
+    def train_step(self, *data):
+        raise NotImplementedError
+
+    @staticmethod
+    def example_inputs():
+        return tf.zeros((4, 6))
+
+
+class Decay(layers.Layer):
+    """Its rate is no dropout."""
+
+    rate = None
+
+    def __init__(self):
+        super().__init__()
+        self.rate = 0.5
+
+    def call(self, x):
+        return x * self.rate
+
+
+class OwnDropout(layers.Dropout):
+    pass
+
+
+def rates():
+    return keras.Sequential([keras.Input((8,)), layers.Dense(5), Decay(), OwnDropout(0.5)])
+
+
 built = image()
 
 

@@ -56,6 +56,40 @@ class Tiny(nn.Module):
         return logits, nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
 
+class Several(nn.Module):
+    """Returns logits, boxes and a spectrum, in which the batch is the second axis."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense = nn.Linear(8, 5)
+
+    def forward(self, x):
+        logits = self.dense(x)
+        return {
+            "logits": logits,
+            "heads": (torch.sigmoid(logits), None),
+            "spectrum": torch.fft.fft(logits).mT,
+        }
+
+
+class Told(nn.Module):
+    """Computes something else in training, as its flag says."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense = nn.Linear(8, 5)
+
+    def forward(self, x, is_training=False):
+        return self.dense(x) * (2 if is_training else 1)
+
+
+class OwnTraining(Told):
+    """As a LightningModule."""
+
+    def training_step(self, batch):
+        return self.dense(batch).sum()
+
+
 class Regression(nn.Module):
     def __init__(self):
         super().__init__()
