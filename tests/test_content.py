@@ -359,7 +359,7 @@ def test_a_node_that_measures_something_else_starts_the_gate_again_and_says_why(
     lines = [json.loads(line) for line in written().splitlines()]
     header = {**lines[0], "content": {**lines[0]["content"], "files": {"net.py": "0"}}}
     subject = replay.to_trial(record.Record(Path("gate.jsonl"), header, []))
-    monkeypatch.setattr(trial, "content_of", lambda subject: lines[0]["content"])
+    monkeypatch.setattr(trial, "content_of", lambda subject, known=None: lines[0]["content"])
     emitted = []
     log = fleet_gate.record_on_node(subject, {"header": header, "entries": lines[1:-1]}, emitted.append)
     assert (

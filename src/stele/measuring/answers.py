@@ -115,6 +115,14 @@ class Defaults(TypedDict):
     versions: Versions
 
 
+class Reads(TypedDict):
+    """The result of ``reads``."""
+
+    files: list[str]
+    noticed: list[str]
+    variables: list[str]
+
+
 class InputDtype(TypedDict, total=False):
     dtype: str | None
 
@@ -147,8 +155,10 @@ class MoreFacts(TypedDict, total=False):
     examples: str | None
     files: list[str]
     inferred_from: str
+    noticed: list[str]
     output: list[int]
     remark: str | None
+    variables: list[str]
 
 
 class ModelFacts(MoreFacts):

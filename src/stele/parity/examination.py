@@ -29,7 +29,7 @@ def run_ladder(
     """Return the findings of rungs 1 to 9, with deterministic kernels. A worker that fails differs at rung 1."""
     settings = replace(settings, deterministic=True)
     available = phases(environment, task, settings)
-    day, versions = date.today().isoformat(), {}
+    day, versions, failure = date.today().isoformat(), {}, None
     try:
         title = f"{environment.name} {task}: the ladder"
         with progress.waiting(title), worker.launch(environment, settings, timeout=timeout) as live:
@@ -38,8 +38,9 @@ def run_ladder(
         if "train" in available:
             findings = [*findings, repetition(environment, task, settings)]
     except WorkerError as error:
-        findings = [Finding(1, "differs", str(error))]
-    return LadderResult(findings, versions, day)
+        failure = str(error)
+        findings = [Finding(1, "differs", failure)]
+    return LadderResult(findings, versions, day, failure)
 
 
 def phases(environment: Environment, task: str, settings: Settings) -> list[str]:

@@ -21,7 +21,7 @@ from stele.gate import steps
 from stele.gate.launcher import plan_of
 from stele.gate.metrics import METRICS, Metric, launch_settings
 from stele.gate.trial import Cell
-from stele.measuring import measure, progress, store
+from stele.measuring import content, measure, progress, store
 from stele.measuring.measure import SideFailed
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
@@ -130,6 +130,7 @@ def rotations(
         for name, run in runs.items():
             store.save(run, RUNS)
             result[name].append(run)
+            content.require_same([one.content for one in result[name]], f"The launches of {name}")
         number += 1
         show(number)
         say(f"{cell}: {kind} launch {number} of {launches}, {len(runs)} releases side by side")
