@@ -13,7 +13,7 @@ from stele.gate.trial import Trial
 from stele.gate.verdict import Verdict
 from stele.measuring import content, measure, processors, progress, worker
 from stele.measuring.conditions import Monitor
-from stele.measuring.content import Reads
+from stele.measuring.content import NOTHING, Reads
 from stele.measuring.settings import Settings
 from stele.measuring.worker import Worker, WorkerError
 from stele.models import inspection
@@ -279,7 +279,7 @@ def entry(
         durations.announce(trial, what, [(trial.cells[0], "parity")], say)
         monitor = Monitor(settings)
         left, most = trial.budget - record.spent, LAUNCHES if name == "new" else 2
-        numbers, reads, errors = None, Reads(), list[WorkerError]()
+        numbers, reads, errors = None, NOTHING, list[WorkerError]()
         while numbers is None and len(errors) < most and not is_certain(errors):
             if len(errors) >= 2 and monitor.seconds >= left:
                 break

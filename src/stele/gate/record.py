@@ -19,7 +19,7 @@ from stele import files, schema
 from stele.errors import SteleError
 from stele.measuring import content
 from stele.measuring.conditions import Conditions
-from stele.measuring.content import Content, Reads
+from stele.measuring.content import NOTHING, Content, Reads
 from stele.measuring.run import Run
 from stele.text import sentence
 
@@ -89,7 +89,9 @@ class Record:
 
     ``check`` is called before each launch, and before what it gave is written, with what the launch has read. It raises
     SteleError if the launch does not belong to those before it, and returns what its model reads besides: the header in
-    memory then has it, and the file has it in the key "content" of the launch. ``lock`` keeps other processes from writing. Only the first ``complete`` bytes of
+    memory then has it, and the file has it in the key "content" of the launch.
+
+    ``lock`` keeps other processes from writing. Only the first ``complete`` bytes of
     the file are kept when something is written; None for all.
     """
 
@@ -150,14 +152,14 @@ class Record:
         if key not in self._entries:
             if self.closed:
                 raise NotRecorded(f"{self.path} has no {key!r}.")
-            self.check(Reads())
+            self.check(NOTHING)
             self.add({key: launch()})
         return self._entries[key]
 
     def add(self, entries: Mapping[tuple[str | int, ...], Entry]) -> None:
         """Append new entries, by their keys. What their launches have read is in their key "reads"."""
         reads = functools.reduce(
-            operator.or_, (one.get("reads", Reads()) for one in entries.values()), Reads()
+            operator.or_, (one.get("reads", NOTHING) for one in entries.values()), NOTHING
         )
         found = self.check(reads)
         keyed = {

@@ -1,6 +1,6 @@
 """A trial: what is compared, and how. ``launcher`` launches its arms."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -107,7 +107,7 @@ def header(trial: Trial) -> dict[str, Any]:
     }
 
 
-def content_of(trial: Trial, known: Content = {}) -> Content:
+def content_of(trial: Trial, known: Mapping[str, Mapping[str, str | None]] = {}) -> Content:
     """Return what decides what is measured, beside the options; ``stele.measuring.content`` describes it.
 
     It has also the files and variables of a content that is ``known``: launches may have read more than an inspection.

@@ -84,6 +84,9 @@ class Reads(NamedTuple):
         )
 
 
+NOTHING = Reads()
+
+
 class Noticed:
     """Files that perhaps another process reads, such as a log that grows.
 
@@ -185,13 +188,15 @@ def of_variables(environment: Environment) -> dict[str, str]:
     return {**deciding(), **builds.variables(environment)}
 
 
-def of_node(environment: Environment) -> Content:
-    """Return what decides a launch on any machine, where the environment may be built."""
+def of_node(environment: Environment | None = None) -> Content:
+    """Return what decides a launch on any machine, where the environment may be built: variables, and a description."""
     given = {name: value for name, value in deciding().items() if not GIVEN.fullmatch(name)}
-    return {
-        "environment": {f"the description of {environment.name}": digest(of_description(environment))},
-        "variables": dict(given),
-    }
+    described = (
+        {}
+        if environment is None
+        else {f"the description of {environment.name}": digest(of_description(environment))}
+    )
+    return {"variables": dict(given), "environment": dict(described)}
 
 
 def of_description(environment: Environment) -> list[Any]:
@@ -255,7 +260,7 @@ def of_launch(
     folder: Path = Path(),
     *,
     model: Mapping[str, Any] | None = None,
-    reads: Reads = Reads(),
+    reads: Reads = NOTHING,
 ) -> dict[str, str]:
     """Return one hash for each group of what decides a launch; ``files`` are those of the user's model in ``folder``.
 
@@ -280,13 +285,16 @@ def changed_groups(then: Mapping[str, str] | None, now: Mapping[str, str] | None
     return ", ".join(GROUPS[group] for group in groups) or None
 
 
-def require_same(contents: Sequence[Mapping[str, str] | None], what: str) -> None:
+def require_same(
+    contents: Sequence[Mapping[str, str] | None], what: str, *, without: Collection[str] = ()
+) -> None:
     """Raise SteleError if launches that belong together do not have the content of the first one.
 
-    ``contents`` are those of ``of_launch``.
+    ``contents`` are those of ``of_launch``, of which groups ``without`` are not compared.
     """
-    for one in contents[1:]:
-        if changed := changed_groups(contents[0], one):
+    kept = [{group: one[group] for group in one if group not in without} if one else None for one in contents]
+    for one in kept[1:]:
+        if changed := changed_groups(kept[0], one):
             raise SteleError(
                 f"{what} cannot be compared, because {changed} changed between them. Measure again."
             )

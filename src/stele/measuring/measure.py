@@ -21,7 +21,7 @@ from stele.environments.description import MODULE
 from stele.errors import SteleError
 from stele.measuring import answers, content, devices, energy, machine, nvml, processors
 from stele.measuring.conditions import Monitor
-from stele.measuring.content import Reads
+from stele.measuring.content import NOTHING, Reads
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
 from stele.measuring.worker import TIMEOUT, Progress, Worker, WorkerError, launch, run_to_end
@@ -156,11 +156,11 @@ def with_content(run: Run, worker: Worker, plan: Plan) -> Run:
 def reads_of(worker: Worker, model: Mapping[str, Any] | None) -> Reads:
     """Return what the user's ``model`` has read in the process of a worker. Raises WorkerError."""
     if model is None:
-        return Reads()
+        return NOTHING
     return Reads.of(worker.ask("reads", folder=model["folder"], expected=answers.Reads))
 
 
-def content_of(worker: Worker, plan: Plan, reads: Reads = Reads()) -> dict[str, str]:
+def content_of(worker: Worker, plan: Plan, reads: Reads = NOTHING) -> dict[str, str]:
     """Return what decides a launch, as a Run has it."""
     folder = Path((plan.model or {}).get("folder", ""))
     return content.of_launch(worker.environment, plan.files, folder, model=plan.model, reads=reads)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from stele.environments import Environment
 from stele.errors import SteleError
 from stele.measuring import answers, worker
-from stele.measuring.content import Reads
+from stele.measuring.content import NOTHING, Reads
 from stele.measuring.settings import Settings
 from stele.measuring.worker import WorkerError
 from stele.models.inputs import Input
@@ -53,7 +53,7 @@ class Inspection(NamedTuple):
     loss: str  # what training minimises, in words
     summary: str  # the inputs, and where they come from, in words
     accuracy: bool = False  # whether right answers can be counted
-    reads: Reads = Reads()  # what it consists of: modules of the user, and what they read
+    reads: Reads = NOTHING  # what it consists of: modules of the user, and what they read
     built: Built = Built()
     output: tuple[int, ...] | None = None  # shape
     inferred_from: str | None = None  # where the inputs come from

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from stele import files, schema
 from stele.errors import SteleError
-from stele.measuring.content import Reads
+from stele.measuring.content import NOTHING, Reads
 from stele.models import recipes
 from stele.models.inputs import Input
 
@@ -63,7 +63,7 @@ class Model:
     recipe: Path | None = None  # absolute: recipes/<task>/<framework>.py
     task: Path | None = None  # absolute: tasks/<task>.py
     accuracy: bool = False  # after an inspection: whether the task file can count right answers
-    reads: Reads = Reads()  # after an inspection: what its code has read
+    reads: Reads = NOTHING  # after an inspection: what its code has read
     examples: str | None = None  # after an inspection: where example_inputs() is
 
     @property
