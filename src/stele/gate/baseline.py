@@ -114,12 +114,12 @@ def compare(
     if not path.exists():
         return [unknown_verdict(run, missing_message(run, folder))]
     recorded = read(path)
+    if not all(one.content for one in runs):
+        return [unknown_verdict(run, "what decided the launches was not recorded")]
     try:
-        content.require_same([run.content for run in runs], "The launches")
+        content.require_same([one.content for one in runs], "The launches")
     except SteleError as error:
         return [unknown_verdict(run, str(error))]
-    if not run.content:
-        return [unknown_verdict(run, "what decided the launches is not known")]
     for fact, value in facts(runs).items():
         if fact != "versions" and recorded.get(fact) != json.loads(json.dumps(value)):
             return [unknown_verdict(run, difference_message(fact, recorded.get(fact), value))]

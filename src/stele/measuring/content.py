@@ -51,7 +51,7 @@ GROUPS = {
     "asked": "the environment variables that the model reads",
     "environment": "its description",
 }
-UNKNOWN = "what decides it, which was not recorded,"
+UNKNOWN = "something that was not recorded"
 DIGITS = 16  # of a hash
 MOST, LONGEST = 3, 60  # changes that a message names, and letters of a value
 BLOCK = 2**20  # bytes that are read at once
