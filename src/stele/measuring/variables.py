@@ -27,13 +27,13 @@ HARMLESS = re.compile(
 )
 SETTINGS = re.compile(r"(OMP|OPENBLAS|MKL|NUMEXPR)_NUM_THREADS")
 GIVEN = re.compile(r"\w+_VISIBLE_DEVICES")  # a fleet gives each launch a device
-# of a terminal, a session, a shell or a run of CI; and where temporary files and messages go
+# of a terminal, a session, a shell or a run of CI; and where programs, temporary files and messages are
 PASSING = re.compile(
     r"TERM\w*|COLORTERM|COLUMNS|LINES|NO_COLOR|FORCE_COLOR|CLICOLOR\w*|LS_COLORS|DISPLAY|WAYLAND_DISPLAY|WINDOWID|VTE_\w+"
     r"|PWD|OLDPWD|SHLVL|_|SHELL|USER|LOGNAME|USERNAME|MAIL|EDITOR|VISUAL|PAGER|LESS\w*|PS\d|PROMPT_\w+|HIST\w+|TMUX\w*|STY"
     r"|XDG_\w+|DBUS_\w+|SSH_\w+|GPG_\w+|VSCODE_\w+|INVOCATION_ID|JOURNAL_STREAM|VIRTUAL_ENV\w*|CONDA_\w+|PYTEST_\w+|STELE_\w+"
     r"|CI|CI_\w+|GITHUB_\w+|GITLAB_\w+|JENKINS_\w+|RUNNER_\w+|BUILD_\w+|JOB_\w+|\w+_PROXY|\w+_proxy"
-    r"|TMPDIR|TEMP|TMP|LANG|LANGUAGE|LC_\w+|PYTHON(PATH|HASHSEED|DONTWRITEBYTECODE|UNBUFFERED|WARNINGS|FAULTHANDLER)",
+    r"|PATH|TF_CPP_MIN_LOG_LEVEL|TF_CPP_MAX_VLOG_LEVEL|TMPDIR|TEMP|TMP|LANG|LANGUAGE|LC_\w+|PYTHON(PATH|HASHSEED|DONTWRITEBYTECODE|UNBUFFERED|WARNINGS|FAULTHANDLER)",
 )
 ALLOCATORS = ("jemalloc", "tcmalloc", "mimalloc")
 
