@@ -170,7 +170,7 @@ def test_a_number_whose_content_is_unknown_is_measured_again(machine, damage):
         {"inputs": (Input(None, "float", (1024, 8), None),)},
         {"optimizer": "optim:Own"},
         {"pretrained": Path("w.safetensors")},
-        {"reads": Reads((Path("net.py"),))},
+        {"reads": Reads((Path("w.safetensors"),))},
         {"reads": Reads(variables=("HIDDEN",))},
         {"extras": Extras(requirements=("flax",))},
         {"metric": "error"},

@@ -23,7 +23,7 @@ from stele.environments import Environment, builds, packages
 from stele.environments.packages import Listing
 from stele.errors import SteleError
 from stele.files import is_file
-from stele.measuring.variables import GIVEN, asked_for, deciding
+from stele.measuring.variables import asked_for, deciding, portable
 from stele.text import printable
 
 Content = dict[str, dict[str, str | None]]
@@ -190,13 +190,12 @@ def of_variables(environment: Environment) -> dict[str, str]:
 
 def of_node(environment: Environment | None = None) -> Content:
     """Return what decides a launch on any machine, where the environment may be built: variables, and a description."""
-    given = {name: value for name, value in deciding().items() if not GIVEN.fullmatch(name)}
     described = (
         {}
         if environment is None
         else {f"the description of {environment.name}": digest(of_description(environment))}
     )
-    return {"variables": dict(given), "environment": dict(described)}
+    return {"variables": dict(portable()), "environment": dict(described)}
 
 
 def of_description(environment: Environment) -> list[Any]:

@@ -47,6 +47,11 @@ def deciding(variables: Mapping[str, str] = os.environ) -> dict[str, str]:
     }
 
 
+def portable() -> dict[str, str]:
+    """Return those that decide the same on another machine: they do not choose one of its devices."""
+    return {name: value for name, value in deciding().items() if not GIVEN.fullmatch(name)}
+
+
 def asked_for(names: Iterable[str], variables: Mapping[str, str] = os.environ) -> dict[str, str | None]:
     """Return a hash of each variable that may decide something, by name; None if it is not set."""
     return {
