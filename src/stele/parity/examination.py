@@ -225,6 +225,7 @@ def accuracy_rung(
     command has trained with the same ``versions`` is not trained again.
     """
     accuracies: list[float] = []
+    contents: list[dict[str, str] | None] = []
     finding = None
     while finding is None or (finding.status == "differs" and len(accuracies) < 2 * seeds):
         of_seed = replace(settings, seed=FIRST_SEED + len(accuracies))
@@ -237,6 +238,8 @@ def accuracy_rung(
         if accuracy.band(run) is None:
             return Finding(10, "absent", why_no_band(task, scale))
         accuracies.append(run.accuracy)
+        contents.append(run.content)
+        content.require_same(contents, f"The trainings of {environment.name}")
         if len(accuracies) % seeds == 0:  # more frequent tests would raise the chance of false agreement
             finding = accuracy_finding(accuracies, run)
     return finding

@@ -121,12 +121,13 @@ def content_key(key: str, metric: str) -> str:
 def changes(then: Content | None, tag: str, key: str, metric: str, request: Request) -> str | None:
     """Return what has changed since a saved number of a cell, such as ``gru infer tuned``; None if nothing has."""
     cells = [cell for cell in request.cells if key.startswith(f"{cell} ")]
-    if not cells:
+    release, mode = release_environment(tag, request), key.removeprefix(f"{cells[0]} ") if cells else ""
+    if not cells or not has_cell(release, cells[0], mode, request.settings):
         return None
     if then is None:
         return "what decided it was not recorded"
-    release = in_mode(release_environment(tag, request), key.removeprefix(f"{cells[0]} "))
-    return content.changes(then, content_of(release, cells[0], metric, request, known=then))
+    now = content_of(in_mode(release, mode), cells[0], metric, request, known=then)
+    return content.changes(then, now)
 
 
 def content_of(
@@ -160,12 +161,13 @@ class Watched:
     """What decides the numbers of releases in a cell: taken before the first launch, and compared after each."""
 
     def __init__(self, releases: Sequence[Environment], cell: Cell, metric: str, request: Request) -> None:
-        self.releases, self.about = releases, (cell, metric, request)
+        self.releases, self.about, self.noticed = releases, (cell, metric, request), content.Noticed()
         self.contents = {one.name: content_of(one, *self.about) for one in releases}
 
     def check(self, reads: Reads = NOTHING) -> None:
         """Add what launches have read. Raises SteleError, which names what changed."""
         model = self.about[-1].model
+        reads = reads._replace(files=(*reads.files, *self.noticed.admit(reads.noticed)))
         for release in self.releases:
             known = self.contents[release.name]
             changed = content.changes(known, content_of(release, *self.about, known=known))
