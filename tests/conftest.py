@@ -112,6 +112,7 @@ def run():
         losses=(2.3, *[2.0] * 30),
         accuracy=0.36,
         evaluated=6400,
+        content={"code": "1"},
     )  # fmt: skip
 
 

@@ -94,6 +94,7 @@ RESULTS = {
     "time-to-accuracy": training,
     "parity": parity,
     "inspect": lambda request: SCRIPT["inspection"],
+    "reads": lambda request: {"files": [], "noticed": [], "variables": [], **SCRIPT.get("has_read", {})},
     "capability": lambda request: {"numbers": SCRIPT["numbers"]},
     "defaults": lambda request: {"table": SCRIPT["table"], "versions": {"scripted": SCRIPT["release"]}},
 }

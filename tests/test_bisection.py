@@ -1,8 +1,10 @@
 """Bisection: the search with given statuses, and the command with given step times."""
 
+import argparse
 import dataclasses
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,8 @@ from stele import environments
 from stele.commands import bisect as command
 from stele.errors import SteleError
 from stele.measuring import measure
+from stele.measuring.content import Reads
+from stele.models.spec import Model
 from stele.releases import frameworks, ledger
 from stele.releases.bisection import BAD, GOOD, SKIP, Search
 from stele.releases.index import Release
@@ -151,6 +155,36 @@ def test_a_change_between_two_candidates_ends_the_search(history, run, capsys, m
         "during the bisection: the data of gru was 0 seeded and is now 1 seeded. Run it again." in output.err
     )
     assert "first bad" not in output.out
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"net.py": "1", "a.py": "1", "b.py": "1"}, None),  # this candidate alone reads b.py
+        ({"net.py": "2", "a.py": "1"}, "net.py changed"),
+        ({"net.py": "1", "a.py": "2"}, "a.py changed"),
+        ({"net.py": "1"}, "a.py is missing now"),
+    ],
+)
+def test_what_one_candidate_reads_is_compared_in_all_later_ones(files, message):
+    arguments = argparse.Namespace(content=None)
+    command.require_same_search(arguments, {"files": {"net.py": "1", "a.py": "1"}})
+    if message is None:
+        command.require_same_search(arguments, {"files": files, "packages": {"jax in NEW": "2"}})
+        assert arguments.content["files"] == files
+    else:
+        with pytest.raises(SteleError, match=f"changed during the bisection: {message}"):
+            command.require_same_search(arguments, {"files": files})
+
+
+def test_the_files_and_variables_of_a_candidate_are_those_of_the_model_from_then_on():
+    arguments = argparse.Namespace(
+        subject=Model("net.py:build", Path("/x"), reads=Reads((Path("/x/net.py"),)))
+    )
+    for name in ("a.py", "a.py", "b.py"):
+        command.remember_reads(arguments, Reads((Path("/x", name),), variables=("HIDDEN",)))
+    assert [path.name for path in arguments.subject.reads.files] == ["net.py", "a.py", "b.py"]
+    assert arguments.subject.reads.variables == ("HIDDEN",)
 
 
 def test_an_unknown_release_is_an_error_that_names_the_nearest(history, run, capsys):

@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import hashlib
 import json
 import os
 import subprocess
@@ -14,11 +15,17 @@ from safetensors.numpy import save_file
 
 from fakes import INSPECTION, SCRIPTED
 from stele import __main__ as entry_point
+from stele import data
 from stele.commands import fleet_gate, fleet_run
 from stele.environments import ORACLE, packages
 from stele.environments.description import Environment
-from stele.gate import launcher, model_parity, record, replay, trial
-from stele.measuring import content, measure
+from stele.errors import SteleError
+from stele.fleet import node
+from stele.fleet.work import NodeLacks
+from stele.gate import correctness, launcher, model_parity, record, replay, trial
+from stele.measuring import content, measure, variables
+from stele.measuring.settings import Settings
+from stele.parity import devices, examination, ladder
 from test_gate import INPUTS
 from test_gate_model import NUMBERS
 
@@ -64,7 +71,8 @@ def gate(describe, tmp_path, monkeypatch, venv):
     files = [str(tmp_path / name) for name in ("helper.py", "config.json")]
     script = {"seconds": [0.5, 0.01], "numbers": NUMBERS, "inspection": {**INSPECTION, "files": files}}
 
-    def gate(*options, variable="1", model="net.py:build"):
+    def gate(*options, variable="1", model="net.py:build", reads={}, verb=("gate", "old", "new")):  # noqa: B006
+        script["has_read"] = reads
         for arm in ("old", "new"):
             command = [str(tmp_path / arm / "bin/python"), str(SCRIPTED)]
             describe(arm, framework="scripted", command=command)
@@ -75,10 +83,9 @@ def gate(describe, tmp_path, monkeypatch, venv):
         given = [
             "--optimizer=optim:Own",
             "--pretrained=w.safetensors",
-            "--metric=parity",
-            "--worker-timeout=20",
+            *(["--metric=parity", "--worker-timeout=20"] if verb[0] == "gate" else []),
         ]
-        return entry_point.main(["gate", "old", "new", f"--model={model}", *given, *options])
+        return entry_point.main([*verb, f"--model={model}", *given, *options])
 
     return gate
 
@@ -167,6 +174,140 @@ def test_a_record_of_other_variables_of_the_user_is_refused(gate, capsys, monkey
     monkeypatch.setenv(name, "2")
     assert gate("--resume") == 2
     assert f"{name} in NEW was 1 and is now 2" in capsys.readouterr().err
+
+
+@pytest.fixture
+def later(tmp_path):
+    """What only the launches of parity read, and no inspection."""
+    for name in ("train.py", "outside/w.npy", ".cache/torch/hub/w.pt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("1")
+    names = ("train.py", "outside/w.npy", ".cache/torch/hub/w.pt")
+    return {"files": [str(tmp_path / name) for name in names], "variables": ["HIDDEN", "UNSET"]}
+
+
+@pytest.mark.parametrize("name", ["train.py", "outside/w.npy", ".cache/torch/hub/w.pt"])
+def test_what_only_a_training_reads_belongs_to_the_record(gate, later, capsys, name):
+    assert gate(reads=later) == 0
+    assert gate("--resume", reads=later) == 0
+    before = written()
+    Path(name).write_text("2")
+    assert gate("--resume", reads=later) == 2
+    assert f"because what it measured has changed: {name} changed." in capsys.readouterr().err
+    assert written() == before
+    Path(name).unlink()
+    assert gate("--resume", reads=later) == 2
+    assert f"{name} is missing now" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["train.py", "outside/w.npy"])
+def test_what_a_training_reads_is_compared_before_the_next_launch(gate, later, monkeypatch, capsys, name):
+    before_new(monkeypatch, write(name))
+    assert gate(reads=later) == 2
+    assert f"changed during the measurement: {name} changed." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "value"), [("HIDDEN", "4096"), ("HIDDEN", None), ("UNSET", "1")])
+def test_a_record_of_other_variables_that_the_users_code_reads_is_refused(
+    gate, later, monkeypatch, capsys, name, value
+):
+    monkeypatch.setenv("HIDDEN", "8")
+    assert gate(reads=later) == 0
+    monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name)
+    assert gate("--resume", reads=later) == 2
+    assert f"because what it measured has changed: the variable {name} changed." in capsys.readouterr().err
+    assert '"8"' not in written().decode()  # hashes alone
+
+
+@pytest.mark.parametrize("name", ["CUDA_VISIBLE_DEVICES", "PYTHONUTF8"])
+def test_variables_that_choose_a_device_or_an_encoding_are_compared(gate, monkeypatch, capsys, name):
+    assert gate() == 0
+    monkeypatch.setenv(name, "1")
+    assert gate("--resume") == 2
+    assert f"{name} in NEW was absent and is now 1" in capsys.readouterr().err
+
+
+def test_variables_of_a_terminal_and_of_a_session_decide_nothing():
+    names = [
+        "TERM",
+        "LS_COLORS",
+        "SSH_CLIENT",
+        "XDG_RUNTIME_DIR",
+        "LC_ALL",
+        "GITHUB_RUN_ID",
+        "OMP_NUM_THREADS",
+    ]
+    assert variables.asked_for(names, dict.fromkeys(names, "1")) == {}
+    assert variables.asked_for(["B", "A", "A"], {"A": "1"}) == {
+        "A": hashlib.sha256(b"1").hexdigest()[:16],
+        "B": None,
+    }
+
+
+def test_a_file_that_perhaps_another_process_reads_counts_if_it_does_not_change(tmp_path):
+    log, model = tmp_path / "log.txt", tmp_path / "model.spm"
+    for path in (log, model):
+        path.write_text("1")
+    noticed = content.Noticed()
+    assert noticed.admit([log, model]) == ()
+    log.write_text("12")
+    assert noticed.admit([log, model]) == (model,)
+    assert noticed.admit([log, model]) == (model,)  # a log that has grown never counts
+
+
+def test_an_option_that_only_the_record_has_is_named(gate, capsys):
+    """Such as a target that is not typed any more."""
+    assert gate() == 0
+    [path] = Path(".stele/gates").glob("*.jsonl")
+    first, *rest = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([json.dumps({**json.loads(first), "target": 0.5}) + "\n", *rest]))
+    assert gate("--resume") == 2
+    assert "its target was 0.5 and is now None" in capsys.readouterr().err
+
+
+def test_a_comparison_of_environments_ends_if_what_it_measures_changes(gate, monkeypatch, capsys):
+    before_new(monkeypatch, write("helper.py"))
+    assert gate(verb=("parity", "--framework=old,new")) == 2
+    output = capsys.readouterr()
+    assert "changed during the measurement: helper.py changed" in output.err and not output.out
+
+
+def test_an_accuracy_of_a_model_without_labels_is_an_error_with_a_remedy(gate, capsys):
+    """There is nothing to judge."""
+    assert gate("--metric=accuracy") == 2
+    assert (
+        "net.py:build has no labels, so nothing can be judged. Write tasks/TASK.py" in capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize(
+    "line", [{"findings": []}, {"numbers": None}, {"numbers": {"changes": []}}, {"runs": None}]
+)
+def test_a_launch_whose_worker_failed_is_launched_again(tmp_path, line):
+    path = tmp_path / "gate.jsonl"
+    lines = [
+        {"schema": 1, "machine": {}},
+        {"key": ["a"], "took": 1.0, "failure": "killed by SIGKILL", "content": {"files": {"a": "1"}}, **line},
+    ]
+    path.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    found = record.resume(path)
+    assert found.get("a") is None and found.header["content"] == {"files": {"a": "1"}}
+
+
+@pytest.mark.parametrize("where", [examination, devices])
+def test_a_ladder_whose_worker_was_killed_is_a_failure_and_one_that_differs_is_none(monkeypatch, where):
+    findings, several = [ladder.Finding(1, "differs", "one")], Settings(device="cpu", devices=2)
+    results = {
+        module: ladder.LadderResult(list(findings), {}, "", "killed" if module is where else None)
+        for module in (examination, devices)
+    }
+    for module, result in results.items():
+        monkeypatch.setattr(module, "run_ladder", lambda *_, result=result, **__: result)
+    subject = argparse.Namespace(arm=lambda name: ORACLE, settings=several, timeout=1.0)
+    assert correctness.climb(subject, "gru", "new")[1] == "killed"
+    results[where] = results[where]._replace(failure=None)
+    monkeypatch.setattr(where, "run_ladder", lambda *_, **__: results[where])
+    assert correctness.climb(subject, "gru", "new")[1] is None
 
 
 def test_a_record_is_resumed_after_a_change_was_undone_or_of_what_decides_nothing(gate):
@@ -370,6 +511,53 @@ def test_a_file_is_read_again_only_if_its_size_or_time_changed(tmp_path, monkeyp
     assert content.of_file(path) != first
 
 
+def test_of_a_large_file_the_size_and_the_time_count(tmp_path):
+    path = tmp_path / "w.npy"
+    with path.open("wb") as file:
+        file.truncate(content.LARGE + 1)
+    before = content.of_file(path)
+    assert str(content.LARGE + 1) in before
+    os.utime(path, ns=(1, 1))
+    assert content.of_file(path) != before
+
+
+def test_of_a_folder_the_number_of_the_files_and_the_newest_time_count(tmp_path):
+    (tmp_path / "a").write_text("1")
+    found = [content.of_file(tmp_path / content.ALL)]
+    (tmp_path / "b").write_text("1")
+    found.append(content.of_file(tmp_path / content.ALL))
+    os.utime(tmp_path / "a", ns=(2**62, 2**62))
+    found.append(content.of_file(tmp_path / content.ALL))
+    assert len(set(found)) == 3
+    assert content.of_file(tmp_path / "gone" / content.ALL) is None
+
+
+def test_what_changes_during_a_launch_is_named(monkeypatch, run):
+    """Also if it is the only launch."""
+    found = iter([{"files": "1"}, {"files": "2"}])
+    monkeypatch.setattr(measure, "content_of", lambda *_: next(found))
+    live = argparse.Namespace(environment=ORACLE)
+    plan = measure.Plan("gru", "infer", "gate", data=None, data_origin={})
+    with pytest.raises(SteleError, match="during a launch of 'numpy': the files of the model"):
+        measure.with_content(dataclasses.replace(run, content=next(found)), live, plan)
+
+
+def test_data_that_is_replaced_while_a_command_runs_is_seen(tmp_path, monkeypatch):
+    """What was found is kept only while the files are as they were."""
+    monkeypatch.setenv("STELE_DATA", str(tmp_path))
+    archive, states = tmp_path / data.SETS["imdb"].SOURCE.file, [data.state("imdb")]
+    for text in ("1", "22"):
+        archive.write_text(text)
+        states.append(data.state("imdb"))
+    assert len(set(states)) == 3 and data.state("imdb") == states[-1]
+    loaded = iter([data.Dataset("imdb", "official", number, {}) for number in ("0", "1")])
+    monkeypatch.setattr(data, "load", lambda name: next(loaded))
+    fingerprints = [measure.inputs("gru")[0]["data_origin"]["fingerprint"] for _ in range(2)]
+    archive.write_text("333")
+    fingerprints.append(measure.inputs("gru")[0]["data_origin"]["fingerprint"])
+    assert fingerprints == ["0", "0", "1"]
+
+
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero")])
 def test_what_is_no_regular_file_is_never_read(tmp_path, make):
     make(tmp_path / "net.py")
@@ -410,6 +598,30 @@ def test_a_campaign_of_a_fleet_is_continued_only_with_the_same_content(fleet, mo
     assert fleet() != before
 
 
+def test_a_campaign_belongs_to_the_variables_of_the_user_and_not_to_the_device_that_it_gives(
+    fleet, monkeypatch
+):
+    before = fleet()
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    assert fleet() == before
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_use_thunk_runtime=false")
+    assert fleet() != before
+
+
+@pytest.mark.parametrize("change", ["variable", "description"])
+def test_a_node_with_another_content_answers_that_it_lacks_it(fleet, monkeypatch, change):
+    [work] = fleet_run.works_of(fleet(), 1.0)
+    if change == "variable":
+        monkeypatch.setenv("XLA_FLAGS", "1")
+    else:
+        fleet(seconds=[1.0])
+    message = (
+        "XLA_FLAGS was absent and is now 1" if change == "variable" else "the description of fake changed"
+    )
+    with pytest.raises(NodeLacks, match=f"something else than the command's machine: {message} here"):
+        node.measure_cell(work.request)
+
+
 def test_a_campaign_belongs_to_the_packages_of_this_interpreter(monkeypatch):
     before = content.of_description(ORACLE)
     assert content.of_description(ORACLE) == before
@@ -431,7 +643,7 @@ def test_a_node_that_measures_something_else_starts_the_gate_again_and_says_why(
     lines = [json.loads(line) for line in written().splitlines()]
     header = {**lines[0], "content": {**lines[0]["content"], "files": {"net.py": "0"}}}
     subject = replay.to_trial(record.Record(Path("gate.jsonl"), header, []))
-    monkeypatch.setattr(trial, "content_of", lambda subject: lines[0]["content"])
+    monkeypatch.setattr(trial, "content_of", lambda subject, known=None: lines[0]["content"])
     emitted = []
     log = fleet_gate.record_on_node(subject, {"header": header, "entries": lines[1:-1]}, emitted.append)
     assert (

@@ -24,6 +24,7 @@ from stele.gate.metrics import METRICS
 from stele.gate.trial import Cell, Trial
 from stele.gate.verdict import Verdict
 from stele.measuring import lock, store
+from stele.measuring.content import NOTHING
 from stele.measuring.settings import Settings
 from stele.models import spec
 from stele.models.comparison import Comparison
@@ -232,7 +233,7 @@ def test_the_parity_of_a_record_is_described(written, log, monkeypatch):
 
 
 def test_the_parity_of_a_model_in_a_record_is_described(written, log, monkeypatch):
-    monkeypatch.setattr(model_parity, "launch_and_ask", lambda *_: {})
+    monkeypatch.setattr(model_parity, "launch_and_ask", lambda *_: ({}, NOTHING))
     model_parity.entry(make_trial(), log, "old", SETTINGS, lambda live: {}, say)
     assert_described(entry_of(written), "Gate record", "model parity")
     model_parity.random_defaults(make_trial(), log)

@@ -64,7 +64,10 @@ def test_a_tolerance_can_be_set_for_each_metric(run, folder):
 
 
 def test_a_new_release_of_the_framework_is_compared(run, folder):
-    new = {"versions": {"torch": "2.14.0", "cuda": "13.0"}, "content": {"packages": "1", "installed": "1"}}
+    new = {
+        "versions": {"torch": "2.14.0", "cuda": "13.0"},
+        "content": {"code": "1", "packages": "1", "installed": "1"},
+    }
     assert statuses(launches(run, seed=1, **new), folder)["step"] == "PASS"
 
 
@@ -81,8 +84,10 @@ def test_a_new_release_of_the_framework_is_compared(run, folder):
             "settings: threads differs: 2 in the baseline, 4 here",
         ),
         ({"data": {"origin": "synthetic", "fingerprint": "1"}}, "data: fingerprint differs"),
-        ({"content": {"code": "0"}}, "content: code differs: None in the baseline, '0' here"),
-        ({"content": {"files": "0"}}, "content: files differs"),
+        ({"content": {"code": "0"}}, "content: code differs: '1' in the baseline, '0' here"),
+        ({"content": {"code": "1", "files": "0"}}, "content: files differs"),
+        ({"content": {"code": "1", "options": "0"}}, "content: options differs"),
+        ({"content": None}, "what decided the launches was not recorded"),
         ({"machine": {**MACHINE, "processor": "Abacus 4000"}}, "machine: processor differs: 'Abacus 3000'"),
     ],
 )
@@ -90,6 +95,23 @@ def test_an_unknown_verdict_names_the_fact_that_differs(run, folder, changes, me
     [verdict] = compare(launches(run, **changes), folder)
     assert verdict.status == "UNKNOWN"
     assert message in verdict.message
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"code": "1", "files": "0"}, "the files of the model changed between them"),
+        ({"code": "2"}, "Stele itself changed between them"),
+        (None, "what decided the launches was not recorded"),
+    ],
+)
+def test_launches_of_different_contents_are_no_baseline_and_are_not_compared(run, folder, content, message):
+    *first, last = launches(run)
+    runs = [*first, dataclasses.replace(last, content=content)]
+    [verdict] = compare(runs, folder)
+    assert verdict.status == "UNKNOWN" and message in verdict.message
+    with pytest.raises(SteleError, match="The launches of a baseline cannot be compared"):
+        baseline.save(runs, folder)
 
 
 def test_too_few_launches_are_unknown(run, folder):

@@ -1,5 +1,6 @@
 """Numbers of releases: measured side by side, written in asv's format, and read by asv."""
 
+import argparse
 import dataclasses
 import json
 import math
@@ -17,9 +18,13 @@ from stele.commands import releases as releases_command
 from stele.errors import SteleError
 from stele.gate.trial import Cell
 from stele.measuring import content, measure
+from stele.measuring.content import Reads
 from stele.measuring.measure import SideFailed
 from stele.measuring.settings import Settings
 from stele.measuring.worker import WorkerError
+from stele.models.arms import Extras
+from stele.models.inputs import Input
+from stele.models.spec import Model
 from stele.releases import campaign, frameworks, history, ledger, measuring, trend
 from stele.releases.campaign import Request
 from stele.releases.index import Release
@@ -149,13 +154,90 @@ def test_numbers_of_another_content_are_measured_again_and_are_no_anchor(
 
 
 @pytest.mark.parametrize("damage", [None, [], {CELL: 3}, {CELL: {"code": "x"}}])
-def test_a_number_whose_content_is_unknown_stays(machine, damage):
+def test_a_number_whose_content_is_unknown_is_measured_again(machine, damage):
     timed = machine(dict.fromkeys(TAGS, 1.0))
     campaign.measure_releases(TAGS, request())
     for tag in TAGS:
         path = history.file(tag, history.current_place())
         path.write_text(json.dumps({**json.loads(path.read_text()), history.CONTENTS: damage}))
-    assert campaign.measure_releases(TAGS, request()) and len(timed) == 3
+    assert campaign.measure_releases(TAGS, request()) and len(timed) == 6
+    assert campaign.measure_releases(TAGS, request()) and len(timed) == 6
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"inputs": (Input(None, "float", (1024, 8), None),)},
+        {"optimizer": "optim:Own"},
+        {"pretrained": Path("w.safetensors")},
+        {"reads": Reads((Path("w.safetensors"),))},
+        {"reads": Reads(variables=("HIDDEN",))},
+        {"extras": Extras(requirements=("flax",))},
+        {"metric": "error"},
+        {"variable": "1"},
+        {"description": "other"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_number_belongs_to_all_that_decides_it(abacus, monkeypatch, change):
+    """``stele releases run --model`` with other options measures again."""
+    monkeypatch.setenv("HIDDEN", "8")
+    Path("w.safetensors").write_text("")
+    release = frameworks.release_environment(TAGS[0], ledger.content(TAGS[0]))
+    model, cell = Model("net.py:build", Path.cwd()), Cell("net.py:build", "train")
+
+    def found(*, metric="step", extras=Extras(), variable="0", description="x", **changes):  # noqa: B008
+        monkeypatch.setenv("XLA_FLAGS", variable)
+        one = request(model=dataclasses.replace(model, **changes), extras=extras, error="smoke")
+        arm = dataclasses.replace(release, framework=description)
+        return campaign.content_of(arm, cell, metric, one)
+
+    assert content.changes(found(), found()) is None
+    assert content.changes(found(), found(**change)) is not None
+
+
+def test_the_error_of_another_scale_is_trained_again(machine, monkeypatch):
+    trained = []
+    monkeypatch.setattr(campaign, "has_cell", lambda *_: True)
+    monkeypatch.setattr(measuring, "measure_error", lambda *_, scale: trained.append(scale))
+    monkeypatch.setattr(campaign.tasks, "make", lambda *_: argparse.Namespace(data="imdb"))
+    release = frameworks.release_environment(TAGS[0], ledger.content(TAGS[0]))
+    for scale in ("smoke", "smoke", "quick", "quick"):
+        assert campaign.measure_errors([release], request(error=scale), history.current_place())
+    assert trained == ["smoke", "quick"]
+
+
+@pytest.mark.parametrize("name", ["XLA_FLAGS", "KERAS_BACKEND"])
+def test_nothing_is_saved_if_something_changes_between_two_launches(machine, monkeypatch, name):
+    machine(dict.fromkeys(TAGS, 1.0))
+    side_by_side = measure.side_by_side
+
+    def changing(*given, **named):
+        monkeypatch.setenv(name, str(time.monotonic()))
+        return side_by_side(*given, **named)
+
+    monkeypatch.setattr(measure, "side_by_side", changing)
+    with pytest.raises(SteleError, match=f"changed during the measurement: {name} was"):
+        campaign.measure_releases(TAGS, request())
+    assert set(steps().values()) == {None}
+
+
+def test_launches_of_a_release_with_different_contents_are_not_pooled(machine, monkeypatch):
+    machine(dict.fromkeys(TAGS, 1.0))
+    side_by_side = measure.side_by_side
+
+    def changing(*given, **named):
+        runs = side_by_side(*given, **named)
+        return {
+            side: dataclasses.replace(run, content={"code": str(time.monotonic())})
+            for side, run in runs.items()
+        }
+
+    monkeypatch.setattr(measure, "side_by_side", changing)
+    with pytest.raises(
+        SteleError, match=r"The launches of abacus-1.\d cannot be compared, because Stele itself"
+    ):
+        campaign.measure_releases(TAGS, request())
 
 
 def test_memory_is_measured_with_the_plain_allocator(machine, run):
@@ -215,8 +297,12 @@ def test_the_failure_of_a_cell_is_saved_beside_the_numbers_of_other_cells(machin
 def test_a_release_whose_first_cell_failed_is_measured_in_the_other_cells(abacus):
     """A campaign may stop between two cells."""
     cells = (Cell("gru", "infer"), Cell("resnet50", "infer"))
-    place = history.current_place()
-    history.save(TAGS[0], place, {"step": {"gru infer tuned": None}, "error": {"gru infer tuned": None}})
+    place, release = history.current_place(), frameworks.release_environment(TAGS[0], ledger.content(TAGS[0]))
+    found = {
+        f"{cell} tuned": campaign.content_of(release, cell, "step", request(cells=cells)) for cell in cells
+    }
+    failed = {"step": {"gru infer tuned": None}, "error": {"gru infer tuned": None}}
+    history.save(TAGS[0], place, failed, contents=found)
     assert not campaign.is_complete(TAGS[0], place, request(cells=cells))
     history.save(TAGS[0], place, {"step": {"resnet50 infer tuned": 0.1}})
     assert campaign.is_complete(TAGS[0], place, request(cells=cells))

@@ -163,6 +163,19 @@ def test_saved_trainings_of_another_content_are_refused(
     assert f"because {message} changed since the saved trainings." in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("other", [{"code": "2"}, {"code": "1", "files": "2"}, None])
+def test_seeds_of_different_contents_are_not_pooled(measure_seeds, monkeypatch, capsys, other):
+    original = measure.measure
+
+    def changing(live, plan, settings, **named):
+        found = {"code": "1"} if settings.seed < 2 else other
+        return dataclasses.replace(original(live, plan, settings, **named), content=found)
+
+    monkeypatch.setattr(measure, "measure", changing)
+    assert measure_seeds() == 2
+    assert "The seeds cannot be compared, because " in capsys.readouterr().err
+
+
 def test_a_checkpoint_of_another_content_is_not_continued(tmp_path, monkeypatch):
     training = seeds.Training("cifar-fast", "cpu", Settings(), 1, tmp_path)
     before = seeds.checkpoint(ORACLE, training, 0, REAL)

@@ -70,6 +70,7 @@ def configure(host, framework, settings, model=None):
         modes.resolve(framework, module, settings)
     )  # before the user's module, which may make arrays
     if model is not None:
+        reads.watch(model["folder"])
         before = perf_counter()
         specs.find(model)
         import_seconds += perf_counter() - before
@@ -136,7 +137,7 @@ def reach_target(
 def parity(host, task, phase, seed, form=None, model=None, cause=None, **options):
     # parity takes one batch of a user's samples, at every scale
     scale = "parity" if model is None else "paper"
-    if options.get("own"):
+    if model is not None:
         reads.watch(model["folder"])
         reads.watch_libraries()
     with errors.of_user(model):
@@ -153,7 +154,12 @@ def inspect(host, model):
     if configuration:
         raise RuntimeError("'configure' has chosen a framework: send 'inspect' to a new worker")
     reads.watch(model["folder"])
-    return dict(models.inspect(model), files=reads.of_project(model["folder"]))
+    reads.watch_libraries()
+    return dict(models.inspect(model), **reads.of_process(model["folder"]))
+
+
+def what_was_read(host, folder):
+    return reads.of_process(folder)
 
 
 def capability(host, name):
@@ -195,6 +201,7 @@ VERBS = {
     protocol.TIME_TO_ACCURACY: reach_target,
     "parity": parity,
     "inspect": inspect,
+    "reads": what_was_read,
     "capability": capability,
     "defaults": read_defaults,
 }

@@ -20,7 +20,7 @@ from stele.gate import record, timing, trial
 from stele.gate.metrics import METRICS
 from stele.gate.trial import Cell, Trial
 from stele.measuring import content
-from stele.measuring.content import Content
+from stele.measuring.content import Content, Noticed, Reads
 from stele.measuring.settings import Settings
 from stele.models import arms, comparison, inspection
 from stele.releases import candidates
@@ -55,7 +55,7 @@ def add(commands: Any) -> None:
     )
     options.add_trial_options(command)
     command.add_argument("--json", type=Path, metavar="FILE", help="write the result to this file")
-    command.set_defaults(command=bisect, subject=None, of_good=None, content=None)
+    command.set_defaults(command=bisect, subject=None, of_good=None, content=None, noticed=None)
 
 
 def bisect(arguments: argparse.Namespace) -> int:
@@ -126,7 +126,8 @@ def candidates_of(arguments: argparse.Namespace) -> dict[str, Environment]:
     say(result.describe(training=arguments.phase == "train"))
     inspection.check(result, model, training=arguments.phase == "train")
     arguments.subject, found[names[0]] = inspection.resolved(model, good, result)
-    arguments.of_good = result
+    arguments.of_good, arguments.noticed = result, Noticed()
+    arguments.noticed.admit(result.reads.noticed)
     return found
 
 
@@ -162,21 +163,41 @@ def judge_candidate(
         if of_candidate is None or compared.differences:
             return Answer(name, SKIP, str(compared.failure or compared.differences[0]).splitlines()[0])
         candidate = replace(candidate, framework=of_candidate.framework)
+        files = (*of_candidate.reads.files, *arguments.noticed.admit(of_candidate.reads.noticed))
+        remember_reads(arguments, of_candidate.reads._replace(files=files, noticed=()))
     subject = trial_from(arguments, good, candidate, margin, budget)
     stem = f"{datetime.now():%Y%m%d-%H%M%S}-{environments.description.slug(name)[:60]}"
     log = trial.watch(record.create(FOLDER / f"{stem}.jsonl", trial.header(subject)), subject)
     require_same_search(arguments, log.header["content"])
     verdicts = timing.measure_passes(subject, log, list(subject.cells), say)
+    if arguments.subject is not None:  # what its launches have read is compared from now on
+        found = {group: log.header["content"].get(group, {}) for group in content.OF_MODEL}
+        arguments.content = content.merged([arguments.content, found])
+        files = tuple(arguments.subject.folder / one for one in found["files"])
+        remember_reads(arguments, Reads(files, variables=tuple(found["asked"])))
     return to_answer(name, verdicts, margin)
 
 
+def remember_reads(arguments: argparse.Namespace, reads: Reads) -> None:
+    """Compare what the model has read in one candidate in all later ones, too."""
+    arguments.subject = replace(arguments.subject, reads=arguments.subject.reads | reads)
+
+
 def require_same_search(arguments: argparse.Namespace, found: Content) -> None:
-    """Raise SteleError if something else than the candidate has changed since the candidates before it."""
+    """Raise SteleError if something else than the candidate has changed since the candidates before it.
+
+    What the model reads in this candidate alone is new, and no change.
+    """
     kept = {
         group: {name: value for name, value in values.items() if not name.endswith(" in NEW")}
         for group, values in found.items()
     }
-    changed = content.changes(kept if arguments.content is None else arguments.content, kept)
+    before = kept if arguments.content is None else arguments.content
+    new = {
+        group: {name: one for name, one in kept.get(group, {}).items() if name not in before.get(group, {})}
+        for group in content.OF_MODEL
+    }
+    changed = content.changes(content.merged([before, new]), kept)
     if changed is not None:
         raise SteleError(f"What is measured changed during the bisection: {changed}. Run it again.")
     arguments.content = kept

@@ -23,6 +23,7 @@ from stele.fleet.work import Needs, Outcome, Work
 from stele.gate import judgement, outcome, record, trial
 from stele.gate.record import Record
 from stele.gate.trial import Trial
+from stele.measuring import content
 from stele.report import build, exports, markdown
 from stele.report import gate as pages
 from stele.report.sources import Sources
@@ -90,7 +91,7 @@ def request_from(arguments: argparse.Namespace) -> dict[str, Any]:
         for name, value in vars(arguments).items()
         if name not in ("command", "again", "typed", *REPORTS)
     }
-    return {"command": "gate", "options": typed, "code": node.code()}
+    return {"command": "gate", "options": typed, "code": node.code(), "content": content.of_node()}
 
 
 def name_of(arena: Arena) -> str:
@@ -109,6 +110,7 @@ def arena_of(
     request: dict[str, Any] = {
         "arguments": typed,
         "code": node.code(),
+        "content": content.of_node(),
         "folder": None if arguments.address else str(place.folder.absolute()),
         "data": {
             cell.task: fleet_run.fingerprint(cell.task) for cell in subject.cells if cell.task in tasks.NAMES
@@ -178,6 +180,7 @@ def report(arguments: argparse.Namespace, arena: Arena) -> None:
 def on_node(request: dict[str, Any], emit: Emit) -> Event:
     """Run the gate on this node: emit what is measured, and return the verdicts. This runs in a thread of an actor."""
     node.check(request["code"])
+    node.check_content(request["content"])
     with spoken(emit):
         subject = gate_options.trial_from(argparse.Namespace(**request["arguments"]))
         for task, fingerprint in request["data"].items():

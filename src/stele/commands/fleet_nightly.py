@@ -12,6 +12,7 @@ from stele.commands.options import say
 from stele.environments.description import slug
 from stele.fleet import campaign, cluster, nights, node
 from stele.fleet.work import CPU, Work
+from stele.measuring import content
 from stele.releases import frameworks, ledger
 from stele_worker import tasks
 
@@ -52,7 +53,7 @@ def fleet_nightly(arguments: argparse.Namespace) -> int:
 
 def request_from(arguments: argparse.Namespace) -> dict[str, Any]:
     typed = {name: str(value) for name, value in vars(arguments).items() if name not in ("command", "typed")}
-    return {"command": "nightly", "options": typed, "code": node.code()}
+    return {"command": "nightly", "options": typed, "code": node.code(), "content": content.of_node()}
 
 
 def works_of(
@@ -86,6 +87,7 @@ def works_of(
                         "modes": modes,
                         "until": deadline,
                         "code": code,
+                        "content": content.of_node(),
                         "ledger": packed,
                         "saved": nights.saved_files(tags),
                         "name": key,

@@ -108,7 +108,7 @@ def request_from(arguments: argparse.Namespace) -> dict[str, Any]:
         "types": sorted(set(arguments.type)),
         "code": node.code(),
         "data": {cell.task: fingerprint(cell.task) for cell in cells},
-        "content": {name: content.digest(content.of_description(environments.load(name))) for name in names},
+        "content": {name: content.of_node(environments.load(name)) for name in names},
     }
 
 
@@ -144,6 +144,7 @@ def work_of(
         "settings": request["settings"],
         "code": request["code"],
         "data": fingerprint(cell.task),
+        "content": request["content"][environment.name],
         "timeout": timeout,
     }
     where = f" on {needs.type}" if needs.type else ""

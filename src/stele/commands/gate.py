@@ -24,6 +24,7 @@ from stele.gate.record import Record
 from stele.gate.trial import Trial
 from stele.gate.verdict import Verdict
 from stele.measuring import progress
+from stele.measuring.content import Noticed, Reads
 from stele.measuring.worker import WorkerError
 from stele.models import arms, changes, comparison, inspection
 from stele.models.comparison import Comparison
@@ -199,6 +200,7 @@ def gate_pair(arguments: argparse.Namespace) -> int:
     subject = gate_options.trial_from(arguments)
     gate_options.require_cells(subject)
     subject, import_failure = prepare(subject, arguments.replaced, fresh=arguments.resume is None)
+    require_verdicts(subject)
     with contextlib.closing(open_record(arguments, subject)) as log:
         say(f"record: {log.path}")
         if not import_failure:
@@ -227,6 +229,21 @@ def report(
         write(arguments, subject, log, verdicts, explanations)
     else:
         arguments.results[:] = [(subject, log, verdicts, explanations)]
+
+
+def require_verdicts(subject: Trial) -> None:
+    """Raise SteleError if only the accuracy is judged, and no cell has one."""
+    judged = subject.parity or subject.metrics or not subject.accuracy
+    if not judged and not any(correctness.has_accuracy(subject, cell) for cell in subject.cells):
+        remedy = (
+            "Name another task"
+            if subject.model is None
+            else "Write tasks/TASK.py with labels (docs/your-recipe.md)"
+        )
+        raise SteleError(
+            f"--metric accuracy: {subject.cells[0].task} has no labels, so nothing can be judged. {remedy}, or judge "
+            "another metric: --metric parity,step"
+        )
 
 
 def say_conditions(subject: Trial) -> None:
@@ -311,14 +328,16 @@ def inspected(subject: Trial, model: Model, *, alone: bool = False) -> Trial:
         say(result.remark)
     inspection.check(result, model, training=training)
     known, old = inspection.resolved(model, subject.old, result)
-    compared, of_new = Comparison(), None
+    compared, of_new, noticed = Comparison(), None, Noticed()
+    noticed.admit(result.reads.noticed)
     if not alone:
         with progress.waiting(f"building the model in {subject.new.name}"):
             compared, of_new = comparison.ask_new(
                 subject.old, subject.new, model, result, training=training, timeout=subject.timeout
             )
     if of_new is not None:
-        known = replace(known, files=tuple(dict.fromkeys([*known.files, *of_new.files])))
+        files = (*of_new.reads.files, *noticed.admit(of_new.reads.noticed))
+        known = replace(known, reads=known.reads | Reads(files, variables=of_new.reads.variables))
     new = replace(subject.new, framework=(of_new or result).framework)
     return replace(subject, model=known, old=old, new=new, compared=compared)
 

@@ -109,7 +109,8 @@ def compare_model(arguments: argparse.Namespace) -> int:
         gate.make(resolved, fresh=True)
         packages.require_upgrade(old, resolved)
         subject = gate.inspected(parity_trial(arguments, model, old, resolved), model)
-        log = record.create(FOLDER / f"{datetime.now():%Y%m%d-%H%M%S-%f}.jsonl", trial.header(subject))
+        path = FOLDER / f"{datetime.now():%Y%m%d-%H%M%S-%f}.jsonl"
+        log = trial.watch(record.create(path, trial.header(subject)), subject)
         for verdict in correctness.parity_verdicts(subject, log, options.say):
             print(f"{verdict.status}  {old.name} to {new.name}: {verdict.message}", flush=True)
             statuses.append(verdict.status)

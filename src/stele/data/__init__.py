@@ -84,6 +84,24 @@ def load_pretrained(*, folder: Path | None = None, cache: Path | None = None) ->
     return Weights(entry.origin, entry.fingerprint, entry.files["weights"])
 
 
+def state(name: str | None) -> tuple[object, ...]:
+    """Return what changes if a file changes from which ``load`` or ``load_pretrained`` reads."""
+    folder, sources = data_folder(), [SETS[name].SOURCE] if name in SETS else []
+    paths = [cache_folder() / "downloads" / one.file for one in sources]
+    if folder is not None:
+        names = [name for one in sources for name in (one.file, *one.unpacked)]
+        paths += [folder / name for name in (*names, weights.FILE)]
+    return tuple((str(path), _times(path)) for path in paths)
+
+
+def _times(path: Path) -> tuple[int, ...] | None:
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    return facts.st_mtime_ns, facts.st_ctime_ns, facts.st_size, facts.st_ino
+
+
 def data_folder() -> Path | None:
     """Return STELE_DATA, or None if it is not set. Raises DataError if it is not a folder."""
     value = os.environ.get("STELE_DATA")

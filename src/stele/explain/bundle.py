@@ -108,7 +108,7 @@ def of_arm(environment: Environment, settings: Settings, *, tuned: bool) -> dict
     return {
         "framework": environment.framework,
         "settings": {**settings.as_request(tuned=tuned), "mode": environment.mode},
-        "variables": {**variables.deciding(), **described, **settings.variables()},
+        "variables": {**variables.portable(), **described, **settings.variables()},
         "forms": dict(environment.forms),
     }
 

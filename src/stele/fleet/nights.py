@@ -35,6 +35,7 @@ def measure_on_node(request: dict[str, Any]) -> dict[str, Any]:
     Raises NodeUnfit, and SteleError if nothing can be measured.
     """
     node.check(request["code"])
+    node.check_content(request["content"])
     cell, said = Cell(*request["cell"]), list[str]()
     what = f"stele fleet nightly: {request['framework']} {cell}"
     with node.working_in(request["folder"], request["name"]), slots.taken(what, "cpu", said.append):

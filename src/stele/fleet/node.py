@@ -17,6 +17,7 @@ from stele.errors import SteleError
 from stele.fleet import slots
 from stele.fleet.work import NodeLacks, NodeUnfit
 from stele.measuring import content, measure, processors, space, worker
+from stele.measuring.content import Content
 from stele.measuring.settings import Settings
 from stele.measuring.worker import TIMEOUT, WorkerError
 
@@ -34,6 +35,7 @@ class CellRequest:
     settings: dict[str, Any]
     code: str  # ``code()`` on the machine of the command
     data: str  # the fingerprint of the data on the machine of the command
+    content: Content  # of_node(...) of the environment on the machine of the command
     timeout: float = TIMEOUT
     folder: str | None = None  # where logs are written; None for a folder in the node's cache
 
@@ -58,6 +60,16 @@ def check(expected: str) -> None:
         )
 
 
+def check_content(expected: Content, environment: Environment | None = None) -> None:
+    """Raise NodeLacks, which names what differs, if a launch here has other variables or another description."""
+    changed = content.changes(expected, content.of_node(environment))
+    if changed is not None:
+        raise NodeLacks(
+            f"it would measure something else than the command's machine: {changed} here. Set the same variables and "
+            "install the same packages on this node, then start the node again."
+        )
+
+
 def measure_cell(request: dict[str, Any]) -> dict[str, Any]:
     """Measure a launch, and return its Run as a dict. ``request`` has the fields of CellRequest.
 
@@ -67,6 +79,7 @@ def measure_cell(request: dict[str, Any]) -> dict[str, Any]:
     wanted = CellRequest(**request)
     check(wanted.code)
     environment = environments.load(wanted.environment)
+    check_content(wanted.content, environment)
     what = f"stele fleet: {environment.name} {wanted.task} {wanted.phase}"
     device = wanted.settings.get("device", "cpu")
     with working_in(wanted.folder), slots.taken(what, device, lambda message: None) as slot:

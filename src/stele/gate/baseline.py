@@ -69,7 +69,11 @@ def summary(run: Run) -> dict[str, Any]:
 
 
 def save(runs: Sequence[Run], folder: Path = FOLDER) -> Path:
-    """Write the launches of one test as a candidate, one line for each, and return the file."""
+    """Write the launches of one test as a candidate, one line for each, and return the file.
+
+    Raises SteleError if they do not have the same content.
+    """
+    content.require_same([run.content for run in runs], "The launches of a baseline")
     path = folder / machine.name_of(runs[0].machine) / CANDIDATES / file_name(runs[0])
     lines = ",\n".join(f"  {json.dumps(summary(run))}" for run in runs)
     head = json.dumps(schema.wrap(facts(runs)), indent=1)[:-2]
@@ -110,6 +114,12 @@ def compare(
     if not path.exists():
         return [unknown_verdict(run, missing_message(run, folder))]
     recorded = read(path)
+    if not all(one.content for one in runs):
+        return [unknown_verdict(run, "what decided the launches was not recorded")]
+    try:
+        content.require_same([one.content for one in runs], "The launches")
+    except SteleError as error:
+        return [unknown_verdict(run, str(error))]
     for fact, value in facts(runs).items():
         if fact != "versions" and recorded.get(fact) != json.loads(json.dumps(value)):
             return [unknown_verdict(run, difference_message(fact, recorded.get(fact), value))]

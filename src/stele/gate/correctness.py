@@ -45,8 +45,8 @@ def parity_verdicts(trial: Trial, record: Record, say: Say) -> Iterator[Verdict]
         yield from model_parity.verdicts(trial, trial.model, record, say)
         return
     for task in dict.fromkeys(cell.task for cell in trial.common_cells()):
-        new = parity_findings(trial, record, task, "new", say)
-        old = parity_findings(trial, record, task, "old", say, until_failure=worker_failed(new))
+        new, failure = parity_findings(trial, record, task, "new", say)
+        old, _ = parity_findings(trial, record, task, "old", say, until_failure=failure is not None)
         before, after = ladder.first_difference(old), ladder.first_difference(new)
         if after is None:
             message = f"all rungs agree, up to rung {ladder.highest_rung(new)}"
@@ -61,43 +61,42 @@ def parity_verdicts(trial: Trial, record: Record, say: Say) -> Iterator[Verdict]
 
 def parity_findings(
     trial: Trial, record: Record, task: str, arm: str, say: Say, *, until_failure: bool = False
-) -> list[Finding]:
-    """Return the findings of an arm, launched up to FAILED_LAUNCHES times until its worker does not fail.
+) -> tuple[list[Finding], str | None]:
+    """Return the findings of an arm, and why its worker failed; None if it did not.
 
-    ``until_failure`` launches it until its worker fails, to see whether it ever does.
+    It is launched up to FAILED_LAUNCHES times until its worker does not fail. ``until_failure`` launches it until its
+    worker fails, to see whether it ever does.
     """
 
     def launch() -> Entry:
         durations.announce(trial, f"parity of {task}, {arm.upper()}", [(Cell(task, "all"), "parity")], say)
-        monitor, findings = Monitor(trial.settings), list[Finding]()
+        monitor, findings, failure = Monitor(trial.settings), list[Finding](), None
         for _ in range(FAILED_LAUNCHES):
-            findings = climb(trial, task, arm)
-            if worker_failed(findings) == until_failure:
+            findings, failure = climb(trial, task, arm)
+            if (failure is not None) == until_failure:
                 break
         took = monitor.conditions().seconds
         durations.remember(trial, Cell(task, "all"), "parity", took)
         return {
             "findings": [finding._asdict() for finding in findings],
+            "failure": failure,
             "took": took,
         }
 
     entry = record.get_or_launch("parity", task, arm, launch=launch)
-    return [Finding(**finding) for finding in entry["findings"]]
+    return [Finding(**finding) for finding in entry["findings"]], entry.get("failure")
 
 
-def climb(trial: Trial, task: str, arm: str) -> list[Finding]:
-    """Return the findings of one device, and of several devices if the trial uses them."""
+def climb(trial: Trial, task: str, arm: str) -> tuple[list[Finding], str | None]:
+    """Return the findings of one device, and of several devices if the trial uses them; and why a worker failed."""
     environment, settings = trial.arm(arm), trial.settings
-    of_one = replace(settings, devices=1)
-    findings = examination.run_ladder(environment, task, of_one, timeout=trial.timeout).findings
-    if settings.devices > 1 and not worker_failed(findings):
-        findings += devices.run_ladder(environment, task, settings, timeout=trial.timeout).findings
-    return findings
-
-
-def worker_failed(findings: list[Finding]) -> bool:
-    """Return whether the findings say that the worker failed, and nothing about its numbers."""
-    return len(findings) == 1 and findings[0].status == "differs"
+    findings, _, _, failure = examination.run_ladder(
+        environment, task, replace(settings, devices=1), timeout=trial.timeout
+    )
+    if settings.devices > 1 and failure is None:
+        of_several = devices.run_ladder(environment, task, settings, timeout=trial.timeout)
+        return findings + of_several.findings, of_several.failure
+    return findings, failure
 
 
 def accuracy_verdicts(trial: Trial, record: Record, cells: list[Cell], say: Say) -> Iterator[Verdict]:

@@ -1,7 +1,9 @@
 """Launch the arms of a trial in one cell: one pass, or several at the same time on separate processors."""
 
 import dataclasses
+import functools
 import math
+import operator
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +16,7 @@ from stele.gate.record import Entry
 from stele.gate.trial import ARMS, NEW_ARMS, Cell, Trial, content_of
 from stele.measuring import content, machine, measure, processors
 from stele.measuring.conditions import Conditions, Monitor
+from stele.measuring.content import NOTHING
 from stele.measuring.measure import SideFailed
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
@@ -121,11 +124,13 @@ def to_entry(
     runs: Mapping[str, Run] | None, rounds: list[dict[str, Any]], conditions: Conditions, passes: int
 ) -> Entry:
     """Return the entry of one of so many ``passes`` that were measured at the same time: each took a share of it."""
+    reads = (run.reads or NOTHING for run in (runs or {}).values())
     return {
         "runs": None if runs is None else {arm: run.to_dict() for arm, run in runs.items()},
         "rounds": rounds,
         "conditions": conditions._asdict(),
         "took": conditions.seconds / passes,
+        "reads": functools.reduce(operator.or_, reads, NOTHING),
     }
 
 

@@ -13,6 +13,7 @@ from stele.gate.trial import Trial
 from stele.gate.verdict import Verdict
 from stele.measuring import content, measure, processors, progress, worker
 from stele.measuring.conditions import Monitor
+from stele.measuring.content import NOTHING, Reads
 from stele.measuring.settings import Settings
 from stele.measuring.worker import Worker, WorkerError
 from stele.models import inspection
@@ -137,11 +138,11 @@ def random_defaults(trial: Trial, record: Record) -> list[Change]:
 
     def launch() -> Entry:
         try:
-            found = defaults.random_changes(trial.old, trial.new)
-        except SteleError:
-            found = []
+            found, failure = defaults.random_changes(trial.old, trial.new), None
+        except SteleError as error:
+            found, failure = [], str(error)
         numbers = {"changes": [list(change) for change in found]}
-        return {"numbers": numbers, "failure": None, "took": 0.0}
+        return {"numbers": numbers, "failure": failure, "took": 0.0}
 
     if record.closed and record.get("model parity", "defaults") is None:
         return []
@@ -288,12 +289,12 @@ def entry(
         durations.announce(trial, what, [(trial.cells[0], "parity")], say)
         monitor = Monitor(settings)
         left, most = trial.budget - record.spent, LAUNCHES if name == "new" else 2
-        numbers, errors = None, list[WorkerError]()
+        numbers, reads, errors = None, NOTHING, list[WorkerError]()
         while numbers is None and len(errors) < most and not is_certain(errors):
             if len(errors) >= 2 and monitor.seconds >= left:
                 break
             try:
-                numbers = launch_and_ask(trial, environment, settings, ask)
+                numbers, reads = launch_and_ask(trial, environment, settings, ask)
             except WorkerError as error:
                 user_error = inspection.user_error(error)
                 if user_error is not None and not is_new:
@@ -302,7 +303,7 @@ def entry(
         took = monitor.conditions().seconds
         durations.remember(trial, trial.cells[0], "parity", took)
         if numbers is not None:
-            return {"numbers": numbers, "failure": None, "took": took}
+            return {"numbers": numbers, "failure": None, "took": took, "reads": reads}
         failure = str(inspection.user_error(errors[-1]) or errors[-1])
         facts = {"kind": errors[-1].kind, "launches": len(errors), "repeated": is_certain(errors)}
         return {"numbers": None, "failure": failure, "took": took, **facts}
@@ -317,8 +318,10 @@ def is_certain(errors: Sequence[WorkerError]) -> bool:
     return unfit or (len(reported) == 2 and reported[0] == reported[1])
 
 
-def launch_and_ask(trial: Trial, environment: Environment, settings: Settings, ask: Ask) -> dict[str, Any]:
-    """Return the answers of a fresh worker. Raises WorkerError.
+def launch_and_ask(
+    trial: Trial, environment: Environment, settings: Settings, ask: Ask
+) -> tuple[dict[str, Any], Reads]:
+    """Return the answers of a fresh worker, and what the model has read there. Raises WorkerError.
 
     Only a GPU needs deterministic kernels: the model is computed as it will be timed, wherever that repeats. The user's
     module is not imported yet: the worker notes from its import on which files are read.
@@ -327,4 +330,5 @@ def launch_and_ask(trial: Trial, environment: Environment, settings: Settings, a
     launched = worker.launch(environment, settings, name="parity", timeout=trial.timeout)
     with progress.waiting(f"parity of {environment.name}"), launched as live:
         measure.configure(live, settings, tuned=False)
-        return ask(live)
+        numbers = ask(live)
+        return numbers, measure.reads_of(live, None if trial.model is None else trial.model.as_request())

@@ -5,11 +5,13 @@ The first line says what is compared, and how. Each following line is a launch, 
 
 import contextlib
 import fcntl
+import functools
 import itertools
 import json
+import operator
 import os
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -17,6 +19,7 @@ from stele import files, schema
 from stele.errors import SteleError
 from stele.measuring import content
 from stele.measuring.conditions import Conditions
+from stele.measuring.content import NOTHING, Content, Reads
 from stele.measuring.run import Run
 from stele.text import sentence
 
@@ -45,6 +48,7 @@ class Launch(Line, total=False):
     runs: dict[str, Any] | None
     rounds: list[Round]
     findings: list[dict[str, Any]]
+    content: Content
 
 
 class NotRecorded(SteleError):
@@ -83,8 +87,11 @@ def holder(descriptor: int) -> str:
 class Record:
     """A file of launches. If it is ``closed``, nothing is launched that it does not have.
 
-    ``check`` is called before each launch, and before what it gave is written. It raises SteleError if the launch does
-    not belong to those before it. ``lock`` keeps other processes from writing. Only the first ``complete`` bytes of
+    ``check`` is called before each launch, and before what it gave is written, with what the launch has read. It raises
+    SteleError if the launch does not belong to those before it, and returns what its model reads besides: the header in
+    memory then has it, and the file has it in the key "content" of the launch.
+
+    ``lock`` keeps other processes from writing. Only the first ``complete`` bytes of
     the file are kept when something is written; None for all.
     """
 
@@ -99,7 +106,7 @@ class Record:
         complete: int | None = None,
     ) -> None:
         self.path, self.header, self.closed, self.complete = path, header, closed, complete
-        self.check: Callable[[], object] = lambda: None
+        self.check: Callable[[Reads], Content] = lambda reads: {}
         self.lock = lock
         self._entries = {tuple(entry["key"]): entry for entry in entries}
         self.last_key = tuple(entries[-1]["key"]) if entries else None  # of the last line
@@ -145,17 +152,26 @@ class Record:
         if key not in self._entries:
             if self.closed:
                 raise NotRecorded(f"{self.path} has no {key!r}.")
-            self.check()
+            self.check(NOTHING)
             self.add({key: launch()})
         return self._entries[key]
 
     def add(self, entries: Mapping[tuple[str | int, ...], Entry]) -> None:
-        """Append new entries, by their keys."""
+        """Append new entries, by their keys. What their launches have read is in their key "reads"."""
         content.look_again()
-        self.check()
-        keyed = {key: {"key": key, **entry} for key, entry in entries.items()}
+        reads = functools.reduce(
+            operator.or_, (one.get("reads", NOTHING) for one in entries.values()), NOTHING
+        )
+        found = self.check(reads)
+        keyed = {
+            key: {"key": key, **{name: value for name, value in entry.items() if name != "reads"}}
+            for key, entry in entries.items()
+        }
+        if found:
+            keyed[next(iter(keyed))]["content"] = found
         self.write(list(keyed.values()))
         self._entries.update(keyed)
+        keep_content(self.header, keyed.values())
 
     def write(self, entries: list[Entry]) -> None:
         """Append entries to the file, in place of an incomplete last line."""
@@ -179,6 +195,13 @@ def create(path: Path, header: dict[str, Any]) -> Record:
             break
     files.append_text(candidate, json.dumps(schema.wrap(header)) + "\n")
     return Record(candidate, header, [], lock=lock)
+
+
+def keep_content(header: dict[str, Any], entries: Iterable[Entry]) -> None:
+    """Add to the content of the header what entries have added to it."""
+    found = [one["content"] for one in entries if one.get("content")]
+    if found:
+        header["content"] = content.merged([header.get("content", {}), *found])
 
 
 def numbered(path: Path) -> Iterator[Path]:
@@ -239,7 +262,9 @@ def parse(path: Path, lines: list[str], *, advice: str) -> tuple[dict[str, Any],
         raise SteleError(f"{path} is not a gate's record: {error}. {advice}") from None
     if not isinstance(header.get("machine"), dict):
         raise SteleError(f"{path} is not a gate's record: it has no machine. {advice}")
-    return header, [to_launch(path, number, entry, advice) for number, entry in enumerate(entries[1:], 2)]
+    launches = [to_launch(path, number, entry, advice) for number, entry in enumerate(entries[1:], 2)]
+    keep_content(header, launches)
+    return header, launches
 
 
 def parse_line(path: Path, number: int, line: str, advice: str) -> Entry:

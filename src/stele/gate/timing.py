@@ -21,6 +21,7 @@ from stele.gate.verdict import Verdict, message_of
 from stele.gate.verdicts import make_verdicts
 from stele.measuring import progress
 from stele.measuring.conditions import Conditions, busiest
+from stele.measuring.content import NOTHING
 from stele.measuring.run import Run
 
 Say = Callable[[str], object]
@@ -120,7 +121,7 @@ def launch_passes(trial: Trial, record: Record, probe: Probe, earlier: Sequence[
     keys = list(
         itertools.takewhile(lambda key: record.get(*key) is None, (key_of(probe, one) for one in numbers))
     )
-    record.check()
+    record.check(NOTHING)
     launcher = probe.launcher(trial, earlier)._replace(left=trial.budget - record.spent)
     entries = launcher.launch_passes([order_of(trial, key) for key in keys])
     record.add(dict(zip(keys, entries, strict=False)))  # only one entry if a launch failed

@@ -1,7 +1,6 @@
 """A trial: what is compared, and how. ``launcher`` launches its arms."""
 
-import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,8 +11,9 @@ from stele.errors import SteleError
 from stele.gate.metrics import Metric
 from stele.gate.record import Record
 from stele.measuring import content, machine, measure
-from stele.measuring.content import Content
+from stele.measuring.content import Content, Reads
 from stele.measuring.settings import Settings
+from stele.measuring.variables import asked_for
 from stele.models import arms
 from stele.models.comparison import Comparison
 from stele.models.spec import Model
@@ -108,10 +108,15 @@ def header(trial: Trial) -> dict[str, Any]:
     }
 
 
-def content_of(trial: Trial) -> Content:
-    """Return what decides what is measured, beside the options; ``stele.measuring.content`` describes it."""
-    model = trial.model
+def content_of(trial: Trial, known: Mapping[str, Mapping[str, str | None]] = {}) -> Content:
+    """Return what decides what is measured, beside the options; ``stele.measuring.content`` describes it.
+
+    It has also the files and variables of a content that is ``known``: launches may have read more than an inspection.
+    """
+    model, folder = trial.model, folder_of(trial)
     paths = [] if model is None else [*model.sources(), *arms.config_files(trial.old)]
+    paths += [folder / name for name in known.get("files", {})]
+    variables = [*(() if model is None else model.reads.variables), *known.get("asked", {})]
     environments = {"old": trial.old, "new": trial.new}
     return content.merged(
         [
@@ -120,10 +125,15 @@ def content_of(trial: Trial) -> Content:
                 content.named(content.of_environment(arm, known=paths), name)
                 for name, arm in environments.items()
             ),
-            {"files": content.of_files(paths, Path.cwd() if model is None else model.folder)},
+            {"files": content.of_files(paths, folder)},
+            {"asked": asked_for(variables)},
             {"data": {} if model is not None else data_of(cell.task for cell in trial.cells)},
         ]
     )
+
+
+def folder_of(trial: Trial) -> Path:
+    return Path.cwd() if trial.model is None else trial.model.folder
 
 
 def data_of(tasks: Iterable[str]) -> dict[str, str | None]:
@@ -139,20 +149,21 @@ def data_of(tasks: Iterable[str]) -> dict[str, str | None]:
 
 def check_record(record: Record, trial: Trial) -> None:
     """Raise SteleError, which names the fact, if the record belongs to a different trial or machine."""
-    facts = header(trial)
-    changed = content.changes(record.header.get("content", {}), facts.pop("content"))
+    then, facts = dict(record.header), header(trial)
+    before = then.pop("content", {})
+    changed = content.changes(before, content_of(trial, before))
     if changed is not None:
         raise SteleError(
             f"Cannot resume {record.path}, because what it measured has changed: {changed}. Run without --resume."
         )
-    options = {name: value for name, value in facts.items() if name not in ("machine", "command")}
     here, there = machine.fingerprint(facts["machine"]), machine.fingerprint(record.header["machine"])
-    pairs = [(name, record.header.get(name), value) for name, value in options.items()]
+    options = {*then, *facts} - {"machine", "command", "content"}
+    pairs = [(name, then.get(name), facts.get(name)) for name in [*facts, *then] if name in options]
     pairs += [(fact, there[fact], value) for fact, value in here.items()]
-    for fact, then, now in pairs:
-        if then != now:
+    for fact, value, now in pairs:
+        if value != now:
             raise SteleError(
-                f"Cannot resume {record.path}: its {fact} was {then!r} and is now {now!r}. "
+                f"Cannot resume {record.path}: its {fact} was {value!r} and is now {now!r}. "
                 "Run without --resume, or with the recorded value."
             )
 
@@ -160,7 +171,7 @@ def check_record(record: Record, trial: Trial) -> None:
 def check_unchanged(path: Path, then: Content, trial: Trial) -> None:
     """Raise SteleError, which names what changed, if a launch would measure something else than those before it."""
     try:
-        changed = content.changes(then, content_of(trial))
+        changed = content.changes(then, content_of(trial, then))
     except SteleError as error:  # an interpreter is gone
         changed = str(error)
     if changed is not None:
@@ -171,6 +182,14 @@ def check_unchanged(path: Path, then: Content, trial: Trial) -> None:
 
 
 def watch(record: Record, trial: Trial) -> Record:
-    """Return the record, which now refuses launches if what is measured changes."""
-    record.check = functools.partial(check_unchanged, record.path, record.header["content"], trial)
+    """Return the record, which now refuses launches if what is measured changes, and keeps what launches read."""
+    noticed = content.Noticed()
+
+    def check(reads: Reads) -> Content:
+        known = record.header["content"]
+        check_unchanged(record.path, known, trial)
+        files = (*reads.files, *noticed.admit(reads.noticed))
+        return content.additions(known, reads._replace(files=files), folder_of(trial))
+
+    record.check = check
     return record

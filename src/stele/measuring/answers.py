@@ -137,6 +137,14 @@ class Defaults(TypedDict):
     versions: Versions
 
 
+class Reads(TypedDict):
+    """The result of ``reads``."""
+
+    files: list[str]
+    noticed: list[str]
+    variables: list[str]
+
+
 class InputDtype(TypedDict, total=False):
     dtype: str | None
 
@@ -176,10 +184,12 @@ class MoreFacts(TypedDict, total=False):
     files: list[str]
     inferred_from: str
     main: str
+    noticed: list[str]
     output: list[int]
     outputs: list[OutputFacts]
     remark: str | None
     untrained: str | None
+    variables: list[str]
 
 
 class ModelFacts(MoreFacts):

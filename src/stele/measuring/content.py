@@ -3,24 +3,28 @@
 A content is {group: {name: value}}, as a header keeps it. A value is a version, a text or a hash; None stands for what
 is absent. What is read is remembered with its size and time, so that it is cheap to look again before each launch.
 Sizes and times of installed files are read when a record is opened, and each time before something is written into it.
+
+What the code of a model reads is known when it has run: each launch reports it, as a ``Reads``.
 """
 
 import functools
 import hashlib
 import json
+import locale
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import stele
 import stele_worker
 from stele.environments import Environment, builds, packages
 from stele.environments.packages import Listing, Package
+from stele.errors import SteleError
 from stele.files import is_file
-from stele.measuring.variables import deciding
+from stele.measuring.variables import asked_for, deciding, portable
 from stele.text import printable
 
 Content = dict[str, dict[str, str | None]]
@@ -32,21 +36,74 @@ ORDER = (
     "data",
     "options",
     "variables",
+    "asked",
 )  # of groups in a message; others are last
 SHOWN = ("packages", "data", "options", "variables")  # groups of readable values; others have hashes
 OF_PACKAGES = ("packages", "installed")  # groups
+OF_MODEL = ("files", "asked")  # groups: what the code of a model reads
+OPTIONS = ("spec", "inputs", "optimizer", "weights_map", "target", "examples")  # of a model
 GROUPS = {
     "code": "Stele itself",
     "packages": "the versions of its packages",
     "installed": "the files of its packages",
     "files": "the files of the model",
+    "options": "the options of the model",
     "variables": "its environment variables",
+    "asked": "the environment variables that the model reads",
     "environment": "its description",
 }
+UNKNOWN = "something that was not recorded"
 DIGITS = 16  # of a hash
 MOST, LONGEST = 3, 60  # changes that a message names, and letters of a value
 BLOCK = 2**20  # bytes that are read at once
 SOURCES = (".py", ".so")  # of an editable package
+LARGE = 16 * 2**20  # bytes of a file that is not read: its size and its time stand for its bytes
+ALL = "*"  # in place of a name: all files of a folder
+
+
+class Reads(NamedTuple):
+    """What the code of a model has read in one process, as the worker reports it.
+
+    ``noticed`` are files that perhaps another process has read.
+    """
+
+    files: tuple[Path, ...] = ()
+    noticed: tuple[Path, ...] = ()
+    variables: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Sequence[str]]) -> "Reads":
+        """Return what an answer of a worker says."""
+        files, noticed = (tuple(map(Path, answer.get(name, ()))) for name in ("files", "noticed"))
+        return cls(files, noticed, tuple(answer.get("variables", ())))
+
+    def __or__(self, other: "Reads") -> "Reads":
+        return Reads(
+            tuple(dict.fromkeys((*self.files, *other.files))),
+            tuple(dict.fromkeys((*self.noticed, *other.noticed))),
+            tuple(dict.fromkeys((*self.variables, *other.variables))),
+        )
+
+
+NOTHING = Reads()
+
+
+class Noticed:
+    """Files that perhaps another process reads, such as a log that grows.
+
+    One counts if it has not changed between two launches that report it.
+    """
+
+    def __init__(self) -> None:
+        self.seen: dict[Path, str | None] = {}
+
+    def admit(self, paths: Iterable[Path]) -> tuple[Path, ...]:
+        """Return those of the files that a launch has reported that count."""
+        now = {path: of_file(path) for path in paths}
+        admitted = [path for path, value in now.items() if value is not None and self.seen.get(path) == value]
+        for path, value in now.items():  # a file that has changed never counts
+            self.seen[path] = value if self.seen.get(path, value) == value else None
+        return tuple(admitted)
 
 
 def of_code() -> dict[str, str | None]:
@@ -61,23 +118,37 @@ def of_package(package: ModuleType) -> dict[str, str | None]:
     return of_files((path for path in paths if path.is_file()), folder)
 
 
-def of_files(paths: Iterable[Path], folder: Path) -> dict[str, str | None]:
-    """Return a hash of each file, by its path: relative to ``folder`` if it is there. None if it cannot be read."""
-    return {
-        str(path.relative_to(folder) if path.is_relative_to(folder) else path): of_file(path)
-        for path in paths
-    }
+def of_files(paths: Iterable[Path], folder: Path, *, without: Collection[str] = ()) -> dict[str, str | None]:
+    """Return a hash of each file, by its path: relative to ``folder`` if it is there. None if it cannot be read.
+
+    Names ``without`` are left out.
+    """
+    names = {str(path.relative_to(folder) if path.is_relative_to(folder) else path): path for path in paths}
+    return {name: of_file(path) for name, path in names.items() if name not in without}
 
 
 def of_file(path: Path) -> str | None:
-    """Return a hash of a regular file; None if there is none, or it cannot be read."""
+    """Return a hash of a regular file; None if there is none, or it cannot be read.
+
+    Of a large one, return its size and time; of ``FOLDER/*`` the number of the files in it and the newest time.
+    """
     try:
+        if path.name == ALL:
+            return of_folder(path.parent)
         facts = path.stat()
         if not stat.S_ISREG(facts.st_mode):
             return None
-        return hashed(path, facts.st_mtime_ns, facts.st_size, facts.st_ino)
+        if facts.st_size > LARGE:
+            return f"{facts.st_size} bytes of {facts.st_mtime_ns}"
+        return hashed(path, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_size, facts.st_ino)
     except (OSError, ValueError):
         return None
+
+
+def of_folder(folder: Path) -> str:
+    with os.scandir(folder) as entries:
+        times = [entry.stat().st_mtime_ns for entry in entries if entry.is_file()]
+    return f"{len(times)} files until {max(times, default=0)}"
 
 
 @functools.cache
@@ -106,8 +177,26 @@ def of_environment(environment: Environment, *, known: Sequence[Path] = ()) -> C
         "environment": {"description": digest(facts)},
         "packages": {} if listing is None else versions(listing),
         "installed": programs(environment) if listing is None else contents(listing, known),
-        "variables": {**deciding(), **builds.variables(environment)},
+        "variables": {
+            "the encoding of text": locale.getpreferredencoding(False),
+            **of_variables(environment),
+        },
     }
+
+
+def of_variables(environment: Environment) -> dict[str, str]:
+    """Return the variables of the user and of an environment that frameworks read."""
+    return {**deciding(), **builds.variables(environment)}
+
+
+def of_node(environment: Environment | None = None) -> Content:
+    """Return what decides a launch on any machine, where the environment may be built: variables, and a description."""
+    described = (
+        {}
+        if environment is None
+        else {f"the description of {environment.name}": digest(of_description(environment))}
+    )
+    return {"variables": dict(portable()), "environment": dict(described)}
 
 
 def of_description(environment: Environment) -> list[Any]:
@@ -187,19 +276,67 @@ def programs(environment: Environment) -> dict[str, str | None]:
     return {part: of_file(Path(part)) for part in environment.command or () if is_file(Path(part))}
 
 
-def of_launch(environment: Environment, files: Sequence[Path] = (), folder: Path = Path()) -> dict[str, str]:
+def of_options(model: Mapping[str, Any] | None) -> dict[str, str | None]:
+    """Return the options of a model, as the worker receives it, without the files that they name."""
+    if model is None:
+        return {}
+    return {
+        f"{name} of the model": json.dumps(model[name], sort_keys=True) for name in OPTIONS if model.get(name)
+    }
+
+
+def of_launch(
+    environment: Environment,
+    files: Sequence[Path] = (),
+    folder: Path = Path(),
+    *,
+    model: Mapping[str, Any] | None = None,
+    reads: Reads = NOTHING,
+) -> dict[str, str]:
     """Return one hash for each group of what decides a launch; ``files`` are those of the user's model in ``folder``.
 
-    The options and the data are in a Run, too.
+    ``reads`` is what the launch has read. The settings and the data are in a Run, too.
     """
-    every = {"code": of_code(), "files": of_files(files, folder), **of_environment(environment, known=files)}
+    paths = sorted({*files, *reads.files})
+    every = {
+        "code": of_code(),
+        "files": of_files(paths, folder),
+        "options": of_options(model),
+        "asked": asked_for(reads.variables),
+        **of_environment(environment, known=paths),
+    }
     return {group: digest(values) for group, values in every.items()}
 
 
-def changed_groups(then: Mapping[str, str] | None, now: Mapping[str, str]) -> str | None:
-    """Return what differs between two answers of ``of_launch``, as text; None if nothing does, or if it is unknown."""
-    groups = [group for group in sorted(now, key=rank) if then is not None and then.get(group) != now[group]]
+def changed_groups(then: Mapping[str, str] | None, now: Mapping[str, str] | None) -> str | None:
+    """Return what differs between two answers of ``of_launch``, as text; None if nothing does."""
+    if not then or not now:  # unknown is not equal
+        return UNKNOWN
+    groups = [group for group in sorted({*then, *now}, key=rank) if then.get(group) != now.get(group)]
     return ", ".join(GROUPS[group] for group in groups) or None
+
+
+def require_same(
+    contents: Sequence[Mapping[str, str] | None], what: str, *, without: Collection[str] = ()
+) -> None:
+    """Raise SteleError if launches that belong together do not have the content of the first one.
+
+    ``contents`` are those of ``of_launch``, of which groups ``without`` are not compared.
+    """
+    kept = [{group: one[group] for group in one if group not in without} if one else None for one in contents]
+    for one in kept[1:]:
+        if changed := changed_groups(kept[0], one):
+            raise SteleError(
+                f"{what} cannot be compared, because {changed} changed between them. Measure again."
+            )
+
+
+def additions(known: Content, reads: Reads, folder: Path) -> Content:
+    """Return what launches have read that a content does not have, as it is now. ``folder`` is that of the project."""
+    files = of_files(sorted(reads.files), folder, without=known.get("files", {}))
+    variables = set(reads.variables) - known.get("asked", {}).keys()
+    found = {"files": files, "asked": asked_for(variables)}
+    return {group: values for group, values in found.items() if values}
 
 
 def named(content: Content, arm: str) -> Content:
@@ -249,6 +386,8 @@ def change(group: str, name: str, then: str | None, now: str | None) -> str:
         return "Stele itself changed"
     if group in SHOWN:
         return f"{name} was {shown(then)} and is now {shown(now)}"
+    if group == "asked":
+        return f"the variable {name} changed"
     if group == "files" and None in (then, now):
         return f"{name} is {'missing now' if now is None else 'new'}"
     return f"the files of {name} changed" if group == "installed" else f"{name} changed"

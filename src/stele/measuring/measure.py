@@ -21,6 +21,7 @@ from stele.environments.description import MODULE
 from stele.errors import SteleError
 from stele.measuring import answers, content, devices, energy, machine, nvml, processors
 from stele.measuring.conditions import Monitor
+from stele.measuring.content import NOTHING, Reads
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
 from stele.measuring.worker import TIMEOUT, Progress, Worker, WorkerError, launch, run_to_end
@@ -102,16 +103,18 @@ def model_plan(
 def inputs(task: str) -> tuple[dict[str, Any], str | None]:
     """Return the Plan fields for the data and weights of a Task, and a notice if the data is synthetic.
 
-    They are searched once in a process. Raises DataError if an existing file is unsafe or damaged.
+    They are searched again only if a file or a variable has changed. Raises DataError if an existing file is unsafe or
+    damaged.
     """
-    variables = tuple(os.environ.get(name) for name in ("STELE_DATA", "STELE_CACHE", "STELE_OFFLINE"))
-    fields, notice = search_inputs(task, variables)
+    name, variables = tasks.make(task, "paper").data, ("STELE_DATA", "STELE_CACHE", "STELE_OFFLINE")
+    state = (*(os.environ.get(one) for one in variables), data.state(name))
+    fields, notice = search_inputs(task, state)
     return copy.deepcopy(fields), notice
 
 
 @functools.cache
-def search_inputs(task: str, variables: tuple[str | None, ...]) -> tuple[dict[str, Any], str | None]:
-    """Return ``inputs``; the ``variables`` of the environment decide where they are searched."""
+def search_inputs(task: str, state: tuple[object, ...]) -> tuple[dict[str, Any], str | None]:
+    """Return ``inputs``; ``state`` is that of the variables and files that decide what is found."""
     fields: dict[str, Any] = {}
     name, notice = tasks.make(task, "paper").data, None
     if name is None:
@@ -133,7 +136,34 @@ def measure(worker: Worker, plan: Plan, settings: Settings, *, progress: Progres
     """Measure one recipe in a fresh worker. Raises WorkerError if the worker fails."""
     monitor = Monitor(settings, session=worker.pid)
     run = run_to_end(measure_steps(worker, plan, settings, progress=progress))
-    return replace(run, conditions=monitor.conditions()._asdict())
+    return replace(with_content(run, worker, plan), conditions=monitor.conditions()._asdict())
+
+
+def with_content(run: Run, worker: Worker, plan: Plan) -> Run:
+    """Return the Run of a launch that has ended, with what its model has read and what decided it.
+
+    Raises SteleError, which names what changed, if something that decides it changed during the launch.
+    """
+    reads, before = reads_of(worker, plan.model), run.content
+    if changed := content.changed_groups(before, content_of(worker, plan)):
+        raise SteleError(
+            f"What is measured changed during a launch of '{worker.environment.name}': {changed}. "
+            "Undo the change, and measure again; stele gate continues with --resume."
+        )
+    return replace(run, content=content_of(worker, plan, reads), reads=reads)
+
+
+def reads_of(worker: Worker, model: Mapping[str, Any] | None) -> Reads:
+    """Return what the user's ``model`` has read in the process of a worker. Raises WorkerError."""
+    if model is None:
+        return NOTHING
+    return Reads.of(worker.ask("reads", folder=model["folder"], expected=answers.Reads))
+
+
+def content_of(worker: Worker, plan: Plan, reads: Reads = NOTHING) -> dict[str, str]:
+    """Return what decides a launch, as a Run has it."""
+    folder = Path((plan.model or {}).get("folder", ""))
+    return content.of_launch(worker.environment, plan.files, folder, model=plan.model, reads=reads)
 
 
 class SideFailed(Exception):
@@ -202,7 +232,13 @@ def at_once(
                         of_side = changed.get(side, settings)
                         worker = launch(environment, of_side, name=name, timeout=timeout, caches=own)
                     workers[number][side] = stack.enter_context(worker)
-            return run_together([take_turns(lane, plan, settings, changed) for lane in workers], threads)
+            lanes_of_runs = run_together(
+                [take_turns(lane, plan, settings, changed) for lane in workers], threads
+            )
+            return [
+                {side: with_content(run, lane[side], plan) for side, run in runs.items()}
+                for lane, runs in zip(workers, lanes_of_runs, strict=True)
+            ]
         except WorkerError as error:
             side, number = find_side(error.worker, workers, default=(side, number))
             raise SideFailed(side, error, number) from None
@@ -324,9 +360,7 @@ def facts_of(worker: Worker, plan: Plan, settings: Settings) -> dict[str, Any]:
         "machine": machine.facts(),
         "data": plan.data_origin,
         "weights": plan.weights_origin,
-        "content": content.of_launch(
-            worker.environment, plan.files, Path((plan.model or {}).get("folder", ""))
-        ),
+        "content": content_of(worker, plan),
     }
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from stele import schema
 from stele.errors import SteleError
 from stele.measuring.conditions import Conditions
+from stele.measuring.content import Reads
 from stele.measuring.settings import Settings
 from stele_worker import tasks
 from stele_worker.protocol import TIME_TO_ACCURACY
@@ -76,6 +77,7 @@ class Run:
     # seconds of each step "with" communication between devices, of each "without", and of it "alone"
     communication: dict[str, list[float]] | None = None
     content: dict[str, str] | None = None  # hashes of what decided it, as measuring.content has them
+    reads: Reads | None = None  # what the code of a model has read; it is not stored
 
     @cached_property
     def counted_seconds(self) -> tuple[float, ...]:
@@ -126,7 +128,7 @@ class Run:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "reads"}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Run":

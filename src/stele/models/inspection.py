@@ -1,12 +1,12 @@
 """What a user's model is: asked of a worker once, before anything is measured."""
 
 import dataclasses
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from stele.environments import Environment
 from stele.errors import SteleError
 from stele.measuring import answers, worker
+from stele.measuring.content import NOTHING, Reads
 from stele.measuring.settings import Settings
 from stele.measuring.worker import WorkerError
 from stele.models.inputs import Input
@@ -61,7 +61,7 @@ class Inspection(NamedTuple):
     loss: str  # what training minimises, in words
     summary: str  # the inputs, and where they come from, in words
     accuracy: bool = False  # whether right answers can be counted
-    files: tuple[Path, ...] = ()  # that the model consists of: modules of the user, and what they read
+    reads: Reads = NOTHING  # what it consists of: modules of the user, and what they read
     built: Built = Built()
     output: tuple[int, ...] | None = None  # shape of the main one
     outputs: tuple[Output, ...] = ()
@@ -95,7 +95,7 @@ def inspect(environment: Environment, model: Model, *, timeout: float) -> Inspec
     return Inspection(
         inputs=inputs,
         accuracy=answer.get("accuracy") is True,
-        files=tuple(map(Path, answer.get("files", ()))),
+        reads=Reads.of(answer),
         built=built_from(answer.get("built")),
         output=None if output is None else tuple(output),
         outputs=tuple(
@@ -149,7 +149,7 @@ def resolved(model: Model, environment: Environment, inspection: Inspection) -> 
         inputs=inspection.inputs,
         target=inspection.target,
         accuracy=inspection.accuracy,
-        files=inspection.files,
+        reads=inspection.reads._replace(noticed=()),
         examples=inspection.examples,
         inspected=True,
     )

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from stele import files, schema
 from stele.errors import SteleError
+from stele.measuring.content import NOTHING, Reads
 from stele.models import recipes
 from stele.models.inputs import Input
 
@@ -62,7 +63,7 @@ class Model:
     recipe: Path | None = None  # absolute: recipes/<task>/<framework>.py
     task: Path | None = None  # absolute: tasks/<task>.py
     accuracy: bool = False  # after an inspection: whether the task file can count right answers
-    files: tuple[Path, ...] = ()  # after an inspection: absolute, of the user's modules and of what they read
+    reads: Reads = NOTHING  # after an inspection: what its code has read
     examples: str | None = None  # after an inspection: where example_inputs() is
 
     @property
@@ -83,7 +84,9 @@ class Model:
         optimizer = f"{(self.optimizer or '').partition(':')[0].replace('.', '/')}.py"
         own = [self.folder / one for one in (place, optimizer) if one.endswith(".py")]
         typed = [*own, self.recipe, self.task, self.pretrained]
-        return sorted({*self.files, *(path for path in typed if path is not None and files.is_file(path))})
+        return sorted(
+            {*self.reads.files, *(path for path in typed if path is not None and files.is_file(path))}
+        )
 
     def as_request(self, other: "OtherArm | None" = None) -> dict[str, Any]:
         """Return the model as the worker receives it. ``other`` are the files that another arm wrote."""

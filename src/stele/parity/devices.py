@@ -40,6 +40,7 @@ def run_ladder(
     settings = replace(settings, deterministic=True)
     day = date.today().isoformat()
     versions: dict[str, str | None] = {}
+    failure = None
     title = f"{environment.name} {task}: {settings.devices} devices and one"
     try:
         with progress.waiting(title):
@@ -48,8 +49,9 @@ def run_ladder(
             one, _ = ask(environment, task, replace(settings, devices=1), timeout, shards)
         finding = compare(several, one, task=task, settings=settings)
     except WorkerError as error:
-        finding = Finding(RUNG, "differs", str(error))
-    return LadderResult([finding], versions, day)
+        failure = str(error)
+        finding = Finding(RUNG, "differs", failure)
+    return LadderResult([finding], versions, day, failure)
 
 
 def ask(

@@ -29,7 +29,7 @@ def run_ladder(
     """Return the findings of rungs 1 to 9, with deterministic kernels. A worker that fails differs at rung 1."""
     settings = replace(settings, deterministic=True)
     available = phases(environment, task, settings)
-    day, versions = date.today().isoformat(), {}
+    day, versions, failure = date.today().isoformat(), {}, None
     try:
         title = f"{environment.name} {task}: the ladder"
         with progress.waiting(title), worker.launch(environment, settings, timeout=timeout) as live:
@@ -38,8 +38,9 @@ def run_ladder(
         if "train" in available:
             findings = [*findings, repetition(environment, task, settings)]
     except WorkerError as error:
-        findings = [Finding(1, "differs", str(error))]
-    return LadderResult(findings, versions, day)
+        failure = str(error)
+        findings = [Finding(1, "differs", failure)]
+    return LadderResult(findings, versions, day, failure)
 
 
 def phases(environment: Environment, task: str, settings: Settings) -> list[str]:
@@ -224,6 +225,7 @@ def accuracy_rung(
     command has trained with the same ``versions`` is not trained again.
     """
     accuracies: list[float] = []
+    contents: list[dict[str, str] | None] = []
     finding = None
     while finding is None or (finding.status == "differs" and len(accuracies) < 2 * seeds):
         of_seed = replace(settings, seed=FIRST_SEED + len(accuracies))
@@ -236,6 +238,8 @@ def accuracy_rung(
         if accuracy.band(run) is None:
             return Finding(10, "absent", why_no_band(task, scale))
         accuracies.append(run.accuracy)
+        contents.append(run.content)
+        content.require_same(contents, f"The trainings of {environment.name}")
         if len(accuracies) % seeds == 0:  # more frequent tests would raise the chance of false agreement
             finding = accuracy_finding(accuracies, run)
     return finding

@@ -67,11 +67,15 @@ class Finding(NamedTuple):
 
 
 class LadderResult(NamedTuple):
-    """The findings of a recipe, the versions of its framework, and the day in ISO 8601."""
+    """The findings of a recipe, the versions of its framework, and the day in ISO 8601.
+
+    ``failure`` says why a worker failed: then the findings say nothing about its numbers.
+    """
 
     findings: list[Finding]
     versions: dict[str, str | None]
     day: str
+    failure: str | None = None
 
 
 def compare(

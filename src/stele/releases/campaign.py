@@ -6,9 +6,10 @@ them has changed.
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from stele import environments
 from stele.environments import Environment, builds, description
@@ -16,9 +17,10 @@ from stele.environments.installer import Unsolvable
 from stele.errors import SteleError
 from stele.gate.trial import Cell, data_of
 from stele.measuring import content, progress
-from stele.measuring.content import Content
+from stele.measuring.content import NOTHING, Content, Reads
 from stele.measuring.measure import SideFailed
 from stele.measuring.settings import Settings
+from stele.measuring.variables import asked_for
 from stele.measuring.worker import TIMEOUT
 from stele.models import arms, inspection
 from stele.models.arms import Extras
@@ -98,37 +100,84 @@ def is_complete(tag: str, place: Place, request: Request) -> bool:
 
 
 def valid_cells(tag: str, place: Place, metric: str, request: Request) -> set[str]:
-    """Return the cells in which a release has a number, or a failure, and what decided it is as it is now."""
+    """Return the cells in which a release has a number, or a failure, and what decided it is as it is now.
+
+    Of a release that is not built now, its packages are unknown: it has none.
+    """
     contents = history.read_contents(tag, place)
     recorded = history.recorded_cells(tag, place, metric)
-    return {key for key in recorded if changes(contents.get(key), key, request) is None}
+    return {
+        key
+        for key in recorded
+        if changes(contents.get(content_key(key, metric)), tag, key, metric, request) is None
+    }
 
 
-def changes(then: Content | None, key: str, request: Request) -> str | None:
-    """Return what has changed since a saved number of a cell, such as ``gru infer tuned``; None if nothing has.
+def content_key(key: str, metric: str) -> str:
+    """Return under which name the content of a number is saved: that of the error has another scale."""
+    return f"{key} {metric}" if metric == "error" else key
 
-    Of a number without a content, which is older, it is unknown.
-    """
+
+def changes(then: Content | None, tag: str, key: str, metric: str, request: Request) -> str | None:
+    """Return what has changed since a saved number of a cell, such as ``gru infer tuned``; None if nothing has."""
     cells = [cell for cell in request.cells if key.startswith(f"{cell} ")]
-    if then is None or not cells:
+    release, mode = release_environment(tag, request), key.removeprefix(f"{cells[0]} ") if cells else ""
+    if not cells or not has_cell(release, cells[0], mode, request.settings):
         return None
-    return content.changes(then, content_of(cells[0], request, known=then.get("files", {})))
+    if then is None:
+        return "what decided it was not recorded"
+    now = content_of(in_mode(release, mode), cells[0], metric, request, known=then)
+    return content.changes(then, now)
 
 
-def content_of(cell: Cell, request: Request, *, known: Iterable[str] = ()) -> Content:
-    """Return what decides the numbers of a cell, beside the release. ``known`` are files that the model had before.
+def content_of(
+    release: Environment, cell: Cell, metric: str, request: Request, *, known: Mapping[str, Any] = {}
+) -> Content:
+    """Return what decides the numbers of a cell. Of ``known``, the files and variables are compared, too.
 
     Stele's own packages are not compared except that of the worker: a number follows from ratios that are measured now.
     """
     model, code = request.model, content.of_code()
-    paths = [] if model is None else [*model.sources(), *(model.folder / name for name in known)]
-    options = {**request.settings.as_fields(), "scale": request.scale}
-    return {
-        "code": {"stele_worker": code["stele_worker"]},
-        "files": {} if model is None else content.of_files(paths, model.folder),
-        "data": data_of([cell.task]) if model is None else {},
-        "options": {name: str(value) for name, value in options.items()},
-    }
+    scale = request.error if metric == "error" else request.scale
+    options = {**request.settings.as_fields(), "scale": scale}
+    found: list[Content] = [
+        {"code": {"stele_worker": code["stele_worker"]}},
+        {"options": {name: str(value) for name, value in options.items()}},
+    ]
+    paths: list[Path] = []
+    if model is None:
+        found.append({"data": data_of([cell.task])})
+    else:
+        paths = [*model.sources(), *(model.folder / name for name in known.get("files", {}))]
+        found += [
+            {"files": content.of_files(paths, model.folder)},
+            {"asked": asked_for([*model.reads.variables, *known.get("asked", {})])},
+            {"options": {**content.of_options(model.as_request()), "what is added": str(request.extras)}},
+        ]
+    return content.merged([*found, content.of_environment(release, known=paths)])
+
+
+class Watched:
+    """What decides the numbers of releases in a cell: taken before the first launch, and compared after each."""
+
+    def __init__(self, releases: Sequence[Environment], cell: Cell, metric: str, request: Request) -> None:
+        self.releases, self.about, self.noticed = releases, (cell, metric, request), content.Noticed()
+        self.contents = {one.name: content_of(one, *self.about) for one in releases}
+
+    def check(self, reads: Reads = NOTHING) -> None:
+        """Add what launches have read. Raises SteleError, which names what changed."""
+        model = self.about[-1].model
+        reads = reads._replace(files=(*reads.files, *self.noticed.admit(reads.noticed)))
+        for release in self.releases:
+            known = self.contents[release.name]
+            changed = content.changes(known, content_of(release, *self.about, known=known))
+            if changed is not None:
+                raise SteleError(
+                    f"What is measured changed during the measurement: {changed}. No number of {self.about[0]} was "
+                    "saved. Run the command again."
+                )
+            more = {} if model is None else content.additions(known, reads, model.folder)
+            self.contents[release.name] = content.merged([known, more])
 
 
 def why_absent(environment: Environment, cell: Cell, settings: Settings) -> str | None:
@@ -175,13 +224,15 @@ def fill_cell(
         if again or f"{cell} {mode}" not in valid_cells(release.name, place, "step", request)
     ]
     for release in missing:
-        then = history.read_contents(release.name, place).get(f"{cell} {mode}")
-        if changed := changes(then, f"{cell} {mode}", request):
+        key, saved = f"{cell} {mode}", history.read_contents(release.name, place)
+        is_new = key not in history.recorded_cells(release.name, place, "step")
+        if not is_new and (changed := changes(saved.get(key), release.name, key, "step", request)):
             request.say(f"{release.name}, {cell}: measured again, because {changed}")
     for group in measuring.groups(missing):
         if time.monotonic() > request.deadline:
             return False
         reference = anchor([release.name for release in group], cell, mode, place, request)
+        watched = Watched(group, cell, "step", request)
         outcomes = measuring.compare(
             group,
             reference,
@@ -191,10 +242,12 @@ def fill_cell(
             launches=request.launches,
             say=request.say,
             model=request.model,
+            check=watched.check,
         )
+        watched.check()
         for tag, outcome in outcomes.items():
             if reference is None or tag != reference[0].name:
-                save_outcome(tag, place, cell, mode, outcome, request)
+                save_outcome(tag, place, cell, mode, outcome, request, watched.contents[tag])
     return True
 
 
@@ -233,27 +286,44 @@ def anchor(
     for tag in ledger.tags(frameworks.framework_of(tags[0])):
         saved, key = history.numbers(tag, place) or {}, f"{cell} {mode}"
         values = {metric: cells[key] for metric, cells in saved.items() if key in cells}
-        if tag not in tags and "step" in values and key in valid_cells(tag, place, "step", request):
-            environment = release_environment(tag, request)
-            with contextlib.suppress(SteleError):  # not available any more: try the next oldest
-                builds.make(environment)
+        if tag in tags or "step" not in values or not may_be_valid(tag, place, key, request):
+            continue
+        environment = release_environment(tag, request)
+        with contextlib.suppress(SteleError):  # not available any more: try the next oldest
+            builds.make(environment)
+            if key in valid_cells(tag, place, "step", request):
                 return in_mode(environment, mode), values
     return None
 
 
-def save_outcome(tag: str, place: Place, cell: Cell, mode: str, outcome: Outcome, request: Request) -> None:
-    """Save the numbers of a release's cell, or its failure."""
+def may_be_valid(tag: str, place: Place, key: str, request: Request) -> bool:
+    """Return whether a number can be valid once its release is built: all but the packages is as it is now."""
+    then = history.read_contents(tag, place).get(key)
+    if then is None:
+        return False
+    cell = next(cell for cell in request.cells if key.startswith(f"{cell} "))
+    release = in_mode(release_environment(tag, request), key.removeprefix(f"{cell} "))
+    now = content_of(release, cell, "step", request, known=then)
+    of_build = {group: then.get(group, {}) for group in (*content.OF_PACKAGES, "variables")}
+    return content.changes(then, {**now, **of_build}) is None
+
+
+def save_outcome(
+    tag: str, place: Place, cell: Cell, mode: str, outcome: Outcome, request: Request, found: Content
+) -> None:
+    """Save the numbers of a release's cell, or its failure, with what decided them."""
     values: Mapping[str, float | None] = outcome.numbers
     if outcome.failure is not None:
         request.say(f"{tag}, {cell}: {outcome.failure}")
         values = {"step": None, "error": None}  # a failed cell is not trained for its error either
     key = f"{cell} {mode}"
+    of_error = {**found, "options": {**found["options"], "scale": str(request.error)}}
     history.save(
         tag,
         place,
         {metric: {key: value} for metric, value in values.items()},
         ranges={metric: {key: pair} for metric, pair in outcome.intervals.items()},
-        contents={key: content_of(cell, request)},
+        contents={key: found, **({content_key(key, "error"): of_error} if "error" in values else {})},
     )
 
 
@@ -271,10 +341,13 @@ def measure_errors(releases: Sequence[Environment], request: Request, place: Pla
             if time.monotonic() > request.deadline:
                 return False
             request.say(f"training {release.name}, {cell.task}, for its error")
+            watched, key = Watched([release], cell, "error", request), f"{cell} {TUNED}"
             try:
                 value = measuring.measure_error(release, cell, request.settings, scale=request.error)
             except SideFailed as failure:
                 request.say(f"{release.name}, {cell}: {failure}")
                 value = None
-            history.save(release.name, place, {"error": {f"{cell} {TUNED}": value}})
+            watched.check()
+            contents = {content_key(key, "error"): watched.contents[release.name]}
+            history.save(release.name, place, {"error": {key: value}}, contents=contents)
     return True

@@ -7,7 +7,9 @@ anchor is a release with saved numbers on this machine. Its numbers do not chang
 the machine's speed changes.
 """
 
+import functools
 import math
+import operator
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -21,7 +23,8 @@ from stele.gate import steps
 from stele.gate.launcher import plan_of
 from stele.gate.metrics import METRICS, Metric, launch_settings
 from stele.gate.trial import Cell
-from stele.measuring import measure, progress, store
+from stele.measuring import content, measure, progress, store
+from stele.measuring.content import NOTHING, Reads
 from stele.measuring.measure import SideFailed
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
@@ -34,6 +37,7 @@ ATTEMPTS = 2
 LAUNCHES = {"long": 1, "short": 3}  # of each kind, for each launch that the request asks for
 
 Say = Callable[[str], object]
+Check = Callable[[Reads], object]
 Numbers = dict[str, float]  # by metric, as asv_benchmarks calls them
 Runs = dict[str, list[Run]]  # by release, launch by launch
 MIN_RATIOS = 3  # for an interval
@@ -64,10 +68,11 @@ def compare(
     launches: int,
     say: Say,
     model: Model | None = None,
+    check: Check = lambda reads: None,
 ) -> dict[str, Outcome]:
     """Measure one cell of each release, and return the outcomes by name.
 
-    ``anchor`` is a release and its saved numbers, or None.
+    ``anchor`` is a release and its saved numbers, or None. ``check`` is called after each launch with what it has read.
     """
     environments = [*releases, *([anchor[0]] if anchor else [])]
     runs: dict[str, Runs] = {}
@@ -85,6 +90,7 @@ def compare(
                 say=say,
                 show=show,
                 model=model,
+                check=check,
             )
         failed.update(failures)
     with_runs = [environment.name for environment in environments if environment.name not in failed]
@@ -106,6 +112,7 @@ def rotations(
     say: Say,
     show: Callable[[float], None],
     model: Model | None = None,
+    check: Check = lambda reads: None,
 ) -> tuple[Runs, dict[str, str]]:
     """Return the Runs of each release, and the reasons why some have none. ``show`` draws the count of launches.
 
@@ -130,6 +137,9 @@ def rotations(
         for name, run in runs.items():
             store.save(run, RUNS)
             result[name].append(run)
+            contents = [one.content for one in result[name]]
+            content.require_same(contents, f"The launches of {name}", without=content.OF_MODEL)
+        check(functools.reduce(operator.or_, (run.reads or NOTHING for run in runs.values()), NOTHING))
         number += 1
         show(number)
         say(f"{cell}: {kind} launch {number} of {launches}, {len(runs)} releases side by side")

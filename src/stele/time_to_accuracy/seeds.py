@@ -63,6 +63,8 @@ def train(environment: Environment, training: Training) -> Iterator[Run]:
             store.save(run, training.folder / store.UNFINISHED)
             checkpoint(environment, training, seed, fields).unlink(missing_ok=True)
             require_same_release(run, before)
+            content.require_same([one.content for one in (*before.values(), run)], "The seeds")
+            before[seed] = run
         yield run
 
 

@@ -1,8 +1,8 @@
-"""Which files a user's model reads, so that the host notices if one of them changes.
+"""Which files and environment variables a user's model reads, so that the host notices if one of them changes.
 
-Python reports files that it opens itself. What compiled code opens in the project, the kernel of Linux reports. It also
-reports what other processes open, so only files with the name of data count. The functions of two libraries are
-wrapped, because weights are often outside of the project.
+Python reports files that it opens itself, wherever they are. What compiled code opens in the project, the kernel of
+Linux reports. It also reports what other processes open, so these files are named apart, and only those with the name
+of data. The functions of two libraries are wrapped, because weights are often outside of the project.
 """
 
 import builtins
@@ -12,12 +12,14 @@ import functools
 import importlib
 import io
 import os
+import stat
 import struct
 import sys
 import sysconfig
+import time
 from itertools import islice
 
-from stele_worker.models.errors import is_in_project, is_internal
+from stele_worker.models.errors import PRODUCT, is_in_project, is_internal
 
 CONFIG = "config.json"  # of a Hugging Face model, whose weights are beside it, and may be read by other means
 BESIDE = (".json", ".safetensors", ".bin", ".txt", ".model")
@@ -39,27 +41,69 @@ DATA = (
     ".vocab",
     ".xml",
 )
-WRITING = os.O_WRONLY | os.O_RDWR
 LIBRARIES = tuple(
-    os.path.join(os.path.abspath(sysconfig.get_path(name)), "") for name in ("stdlib", "platstdlib")
+    {
+        os.path.join(os.path.abspath(folder), "")
+        for folder in (
+            *map(sysconfig.get_path, ("stdlib", "platstdlib")),
+            *(
+                os.path.join(prefix, part)
+                for prefix in (sys.prefix, sys.base_prefix)
+                for part in ("bin", "lib")
+            ),
+        )
+    }
 )
+# of the system, whose packages install nothing in /usr/local
+SYSTEM = (
+    "/proc/",
+    "/sys/",
+    "/dev/",
+    "/etc/",
+    "/run/",
+    "/usr/",
+    "/bin/",
+    "/sbin/",
+    "/lib/",
+    "/lib32/",
+    "/lib64/",
+)
+LOCAL = "/usr/local/"
+# folders of launches, of Stele, of compilers, and of version control
+VARIABLES = (
+    "TMPDIR", "PYTHONPATH", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH", "NUMBA_CACHE_DIR",
+    "JAX_COMPILATION_CACHE_DIR",
+)  # fmt: skip
+CACHES = {"__pycache__", ".stele", ".git", ".hg", ".svn", ".nv", ".theano", ".triton", "torch_extensions"}
+MOST = 2000  # files that are named one by one
+ALL = "*"  # stands for all files of a folder
+PASSING = ("os.py", "_collections_abc.py", "<frozen os>", "<frozen _collections_abc>")  # that ask for others
 # of inotify(7)
 MODIFY, OPEN, MOVED_TO, CREATE, OF_FOLDER = 0x2, 0x20, 0x80, 0x100, 0x40000000
 EVENT = struct.Struct("iIII")  # watch, mask, cookie, length of the name
 FOLDERS, ENTRIES = 1000, 10000  # at most: of a project, and of a folder
 
 read, written = set(), set()  # absolute paths
+# those of ``read`` that this process itself has opened, as they were then; the kernel has reported the others
+reported = {}
+asked = set()  # names of environment variables
+left_out = []  # folders
+started = []  # when ``watch`` was called, in nanoseconds
 notices = {}  # of inotify: {file descriptor: {watch: folder}}; empty before ``watch`` was called
 
 
 @functools.lru_cache(maxsize=None)  # a hook cannot be removed
 def watch(folder):
-    """Remember from now on which files are opened. Call it before the module of the user's project is imported."""
+    """Remember from now on what is read. Call it before the module of the user's project is imported."""
     hook = getattr(sys, "addaudithook", None)
     if hook is not None:
         hook(remember)
     else:  # Python before 3.8 reports nothing
         builtins.open = io.open = wrapped(io.open)
+    left_out.extend(os.path.join(os.environ[name], "") for name in VARIABLES if os.environ.get(name))
+    started.append(int(time.time() * 1e9))
+    Noting.folder = folder
+    os.environ.__class__ = Noting
     if sys.platform == "linux":
         ask_kernel(folder)
 
@@ -77,12 +121,64 @@ def watch_libraries():
                 module.safe_open = wrapped(original)
 
 
+listed = {}  # {code: names}: of a library that copies all variables, the names that it has not read yet
+
+
+class Noting(type(os.environ)):
+    """The variables of this process. Notes which ones Python asks for by name, and which ones the project lists."""
+
+    folder = ""  # of the project
+
+    def __getitem__(self, name):
+        code = caller()
+        if name in listed.get(code, ()):
+            listed[code].discard(name)
+        elif isinstance(name, str) and not code.co_filename.startswith(PRODUCT + os.sep):
+            asked.add(name)
+        return super(Noting, self).__getitem__(name)
+
+    def __iter__(self):
+        names, code = list(super(Noting, self).__iter__()), caller()
+        if not is_in_project(code.co_filename, self.folder):
+            listed[code] = set(names)
+        return iter(names)
+
+
+def caller():
+    """Return the code that uses ``os.environ``."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and os.path.basename(frame.f_code.co_filename) in PASSING:
+        frame = frame.f_back
+    return frame.f_code
+
+
 def remember(event, arguments):
     if event == "open" and isinstance(arguments[0], (str, bytes)):
         path = os.path.abspath(os.fsdecode(arguments[0]))
-        (written if arguments[2] & WRITING else read).add(path)
+        flags = arguments[2]
+        is_new = flags & os.O_TRUNC or (flags & os.O_CREAT and not os.path.exists(path))
+        if flags & os.O_WRONLY or is_new:
+            written.add(path)
+        else:
+            note(path)
     elif event == "os.rename" and isinstance(arguments[1], (str, bytes)):
         written.add(os.path.abspath(os.fsdecode(arguments[1])))
+
+
+def note(path):
+    """Remember that this process reads a file."""
+    read.add(path)
+    if path not in reported:
+        reported[path] = facts(path)
+
+
+def facts(path):
+    """Return the facts of a file that change if it is written or replaced; None if there is none."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, stat.S_ISREG(found.st_mode)
 
 
 def imported(name):
@@ -100,7 +196,7 @@ def wrapped(function, at=0):
     def call(*values, **named):
         path = values[at] if len(values) > at else named.get("filename", named.get("name"))
         try:
-            read.add(os.path.abspath(os.fsdecode(path)))
+            note(os.path.abspath(os.fsdecode(path)))
         except (TypeError, ValueError):  # a descriptor, or an object that is a file
             pass
         return function(*values, **named)
@@ -149,17 +245,44 @@ def hear_kernel():
                     (read if mask & OPEN else written).add(path)
 
 
-def of_project(folder):
-    """Return the paths of the user's modules, and of what was read of the project in ``folder`` and not written."""
+def of_process(folder):
+    """Return what the user's code has read, of which a change decides the result:
+
+    files      paths of modules and of files that were read and not written; of very many, "FOLDER/*" of each folder
+    noticed    paths of files that another process may have opened
+    variables  names of environment variables
+    """
     hear_kernel()
-    opened = {
-        path for path in list(read - written) if is_in_project(path, folder) and not is_hidden(path, folder)
+    opened = {path for path in list(read - written) if counts(path, folder)}
+    noticed = opened - set(reported)
+    opened -= noticed
+    for path in list(opened):
+        if os.path.basename(path) == CONFIG:
+            opened |= beside(path)
+    found = {path for path in modules(folder) | mapped(folder) | opened if os.path.isfile(path)}
+    return {
+        "files": sorted(shortened(found)),
+        "noticed": sorted(shortened(noticed - found)),
+        "variables": sorted(asked),
     }
-    found = modules(folder) | opened
-    for path in list(read - written):
-        if os.path.basename(path) == CONFIG and not is_installed(path) and not is_hidden(path, folder):
-            found |= beside(path)
-    return sorted(path for path in found if os.path.isfile(path) and "__pycache__" not in path)
+
+
+def counts(path, folder):
+    """Return whether a file is older than this process, and no part of Python, the system, a package or a cache."""
+    now = facts(path)
+    if now is None or now != reported.get(path, now) or not now[-1]:
+        return False
+    return max(now[:2]) < min(started, default=sys.maxsize) and not is_left_out(path, folder)
+
+
+def shortened(paths):
+    """Return the paths; of too many, those of each folder with many as one."""
+    if len(paths) <= MOST:
+        return paths
+    sizes = collections.Counter(map(os.path.dirname, paths))
+    large = {name for name, size in sizes.items() if size > MOST // len(sizes)}
+    whole = {os.path.join(name, ALL) for name in large}
+    return whole | {path for path in paths if os.path.dirname(path) not in large}
 
 
 def of_weights(model):
@@ -181,7 +304,17 @@ def modules(folder):
     """Return the files of the modules that are neither installed nor a part of Python or of Stele."""
     places = [getattr(module, "__dict__", {}).get("__file__") for module in list(sys.modules.values())]
     paths = {os.path.abspath(place) for place in places if isinstance(place, str)}
-    return {path for path in paths if is_in_project(path, folder) or not is_installed(path)}
+    return {path for path in paths if is_in_project(path, folder) or counts(path, folder)}
+
+
+def mapped(folder):
+    """Return the files that are in the memory of this process, such as libraries and weights."""
+    try:
+        with open("/proc/self/maps", "rb") as file:
+            paths = {os.fsdecode(line[line.index(b"/") :]).rstrip("\n") for line in file if b"/" in line}
+    except OSError:
+        return set()
+    return {path for path in paths - written if counts(path, folder)}
 
 
 def is_in_packages(path):
@@ -193,10 +326,17 @@ def is_installed(path):
     return is_in_packages(path) or path.startswith(LIBRARIES) or is_internal(path)
 
 
-def is_hidden(path, folder):
-    """Return whether a file is in a hidden folder, such as a cache, of the project or of the machine."""
-    start = folder if is_in_project(path, folder) else os.sep
-    return any(part.startswith(".") for part in os.path.relpath(path, start).split(os.sep))
+def is_left_out(path, folder):
+    """Return whether a file is a part of Python, the system, a package, or a cache of programs that were compiled."""
+    if is_in_project(path, folder):
+        path = os.path.join(os.sep, os.path.relpath(path, folder))
+    elif is_installed(path) or is_of_system(path) or path.startswith(tuple(left_out)):
+        return True
+    return not CACHES.isdisjoint(path.split(os.sep))
+
+
+def is_of_system(path):
+    return path.startswith(SYSTEM) and not path.startswith(LOCAL)
 
 
 def beside(config):
