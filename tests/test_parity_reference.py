@@ -517,6 +517,6 @@ def test_each_output_has_its_own_rounding_and_an_order_that_is_not_reversed_is_n
     small, moved = several([[0.5, 1.00001]], cache=BOXES), several(cache={"shape": [1], "numbers": [-3.0]})
     measured = reference.measure_rounding({"2 threads": small, "reversed": moved}, old, precision="fp32")
     assert list(measured.by_change) == ["2 threads", "reversed"]
-    assert measured.limit(3, "output boxes", "fp32") == pytest.approx(1e-4, rel=0.01)
-    assert measured.limit(3, "output cache", "fp32") == 1e-5
-    assert measured.limit(3, "", "fp32") == 1e-5
+    assert measured.limit(3, "output boxes") == pytest.approx(1e-4, rel=0.01)
+    assert measured.limit(3, "output cache") == 1e-5
+    assert measured.limit(3, "") == 1e-5
