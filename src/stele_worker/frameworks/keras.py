@@ -348,8 +348,12 @@ def backward(net, loss):
         with tensorflow.GradientTape() as tape:
             value = compute(*arrays)
         # an embedding's gradient consists of slices; Keras' Adam would square slices of the same row separately
-        grads = tape.gradient(value, variables, unconnected_gradients="zero")
-        return value, [tensorflow.convert_to_tensor(grad) for grad in grads]
+        pairs = zip(tape.gradient(value, variables), variables)
+        # a variable that the loss does not reach has no gradient: zero
+        return value, [
+            tensorflow.zeros_like(variable.value) if grad is None else tensorflow.convert_to_tensor(grad)
+            for grad, variable in pairs
+        ]
 
     return native.for_each_device(run_taped, uses_xla(net))
 
