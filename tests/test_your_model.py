@@ -23,7 +23,7 @@ ARMS = (
     "transformers==5.22.0 torch==2.13.0",
     "transformers==5.23.0 torch==2.13.0",
     "requirements.txt@HEAD^",
-    "requirements.txt@HEAD^ with transformers 5.23.0",
+    "requirements.txt with transformers 5.23.0",
 )
 
 

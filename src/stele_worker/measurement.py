@@ -25,7 +25,6 @@ from typing import Any, NamedTuple, Optional
 import numpy
 
 from stele_worker import clock, kernels, loaders, process, ranks
-from stele_worker.models import outputs
 from stele_worker.profiles import profile_functions
 
 NOT_EVALUATED = {"accuracy": None, "evaluated": 0}
@@ -355,10 +354,17 @@ def predictions(framework, subject, net, arrays, batch_rows, report=lambda done:
     """Yield the outputs of the network and the targets for each batch, as NumPy arrays."""
     inputs, target = [framework.put(array) for array in inputs_of(subject.task, arrays)], arrays[-1]
     step = subject.recipe.inference_step(net, subject.task)
+    main = main_output if is_of_user(subject.task) else lambda output: output
     for done, rows in enumerate(batch_rows, 1):
         output = step(*(framework.take(array, rows) for array in inputs))
-        yield framework.fetch(outputs.main(output) if is_of_user(subject.task) else output), target[rows]
+        yield framework.fetch(main(output)), target[rows]
         report(done)
+
+
+def main_output(output):
+    from stele_worker.models import outputs  # which a bundle for a built-in task does not have
+
+    return outputs.main(output)
 
 
 def is_of_user(task):

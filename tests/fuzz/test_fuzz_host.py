@@ -116,7 +116,7 @@ def test_any_numbers_are_compared_with_the_golden_numbers_or_refused(speaker, ch
         old, new = {**GOLDEN, "repeats": True}, numbers
         for first, second in ((old, new), (new, old)):
             rounding = reference.measure_rounding({"2 threads": first}, first, precision="fp32")
-            reference.findings(second, first, rounding, precision="fp32")
+            reference.findings(second, first, rounding)
 
 
 @given(changed=changed_json({"losses": [0.5, 0.4], "digest": "ab"}))

@@ -4,7 +4,7 @@ This module reads no files and decides no verdicts.
 """
 
 import itertools
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from statistics import median
 from typing import Any
@@ -77,7 +77,7 @@ class Run:
     # seconds of each step "with" communication between devices, of each "without", and of it "alone"
     communication: dict[str, list[float]] | None = None
     content: dict[str, str] | None = None  # hashes of what decided it, as measuring.content has them
-    reads: Reads | None = None  # what the code of a model has read; it is not stored
+    reads: Reads | None = field(default=None, compare=False)  # what a model has read; it is not stored
 
     @cached_property
     def counted_seconds(self) -> tuple[float, ...]:
