@@ -105,7 +105,7 @@ def write_page() -> None:
     counts = Counter(report["status"] for _, report in measured)
     summary = ", ".join(f"{count} {status}" for status, count in counts.most_common())
     places = sorted({machine.name_of(report["machine"]) for _, report in measured})
-    text = f"{len(measured)} gates: {summary}. Measured on {'; '.join(places)}."
+    text = f"{len(measured)} of {len(GATES)} gates: {summary}. Measured on {'; '.join(places)}."
     page.fill(PAGE, f"{text}\n\n{page.table(HEAD, [row(*one) for one in measured])}")
 
 
