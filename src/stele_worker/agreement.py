@@ -115,7 +115,8 @@ def dtypes_of(context, net, inputs, layers):
     recipe, task = context.subject.recipe, context.subject.task
     facts = recipe.facts(net)["arrays"] if hasattr(recipe, "facts") else []
     output = outputs.main(recipe.raw(net, task._replace(target=None))(*inputs))
-    computed = {str(layer.compute_dtype) for layer in recipe.layers(net) if hasattr(layer, "compute_dtype")}
+    layer_dtypes = (str(getattr(layer, "compute_dtype", "")) for layer in recipe.layers(net))
+    computed = {dtype for dtype in layer_dtypes if "float" in dtype}  # that of an input may be of integers
     return {
         "parameters": {one["name"]: one["dtype"] for one in facts if one["dtype"] in HALF},
         "layers": {name: dtype_of(value) for name, value in layers.items()},
