@@ -107,18 +107,27 @@ def compare(old: Inspection, new: Inspection, *, training: bool) -> Comparison:
 
 def input_differences(old: Inspection, new: Inspection) -> Iterator[str]:
     before, after = by_label(old.inputs), by_label(new.inputs)
-    for name in before:
-        if name not in after:
-            yield f"{name} is missing in NEW: its inputs are {listed(after)}, OLD's {listed(before)}"
-    for name in after:
-        if name not in before:
-            yield f"{name} is an input in NEW and not in OLD: its inputs are {listed(after)}, OLD's {listed(before)}"
-    for name in before:
-        if name in after:
-            yield from changes(name, facts_of(before[name]), facts_of(after[name]))
+    both = f"its inputs are {listed(after)}, OLD's {listed(before)}"
+    facts = [{name: facts_of(one) for name, one in each.items()} for each in (before, after)]
+    yield from named_differences(facts[0], facts[1], both, "an input ")
     if (old.examples is None) != (new.examples is None):
         which = "OLD" if new.examples is None else "NEW"
         yield f"only {which}'s example_inputs() returns numbers that are not all equal"
+
+
+def named_differences(
+    old: Mapping[str, Mapping[str, Any]], new: Mapping[str, Mapping[str, Any]], both: str, kind: str = ""
+) -> Iterator[str]:
+    """Yield what only one arm has, with ``both``, which says what each has; then the facts that changed."""
+    for name in old:
+        if name not in new:
+            yield f"{name} is missing in NEW: {both}"
+    for name in new:
+        if name not in old:
+            yield f"{name} is {kind}in NEW and not in OLD: {both}"
+    for name, facts in old.items():
+        if name in new:
+            yield from changes(name, facts, new[name])
 
 
 def by_label(inputs: Iterable[Input]) -> dict[str, Input]:
@@ -208,17 +217,14 @@ def output_differences(old: Inspection, new: Inspection) -> Iterator[str]:
         if None not in (old.output, new.output) and old.output != new.output:
             yield f"the output has shape {size(new.output or ())} in NEW, {size(old.output or ())} in OLD"
         return
-    before, after = ({f"the output {one.name}".strip(): one for one in each.outputs} for each in (old, new))
-    for name in before:
-        if name not in after:
-            yield f"{name} is missing in NEW: it returns {named(new.outputs)}, OLD {named(old.outputs)}"
-    for name in after:
-        if name not in before:
-            yield f"{name} is in NEW and not in OLD: it returns {named(new.outputs)}, OLD {named(old.outputs)}"
-    for name, one in before.items():
-        if name in after:
-            facts = ({"shape": size(each.shape), "dtype": each.dtype} for each in (one, after[name]))
-            yield from changes(name, *facts)
+    before, after = (
+        {
+            f"the output {one.name}".strip(): {"shape": size(one.shape), "dtype": one.dtype}
+            for one in each.outputs
+        }
+        for each in (old, new)
+    )
+    yield from named_differences(before, after, f"it returns {named(new.outputs)}, OLD {named(old.outputs)}")
 
 
 def named(outputs: Iterable[Output]) -> str:
