@@ -72,8 +72,8 @@ class Compared:
     def name(self) -> str:
         return self.new_name or self.old_name or ""
 
-    def said(self) -> set[str]:
-        """Return the packages about which something is said."""
+    def named_packages(self) -> set[str]:
+        """Return the packages with a change, or with one that no gate measures."""
         return {change.package for change in self.changes} | {each.package for each in self.ungated}
 
     @property
@@ -458,8 +458,8 @@ def let_lock_count(one: Compared, files: Iterable[Compared], python: str | None)
         return
     locks = [other for other in files if is_lock_of(other, one)]
     for lock in sorted(locks, key=lambda lock: -lock.name.count("/")):  # the nearest first
-        of_lock = lock.said()
-        for package in sorted(one.said()):
+        of_lock = lock.named_packages()
+        for package in sorted(one.named_packages()):
             locked = Lines(lock.new, package, python).wanted
             if locked is None or not (" @ " in locked or lockfiles.pinned_version(locked)):
                 continue
@@ -538,10 +538,10 @@ def find_unread(
     texts = [{**tree.texts, **tree.others} for tree in (old, new)]
     found = []
     for name in sorted({*old.others, *new.others, *partly}):
-        said = {same_framework(package) for one in covering(name, files) for package in one.said()}
+        named = {same_framework(package) for one in covering(name, files) for package in one.named_packages()}
         one = Compared(name, name)
         for package, message in unread.find(name, texts[0].get(name), texts[1].get(name), known, revision):
-            if same_framework(package) not in said:
+            if same_framework(package) not in named:
                 one.ungated.append(Ungated(package, message, blocks=True))
         if one.ungated:
             found.append(one)
