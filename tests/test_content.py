@@ -375,7 +375,7 @@ def test_what_changes_while_a_gate_runs_ends_it_without_a_verdict(
     assert "BROKEN" not in output.out
     keys = [json.loads(line)["key"] for line in written().splitlines()[1:]]
     of_old = [name for kind, name in keys if kind == "model parity"]
-    assert len(of_old) == len(keys) and of_old[:2] == ["old", "again"] and "threads" in of_old[2]
+    assert len(of_old) == len(keys) and of_old[:2] == ["old", "again"] and " thread" in of_old[2]
     undo()
     restore()
     assert gate("--resume") == 0
