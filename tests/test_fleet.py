@@ -25,6 +25,7 @@ from stele.fleet.work import (
     DONE,
     FAILED,
     LACKS,
+    LOST,
     UNFIT,
     Answer,
     Needs,
@@ -156,6 +157,56 @@ def test_lost_work_is_named_and_the_others_continue():
     lost = [outcome for outcome in outcomes.values() if outcome.failure]
     assert 0 < len(lost) < 30
     assert all(outcome.failure.startswith("two nodes were lost while they measured it") for outcome in lost)
+
+
+NOT_BEGUN = "it had not begun when the fleet lost its nodes. The same command measures it: see their logs"
+ENDED_TWO = "two nodes were lost while they measured it, so it is not tried again. Perhaps it ends them: see their logs"
+
+
+class Deaf(Virtual):
+    """Loses its nodes before they start the works with these numbers."""
+
+    def __init__(self, fleet, numbers):
+        super().__init__(fleet, lambda node, work: Answer(LOST))
+        self.keys = {f"cell-{number}" for number in numbers}
+
+    def started(self):
+        return [event for event in super().started() if event.key not in self.keys]
+
+
+@pytest.mark.parametrize("unbegun", [range(5), range(1, 5), ()], ids=["none", "one begun", "all begun"])
+def test_lost_work_that_had_not_begun_is_not_said_to_end_nodes(unbegun):
+    outcomes, _ = run(Deaf(nodes(3), unbegun), works(5))
+    failures = [outcomes[f"cell-{number}"].failure for number in range(5)]
+    assert failures == [NOT_BEGUN if number in unbegun else ENDED_TWO for number in range(5)]
+
+
+def test_a_fleet_of_one_node_does_not_lose_two():
+    outcomes, _ = run(Virtual(nodes(1), losing(1)), works(1))
+    assert outcomes["cell-0"].failure == (
+        "its node was lost while it measured it, so it is not tried again. Perhaps it ends its node: see their logs"
+    )
+
+
+def test_what_an_unfit_node_began_has_not_begun_elsewhere(monkeypatch):
+    engine = Virtual(nodes(2), lambda node, work: Answer(UNFIT if node.name == "node0" else LOST, node))
+    first = iter([[Started("cell-0", "node0", 0.0)]])
+    monkeypatch.setattr(engine, "started", lambda: next(first, []))
+    outcomes, _ = run(engine, works(1))
+    assert outcomes["cell-0"].failure == NOT_BEGUN
+
+
+def test_what_has_started_is_told_once_also_if_its_work_was_lost():
+    told = []
+    dispatch.run(
+        Dispatch(Virtual(nodes(2), losing(1)), print), works(2), ended=lambda outcome: None, idle=told.extend
+    )
+    assert [(event.key, event.node) for event in told] == [
+        ("cell-0", "node0"),
+        ("cell-1", "node1"),
+        ("cell-0", "node1"),
+        ("cell-1", "node0"),
+    ]
 
 
 def test_a_failure_of_the_framework_is_the_outcome():

@@ -16,6 +16,8 @@ def nodes(count, *, types=(PROCESSOR,), places=1, gpus=0):
 class Virtual:
     """Does each work on the first free node that has what it needs, as Ray does, on a virtual clock.
 
+    Lost work was started a second time, on another node if there is one.
+
     ``do(node, work)`` -> Answer.
     """
 
@@ -63,6 +65,9 @@ class Virtual:
             _, handle, node, work = heapq.heappop(self.running)
             self.free[node.id] += 1
             self.ended[handle] = self.do(node, work)
+            if self.ended[handle].status == LOST:
+                again = next((one for one in self.fleet if one is not node), node)
+                self.events.append(Started(work.key, again.name, self.now))
             ended.append(handle)
         self.place()
         return ended

@@ -47,6 +47,8 @@ class Dispatch:
         self.unfit: dict[str, Node] = {}
         self.lacking: dict[str, set[str]] = {}  # the ids of nodes that cannot do a work, by its key
         self.submitted: dict[Handle, Work] = {}
+        self.news: list[Started] = []  # what has started since the last call of ``started``
+        self.begun: dict[str, set[str]] = {}  # the names of the nodes that started a work, by its key
         # since when no node can do submitted work: what it needs, and the ids of nodes that it avoids
         self.absent: dict[tuple[Needs, frozenset[str]], float] = {}
         self.checked = -POLL  # when this was found
@@ -72,14 +74,28 @@ class Dispatch:
         Work whose last node has left ends after LONGEST_ABSENCE, unless another one comes.
         """
         outcomes, again = [], []
-        for handle in self.engine.wait(list(self.submitted), POLL):
+        ended = self.engine.wait(list(self.submitted), POLL)
+        self.listen()
+        for handle in ended:
             work = self.submitted.pop(handle)
             answer = self.engine.answer(handle)
             if self.belongs_elsewhere(work, answer):
+                self.begun.pop(work.key, None)
                 again.append(work)
             else:
-                outcomes.append(outcome_of(work, answer))
+                outcomes.append(outcome_of(work, answer, self.begun.get(work.key, ())))
         return outcomes + self.submit(again) + self.without_node()
+
+    def listen(self) -> None:
+        """Note what has started."""
+        for one in self.engine.started():
+            self.news.append(one)
+            self.begun.setdefault(one.key, set()).add(one.node)
+
+    def started(self) -> list[Started]:
+        """Return what has started since the last call."""
+        news, self.news = self.news, []
+        return news
 
     def without_node(self) -> list[Outcome]:
         """Return the failures of works that have waited too long for a node that can do them."""
@@ -142,18 +158,25 @@ def run(
     while dispatch.submitted:
         for outcome in dispatch.wait():
             ended(outcome)
-        idle(dispatch.engine.started())
+        idle(dispatch.started())
 
 
-def outcome_of(work: Work, answer: Answer) -> Outcome:
+def outcome_of(work: Work, answer: Answer, begun: Collection[str]) -> Outcome:
+    """Return how work ended. ``begun`` are the names of the nodes that have started it."""
     if answer.status == DONE:
         return Outcome(work, answer.result)
     if answer.status == LOST:
-        reason = (
-            "two nodes were lost while they measured it, so it is not tried again. Perhaps it ends them: "
-        )
-        return Outcome(work, failure=reason + (answer.message or "see their logs"))
+        return Outcome(work, failure=f"{loss(len(begun))}: {answer.message or 'see their logs'}")
     return Outcome(work, failure=answer.message)
+
+
+def loss(nodes: int) -> str:
+    """Say what was lost: nodes that perhaps the work ended, or nodes before they had started it."""
+    if nodes == 0:
+        return "it had not begun when the fleet lost its nodes. The same command measures it"
+    if nodes == 1:
+        return "its node was lost while it measured it, so it is not tried again. Perhaps it ends its node"
+    return "two nodes were lost while they measured it, so it is not tried again. Perhaps it ends them"
 
 
 def why_nowhere(work: Work, nodes: Sequence[Node], avoided: Collection[str]) -> str | None:
