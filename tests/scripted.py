@@ -146,6 +146,11 @@ def user_error(request):
     send(request, "error", {"type": "UserCodeError", "message": message, "traceback": "in stele_worker"})
 
 
+def spec_error(request):
+    message = "The optimizer 'torch.optim:AdamWW' cannot be imported: torch.optim has no AdamWW"
+    send(request, "error", {"type": "SpecError", "message": message, "traceback": "in stele_worker"})
+
+
 def internal_error(request):
     message = "Traceback (most recent call last): in stele_worker\nNameError: name 'nets' is not defined"
     send(request, "error", {"type": "InternalError", "message": message, "traceback": ""})
@@ -195,6 +200,7 @@ ACTIONS = {
         raise_error,
         not_implemented,
         user_error,
+        spec_error,
         setup_error,
         internal_error,
         lose_the_program,

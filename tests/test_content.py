@@ -346,6 +346,9 @@ def before_new(monkeypatch, change):
     [
         (write("net.py", "3"), write("net.py", "1"), "net.py changed"),
         (write("helper.py", "3"), write("helper.py", "1"), "helper.py changed"),
+        (lambda: Path("net.py").unlink(), write("net.py", "1"), "net.py is missing now"),
+        (lambda: Path("helper.py").unlink(), write("helper.py", "1"), "helper.py is missing now"),
+        (lambda: Path("config.json").unlink(), write("config.json", "1"), "config.json is missing now"),
         (
             lambda: install("new", "2.1"),
             lambda: install("new", "2.0"),
@@ -362,7 +365,16 @@ def before_new(monkeypatch, change):
             "new/bin/python no longer exists",
         ),
     ],
-    ids=["model", "import", "package", "edit", "environment"],
+    ids=[
+        "model",
+        "import",
+        "no model",
+        "no import",
+        "no file that it reads",
+        "package",
+        "edit",
+        "environment",
+    ],
 )
 def test_what_changes_while_a_gate_runs_ends_it_without_a_verdict(
     gate, monkeypatch, capsys, change, undo, message
@@ -380,6 +392,22 @@ def test_what_changes_while_a_gate_runs_ends_it_without_a_verdict(
     restore()
     assert gate("--resume") == 0
     assert "parity: OLD\n" not in capsys.readouterr().err
+
+
+def test_an_interrupted_gate_is_not_resumed_with_another_model(gate, monkeypatch, capsys):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    restore = before_new(monkeypatch, interrupt)
+    assert gate() == 130
+    before = written()
+    restore()
+    Path("net.py").write_text("2")
+    capsys.readouterr()
+    assert gate("--resume") == 2
+    output = capsys.readouterr()
+    assert "because what it measured has changed: net.py changed. Run without --resume." in output.err
+    assert not output.out and written() == before
 
 
 @pytest.mark.parametrize("damage", [lambda path: path.write_bytes(b"PK"), lambda path: path.unlink()])

@@ -17,6 +17,7 @@ from stele import environments
 from stele.commands import gate
 from stele.environments import Environment, builds, installer, libraries, packages
 from stele.errors import SteleError
+from stele.measuring import content
 from stele.models import arms, spec
 from wheels import use_alone, wheel
 
@@ -541,6 +542,35 @@ def test_typed_ranges_are_resolved_again_by_env_make(add_environment, tmp_path):
         wheel(tmp_path / "wheels", "toy", version)
         assert entry_point.main(["env", "make", "toy>=1"]) == 0
         assert environments.state(environments.load("toy>=1")) == ("ready", version, "")
+
+
+# the content of an arm that is a file
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "later", "message"),
+    [
+        ("toy==1.0\n", "requirements.txt", "toy==2.0\n", "toy was 1.0 and is now 2.0"),
+        ("-r base.txt\n", "base.txt", "toy==2.0\n", "toy was 1.0 and is now 2.0"),
+        ("toy\n-c base.txt\n", "base.txt", "toy==2.0\n", "toy was 1.0 and is now 2.0"),
+        ("toy==1.0\n", "requirements.txt", "# tested\ntoy==1.0\n", None),
+        ("-r base.txt\n", "base.txt", "toy==1.0  # tested\n", None),
+    ],
+    ids=["file", "included", "constraint", "comment", "comment in the included one"],
+)
+def test_a_file_of_pins_that_changes_names_the_packages_that_it_selects(
+    load, tmp_path, text, name, later, message
+):
+    (tmp_path / "base.txt").write_text("toy==1.0\n")
+    contents = []
+    for rewrite in (False, True):
+        arm = load(text)
+        if rewrite:
+            (tmp_path / name).write_text(later)
+            arm = load(str(tmp_path / "requirements.txt"))
+        builds.make(arm)
+        contents.append(content.of_environment(arm))
+    assert content.changes(*contents) == message
 
 
 # an import that fails

@@ -478,6 +478,17 @@ def test_an_error_of_the_users_code_in_old_is_an_error_of_the_user(gate, capsys,
     assert "verdict" not in output.out
 
 
+@pytest.mark.parametrize("new", [True, False], ids=["both", "old alone"])
+def test_an_optimizer_that_old_cannot_import_is_an_error_of_the_user_which_no_budget_helps(gate, capsys, new):
+    script = {"train": "spec_error"}
+    assert gate("--phase=train", old=script, new=script if new else {}, metric="step") == 2
+    output = capsys.readouterr()
+    assert output.err.splitlines()[-1] == (
+        "stele: The optimizer 'torch.optim:AdamWW' cannot be imported: torch.optim has no AdamWW"
+    )
+    assert "--budget" not in output.err + output.out
+
+
 def test_an_error_of_the_users_code_in_new_alone_is_broken(gate, capsys):
     assert gate("--phase=infer", new={"infer": "user_error"}, metric="step") == 1
     assert "net.py raised ZeroDivisionError" in capsys.readouterr().out
@@ -673,6 +684,28 @@ def test_of_several_gates_one_that_is_impossible_does_not_prevent_the_others(
     assert next(given, None) is None
     assert "secret" not in (err := capsys.readouterr().err)
     assert ("stele: https://ada:***@example.org does not answer." in err) == (2 in codes)
+
+
+def test_changed_in_a_subfolder_names_its_files_from_the_root(repository, monkeypatch, capsys):
+    Path("train").mkdir()
+    Path("train/requirements.txt").write_text("-r ../base.txt\n")
+    Path("train/net.py").touch()
+    subprocess.run(["git", "mv", "requirements.txt", "base.txt"], check=True)
+    subprocess.run(["git", "add", "-A"], check=True)
+    identity = ["-c", "user.name=user", "-c", "user.email=user@localhost"]
+    subprocess.run(["git", *identity, "commit", "-q", "-m", "base"], check=True)
+    Path("base.txt").write_text("jax==0.10.2\njaxlib==0.10.1\nkeras==3.14.1\nnumpy==2.0.0\n")
+    monkeypatch.chdir("train")
+    gated = []
+    monkeypatch.setattr("stele.commands.gate.gate_pair", lambda arguments: gated.append(arguments) or 0)
+    assert entry_point.main(["gate", "--changed", "main", "--model", "net.py:build"]) == 0
+    assert [(one.old, one.new) for one in gated] == [
+        ("train/requirements.txt@main", "train/requirements.txt with jax 0.10.2")
+    ]
+    assert capsys.readouterr().out.splitlines() == [
+        "compared: train/requirements.txt, base.txt (included by train/requirements.txt)",
+        "changed: jax 0.10.1 to 0.10.2 in train/requirements.txt (base.txt)",
+    ]
 
 
 def test_changed_beside_a_package_from_a_url_is_no_pass(repository, monkeypatch):

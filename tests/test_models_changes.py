@@ -270,6 +270,31 @@ def test_a_subfolder_has_the_same_changes_under_names_from_the_root(repository):
     assert find(folder).pairs[0].old == "train/reqs.txt@main"
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "summary", "name"),
+    [
+        (
+            {"train/requirements.txt": "-r ../base.txt\n", "base.txt": ONE_OLD},
+            {"base.txt": ONE_NEW},
+            "jax 0.10.1 to 0.10.2 in train/requirements.txt (base.txt)",
+            "train/requirements.txt",
+        ),
+        (
+            {"train/pyproject.toml": PROJECT.format("jax"), "train/uv.lock": LOCK.format("0.10.1")},
+            {"train/uv.lock": LOCK.format("0.10.2")},
+            "jax 0.10.1 to 0.10.2 in train/uv.lock",
+            "train/uv.lock",
+        ),
+    ],
+    ids=["include", "project"],
+)
+def test_what_changed_in_one_subfolder_is_found_from_another(repository, old, new, summary, name):
+    found = find(repository({**old, "docs/index.md": "words\n"}, new) / "docs")
+    [pair] = found.pairs
+    assert (pair.summary, pair.name, pair.old) == (summary, name, f"{name}@main")
+    assert not (found.ungated or found.blocked)
+
+
 def test_two_files_with_the_same_change_are_named_and_measured_once(repository):
     names = ("a/requirements.txt", "requirements.txt", "reqs.txt")
     found = find(repository(dict.fromkeys(names, OLD), dict.fromkeys(names, NEW)))
