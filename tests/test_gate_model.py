@@ -441,24 +441,63 @@ def test_values_of_example_inputs_are_those_of_old(gate, capsys, given, old, new
     assert message in capsys.readouterr().out
 
 
-PARTITIONABLE = {"random numbers, partitionable": False}
+RANDOM = [
+    ("random numbers, partitionable", "jax_threefry_partitionable", False, True),
+    ("random numbers", "jax_default_prng_impl", "threefry2x32", "rbg"),
+]
+
+
+def of_defaults(fact, value, *, framework="jax", **inspected):
+    """The script of a release whose default of a fact about random numbers is a value."""
+    facts = {**INSPECTION, "framework": framework, **inspected}
+    return {"inspection": facts, "release": "0.5.0", "table": {fact: value}}
 
 
 @pytest.mark.parametrize(
     ("repaired", "named"), [({"logits": SKETCH}, True), ({"logits": [1.0, 0.5, 0.9]}, False)]
 )
-def test_a_changed_default_of_random_numbers_is_named_if_it_is_the_cause(gate, capsys, repaired, named):
-    facts = {"inspection": {**INSPECTION, "framework": "jax"}, "release": "0.5.0"}
-    old = {**facts, "table": PARTITIONABLE}
-    new = {**facts, "table": {"random numbers, partitionable": True}, "numbers": OTHER}
-    new |= {"unless": "JAX_THREEFRY_PARTITIONABLE", "repaired": repaired}
-    assert gate(old=old, new=new) == 1
+@pytest.mark.parametrize(("fact", "setting", "before", "after"), RANDOM)
+def test_a_changed_default_of_random_numbers_is_named_if_it_is_the_cause(
+    gate, capsys, repaired, named, fact, setting, before, after
+):
+    new = {**of_defaults(fact, after), "numbers": OTHER, "unless": setting.upper(), "repaired": repaired}
+    assert gate(old=of_defaults(fact, before), new=new) == 1
     output = capsys.readouterr()
-    assert "parity: NEW, with jax_threefry_partitionable as in OLD" in output.err
-    message = "Likely cause: the default of jax_threefry_partitionable changed from False to True"
+    assert f"parity: NEW, with {setting} as in OLD" in output.err
+    message = f"Likely cause: the default of {setting} changed from {before} to {after}"
     assert (message in output.out) == named
     [path] = Path(".stele/gates").glob("*.jsonl")
     assert (message in next(iter(replay.judge(record.read(path)))).message) == named
+
+
+@pytest.mark.parametrize(("fact", "setting", "before", "after"), RANDOM)
+def test_a_changed_default_is_named_beside_the_initial_weights_that_new_draws(
+    gate, capsys, fact, setting, before, after
+):
+    old = {**of_defaults(fact, before), "own": SAME, "seeded": makes((), w=0.5)}
+    assert gate(old=old, new={**of_defaults(fact, after), "own": OTHER_W}) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"{DRAWN}. The default of {setting} changed from {before} to {after}." in out
+
+
+@pytest.mark.parametrize(("fact", "setting", "before", "after"), RANDOM)
+def test_a_changed_default_is_named_beside_the_example_inputs_that_new_draws(
+    gate, capsys, fact, setting, before, after
+):
+    old = {**of_defaults(fact, before, inputs=[IDS]), "own": {"inputs": {"ids": 0.0}}}
+    new = {**of_defaults(fact, after, inputs=[IDS]), "own": {"inputs": {"ids": 0.25}}}
+    assert gate(old=old, new=new) == 1
+    out = " ".join(capsys.readouterr().out.split())
+    assert "NEW differs from OLD: ids has other values in NEW: relative error 0.25. " in out
+    assert f". The default of {setting} changed from {before} to {after}" in out
+
+
+def test_a_default_of_jax_is_no_cause_in_another_framework(gate, capsys):
+    fact, setting, before, after = RANDOM[0]
+    new = {**of_defaults(fact, after, framework="torch"), "numbers": OTHER}
+    new |= {"unless": setting.upper(), "repaired": {"logits": SKETCH}}
+    assert gate(old=of_defaults(fact, before, framework="torch"), new=new) == 1
+    assert launches(capsys)[-1] == "NEW"
 
 
 def test_an_old_release_in_which_parity_fails_gives_no_verdict(gate, capsys):

@@ -3,6 +3,9 @@
 import argparse
 import dataclasses
 import json
+import os
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +13,7 @@ from stele import environments
 from stele.commands import options
 from stele.environments.packages import Difference
 from stele.errors import SteleError
-from stele.gate import setup
+from stele.gate import record, setup
 from stele.measuring import variables
 from stele.measuring.settings import Settings
 from stele.models import arms, spec
@@ -72,6 +75,17 @@ def test_keras_runs_on_the_backend_of_the_users_variable(monkeypatch, no_keras_f
     package = {"tensorflow": "tensorflow-cpu"}.get(backend, backend)
     assert any(one.startswith(package) for one in arm.requirements)
     assert "KERAS_BACKEND" not in arm.variables  # the worker inherits that of the user
+
+
+def test_a_backend_that_the_user_names_as_a_package_is_installed_once_and_alone(
+    monkeypatch, no_keras_file, model
+):
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
+    arm = loaded("keras==3.14.1", model, "torch==2.13.0")
+    backends = [
+        one for one in arm.requirements if arms.name_of(one).startswith(("torch", "tensorflow", "jax"))
+    ]
+    assert backends == ["torch==2.13.0"]
 
 
 def test_keras_runs_on_the_backend_of_the_users_file(no_keras_file, model, tmp_path):
@@ -210,6 +224,14 @@ def test_one_line_says_what_was_found_and_what_is_changed(monkeypatch, model):
         assert part in line
 
 
+@pytest.mark.parametrize(("new", "said"), [("torch", "torch"), ("jax", "torch → jax")])
+def test_the_backend_of_keras_is_said_although_no_variable_names_it(monkeypatch, model, new, said):
+    monkeypatch.delenv("KERAS_BACKEND", raising=False)
+    trial = dataclasses.replace(make_trial(), model=model)
+    line = setup.line(trial, answer("2.12.0", backend="torch"), answer("2.13.0", backend=new))
+    assert f"; flags: backend={said}" in line and "KERAS_BACKEND" not in line
+
+
 def test_a_model_of_tensorflow_is_said_to_run_in_a_function(model):
     trial = dataclasses.replace(make_trial(), model=model)
     for framework, said in (("tensorflow", True), ("torch", False)):
@@ -269,6 +291,39 @@ def test_a_model_of_the_user_is_measured_without_tuning(add_environment, tmp_pat
     assert output.index("conditions, as you run it") < output.index("parity: OLD")
     assert len(asked) >= 4
     assert not any(one["tuned"] for one in asked), json.dumps(asked)
+
+
+@pytest.mark.parametrize("own", [{}, {"MALLOC_ARENA_MAX": "2"}], ids=["none", "the user's own"])
+def test_a_model_of_the_user_is_measured_with_the_allocator_as_it_is(
+    add_environment, tmp_path, monkeypatch, own
+):
+    from stele import __main__ as entry_point
+    from test_gate_model import INSPECTION, SECONDS
+
+    def of_allocator(variables):
+        return {name: variables[name] for name in variables if name.startswith(("MALLOC_", "GLIBC_"))}
+
+    for name in of_allocator(os.environ):
+        monkeypatch.delenv(name)
+    for name, value in own.items():
+        monkeypatch.setenv(name, value)
+    seen, popen = [], subprocess.Popen
+
+    def started(command, **options):
+        seen.append(options.get("env") or {})
+        return popen(command, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", started)
+    (tmp_path / "net.py").touch()
+    for name in ("old", "new"):
+        add_environment(name, seconds=SECONDS, inspection=INSPECTION)
+    options = ["--metric=step,host-memory", "--phase=infer", "--budget=60s"]
+    assert entry_point.main(["gate", "old", "new", "--model", "net.py:build", *options]) == 0
+    [path] = Path(".stele/gates").glob("*.jsonl")
+    runs = [run for one in record.read(path).entries() for run in (one.get("runs") or {}).values()]
+    assert {run["settings"]["malloc"] for run in runs} == {"plain"}
+    workers = [of_allocator(variables) for variables in seen if "SCRIPT" in variables]
+    assert len(workers) > len(runs) > 0 and all(variables == own for variables in workers)
 
 
 @pytest.mark.parametrize("text", ["toy==1 layers==2", "kernels-1.5-py3-none-any.whl", "requirements.txt"])

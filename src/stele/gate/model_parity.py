@@ -113,7 +113,7 @@ def numbers_verdict(trial: Trial, model: Model, record: Record, say: Say) -> Ver
     elif of_inputs or of_weights:
         differences = [*of_inputs, *of_weights]
         status, messages = "BROKEN", [f"NEW differs from OLD: {'. '.join(differences[:SHOWN])}"]
-        messages += map(default_changed, settings)
+        messages += [f"The {default_changed(one)}" for one in settings]
     elif first is not None and rounding.by_change:
         status, messages = "BROKEN", [f"NEW differs from OLD: {ladder.message(first)}"]
         for change in settings:
@@ -121,13 +121,13 @@ def numbers_verdict(trial: Trial, model: Model, record: Record, say: Say) -> Ver
             repaired = launch(NEW_WITH.format(change.fact), answers, variables=old_value)
             if reproduces(repaired, expected, rounding):
                 messages.append(
-                    f"Likely cause: {default_changed(change)}. With the old value, NEW computes the same"
+                    f"Likely cause: the {default_changed(change)}. With the old value, NEW computes the same"
                 )
     elif doubt is not None:
         status, messages = "INCONCLUSIVE", [f"OLD cannot be the reference: {doubt}"]
     else:
         status, messages = "PASS", [f"equal to OLD: {reference.summary(found)}"]
-        remarks += map(default_changed, settings)
+        remarks += [f"The {default_changed(one)}" for one in settings]
     left = reference.left_out(numbers, expected, rounding)
     parts = [*messages, reference.loading(numbers), *remarks, left, rounding.message()]
     return verdict(status, ". ".join(part.removesuffix(".") for part in parts if part))
@@ -151,7 +151,7 @@ def random_defaults(trial: Trial, record: Record) -> list[Change]:
 
 
 def default_changed(change: Change) -> str:
-    return f"the default of {change.fact} changed from {change.old} to {change.new}"
+    return f"default of {change.fact} changed from {change.old} to {change.new}"
 
 
 def reproduces(found: Entry, expected: dict[str, Any], rounding: Rounding) -> bool:
