@@ -6,9 +6,11 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from datetime import datetime, timezone
 from pathlib import Path
 from xml.etree import ElementTree
@@ -128,6 +130,54 @@ def test_the_record_has_its_verdicts_in_its_last_line(gate):
         ("step", "REGRESSED"), ("control", "PASS"),
     ]  # fmt: skip
     assert replay.judge(record.read(entries()[0])) == said.verdicts
+
+
+@pytest.fixture
+def delete(monkeypatch):
+    """delete(folder) lets somebody delete a folder before the second pass."""
+
+    def delete(folder, measure_arms=measure_arms):
+        passes = []
+
+        def measure(launcher, arms, timeout):
+            passes.append(launcher)
+            if len(passes) == 2:
+                shutil.rmtree(folder)
+            return measure_arms(launcher, arms, timeout)
+
+        monkeypatch.setattr("stele.gate.launcher.measure_arms", measure)
+
+    return delete
+
+
+def deleted(folder):
+    return (
+        f"The folder {folder} was deleted while Stele used it. Create it again, then run the command again."
+    )
+
+
+def test_a_project_that_is_deleted_during_a_gate_is_named(gate, delete, tmp_path, capsys):
+    delete(tmp_path)
+    assert gate() == 2
+    output = capsys.readouterr()
+    assert output.err.splitlines()[-1].endswith(deleted(tmp_path)) and "verdict" not in output.out
+
+
+def test_a_folder_of_records_that_is_deleted_during_a_gate_is_named(gate, delete, tmp_path, capsys):
+    delete(tmp_path / ".stele")
+    assert gate() == 2
+    assert capsys.readouterr().err.splitlines()[-1].endswith(deleted(".stele/gates"))
+
+
+def test_a_folder_for_temporary_files_that_is_deleted_during_a_gate_is_named(
+    gate, delete, tmp_path, monkeypatch, capsys
+):
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    delete(folder, measure_with_workers)
+    assert gate("--budget=60s") == 2
+    assert capsys.readouterr().err.splitlines()[-1] == f"stele: {deleted(folder)}"
 
 
 @pytest.fixture

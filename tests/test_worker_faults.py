@@ -179,7 +179,6 @@ def test_a_folder_that_is_deleted_in_the_middle_is_named(start, monkeypatch, tmp
     for name in ("project", "temporary"):
         (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path / "project")
-    monkeypatch.setenv("PWD", str(tmp_path / "project"))
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     monkeypatch.setattr("tempfile.tempdir", None)
     worker = start(python_environment("os._exit(3)"), timeout=20)

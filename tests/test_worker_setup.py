@@ -63,15 +63,16 @@ def test_a_missing_framework_is_told_from_a_release_that_does_not_import(load, m
     ("value", "refused"),
     [("1", True), ("True", True), ("on", True), ("0", False), ("", False), ("false", False)],
 )
-def test_a_variable_that_disables_the_compiler_is_named(monkeypatch, value, refused):
-    monkeypatch.setenv("JAX_DISABLE_JIT", value)
+@pytest.mark.parametrize("name", ["JAX_DISABLE_JIT", "TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE"])
+def test_a_variable_that_disables_the_compiler_is_named(monkeypatch, name, value, refused):
+    monkeypatch.setenv(name, value)
     if not refused:
-        modes.require_compiler("jit", ["JAX_DISABLE_JIT"])
+        modes.require_compiler("compiled", [name])
         return
     with pytest.raises(
-        SetupError, match=f"JAX_DISABLE_JIT={value} disables the compiler, which mode 'jit' needs"
+        SetupError, match=f"{name}={value} disables the compiler, which mode 'compiled' needs"
     ):
-        modes.require_compiler("jit", ["OTHER", "JAX_DISABLE_JIT"])
+        modes.require_compiler("compiled", ["OTHER", name])
 
 
 @pytest.mark.parametrize(

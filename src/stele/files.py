@@ -292,9 +292,17 @@ def removed_folder() -> str | None:
     try:
         Path.cwd()
     except FileNotFoundError:
-        return os.environ.get("PWD") or "in which Stele works"
+        return current_folder()
     folder = tempfile.gettempdir()
     return None if is_folder(Path(folder)) else folder
+
+
+def current_folder() -> str:
+    """Return the name that the deleted folder had in which Stele works, as far as the system knows it."""
+    try:
+        return os.readlink("/proc/self/cwd").removesuffix(" (deleted)")
+    except OSError:
+        return "in which Stele works"
 
 
 def describe_removed(folder: str) -> str:
@@ -317,7 +325,10 @@ def explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise WriteError(describe(OSError(error.errno, error.strerror or str(error), str(path)))) from None
+        text = describe(OSError(error.errno, error.strerror or str(error), str(path)))
+        if error.errno == errno.ENOENT and removed_folder() is None and not is_folder(path.parent):
+            text += f". {describe_removed(str(path.parent))}"
+        raise WriteError(text) from None
 
 
 def append_text(path: Path, text: str) -> None:
