@@ -47,7 +47,10 @@ class Watch:
 
 @pytest.fixture
 def gate(add_environment, monkeypatch):
-    """gate(old, new, *options) -> (exit code, virtual seconds); a release is (seconds of the first step, of others)."""
+    """gate(old, new, *options) -> (exit code, virtual seconds).
+
+    A release is (seconds of the first step, of others), perhaps with the bytes that it uses.
+    """
     clock, draw = Clock(), random.Random(7)
     releases = {}
 
@@ -68,7 +71,8 @@ def gate(add_environment, monkeypatch):
                 raise SideFailed(arm, WorkerError(f"Worker '{arm}' sent no message for {timeout:g} s"))
             if release == "fails":
                 raise SideFailed(arm, WorkerError(f"Worker '{arm}' crashed"))
-            script = {"seconds": seconds_of(launcher, *release), "host_memory": 2**20}
+            memory = release[2] if len(release) > 2 else 2**20
+            script = {"seconds": seconds_of(launcher, *release[:2]), "host_memory": memory}
             run = scripted_run(launcher.trial.arm(arm), script, launcher)
             runs[arm] = dataclasses.replace(run, plan={"turn": 1})
             clock.now += sum(run.seconds)
@@ -98,6 +102,17 @@ def test_a_step_that_takes_a_thousand_times_as_long_is_a_regression_within_the_b
         r"REGRESSED gru infer step \[[\d.]+ [\d.]+ [\d.]+\] 1,3\d\d times as long in 4 passes", out
     )
     assert seconds <= 240 + 4 * (START + 24)  # and one pass at most
+
+
+def test_a_step_that_takes_a_thousand_times_as_long_leaves_time_for_the_memory(gate, capsys):
+    code, seconds = gate((0.05, 0.001), (1.0, 1.0, 15 * 2**20), "--budget=4m")
+    assert code == 1 and seconds <= 240
+    out = capsys.readouterr().out
+    for metric, message in (
+        ("step", r"(1,0\d\d|99\d) times as long"),
+        ("host-memory", "15.0 times as large"),
+    ):
+        assert re.search(rf"^REGRESSED +gru infer +{metric} .* {message} in \d passes", out, flags=re.M), out
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ def loaded(text, model, *requirements):
         ("JAX_ENABLE_X64", "1"),
         ("TF_ENABLE_ONEDNN_OPTS", "0"),
         ("TORCHDYNAMO_DISABLE", "1"),
+        ("JAX_DISABLE_JIT", "1"),
         ("FLAGS_use_mkldnn", "1"),
         ("MALLOC_ARENA_MAX", "2"),
         ("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"),
@@ -279,16 +280,21 @@ def asked(monkeypatch):
     return requests
 
 
-def test_a_model_of_the_user_is_measured_without_tuning(add_environment, tmp_path, capsys, asked):
+def test_a_model_of_the_user_is_measured_without_tuning(
+    add_environment, tmp_path, monkeypatch, capsys, asked
+):
     from stele import __main__ as entry_point
     from test_gate_model import INSPECTION, NUMBERS, SECONDS
 
+    monkeypatch.setenv("JAX_DISABLE_JIT", "1")
     (tmp_path / "net.py").touch()
     for name in ("old", "new"):
         add_environment(name, seconds=SECONDS, numbers=NUMBERS, inspection=INSPECTION)
     entry_point.main(["gate", "old", "new", "--model", "net.py:build", "--metric=parity", "--phase=infer"])
-    output = capsys.readouterr().err
-    assert output.index("conditions, as you run it") < output.index("parity: OLD")
+    before, _, _ = capsys.readouterr().err.partition("parity: OLD")
+    [line] = [one for one in before.splitlines() if one.startswith("conditions, as you run it")]
+    own = line.partition("your variables: ")[2].partition(". Stele sets")[0]
+    assert "JAX_DISABLE_JIT=1" in own.split()
     assert len(asked) >= 4
     assert not any(one["tuned"] for one in asked), json.dumps(asked)
 

@@ -303,6 +303,37 @@ def test_two_files_with_the_same_change_are_named_and_measured_once(repository):
     assert found.files == sorted(names)
 
 
+@pytest.mark.parametrize(
+    ("others", "summaries"),
+    [
+        ({"requirements.txt": "jax=={}\n"}, ["in requirements.txt", "in uv.lock"]),
+        ({"train/requirements.txt": "jax=={}\n"}, ["in train/requirements.txt", "in uv.lock"]),
+        ({"train/uv.lock": LOCK}, ["in train/uv.lock and uv.lock"]),
+    ],
+)
+def test_a_lock_file_and_another_file_with_the_same_change_are_both_named(repository, others, summaries):
+    def all_with(version):
+        return {name: text.replace("{}", version) for name, text in {"uv.lock": LOCK, **others}.items()}
+
+    found = find(repository(all_with("0.10.1"), all_with("0.10.2")))
+    assert [pair.summary for pair in found.pairs] == [f"jax 0.10.1 to 0.10.2 {one}" for one in summaries]
+    assert not (found.ungated or found.blocked)
+
+
+JAXLIB = '[[package]]\nname = "jaxlib"\nversion = "{}"\n'
+
+
+def test_a_project_and_its_lock_file_with_more_packages_are_one_gate_of_the_lock_file(repository):
+    def both(version):
+        locked = f'{LOCK}dependencies = [{{ name = "jaxlib" }}]\n{JAXLIB}{MEMBERS}'.replace("{}", version)
+        return {"pyproject.toml": PROJECT.format(f"jax=={version}"), "uv.lock": locked}
+
+    found = find(repository(both("0.10.1"), both("0.10.2")))
+    [pair] = found.pairs
+    assert pair.summary == "jax 0.10.1 to 0.10.2, jaxlib 0.10.1 to 0.10.2 in uv.lock"
+    assert not (found.ungated or found.blocked)
+
+
 def test_two_files_with_other_packages_or_other_changes_are_gated_each(repository):
     files = {"a.txt": OLD, "b.txt": f"{OLD}flax\n", "c.txt": ONE_OLD}
     found = find(repository(files, {"a.txt": NEW, "b.txt": f"{NEW}flax\n", "c.txt": "jax==0.10.0\n"}))

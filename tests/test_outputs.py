@@ -1,6 +1,7 @@
 """The files that a user names to be written: nothing is destroyed, and what cannot be written is refused at once."""
 
 import argparse
+import json
 import os
 import socket
 import stat
@@ -8,14 +9,17 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 import gate_records
+from fakes import INSPECTION
 from stele import __main__ as entry_point
 from stele import files
 from stele.commands import gate, outputs
 from stele.errors import SteleError
+from test_gate_model import NUMBERS
 
 MODEL = "import jax\nmodel = None\n"
 SUMMARY_KINDS = ("--markdown", "--junit", "--openmetrics")
@@ -303,6 +307,50 @@ def test_two_reports_with_one_path_are_refused(folder, capsys):
 
 def test_two_reports_may_go_to_one_device(folder):
     assert report("--markdown", os.devnull, "--junit", os.devnull) == 0
+    assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
+
+
+@pytest.fixture
+def measured(add_environment):
+    """measured(*options) -> the exit code of a gate with such reports."""
+
+    def measured(*options):
+        Path("net.py").touch()
+        for name in ("old", "new"):
+            add_environment(name, numbers=NUMBERS, inspection=INSPECTION)
+        return entry_point.main(["gate", "old", "new", "--model=net.py:build", "--metric=parity", *options])
+
+    return measured
+
+
+def test_the_reader_of_a_fifo_gets_the_whole_report_of_a_gate(measured, tmp_path):
+    os.mkfifo(tmp_path / "gate.json")
+    got = []
+    reader = threading.Thread(target=lambda: got.append((tmp_path / "gate.json").read_text()))
+    reader.start()
+    assert measured("--json=gate.json") == 0
+    reader.join(20)
+    [text] = got
+    assert json.loads(text)["status"] == "PASS" and text.endswith("}\n")
+    assert stat.S_ISFIFO((tmp_path / "gate.json").stat().st_mode)
+
+
+def test_the_report_of_a_gate_goes_to_the_standard_output_after_the_verdict(measured, capfd):
+    assert measured("--markdown=/dev/stdout") == 0
+    verdict, _, page = capfd.readouterr().out.partition("\n# ")
+    assert "PASS: old to new." in verdict and page.startswith("PASS: old to new\n")
+
+
+def test_the_report_of_a_gate_through_a_link_is_in_the_target(measured, tmp_path):
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports/real.xml").write_text("old")
+    (tmp_path / "gate.xml").symlink_to("reports/real.xml")
+    assert measured("--junit=gate.xml") == 0
+    assert (tmp_path / "gate.xml").is_symlink() and [*(tmp_path / "reports").iterdir()] == [
+        tmp_path / "reports/real.xml"
+    ]
+    [suite] = ElementTree.parse(tmp_path / "reports/real.xml").iter("testsuite")
+    assert (suite.get("failures"), suite.get("errors")) == ("0", "0")
 
 
 def test_a_page_without_its_markers_is_refused_before_the_measurement(folder, capsys):

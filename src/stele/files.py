@@ -300,7 +300,7 @@ def removed_folder() -> str | None:
 def current_folder() -> str:
     """Return the name that the deleted folder had in which Stele works, as far as the system knows it."""
     try:
-        return os.readlink("/proc/self/cwd").removesuffix(" (deleted)")
+        return str(Path("/proc/self/cwd").readlink()).removesuffix(" (deleted)")
     except OSError:
         return "in which Stele works"
 
