@@ -134,6 +134,8 @@ BUILT = {
     "tied": [],
     "training": True,
 }
+PAIR = {**BUILT, "arrays": [{**BUILT["arrays"][0], "name": name, "shape": [6]} for name in ("w", "head")]}
+TIED = {**PAIR, "tied": [["w", "head"]]}
 HALF = {**BUILT, "arrays": [{**BUILT["arrays"][0], "dtype": "float16"}]}
 
 
@@ -142,6 +144,8 @@ HALF = {**BUILT, "arrays": [{**BUILT["arrays"][0], "dtype": "float16"}]}
     [
         ({"inputs": ALBERT}, {"inputs": ALBERT[:1]}, "token_type_ids is missing in NEW"),
         ({"built": BUILT}, {"built": HALF}, "float16 in NEW, float32 in OLD (w)"),
+        ({"built": TIED}, {"built": PAIR}, "w and head are one tensor in OLD, two in NEW"),
+        ({"built": PAIR}, {"built": TIED}, "w and head are one tensor in NEW, two in OLD"),
         ({"loss": "squared"}, {"loss": "own"}, "the loss is own in NEW, squared in OLD"),
         ({"output": [8, 2]}, {"output": [8, 8]}, "the output has shape 8x8 in NEW, 8x2 in OLD"),
     ],
@@ -526,6 +530,13 @@ def test_an_optimizer_that_old_cannot_import_is_an_error_of_the_user_which_no_bu
         "stele: The optimizer 'torch.optim:AdamWW' cannot be imported: torch.optim has no AdamWW"
     )
     assert "--budget" not in output.err + output.out
+
+
+def test_a_model_that_new_cannot_run_is_broken_and_its_time_is_not_measured(gate, capsys):
+    assert gate("--phase=infer", "--budget=60s", new={"parity": "user_error"}, metric="parity,step") == 1
+    output = capsys.readouterr()
+    assert "BROKEN" in output.out and "NEW: net.py raised ZeroDivisionError" in output.out
+    assert "time and memory" not in output.err
 
 
 def test_an_error_of_the_users_code_in_new_alone_is_broken(gate, capsys):

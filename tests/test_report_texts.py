@@ -6,7 +6,9 @@ from html.parser import HTMLParser
 import pytest
 
 import gate_records
-from stele.report import build, content, exports, html, sources
+from stele.gate.verdict import Verdict
+from stele.report import build, content, exports, gate, html, sources
+from stele.statistics import Estimate
 
 NAME = "n" * 10_000
 PARITY = gate_records.verdict("m.py:model", "all", "parity", ratio=None, message="equal to OLD")
@@ -68,6 +70,12 @@ def test_a_chart_without_intervals_is_left_out(tmp_path, ratio):
     assert "Ratios" not in " ".join(specs(parity_alone(tmp_path / "a.jsonl", *verdicts)))
     verdicts.append(gate_records.verdict("m.py:model", "infer"))
     assert "Ratios" in " ".join(specs(parity_alone(tmp_path / "b.jsonl", *verdicts)))
+
+
+@pytest.mark.parametrize(("low", "high"), [(None, None), (None, 1.2), (0.9, None)])
+def test_a_ratio_without_an_interval_says_so(low, high):
+    verdict = Verdict("m.py:model", "train", "step", "INCONCLUSIVE", "", Estimate(low, 1.0, high))
+    assert gate.ratio(verdict) == "1.000, interval not yet known"
 
 
 def test_a_chart_has_no_tick_for_a_threshold_that_no_row_has(tmp_path):
