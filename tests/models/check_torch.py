@@ -11,9 +11,10 @@ from contract import Arm, described
 from torch import nn
 
 from stele.parity import ladder, reference
-from stele_worker import agreement, frameworks, measurement, models, subjects
+from stele_worker import agreement, frameworks, measurement, models, modes, subjects
 from stele_worker.models import reads, specs, torch_training
 from stele_worker.models.errors import SpecError, UserCodeError, WeightsError
+from stele_worker.protocol import SetupError
 
 TINY = ["bert", "gpt_neox", "llama", "vit", "whisper", "qwen3", "t5"]
 OWN = ["TwoInputs", "image", "Attention", "Tiny", "Regression", "frozen"]
@@ -685,6 +686,25 @@ def test_a_function_that_changes_its_inputs_is_compiled_without_cuda_graphs(mode
     support.compiled(len, replayed=False)
     support.compiled(len)
     assert asked == [arguments, support.MODES[mode]]
+
+
+@pytest.mark.parametrize(
+    ("mode", "variable"),
+    [("compile", "TORCHDYNAMO_DISABLE"), ("max-autotune", "TORCH_COMPILE_DISABLE"), ("eager", None)],
+)
+def test_a_variable_that_disables_the_compiler_is_refused_only_in_modes_that_compile(
+    monkeypatch, mode, variable
+):
+    for name in ("TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE"):
+        monkeypatch.setenv(name, "1" if variable in (name, None) else "0")
+    support = frameworks.load("torch")
+    monkeypatch.setattr(support, "mode", "eager")  # also undoes what a mode sets
+    settings = modes.resolve("torch", support, {**contract.SETTINGS, "mode": mode})
+    if variable is None:
+        support.configure(settings)
+        return
+    with pytest.raises(SetupError, match=f"{variable}=1 disables the compiler, which mode '{mode}' needs"):
+        support.configure(settings)
 
 
 def test_the_python_code_of_an_optimizer_is_not_busy():
