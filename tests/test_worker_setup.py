@@ -2,7 +2,6 @@
 
 import sys
 import venv
-from types import SimpleNamespace
 
 import pytest
 
@@ -73,33 +72,6 @@ def test_a_variable_that_disables_the_compiler_is_named(monkeypatch, name, value
         SetupError, match=f"{name}={value} disables the compiler, which mode 'compiled' needs"
     ):
         modes.require_compiler("compiled", ["OTHER", name])
-
-
-@pytest.mark.parametrize(
-    ("mode", "variable"),
-    [("compile", "TORCHDYNAMO_DISABLE"), ("max-autotune", "TORCH_COMPILE_DISABLE"), ("eager", None)],
-)
-def test_pytorch_refuses_the_variable_only_in_modes_that_compile(monkeypatch, mode, variable):
-    torch = pytest.importorskip("stele_worker.frameworks.torch")
-    for name in ("TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE"):
-        monkeypatch.setenv(name, "1" if variable in (name, None) else "0")
-    monkeypatch.setattr(torch.torch, "set_num_threads", lambda count: None)
-    settings = SimpleNamespace(
-        device="cpu",
-        mode=mode,
-        threads=1,
-        seed=0,
-        precision="fp32",
-        autotune=False,
-        deterministic=False,
-        tuned=True,
-    )
-    try:
-        torch.configure(vars(settings))
-    except SetupError as error:
-        assert variable is not None and f"{variable}=1 disables the compiler" in str(error)
-    else:
-        assert variable is None
 
 
 def test_a_model_of_the_user_runs_as_the_variable_says(monkeypatch):

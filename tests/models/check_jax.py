@@ -270,6 +270,28 @@ model = init, lambda params, x: x @ params["w"] * params["scale"] + params["draw
     assert set(own("after", 1.05, 3)["own"]) == {"drawn", "scale", "w"}
 
 
+PAIR = """import random
+def init(key, x):
+    return {{"w": x[:4].T}}
+def apply(params, x):
+    return x @ params["w"] + {0}
+model = init, apply
+"""
+
+
+@pytest.mark.parametrize("constant", ["random.random()", "id(object()) % 1000003 / 1000003"])
+def test_a_constant_that_each_process_chooses_is_a_change_between_processes(tmp_path, constant):
+    """The calls of one process agree: ``jit`` has made it a constant."""
+    (tmp_path / "net.py").write_text(PAIR.format(constant))
+    found = contract.change_between_processes("jax", f"{tmp_path}/net.py:model", tmp_path, [5, 4])
+    assert found is not None and found.startswith("logits: relative error")
+
+
+def test_a_constant_that_is_the_same_in_each_process_is_no_change_between_them(tmp_path):
+    (tmp_path / "net.py").write_text(PAIR.format("random.Random(3).random()"))
+    assert contract.change_between_processes("jax", f"{tmp_path}/net.py:model", tmp_path, [5, 4]) is None
+
+
 def test_nothing_is_left_in_the_project():
     contract.nothing_is_left_in_the_project()
 

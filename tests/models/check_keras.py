@@ -260,10 +260,16 @@ def test_keras_on_jax_does_not_import_tensorflow():
     assert subprocess.run([sys.executable, "-c", code], env=on_jax, cwd=Path(__file__).parent).returncode == 0
 
 
-def test_a_users_model_runs_with_the_settings_of_the_user(tmp_path):
-    chosen = {"floatx": "float16", "image_data_format": "channels_first", "backend": keras.backend.backend()}
+@pytest.mark.parametrize(
+    ("in_file", "variable", "backend"),
+    [("jax", "", "jax"), ("jax", "torch", "torch")],
+    ids=["file", "variable"],
+)
+def test_a_users_model_runs_with_the_settings_of_the_user(tmp_path, in_file, variable, backend):
+    chosen = {"floatx": "float16", "image_data_format": "channels_first", "backend": in_file}
     (tmp_path / "keras.json").write_text(json.dumps(chosen))
-    flags = contract.flags_of_a_users_model("keras", KERAS_HOME=str(tmp_path))
+    flags = contract.flags_of_a_users_model("keras", KERAS_HOME=str(tmp_path), KERAS_BACKEND=variable)
+    assert flags["backend"] == backend
     assert flags["dtype_policy"] == "float16"
     assert flags["image_data_format"] == "channels_first"
 

@@ -17,6 +17,8 @@ from stele_worker.models import specs
 from stele_worker.models.errors import SpecError, UserCodeError
 
 MODULE = "tf_keras_models:"
+KERAS_2, KERAS_3 = "tensorflow", "keras"  # the frameworks whose derived recipes they have
+MODULES = {KERAS_2: MODULE, KERAS_3: "keras_models:"}
 OPTIMIZERS = "tf_keras.optimizers" if importlib.util.find_spec("tf_keras") else "tensorflow.keras.optimizers"
 NAMES = [
     "two_inputs",
@@ -192,36 +194,57 @@ def keras3():
 
 @pytest.mark.parametrize("name", ["two_inputs", "named", "recurrent", "nested", "Subclassed"])
 def test_keras_3_computes_the_same_from_the_weights_of_keras_2(keras3, tmp_path, name):
-    assert differences(name, tmp_path / "weights.npz") == {}
+    assert differences(KERAS_2, KERAS_3, name, tmp_path / "weights.npz") == {}
 
 
-@pytest.mark.parametrize("optimizers", [None, (OPTIMIZERS, "keras.optimizers")])
-def test_keras_3_divides_the_running_variance_by_another_number_than_keras_2(keras3, tmp_path, optimizers):
+@pytest.mark.parametrize("name", ["two_inputs", "nested"])
+def test_keras_2_computes_the_same_from_the_weights_of_keras_3(keras3, tmp_path, name):
+    assert differences(KERAS_3, KERAS_2, name, tmp_path / "weights.npz") == {}
+
+
+VARIANCE = {
+    "image": "update of batch_normalization/moving_variance after step 1: relative error 0.0004",
+    "mobile": "update of conv_pw_12_bn/moving_variance after step 1: relative error 0.02",  # of 8 values
+}
+ADAM = {KERAS_2: OPTIMIZERS + ":Adam", KERAS_3: "keras.optimizers:Adam"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "name", "optimizers"),
+    [
+        (KERAS_2, KERAS_3, "image", {}),
+        (KERAS_2, KERAS_3, "image", ADAM),
+        (KERAS_3, KERAS_2, "image", {}),
+        (KERAS_2, KERAS_3, "mobile", {}),
+    ],
+    ids=["2 to 3", "2 to 3 with Adam", "3 to 2", "keras.applications"],
+)
+def test_keras_3_divides_the_running_variance_by_another_number_than_keras_2(
+    keras3, tmp_path, old, new, name, optimizers
+):
     """By the number of values, and not by one less: keras-team/keras#19649. Everything else is equal."""
-    found = differences("image", tmp_path / "weights.npz", optimizers)
+    found = differences(old, new, name, tmp_path / "weights.npz", optimizers)
     assert list(found) == [6]
-    assert found[6].startswith(
-        "update of batch_normalization/moving_variance after step 1: relative error 0.0004"
-    )
+    assert found[6].startswith(VARIANCE[name])
 
 
 def test_another_computation_in_keras_3_is_found(keras3, tmp_path, monkeypatch):
     monkeypatch.setattr(keras3.layers.ReLU, "call", lambda self, x: keras3.ops.leaky_relu(x))
-    found = differences("image", tmp_path / "weights.npz")
+    found = differences(KERAS_2, KERAS_3, "image", tmp_path / "weights.npz")
     assert found[2].startswith("output of re_lu: relative error") and {3, 4, 5, 6, 7} <= set(found)
 
 
-def differences(name, path, optimizers=None):
-    """Return the messages of the rungs at which Keras 3, with the weights of Keras 2, differs from it."""
-    facts = inspected(MODULE + name)
+def differences(old, new, name, path, optimizers=None):
+    """Return the messages of the rungs at which NEW, with the weights of OLD, differs from it."""
+    facts = inspected(MODULES[old] + name)
     known = {"inputs": facts["inputs"], "target": facts["target"]}
-    chosen = [module + ":Adam" for module in optimizers] if optimizers else [None, None]
-    old = described(MODULE + name, optimizer=chosen[0], **known)
-    new = described("keras_models:" + name, optimizer=chosen[1], weights=str(path), **known)
-    expected = answers("tensorflow", old, save=str(path))
-    changes = {"the batch reversed": answers("tensorflow", dict(old, weights=str(path)), flip=True)}
+    of_old, of_new = (
+        described(MODULES[arm] + name, optimizer=(optimizers or {}).get(arm), **known) for arm in (old, new)
+    )
+    expected = answers(old, of_old, save=str(path))
+    changes = {"the batch reversed": answers(old, dict(of_old, weights=str(path)), flip=True)}
     rounding = reference.measure_rounding(changes, expected, precision="fp32")
-    found = reference.findings(answers("keras", new), expected, rounding)
+    found = reference.findings(answers(new, dict(of_new, weights=str(path))), expected, rounding)
     assert {one.rung for one in found} >= {1, 3, 4, 5, 6, 7, 8} | ({2} if name != "Subclassed" else set())
     return {one.rung: one.message for one in found if one.status != "agrees"}
 

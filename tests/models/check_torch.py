@@ -11,9 +11,10 @@ from contract import Arm, described
 from torch import nn
 
 from stele.parity import ladder, reference
-from stele_worker import agreement, frameworks, measurement, models, subjects
+from stele_worker import agreement, frameworks, measurement, models, modes, subjects
 from stele_worker.models import reads, specs, torch_training
 from stele_worker.models.errors import SpecError, UserCodeError, WeightsError
+from stele_worker.protocol import SetupError
 
 TINY = ["bert", "gpt_neox", "llama", "vit", "whisper", "qwen3", "t5"]
 OWN = ["TwoInputs", "image", "Attention", "Tiny", "Regression", "frozen"]
@@ -514,6 +515,31 @@ def test_what_new_builds_without_a_seed_is_compared_whatever_its_size(tmp_path, 
     assert found[0].startswith(f"{name} has other values in NEW, and another seed does not change it")
 
 
+UNSEEDED = "import numpy; noise = numpy.random.default_rng().random(5)"
+BUFFER = "self.register_buffer('noise', torch.tensor(noise.astype('float32')){0})"
+
+
+@pytest.mark.parametrize(
+    ("code", "output"),
+    [
+        (f"{UNSEEDED}; {BUFFER.format(', persistent=False')}", "self.layer(x) + self.noise"),
+        ("import os; self.process = os.getpid", "self.layer(x) + self.process() % 1000"),
+    ],
+    ids=["buffer", "process"],
+)
+def test_a_model_that_differs_in_each_process_is_a_change_between_processes(tmp_path, code, output):
+    (tmp_path / "net.py").write_text(BUILT.format(code, output))
+    found = contract.change_between_processes("torch", f"{tmp_path}/net.py:Net", tmp_path, [4, 16])
+    assert found is not None and found.startswith("logits: relative error")
+
+
+def test_an_unseeded_buffer_that_is_saved_with_the_weights_is_the_same_in_each_process(tmp_path):
+    (tmp_path / "net.py").write_text(
+        BUILT.format(f"{UNSEEDED}; {BUFFER.format('')}", "self.layer(x) + self.noise")
+    )
+    assert contract.change_between_processes("torch", f"{tmp_path}/net.py:Net", tmp_path, [4, 16]) is None
+
+
 def test_the_checkpoint_that_stele_wrote_is_no_file_of_the_user(tmp_path):
     saved("hf-tiny:bert", tmp_path, checkpoint=str(tmp_path / "checkpoint"))
     arrays = dict(numpy.load(tmp_path / "w.npz"))
@@ -685,6 +711,25 @@ def test_a_function_that_changes_its_inputs_is_compiled_without_cuda_graphs(mode
     support.compiled(len, replayed=False)
     support.compiled(len)
     assert asked == [arguments, support.MODES[mode]]
+
+
+@pytest.mark.parametrize(
+    ("mode", "variable"),
+    [("compile", "TORCHDYNAMO_DISABLE"), ("max-autotune", "TORCH_COMPILE_DISABLE"), ("eager", None)],
+)
+def test_a_variable_that_disables_the_compiler_is_refused_only_in_modes_that_compile(
+    monkeypatch, mode, variable
+):
+    for name in ("TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE"):
+        monkeypatch.setenv(name, "1" if variable in (name, None) else "0")
+    support = frameworks.load("torch")
+    monkeypatch.setattr(support, "mode", "eager")  # also undoes what a mode sets
+    settings = modes.resolve("torch", support, {**contract.SETTINGS, "mode": mode})
+    if variable is None:
+        support.configure(settings)
+        return
+    with pytest.raises(SetupError, match=f"{variable}=1 disables the compiler, which mode '{mode}' needs"):
+        support.configure(settings)
 
 
 def test_the_python_code_of_an_optimizer_is_not_busy():

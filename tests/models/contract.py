@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy
 
+from stele.parity import reference
 from stele_worker import agreement, frameworks, models, modes, subjects, tasks
 from stele_worker.models import outputs
 from stele_worker.models.task import example
@@ -240,6 +241,32 @@ def facts_are_of_what_is_stored(framework, spec):
     }
     assert all(numpy.dtype(each["dtype"]) for each in arrays)
     assert set(arm.gradients()) <= {each["name"] for each in arrays if each["parameter"]}
+
+
+def change_between_processes(framework, spec, folder, inputs):
+    """Return what a second process computes in another way, from the weights that the first one saved; or None."""
+    facts = described(spec, inputs=[{"name": None, "kind": "float", "shape": inputs, "high": None}])
+    code = (
+        "import contract, json; from stele_worker import agreement, protocol, subjects; "
+        "given = json.loads({1!r}); module = contract.configure({0!r}); "
+        "subject = subjects.find(module, None, 'paper', 3, 'float32', model=given['model']); "
+        "print(protocol.encode(agreement.check(module, subject, 'infer', save=given['save'])))"
+    )
+    answers = []
+    for read, save in ((None, str(folder / "w.npz")), (str(folder / "w.npz"), None)):
+        given = json.dumps({"model": {**facts, "weights": read}, "save": save})
+        command = [sys.executable, "-W", "ignore", "-c", code.format(framework, given)]
+        printed = subprocess.run(
+            command,
+            env={**VARIABLES, "PYTHONHASHSEED": "0"},
+            cwd=Path(__file__).parent,
+            stdout=-1,
+            check=True,
+        ).stdout
+        answers.append(json.loads(printed.splitlines()[-1]))
+    first, again = answers
+    assert first["repeats"] and again["repeats"]
+    return reference.change_between_processes(again, first, precision="fp32")
 
 
 def nothing_is_left_in_the_project():

@@ -118,7 +118,7 @@ class OwnLoss(keras.Model):
 
 
 def mobile():
-    return keras.applications.MobileNetV2(input_shape=(32, 32, 3), alpha=0.35, weights=None, classes=5)
+    return keras.applications.MobileNet(input_shape=(32, 32, 3), alpha=0.25, weights=None, classes=5)
 
 
 def heads():
