@@ -111,13 +111,26 @@ def entries(folder=Path(".stele/gates")):
     return path, [entry for entry in listed if entry["key"] != ["verdicts"]]
 
 
+def test_a_release_beside_itself_is_said_to_be_no_upgrade(gate, capsys):
+    assert gate() == 0
+    capsys.readouterr()
+    assert entry_point.main(["gate", "old", "old", "--metric=step", "--task=gru", "--phase=infer"]) == 0
+    assert (
+        "PASS: old to old. OLD and NEW are the same, so this gate checks the machine and not an upgrade."
+        in printed(capsys)
+    )
+
+
 def test_equal_releases_pass_after_three_passes(gate, capsys):
     assert gate() == 0
     out = printed(capsys)
     assert re.search(
         r"PASS  gru infer  step  \[0\.\d+ 1\.000 1\.\d+\]  the same; at most \d.\d % slower \(3 passes", out
     )
-    assert out.endswith("PASS: old to new. No regression: every metric is within its margin.\n")
+    assert out.endswith(
+        "PASS: old to new. Nothing that was judged became worse. "
+        "Not judged: whether both compute the same, memory.\n"
+    )
     _, launches = entries()
     assert [launch["key"] for launch in launches] == [["long", "gru infer", n] for n in range(3)]
     assert all(set(launch["runs"]) == {"old", "control", "new", "repeat"} for launch in launches)

@@ -251,7 +251,7 @@ def test_weights_that_cannot_be_matched_are_not_broken_and_time_is_measured_all_
     new = {"parity": "unfit_weights"}
     assert gate("--phase=infer", "--budget=60s", new=new, metric="parity,host-memory") == 3
     out = " ".join(capsys.readouterr().out.split())
-    assert "INCONCLUSIVE net.py:build all parity not comparable: The weights lack 'gate.weight'" in out
+    assert "INCONCLUSIVE net.py:build infer parity not comparable: The weights lack 'gate.weight'" in out
     assert "--weights-map FILE" in out
     assert "PASS net.py:build infer host-memory" in out
 

@@ -16,7 +16,7 @@ OLD = {
     "nvidia-cublas": "12.1", "six": "1.17",
 }  # fmt: skip
 NEW = dict.fromkeys(OLD, "99.0") | {"six": "1.17", "tokenizers": "0.23", "typer": "0.1"}
-QUIET = SimpleNamespace(conditions=list)  # a record without passes
+QUIET = SimpleNamespace(conditions=list, header={"cells": [], "metrics": {}, "parity": True})
 FRAMEWORKS = {"torch", "transformers"}
 NEEDED = {"huggingface-hub", "tokenizers"}
 

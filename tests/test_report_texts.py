@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 import pytest
 
 import gate_records
+from stele.gate import outcome
 from stele.gate.verdict import Verdict
 from stele.report import build, content, exports, gate, html, sources
 from stele.statistics import Estimate
@@ -24,6 +25,41 @@ def parity_alone(path, *verdicts, took=12.0, **facts):
     ]  # fmt: skip
     gate_records.write(path, top, [*lines, gate_records.last(verdicts or [PARITY])])
     return build.report(sources.read([path]))
+
+
+def test_a_gate_that_leaves_something_out_says_so_and_does_not_advise_the_upgrade(tmp_path):
+    report = parity_alone(tmp_path / "a.jsonl", metrics={}, model={"spec": "m.py:model"})
+    missing = "inference, the time of a step, memory"
+    assert report.summary.sentence == (
+        "As far as it was judged, the upgrade from torch==2.12.0 to torch==2.13.0 is safe: nothing that was judged "
+        f"became worse by more than is allowed, and both compute the same. Not judged: {missing}."
+    )
+    [remedy] = report.summary.remedies
+    assert (
+        remedy.text == f"Before you upgrade, judge the rest, too: {missing}. --phase and --metric select it."
+    )
+
+
+@pytest.mark.parametrize(
+    ("facts", "missing"),
+    [
+        ({"cells": [["m", "train"], ["m", "infer"]], "metrics": {"step": 0.05, "host-memory": 0.1}}, []),
+        ({"cells": [["m", "infer"]], "metrics": {"latency": 0.05, "peak-memory": 0.1}},
+         ["training", "the time of a step"]),
+        ({"cells": [["m", "train"], ["m", "infer"]], "metrics": {"step": 0.05}, "parity": False},
+         ["whether both compute the same", "memory"]),
+    ],
+)  # fmt: skip
+def test_what_is_not_judged_follows_from_the_options(facts, missing):
+    assert outcome.not_judged({"parity": True, "model": {"spec": "m"}, **facts}) == missing
+
+
+def test_a_gate_of_one_release_with_itself_is_no_upgrade(tmp_path):
+    report = parity_alone(tmp_path / "a.jsonl", new="torch==2.12.0")
+    assert report.summary.sentence.startswith("OLD and NEW are the same, so this gate checks the machine")
+    assert [remedy.text for remedy in report.summary.remedies] == [
+        "Name the release that you want to upgrade to as NEW."
+    ]
 
 
 def specs(report):

@@ -69,7 +69,7 @@ def numbers_verdict(trial: Trial, model: Model, record: Record, say: Say) -> Ver
         return entry(trial, record, name, settings, ask, say, variables)
 
     def verdict(status: str, message: str) -> Verdict:
-        return Verdict(model.name, "all", "parity", status, message)
+        return Verdict(model.name, trial.parity_phase, "parity", status, message)
 
     of_old = files._replace(checkpoint=None)  # OLD's names are its own
     number = other_threads(trial.settings)
@@ -212,19 +212,19 @@ def asked_verdict(trial: Trial, model: Model, record: Record) -> Verdict | None:
         said = {"differences": list(compared.differences), "failure": compared.failure, "took": 0.0}
         record.add({INSPECTION: said})
     if compared.failure:
-        return Verdict(model.name, "all", "parity", "BROKEN", f"NEW: {compared.failure}")
+        return Verdict(model.name, trial.parity_phase, "parity", "BROKEN", f"NEW: {compared.failure}")
     if not compared.differences:
         return None
     shown, more = compared.differences[:SHOWN], len(compared.differences) - SHOWN
     rest = f". {more} more differences" if more > 0 else ""
     message = f"NEW differs from OLD: {'. '.join(shown)}{rest}"
-    return Verdict(model.name, "all", "parity", "BROKEN", message)
+    return Verdict(model.name, trial.parity_phase, "parity", "BROKEN", message)
 
 
 def failures(trial: Trial, model: Model, say: Say) -> Iterator[Verdict]:
     """Yield BROKEN if NEW cannot build the model. Say how it differs: parity is not judged."""
     if trial.compared.failure:
-        yield Verdict(model.name, "all", "parity", "BROKEN", f"NEW: {trial.compared.failure}")
+        yield Verdict(model.name, trial.parity_phase, "parity", "BROKEN", f"NEW: {trial.compared.failure}")
     for difference in trial.compared.differences:
         say(f"NEW differs from OLD: {difference}")
 

@@ -17,10 +17,11 @@ from stele.gate.record import Record
 from stele.gate.trial import Trial
 from stele.gate.verdict import Verdict
 from stele.measuring.conditions import Conditions
-from stele.measuring.run import Run
+from stele.measuring.run import PHASES, Run
 from stele.parity.ladder import Finding
 from stele.statistics import Estimate
 
+PHASE_NAMES = {"train": "training", "infer": "inference"}
 KEY = ("verdicts",)  # of the last entry
 OLDER = {"pairs": "passes"}  # keys of older files
 
@@ -32,6 +33,7 @@ class Header(TypedDict):
     new: str
     cells: list[list[str]]
     metrics: dict[str, float]
+    parity: bool
     settings: dict[str, Any]
     machine: dict[str, Any]
 
@@ -95,6 +97,18 @@ def entry(trial: Trial, verdicts: Sequence[Verdict], whole: Together | None = No
         "named": [one._asdict() for one in trial.named],
         "differences": [one._asdict() for one in trial.differences],
     }
+
+
+def not_judged(header: Mapping[str, Any]) -> list[str]:
+    """Return what a gate leaves out: a phase of the user's model, the comparison of results, times, memory."""
+    phases = {phase for _, phase in header["cells"]}
+    judged = {
+        **({PHASE_NAMES[phase]: phase in phases for phase in PHASES} if "model" in header else {}),
+        "whether both compute the same": header["parity"],
+        "the time of a step": "step" in header["metrics"],
+        "memory": any("memory" in name for name in header["metrics"]),
+    }
+    return [name for name, is_judged in judged.items() if not is_judged]
 
 
 def with_together(whole: Together | None) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def parity(trial: Trial, log: Record) -> Iterator[Verdict]:
     for task in dict.fromkeys(cell.task for cell in trial.cells):
         subject = replace(trial, cells=tuple(cell for cell in trial.cells if cell.task == task))
         verdicts = correctness.parity_verdicts(subject, log, ignore)
-        yield from recorded(verdicts, Cell(task, "all"), "parity")
+        yield from recorded(verdicts, Cell(task, trial.parity_phase), "parity")
 
 
 def accuracy(trial: Trial, log: Record, cells: list[Cell]) -> Iterator[Verdict]:

@@ -67,6 +67,12 @@ class Trial:
         """Return the environment of one of ARMS."""
         return self.new if name in NEW_ARMS else self.old
 
+    @property
+    def parity_phase(self) -> str:
+        """The phase whose parity is judged; "all" for both, and for the built-in tasks."""
+        phases = {cell.phase for cell in self.cells}
+        return phases.pop() if self.model is not None and len(phases) == 1 else "all"
+
     def target_of(self, task: str) -> float | None:
         """Return the accuracy that the timed trainings of a task must reach; None if nothing defines it."""
         return tasks.target(task, self.training) if self.target is None else self.target

@@ -19,6 +19,7 @@ ADVICE = {
     "MISSING": "NEW lacks a task that OLD has.",
     "INCONCLUSIVE": "There is not enough evidence for a verdict yet. Do not treat this as a pass.",
 }
+SAME = "OLD and NEW are the same, so this gate checks the machine and not an upgrade."
 NO_BUDGET_HELPS = "A larger budget does not help: see the reasons above."
 
 
@@ -63,7 +64,11 @@ def terminal_lines(trial: Trial, verdicts: Sequence[Verdict], record: Record) ->
         for verdict in worst_first(verdicts)
     ]
     status = overall_status(verdicts)
-    summary = f"{status}: {trial.old.name} to {trial.new.name}. {ADVICE[status]}"
+    missing = ", ".join(outcome.not_judged(record.header)) if status == "PASS" else ""
+    result = f"Nothing that was judged became worse. Not judged: {missing}." if missing else ADVICE[status]
+    if trial.old.name == trial.new.name:
+        result = f"{SAME} {result}"
+    summary = f"{status}: {trial.old.name} to {trial.new.name}. {result}"
     needs = seconds_needed(verdicts)
     if status == "INCONCLUSIVE" and needs is None:
         summary += f" {NO_BUDGET_HELPS}"

@@ -11,11 +11,11 @@ from stele.environments.packages import Difference
 from stele.gate import judgement, thresholds
 from stele.gate.advice import describe_load
 from stele.gate.metrics import METRICS
-from stele.gate.outcome import Outcome, Together, status_with
+from stele.gate.outcome import Outcome, Together, not_judged, status_with
 from stele.gate.verdict import Verdict, seconds_needed
 from stele.releases import frameworks
 from stele.report.content import Remedy, Summary
-from stele.report.gate import continuation, larger_budget
+from stele.report.gate import SAME, continuation, larger_budget
 from stele_worker import tasks
 
 PHASES = {"train": "training", "infer": "inference", "all": "all phases"}
@@ -104,11 +104,14 @@ def sentence(gate: Outcome, status: str) -> str:
             f"It is not known yet whether the upgrade from {old} to {new} is safe: "
             f"{len(worst)} of {len(gate.verdicts)} checks have no result. Do not treat this as a pass."
         )
+    if old == new:
+        return f"{SAME} Nothing that was judged became worse by more than is allowed."
     equal = any(one.metric == "parity" for one in gate.verdicts)
     same = ", and both compute the same" if equal else ""
+    safe = f"upgrade from {old} to {new} is safe: nothing that was judged became worse by more than is allowed{same}."
+    missing = not_judged(gate.header)
     return (
-        f"The upgrade from {old} to {new} is safe: "
-        f"nothing that was measured became worse by more than is allowed{same}."
+        f"As far as it was judged, the {safe} Not judged: {', '.join(missing)}." if missing else f"The {safe}"
     )
 
 
@@ -184,6 +187,12 @@ def remedies(gate: Outcome, status: str) -> Iterator[Remedy]:
             yield Remedy("Continue the measurement, with the options of the first run:", resume(gate, needs))
         else:
             yield Remedy("A larger budget does not help. Change what the reasons above name.")
+    elif gate.header["old"] == gate.header["new"]:
+        yield Remedy("Name the release that you want to upgrade to as NEW.")
+    elif missing := not_judged(gate.header):
+        yield Remedy(
+            f"Before you upgrade, judge the rest, too: {', '.join(missing)}. --phase and --metric select it."
+        )
     else:
         yield Remedy(f"Upgrade to {gate.header['new']}.")
 
