@@ -118,12 +118,15 @@ def test_arrays_of_another_arm_are_compared_as_they_were_matched(tmp_path):
 
 def test_arrays_that_a_library_converted_are_compared_where_they_are_equal(tmp_path):
     path = tmp_path / "weights.npz"
-    numpy.savez(path, **named(gate=(3,), one=(2,), two=(2,)))
+    numpy.savez(path, **named(gate=(3,), one=(2,), two=(2,)), mask=numpy.array([numpy.nan, 1]))
     converted = {"gate": numpy.zeros(3), "both": numpy.zeros((2, 2)), "two": numpy.zeros(2)}
+    converted["mask"] = numpy.array([numpy.nan, 1])
     with numpy.load(path) as arrays:
         weights.note_checkpoint(converted, arrays)
-    assert weights.last == {"names": {"gate": "gate"}, "way": "checkpoint", "guess": False}
-    assert list(weights.of_arm(path, converted)) == ["gate"]
+    assert weights.last == {
+        "names": {"gate": "gate", "mask": "mask"}, "way": "checkpoint", "guess": False,
+    }  # fmt: skip
+    assert list(weights.of_arm(path, converted)) == ["gate", "mask"]
 
 
 def assert_arrays(arrays, expected):

@@ -197,7 +197,10 @@ def test_wrong_inputs_are_quoted_with_the_frameworks_message():
 @pytest.mark.parametrize(
     ("output", "message"),
     [
-        ("{'logits': y, 'label': 'dog'}", r"returns 'dog' of type str in its output \['label'\]. JAX compiles"),
+        (
+            "{'logits': y, 'label': 'dog'}",
+            r"returns 'dog' of type str in its output \['label'\]. JAX compiles",
+        ),
         ("(y, [y, object()])", r"returns <object .* of type object in its output \[1\]\[1\]. JAX compiles"),
     ],
 )
