@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy
 import pytest
 
 from fakes import INSPECTION
@@ -20,6 +21,7 @@ from stele.gate import record, replay
 from stele.measuring import content, measure, processors
 from stele.models import changes
 from stele.text import counted
+from stele_worker import agreement
 
 SECONDS = [0.5, *[0.010, 0.011, 0.012] * 16]
 SKETCH = [1.0, 0.5, 0.25]
@@ -171,6 +173,12 @@ def test_an_output_that_new_lacks_is_broken(gate, capsys):
     assert "NEW differs from OLD: the output boxes is missing in NEW" in capsys.readouterr().out
 
 
+def test_what_a_model_returns_and_cannot_be_compared_is_named_in_the_verdict(gate, capsys):
+    numbers = {**NUMBERS, "ignored": ["aux (Thing)"]}
+    assert gate(old={"numbers": numbers}, new={"numbers": numbers}) == 0
+    assert capsys.readouterr().out.count("no arrays, numbers or texts: output aux (Thing)") == 1
+
+
 @pytest.mark.parametrize("changed", ["boxes", "cache.2", "aux"])
 def test_an_output_beside_the_first_that_differs_is_broken(gate, capsys, changed):
     old = {name: {"shape": [2], "numbers": [1.0, 2.0]} for name in ("boxes", "cache.2", "aux")}
@@ -303,6 +311,14 @@ def makes(equal=("w",), files=(), **own):
     return {"own": own, "equal": [*equal], "sizes": dict.fromkeys(own, 12), "files": [*files]}
 
 
+def partly(where):
+    """As ``makes`` says it of w if only these of its 12 elements differ."""
+    mask = numpy.zeros(12, bool)
+    mask[where] = True
+    return {**makes((), w=0.9), "places": {"w": agreement.packed(mask)}}
+
+
+PARTLY = "w has other values in NEW, also where another seed does not change it"
 SAME, OTHER_W = makes(), makes((), w=0.9)
 FIXED = "w has other values in NEW, and another seed does not change it: relative error 0.9"
 FILE = makes((), ["model.safetensors"], w=0.9)
@@ -315,11 +331,21 @@ DRAWN = "NEW draws other initial weights from the same seed (w)"
         (SAME, SAME, OTHER_W, 1, FIXED),
         (SAME, SAME, FILE, 1, f"{FIXED} (weights are read from model.safetensors)"),
         (SAME, SAME, makes((), w=None), 1, "another seed does not change it: not finite"),
-        (SAME, makes((), w=1e-7), OTHER_W, 1, FIXED),
         (SAME, makes((), w=0.5), OTHER_W, 0, DRAWN),
         (SAME, makes((), w=0.5), FILE, 0, DRAWN),
         (OTHER_W, OTHER_W, OTHER_W, 0, "equal to OLD"),  # random in OLD
-        (SAME, SAME, makes((), w=1e-7), 0, "equal to OLD"),
+        (SAME, SAME, makes((), w=1e-18), 1, FIXED.replace("0.9", "1e-18")),  # the worker has decided
+        (SAME, partly(slice(10, 12)), OTHER_W, 1, f"{PARTLY} (10 of its 12 numbers): relative error 0.9"),
+        (SAME, partly(slice(10, 12)), partly(slice(9, 12)), 1, f"{PARTLY} (1 of its 12 numbers)"),
+        (SAME, partly(slice(10, 12)), partly(slice(10, 12)), 0, DRAWN),
+        (SAME, makes((), w=0.5), partly(slice(10, 12)), 0, DRAWN),
+        (
+            partly(slice(10, 12)),
+            partly(slice(10, 12)),
+            partly(slice(0, 1)),
+            1,
+            f"{PARTLY} (1 of its 12 numbers)",
+        ),
         (SAME, SAME, SAME, 0, "equal to OLD"),
     ],
 )
@@ -330,9 +356,7 @@ def test_weights_that_another_seed_does_not_change_must_be_those_of_old_and_draw
     output = capsys.readouterr()
     assert message in output.out
     assert ("initial weights" in message) == ("initial weights" in output.out)
-    assert ("parity: OLD, with another seed" in output.err) == (
-        own is SAME and new not in (SAME, makes((), w=1e-7))
-    )
+    assert ("parity: OLD, with another seed" in output.err) == (own is not OTHER_W and new is not SAME)
 
 
 RENAMED = {"way": "shapes", "names": {"v": "w"}, "guess": False}
@@ -359,6 +383,12 @@ def test_weights_that_new_renames_or_fuses_are_looked_up_by_their_names_in_old(
     old = {"numbers": {**NUMBERS, **names}, "own": makes(), "seeded": seeded}
     assert gate(old=old, new={"numbers": {**NUMBERS, **names}, "own": new}) == code
     assert message in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("places", ["none", "AAAA", agreement.packed(numpy.ones(13 * 8, bool))])
+def test_places_that_fit_no_array_are_no_answer(gate, capsys, places):
+    assert gate(old={"own": SAME}, new={"own": {**OTHER_W, "places": {"w": places}}}) == 1
+    assert "sent an invalid answer during 'parity': the places of 'w'" in capsys.readouterr().out
 
 
 def test_if_old_fails_with_another_seed_there_is_no_verdict(gate, capsys):
@@ -429,9 +459,9 @@ PIXELS = {**IDS, "kind": "float", "high": None, "dtype": "float32"}
     [
         (IDS, {"ids": 0.0}, {"ids": 0.25}, 1, "NEW differs from OLD: ids has other values in NEW: relative error 0.25"),
         (IDS, {"ids": 0.0}, {"ids": 1e-6}, 1, "ids has other values in NEW: relative error 1e-06"),
-        (PIXELS, {"ids": 0.0}, {"ids": 1e-6}, 0, "equal to OLD"),
+        (PIXELS, {"ids": 0.0}, {"ids": 0.0}, 0, "equal to OLD"),
+        (PIXELS, {"ids": 0.0}, {"ids": 1e-6}, 1, "ids has other values in NEW: relative error 1e-06"),
         (PIXELS, {"ids": 0.0}, {"ids": None}, 1, "ids has other values in NEW: not finite"),
-        ({**PIXELS, "dtype": "float16"}, {"ids": 0.0}, {"ids": 1e-3}, 0, "equal to OLD"),
         (IDS, {"ids": 0.4}, {"ids": 0.3}, 0, "example_inputs() returns other values of ids in each process"),
     ],
 )  # fmt: skip

@@ -236,3 +236,65 @@ def test_parity_asks_for_a_scale_that_models_of_users_have(monkeypatch):
     for model in (None, MODEL):
         verbs.parity(None, "gru", "train", 0, model=model)
     assert asked[0] == "parity" and asked[1] in task.BATCHES
+
+
+def of(*numbers, dtype="float32"):
+    return numpy.array(numbers, dtype)
+
+
+STAMP, HASH = 1.7e9, 2**61
+EPSILON = 2.0**-23
+
+
+@pytest.mark.parametrize(
+    ("array", "expected", "places"),
+    [
+        (of(1, numpy.nan, 3), of(1, numpy.nan, 3), []),
+        (of(1.5, numpy.nan, 3), of(1, numpy.nan, 3), [0]),
+        (of(1, 2), of(1, numpy.nan), [1]),
+        (of(1, numpy.nan), of(1, 2), [1]),
+        (of(numpy.inf, -numpy.inf), of(numpy.inf, -numpy.inf), []),
+        (of(numpy.inf, 1), of(-numpy.inf, numpy.inf), [0, 1]),
+        (of(3, 3), of(3, numpy.inf), [1]),
+        (of(STAMP, 0.25), of(STAMP, 0.75), [1]),  # a large number hides no small one
+        (of(1 + 4 * EPSILON, 1e-6), of(1, 1e-6 * (1 + 4 * EPSILON)), []),
+        (of(1, 1e-6), of(1, 1e-6 * (1 + 1e-5)), [1]),
+        (of(0.0), of(-0.0), []),
+        (of(1 + 1e-12, dtype="float64"), of(1, dtype="float64"), [0]),
+        (of(1 + 2.0**-9, dtype="float16"), of(1, dtype="float16"), []),
+        (of(HASH + 7, 5, dtype="int64"), of(HASH, 5, dtype="int64"), [0]),
+        (of(2**63 + 1, dtype="uint64"), of(2**63, dtype="uint64"), [0]),
+        (of(200001, dtype="int32"), of(200000, dtype="int32"), [0]),
+        (of(True, False, dtype="bool"), of(True, True, dtype="bool"), [1]),
+        (of(1 + 2j, 3, dtype="complex64"), of(1 + 2j, 3, dtype="complex64"), []),
+    ],
+)
+def test_each_element_of_an_input_is_compared_by_itself(array, expected, places):
+    differ, error = inputs.compare(array, expected)
+    assert numpy.flatnonzero(differ).tolist() == places
+    assert error is None or (error > 0) == bool(places)
+    assert (error is None) == bool(places and not numpy.isfinite([*array[places], *expected[places]]).all())
+
+
+def test_the_imaginary_part_of_a_complex_input_is_compared():
+    assert inputs.compare(of(1 + 2j, dtype="complex64"), of(1 + 3j, dtype="complex64"))[1] > 0.3
+
+
+def test_arrays_of_different_shapes_are_not_compared():
+    assert inputs.compare(of(1), of(1, 1)) == inputs.compare(of(1), None) == (None, None)
+
+
+def test_elements_that_were_computed_together_share_the_rounding_of_the_largest():
+    centred = of(100, 1e-6), of(100, 1e-6 + 100 * EPSILON / 2)
+    assert inputs.compare(*centred, computed=True)[1] == 0
+    assert inputs.compare(*centred)[1] > 0
+    outlier = of(1e6, 5, -3), of(1e6, 1, 2)
+    assert numpy.flatnonzero(inputs.compare(*outlier, computed=True)[0]).tolist() == [1, 2]
+
+
+def test_rounding_is_that_of_the_dtype_in_which_an_array_was_made():
+    """Weights in half precision are read in float32."""
+    pair = of(1 + 2.0**-7), of(1)
+    assert [inputs.compare(*pair, dtype)[1] > 0 for dtype in (None, "float16", "bfloat16")] == [
+        True, False, False,
+    ]  # fmt: skip

@@ -1,5 +1,6 @@
 """Weights from files, matched with what a network holds; and what a model returns, taken apart."""
 
+import dataclasses
 import json
 import os
 import zipfile
@@ -117,12 +118,15 @@ def test_arrays_of_another_arm_are_compared_as_they_were_matched(tmp_path):
 
 def test_arrays_that_a_library_converted_are_compared_where_they_are_equal(tmp_path):
     path = tmp_path / "weights.npz"
-    numpy.savez(path, **named(gate=(3,), one=(2,), two=(2,)))
+    numpy.savez(path, **named(gate=(3,), one=(2,), two=(2,)), mask=numpy.array([numpy.nan, 1]))
     converted = {"gate": numpy.zeros(3), "both": numpy.zeros((2, 2)), "two": numpy.zeros(2)}
+    converted["mask"] = numpy.array([numpy.nan, 1])
     with numpy.load(path) as arrays:
         weights.note_checkpoint(converted, arrays)
-    assert weights.last == {"names": {"gate": "gate"}, "way": "checkpoint", "guess": False}
-    assert list(weights.of_arm(path, converted)) == ["gate"]
+    assert weights.last == {
+        "names": {"gate": "gate", "mask": "mask"}, "way": "checkpoint", "guess": False,
+    }  # fmt: skip
+    assert list(weights.of_arm(path, converted)) == ["gate", "mask"]
 
 
 def assert_arrays(arrays, expected):
@@ -322,6 +326,42 @@ class Answer:
 )
 def test_all_arrays_of_an_answer_have_names(output, names):
     assert list(outputs.named(output)) == names
+
+
+class Thing:
+    def __init__(self):
+        self.scores, self.count = LOGITS, 3
+
+
+@dataclasses.dataclass
+class Record:
+    label: str
+    score: float
+
+
+@pytest.mark.parametrize(
+    ("output", "found", "ignored"),
+    [
+        ({"logits": LOGITS, "label": "dog", "n": 3}, {"label": "'dog'", "n": 3}, []),
+        ({"ids": [1, 2], "score": 0.5, "sure": True}, {"ids": [1, 2], "score": 0.5, "sure": True}, []),
+        ({"boxes": [[1, 2], (3, 4.5)], "none": None}, {"boxes": [[1, 2], [3, 4.5]], "none": "None"}, []),
+        ((LOGITS, "cat", 7), {"2": "'cat'", "3": 7}, []),
+        ({"rows": [[1], [2, 3]]}, {"rows.1": 1, "rows.2": 2, "rows.3": 3}, []),  # of different lengths
+        ({"pairs": [("dog", 0.5)]}, {"pairs.1": "'dog'", "pairs.2": 0.5}, []),
+        ([Record("dog", 0.5)], {"1.label": "'dog'", "1.score": 0.5}, []),
+        (Output(LOGITS, "late"), {"auxiliary": "'late'"}, []),
+        ({"names": numpy.array(["a", "b"])}, {"names": "['a', 'b']"}, []),
+        ({"big": [2**70]}, {"big.1": 2**70}, []),
+        ({"aux": Thing(), "f": len}, {}, ["aux (Thing)", "f (builtin_function_or_method)"]),
+        ({"cache": Cache()}, {}, []),
+        (LOGITS, {}, []),
+    ],
+)
+def test_what_a_model_returns_beside_arrays_is_found_or_named(output, found, ignored):
+    plain, names = outputs.plain(output)
+    assert names == ignored
+    assert {name: one if isinstance(one, str) else one.tolist() for name, one in plain.items()} == found
+    assert not outputs.named(output).keys() & plain.keys()
 
 
 def test_a_complex_output_is_two_real_numbers():

@@ -4,7 +4,6 @@ import math
 
 import pytest
 
-from stele.models.inputs import Input
 from stele.parity import ladder, reference
 from stele.parity.reference import Precision, Rounding
 from stele_worker.sketch import sketch
@@ -319,21 +318,19 @@ def test_the_rounding_of_a_parameter_that_is_stored_in_half_precision_is_no_diff
     assert first_difference(old=old, rounding=measured, updates=new) is None
 
 
-INPUTS = [Input(None, "float", (2, 3), None, "float32"), Input("ids", "int", (2, 3), 9, "int64")]
-
-
 @pytest.mark.parametrize(
     ("own", "new", "found", "random"),
     [
         ({"input 1": 0.3, "ids": 0.0}, {"input 1": 0.3, "ids": 0.2}, ["ids"], "input 1"),
-        ({"input 1": 1e-7, "ids": 0.0}, {"input 1": 0.3, "ids": 0.2}, ["input 1", "ids"], None),
+        ({"input 1": 0.0, "ids": 0.0}, {"input 1": 0.3, "ids": 0.2}, ["input 1", "ids"], None),
         ({"input 1": 0.0, "ids": 0.1}, {"input 1": None, "ids": 0.2}, ["input 1"], "ids"),
         ({"input 1": None, "ids": 0.1}, {"input 1": None, "ids": 0.2}, [], "ids and 1 more"),
-        ({"input 1": 1e-7, "ids": 0.0}, {"input 1": 2e-7, "ids": 0.0}, [], None),
+        ({"input 1": 0.0, "ids": 0.0}, {"input 1": 0.0, "ids": 1e-18}, ["ids"], None),
+        ({"input 1": 0.0, "ids": 0.0}, {"input 1": 0.0, "ids": 0.0}, [], None),
     ],
 )
 def test_each_input_is_compared_unless_old_returns_other_values_of_it(own, new, found, random):
-    differences, said = reference.input_differences({"inputs": new}, {"inputs": own}, INPUTS)
+    differences, said = reference.input_differences({"inputs": new}, {"inputs": own})
     assert [one.split(" has other values")[0] for one in differences] == found
     assert said == (
         [
@@ -515,8 +512,57 @@ def test_equal_outputs_agree_also_if_they_have_no_numbers():
 def test_each_output_has_its_own_rounding_and_an_order_that_is_not_reversed_is_none():
     old = several([[0.5, 1.0]], cache=BOXES)
     small, moved = several([[0.5, 1.00001]], cache=BOXES), several(cache={"shape": [1], "numbers": [-3.0]})
-    measured = reference.measure_rounding({"2 threads": small, "reversed": moved}, old, precision="fp32")
-    assert list(measured.by_change) == ["2 threads", "reversed"]
+    changes = {"2 threads": small, reference.REVERSED: moved}
+    measured = reference.measure_rounding(changes, old, precision="fp32")
+    assert list(measured.by_change) == ["2 threads", reference.REVERSED]
     assert measured.limit(3, "output boxes") == pytest.approx(1e-4, rel=0.01)
     assert measured.limit(3, "output cache") == 1e-5
     assert measured.limit(3, "") == 1e-5
+
+
+def exactly(numbers, shape=()):
+    return several(ids={"shape": [*shape], "numbers": numbers, "exact": True})
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (exactly([200000, 200001], [2]), exactly([200001, 200001], [2])),
+        (exactly([2**60], [1]), exactly([2**60 + 1], [1])),  # one float64
+        (exactly([True], [1]), exactly([False], [1])),
+        (exactly("a" * 64, [9, 999]), exactly("b" * 64, [9, 999])),  # hashes of many
+        (exactly("'cat'"), exactly("'dog'")),
+        (exactly("None"), exactly("'dog'")),
+        (exactly(3), exactly(4)),
+    ],
+)
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_whole_numbers_and_texts_must_be_equal_in_every_precision(old, new, precision):
+    measured = Rounding({"2 threads": {}}, precision=Precision(precision))
+    finding = first_difference(new, old, measured)
+    assert (finding.rung, finding.message) == (3, "output ids: not equal")
+    assert first_difference(old, old, measured) is None
+
+
+def test_whole_numbers_that_old_changes_with_its_threads_are_left_out_and_named():
+    old, other, new = exactly([5, 7], [2]), exactly([5, 8], [2]), exactly([5, 9], [2])
+    measured = reference.measure_rounding({"2 threads": other}, old, precision="fp32")
+    assert first_difference(new, old, measured) is None
+    assert reference.left_out(new, old, measured).endswith("rounding decides it in OLD: output ids")
+    assert first_difference({**new, "logits": [[1.0, 2.2]]}, old, measured).message.startswith("relative")
+
+
+def test_whole_numbers_that_only_another_order_of_the_batch_changes_are_compared():
+    old, moved, new = exactly([5, 7], [2]), exactly([7, 5], [2]), exactly([5, 9], [2])
+    measured = reference.measure_rounding({reference.REVERSED: moved}, old, precision="fp32")
+    assert first_difference(new, old, measured).message == "output ids: not equal"
+    assert reference.left_out(new, old, measured) is None
+
+
+def test_what_cannot_be_compared_is_named_once():
+    old, new = {"ignored": ["aux (Thing)"]}, {"ignored": ["aux (Thing)", "more (object)"]}
+    message = (
+        "Not compared, because they are no arrays, numbers or texts: output aux (Thing), output more (object)"
+    )
+    assert reference.incomparable(new, old) == message
+    assert reference.incomparable({}, {"ignored": []}) is None

@@ -5,11 +5,14 @@ Every phase answers with "task", the Task's fingerprint, and
 infer    unequal     parameters that read back differently than they were loaded, see ``find_unequal``
          layers      sketches of the layers' outputs: {layer: sketch}; None if the recipe cannot show them
          logits      (batch, classes), or features; the sketch of a large output
-         outputs     of a model: what it returns beside its main output: {name: as ``describe_output``}
+         outputs     of a model: what it returns beside its main output, and that if it must be equal: {name: as
+                     ``describe_output``}
+         ignored     of a model: names and types of what it returns and cannot be compared
          repeats     whether a second call gave the same, see ``calls_agree``
          weights     how the weights of another arm were loaded, see ``models.weights``: {"names", "way"}
-         own, equal, sizes, files   with ``own``: see ``own_weights``
-         inputs      with ``own``: {input: relative error of the values of example_inputs()}; None for another shape
+         own, equal, sizes, places, files   with ``own``: see ``own_weights``
+         inputs      with ``own``: {input: relative error of the values of example_inputs()}, 0 within rounding; None
+                     for another shape, and if an element that differs is not finite
          tracked     whether a gradient could be taken through the logits; None if the framework cannot say
 train    unequal     as above
          norms       the Euclidean norm of each initial parameter, if the network initialised itself
@@ -32,7 +35,9 @@ Both have ``dtypes`` of a user's model: see ``dtypes_of``.
 Dropout is off in train, because no two frameworks draw the same masks. It is on in infer, where it must have no effect.
 """
 
+import base64
 import hashlib
+import zlib
 from typing import Any, NamedTuple
 
 import numpy
@@ -41,7 +46,7 @@ from stele_worker import ranks
 from stele_worker.measurement import inputs_of, is_of_user, make_batches, predictions, score
 from stele_worker.models import outputs, reads
 from stele_worker.models import weights as loading
-from stele_worker.models.inputs import dtype_of, relative_error
+from stele_worker.models.inputs import compare, dtype_of, equal, has_more_digits, to_array
 from stele_worker.sketch import sketch
 
 UPDATE_STEPS = (1, 10)  # the numbers of steps after which the parameters are read
@@ -49,17 +54,30 @@ BFLOAT16 = 2.0**-8  # relative rounding error of bfloat16
 LARGEST_OUTPUT = 4096  # numbers; of a larger output the sketch is sent
 REPEAT_STEPS = 5  # steps whose bits the phase repeat compares
 HALF = ("float16", "bfloat16")
+SEEDS = 32  # with which a model is built at most, to find the elements that no seed changes
+FEW = 4  # seeds, after which it is seen whether SEEDS can be enough
+CHANCE = 1e-3  # elements that seeds change and that would look as if they did not
 SCORE_STEPS = 60  # more steps before the score of several devices, until running statistics have settled
 
 
-def check(framework, subject, phase, save=None, flip=False, checkpoint=None, save_inputs=None, own=False):
+def check(
+    framework,
+    subject,
+    phase,
+    save=None,
+    flip=False,
+    checkpoint=None,
+    save_inputs=None,
+    own=False,
+    redraw=False,
+):
     """Return the numbers of ``phase``, "infer", "train" or "repeat", from the subject's initial weights.
 
     ``save`` is a path: the initial weights of a model are written there, as an .npz file, for another arm. Into the
     folder ``checkpoint``, the model's library writes them as it does, if it is one that renames parameters. With
     ``flip`` the batch is computed in reverse order: the differences show what rounding does. ``save_inputs`` is a path:
     the values of example_inputs() are written there. With ``own``, what this arm's own functions return is compared
-    with the weights and the inputs of the other arm.
+    with the weights and the inputs of the other arm; with ``redraw``, from several seeds.
     """
     batch, weights = subject.parity_batch(), subject.weights()
     if save_inputs is not None and getattr(subject.task, "values", None):
@@ -73,7 +91,7 @@ def check(framework, subject, phase, save=None, flip=False, checkpoint=None, sav
         if loading.last:
             numbers["weights"] = dict(loading.last)
         if own:
-            numbers.update(own_weights(context), inputs=subject.input_errors())
+            numbers.update(own_weights(context, redraw), inputs=subject.input_errors())
     except Exception as error:
         cause = find_rounded(context)
         if cause is None:
@@ -82,27 +100,84 @@ def check(framework, subject, phase, save=None, flip=False, checkpoint=None, sav
     return numbers
 
 
-def own_weights(context):
+def own_weights(context, redraw=False):
     """Return how the weights that this arm itself builds differ from those of the other arm, which it has loaded.
 
-    own     {parameter: relative error}, of those that differ; None for another shape
+    own     {parameter: relative error}, of those that differ by more than rounding; None for another shape
     equal   parameters that do not differ
     sizes   {parameter: how many numbers it has}, of those that differ
+    places  {parameter: a mask, see ``packed``}, of those in which only some elements differ
     files   files of weights that were opened to build the model
+
+    With ``redraw`` an element differs if it does with any of several seeds.
     """
     if context.weights is not None:  # a task file has given them
-        return {"own": {}, "equal": [], "sizes": {}, "files": []}
+        return {"own": {}, "equal": [], "sizes": {}, "places": {}, "files": []}
     _, loaded = context.network(context.subject)
-    task = context.subject.task
+    task, recipe = context.subject.task, context.subject.recipe
     model = dict(task.model, weights=None, checkpoint=None)
-    own = context.read(context.subject.recipe.network(task._replace(model=model)))
-    errors = {name: relative_error(array, loaded.get(name)) for name, array in own.items()}
+
+    def build(number):
+        return recipe.network(task._replace(model=model, seed=(task.seed + number) % 2**32))
+
+    net = build(0)
+    facts = recipe.facts(net)["arrays"] if hasattr(recipe, "facts") else []
+    dtypes, own = {one["name"]: one["dtype"] for one in facts}, context.read(net)
+    del net
+
+    def differences(arrays):
+        return {
+            name: compare(array, loaded.get(name), dtypes.get(name), computed=True)
+            for name, array in arrays.items()
+        }
+
+    found = differences(own)
+    changed = {name: mask for name, (mask, error) in found.items() if error != 0}
+    places = {name: mask for name, mask in changed.items() if mask is not None and not mask.all()}
+    if redraw and places:
+        places = drawn_places(places, own, lambda number: context.read(build(number)), differences)
     return {
-        "own": {name: error for name, error in errors.items() if error != 0},
-        "equal": [name for name, error in errors.items() if error == 0],
-        "sizes": {name: own[name].size for name, error in errors.items() if error != 0},
+        "own": {name: found[name][1] for name in changed},
+        "equal": [name for name in found if name not in changed],
+        "sizes": {name: own[name].size for name in changed},
+        "places": {name: packed(mask) for name, mask in places.items()},
         "files": reads.of_weights(task.model),
     }
+
+
+def drawn_places(places, own, build, differences):
+    """Return masks of the elements that seeds change, of the parameters in which this is certain: the others are fixed.
+
+    ``places`` are those that one seed changes, in ``own``. Two seeds may draw one value for an element, so ``build`` is
+    called with further numbers, until no element of a parameter is left by chance: how often a seed draws the value of
+    the other arm is seen at the elements that other seeds change. Of a parameter that a second build does not change,
+    as if it was made at the import, nothing is certain.
+    """
+    counts = {name: int(mask.sum()) for name, mask in places.items()}
+    result, open_ = {}, dict(places)
+    for number in range(1, SEEDS):
+        arrays = build(number)
+        found = differences({name: arrays[name] for name in open_})
+        if number == 1:
+            open_ = {name: mask for name, mask in open_.items() if not equal(arrays[name], own[name]).all()}
+        for name, mask in list(open_.items()):
+            counts[name] += int(found[name][0].sum())
+            mask = open_[name] = mask | found[name][0]
+            drawn, builds = int(mask.sum()), number + 1
+            rate = (builds * drawn - counts[name] + 1.0) / (builds * drawn + 1.0)
+            certain, possible = (mask.size * rate**most < CHANCE for most in (builds, SEEDS))
+            if certain:
+                result[name] = mask
+            if certain or (builds >= FEW and not possible):
+                del open_[name]
+        if not open_:
+            break
+    return result
+
+
+def packed(mask):
+    """Return a mask as text: base64 of the compressed bits, eight elements in a byte, in C order."""
+    return base64.b64encode(zlib.compress(numpy.packbits(mask.ravel()).tobytes())).decode("ascii")
 
 
 def dtypes_of(context, net, inputs, layers):
@@ -161,16 +236,22 @@ class Context(NamedTuple):
 
     def to_neutral(self, values):
         """Return a framework's values of parameters as NumPy arrays in the Task's layout."""
-        neutral, fetch = self.subject.recipe.neutral, self.framework.fetch
-        return {name: neutral(name, fetch(value)) for name, value in values.items()}
+        neutral = self.subject.recipe.neutral
+        return {name: neutral(name, self.fetch_all_digits(value)) for name, value in values.items()}
+
+    def fetch_all_digits(self, value):
+        """Return a framework's value as ``fetch`` does, in float32; numbers that float32 does not hold as they are."""
+        if isinstance(value, numpy.ndarray):
+            return value
+        exact = hasattr(value, "dtype") and has_more_digits(dtype_of(value))
+        return to_array(value)[0] if exact else self.framework.fetch(value)
 
     def fetch(self, value):
-        """Return an output in the order of the batch as it was made."""
-        array = (
-            outputs.fetch(value, self.framework.fetch)
-            if hasattr(value, "dtype")
-            else self.framework.fetch(value)
-        )
+        """Return an output in the order of the batch as it was made. A text, which stands for a value, stays."""
+        if isinstance(value, str):
+            return value
+        has_dtype = hasattr(value, "dtype")
+        array = outputs.fetch(value, self.fetch_all_digits) if has_dtype else self.framework.fetch(value)
         axis = self.axis_of_batch(array.shape)
         return numpy.flip(array, axis) if self.flip and axis is not None else array
 
@@ -183,11 +264,18 @@ class Context(NamedTuple):
         return axes[0] if axes[:1] == [0] or len(axes) == 1 else None
 
     def outputs(self, value):
-        """Return the main output of an inference step, and the others by name, in the order of the batch as made."""
+        """Return the main output of an inference step, and the others by name, in the order of the batch as made.
+
+        The main one is among the others, too, if it must be equal.
+        """
         if not is_of_user(self.subject.task):
             return self.fetch(value), {}
         found = {name: self.fetch(array) for name, array in outputs.named(value).items()}
-        return found.pop(outputs.main_name(value)), found
+        found.update((name, self.fetch(one)) for name, one in outputs.plain(value)[0].items())
+        main = outputs.main_name(value)
+        return found[main], {
+            name: one for name, one in found.items() if name != main or outputs.is_exact(one)
+        }
 
 
 def infer(context, arrays):
@@ -207,13 +295,14 @@ def infer(context, arrays):
         if layers is None
         else {name: sketch(context.fetch(output)) for name, output in layers.items()},
         "logits": shortened(logits),
-        "repeats": all_agree(dict(others, **{"": logits}), dict(others_again, **{"": second})),
+        "repeats": all_agree(dict(others, **{"main": logits}), dict(others_again, **{"main": second})),
         "tracked": framework.tracked(main_of(subject, value)) if hasattr(framework, "tracked") else None,
     }
     if others:
         numbers["outputs"] = {name: describe_output(array) for name, array in others.items()}
     if is_of_user(subject.task):
         numbers["dtypes"] = dtypes_of(context, net, inputs, layers or {})
+        numbers["ignored"] = outputs.plain(value)[1]
     return numbers
 
 
@@ -230,7 +319,14 @@ def describe_output(array):
     """Return {"shape", "numbers": the array, or the sketch of a large one}. The host computes with finite numbers.
 
     So infinity stands as twice the largest finite number, and NaN as three times: each differs from all others.
+    What has no rounding also has "exact": its numbers, or a hash of many, must be equal.
     """
+    if isinstance(array, str):
+        return {"shape": [], "numbers": array, "exact": True}
+    if outputs.is_exact(array):
+        large = array.size > LARGEST_OUTPUT
+        numbers = hashlib.sha256(numpy.ascontiguousarray(array).tobytes()).hexdigest() if large else array
+        return {"shape": list(array.shape), "numbers": numbers, "exact": True}
     finite = abs(array[numpy.isfinite(array)])
     largest = float(finite.max()) if finite.size and finite.any() else 1.0
     marked = numpy.where(numpy.isnan(array), 3 * largest, numpy.clip(array, -2 * largest, 2 * largest))
@@ -362,8 +458,13 @@ def states_of_devices(framework, arrays, networks):
 def calls_agree(first, second):
     """Return whether two outputs differ by at most 1/1000 of the largest number: threads may change the sum order.
 
-    Numbers that are not finite must be at the same places.
+    Numbers that are not finite must be at the same places. Texts must be equal.
     """
+    if isinstance(first, str) or isinstance(second, str):
+        return isinstance(first, str) and isinstance(second, str) and first == second
+    if first.shape != second.shape:
+        return False
+    first, second = numpy.asarray(first, numpy.float64), numpy.asarray(second, numpy.float64)
     finite = numpy.isfinite(first) & numpy.isfinite(second)
     same = numpy.array_equal(numpy.isfinite(first), numpy.isfinite(second))
     first, second = numpy.where(finite, first, 0), numpy.where(finite, second, 0)
@@ -372,9 +473,7 @@ def calls_agree(first, second):
 
 def all_agree(first, second):
     """Return whether two calls returned the same outputs: see ``calls_agree``."""
-    return list(first) == list(second) and all(
-        first[name].shape == second[name].shape and calls_agree(first[name], second[name]) for name in first
-    )
+    return list(first) == list(second) and all(calls_agree(first[name], second[name]) for name in first)
 
 
 def run_step(framework, step, arrays):
@@ -397,17 +496,17 @@ def find_unequal(stored, weights):
     """
     unequal = {}
     for name, array in weights.items():
-        value = numpy.asarray(stored.get(name, ()), numpy.float32)
-        if numpy.array_equal(value, array):
-            continue
+        value = numpy.asarray(stored.get(name, ()), array.dtype)
         same_shape = value.shape == array.shape
+        if same_shape and equal(value, array).all():
+            continue
         unequal[name] = {
-            "differ": int((value != array).sum()) if same_shape else array.size,
+            "differ": int((~equal(value, array)).sum()) if same_shape else array.size,
             "of": array.size,
             "order": numpy.array_equal(numpy.sort(value, axis=None), numpy.sort(array, axis=None)),
             "deviation": float(value.std()) if value.size else None,
             "expected": float(array.std()),
-            "rounded": rounded_to(value, array) if same_shape else None,
+            "rounded": rounded_to(value, array) if same_shape and array.dtype == numpy.float32 else None,
         }
     return unequal
 
@@ -428,11 +527,11 @@ def updates_since(stored, weights, names):
 
 
 def change(array, before):
-    """Return the difference of two arrays, 0 where they are equal, also where they are infinite."""
+    """Return the difference of two arrays, 0 where they are equal, also where they are not finite."""
     if array.shape != before.shape:
         return array
     with numpy.errstate(invalid="ignore"):
-        return numpy.where(array == before, 0, numpy.asarray(array, numpy.float64) - before)
+        return numpy.where(equal(array, before), 0, numpy.asarray(array, numpy.float64) - before)
 
 
 def digest(arrays):

@@ -191,11 +191,11 @@ class ModelSubject:
         return self.task.values if path is None or not self.task.values else read_arrays(path)
 
     def input_errors(self):
-        """Return the relative error of this arm's own values of each input, compared with those of another arm."""
-        from stele_worker.models.inputs import relative_error
+        """Return by how much this arm's own values of each input differ from those of another arm: see ``compare``."""
+        from stele_worker.models.inputs import compare
 
         own, other = self.task.values or {}, self.values() or {}
-        return {name: relative_error(array, other.get(name)) for name, array in own.items()}
+        return {name: compare(array, other.get(name))[1] for name, array in own.items()}
 
     def arrange(self, arrays):
         return arrays

@@ -194,6 +194,25 @@ def test_wrong_inputs_are_quoted_with_the_frameworks_message():
         inspected("jax_models:TwoInputs", inputs=given)
 
 
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        (
+            "{'logits': y, 'label': 'dog'}",
+            r"returns 'dog' of type str in its output \['label'\]. JAX compiles",
+        ),
+        ("(y, [y, object()])", r"returns <object .* of type object in its output \[1\]\[1\]. JAX compiles"),
+    ],
+)
+def test_what_jax_cannot_compile_is_named_and_the_inputs_are_not_to_blame(tmp_path, output, message):
+    text = "import jax\ndef apply(params, y): return {}\nmodel = (lambda key, x: {{'w': x[:1]}}), apply\n"
+    (tmp_path / "net.py").write_text(text.format(output))
+    given = [{"name": None, "kind": "float", "shape": [4, 9], "high": None}]
+    with pytest.raises(SpecError, match="net.py:model " + message) as caught:
+        inspected(f"{tmp_path}/net.py:model", inputs=given)
+    assert "--input" not in str(caught.value) and "/tmp/jax" not in str(caught.value)
+
+
 def test_what_the_users_code_raises_is_shown_with_the_users_frames_alone():
     with pytest.raises(
         UserCodeError, match="jax_models:broken raised KeyError: 'no such width'\n.*jax_models.py"

@@ -27,7 +27,6 @@ from stele.parity.reference import Rounding
 INSPECTION = ("model inspection",)  # the key of what both arms said about the model
 SHOWN = 4  # differences in a message
 NEW_WITH = "new, with {} as in OLD"
-REVERSED = "the batch reversed"
 AGAIN = "again"  # OLD in a second process in which everything is equal
 SEEDED = "with another seed"
 GUESS = (
@@ -94,15 +93,15 @@ def numbers_verdict(trial: Trial, model: Model, record: Record, say: Say) -> Ver
     numbers, seeded = new["numbers"], dict[str, Any]()
     if reference.own_weights(numbers, again):
         other = replace(trial.settings, seed=(trial.settings.seed + 1) % 2**32)
-        launched = launch(SEEDED, lambda live: answers(live, of_old, other, own=True), other)
+        launched = launch(SEEDED, lambda live: answers(live, of_old, other, own=True, redraw=True), other)
         if launched["failure"]:
             return verdict("INCONCLUSIVE", f"OLD {SEEDED}: {launched['failure']}")
         seeded = launched["numbers"]
-    changes = {threads: threaded, REVERSED: old["reversed"]}
+    changes = {threads: threaded, reference.REVERSED: old["reversed"]}
     rounding = reference.measure_rounding(changes, expected, precision=precision, again=again)
     found = reference.findings(numbers, expected, rounding)
     first, doubt = ladder.first_difference(found), reference.doubt(expected, rounding, found)
-    of_inputs, said = reference.input_differences(numbers, again, model.inputs or ())
+    of_inputs, said = reference.input_differences(numbers, again)
     of_weights, remarks = reference.weight_differences(numbers, again, seeded)
     remarks = [*said, *remarks]
     settings = random_defaults(trial, record) if first or of_inputs or of_weights or remarks else []
@@ -128,8 +127,8 @@ def numbers_verdict(trial: Trial, model: Model, record: Record, say: Say) -> Ver
     else:
         status, messages = "PASS", [f"equal to OLD: {reference.summary(found)}"]
         remarks += [f"The {default_changed(one)}" for one in settings]
-    left = reference.left_out(numbers, expected, rounding)
-    parts = [*messages, reference.loading(numbers), *remarks, left, rounding.message()]
+    left = [reference.left_out(numbers, expected, rounding), reference.incomparable(numbers, expected)]
+    parts = [*messages, reference.loading(numbers), *remarks, *left, rounding.message()]
     return verdict(status, ". ".join(part.removesuffix(".") for part in parts if part))
 
 

@@ -3,8 +3,13 @@
 Other keys are permitted: a worker of a newer release may say more.
 """
 
+import base64
+import binascii
 import re
+import zlib
 from typing import Any, TypedDict
+
+import numpy
 
 Versions = dict[str, Any]  # text or null; workers in other languages may send a number or a boolean
 Sketch = list[float | None]
@@ -82,8 +87,12 @@ class Dtypes(TypedDict):
     others: list[str]
 
 
-class Output(TypedDict):
-    """An output beside the main one: its numbers, or the sketch of a large one."""
+class Exactness(TypedDict, total=False):
+    exact: bool  # whether the numbers must be equal
+
+
+class Output(Exactness):
+    """An output beside the main one, or a main one that must be equal: its numbers, or a text that stands for them."""
 
     shape: list[int]
     numbers: Any
@@ -97,6 +106,7 @@ class Parity(TypedDict, total=False):
     layers: dict[str, Sketch] | None
     logits: Any
     outputs: dict[str, Output]
+    ignored: list[str]
     loss: float | None
     gradients: dict[str, Sketch]
     updates: dict[str, dict[str, Sketch]]
@@ -109,6 +119,7 @@ class Parity(TypedDict, total=False):
     own: dict[str, float | None]
     equal: list[str]
     sizes: dict[str, int]
+    places: dict[str, str]
     files: list[str]
     inputs: dict[str, float | None]
 
@@ -214,3 +225,28 @@ def check_sketches(numbers: dict[str, Any]) -> None:
     for steps in updates:
         if re.fullmatch("[0-9]{1,9}", steps) is None:
             raise ValueError(f"updates has the key {steps!r}, which is no number of steps")
+
+
+def check_places(numbers: dict[str, Any]) -> None:
+    """Raise ValueError if a mask does not have as many bits as the array."""
+    for name in numbers.get("places", {}):
+        mask_of(numbers, name)
+
+
+def mask_of(numbers: dict[str, Any], name: str) -> numpy.ndarray[Any, Any]:
+    """Return which elements of a parameter that an arm itself builds differ: a mask of shape (size,).
+
+    Without a mask all do. Raises ValueError if it does not have as many bits as the array.
+    """
+    size = numbers.get("sizes", {}).get(name, 0)
+    text = numbers.get("places", {}).get(name)
+    if text is None:
+        return numpy.ones(size, bool)
+    try:
+        reader = zlib.decompressobj()
+        bits = reader.decompress(base64.b64decode(text, validate=True), -(-size // 8) + 1)
+    except (binascii.Error, zlib.error) as error:
+        raise ValueError(f"the places of {name!r} cannot be read: {error}") from None
+    if len(bits) != -(-size // 8):
+        raise ValueError(f"the places of {name!r} have {len(bits)} bytes, and the array has {size} elements")
+    return numpy.unpackbits(numpy.frombuffer(bits, numpy.uint8))[:size].astype(bool)

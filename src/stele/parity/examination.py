@@ -93,6 +93,7 @@ def ask(live: Worker, **request: Any) -> dict[str, Any]:
     numbers = live.ask("parity", expected=answers.Parity, **request)
     with live.checking("parity"):
         answers.check_sketches(numbers)
+        answers.check_places(numbers)
     return numbers
 
 
@@ -122,10 +123,12 @@ def model_answers(
     save: OtherArm | None = None,
     flip: bool = False,
     own: bool = False,
+    redraw: bool = False,
 ) -> dict[str, Any]:
     """Return a worker's answers of all phases, merged. ``read`` and ``save`` are files of weights and inputs.
 
-    With ``own``, the worker also compares what this arm's own functions return with the files that it reads.
+    With ``own``, the worker also compares what this arm's own functions return with the files that it reads; with
+    ``redraw`` too, from several seeds.
     """
     numbers: dict[str, Any] = {}
     for phase in phases:
@@ -142,6 +145,8 @@ def model_answers(
             fields |= {name: str(path) for name, path in paths.items() if path is not None}
         if own and first:
             fields["own"] = True
+        if redraw and first:
+            fields["redraw"] = True
         numbers.update(ask(live, phase=phase, flip=flip, **fields))
     return numbers
 

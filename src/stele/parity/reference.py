@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from stele.models.inputs import Input
+from stele.measuring.answers import mask_of
 from stele.parity import ladder
 from stele.parity.ladder import (
     EPSILON,
@@ -41,8 +41,6 @@ MOST = 0.5  # of every tolerance: an error above it compares nothing
 HALF = {"float16": "tf32", "bfloat16": "bf16"}  # the precision with as many digits
 STORED = {"float16": 2.0**-11, "bfloat16": 2.0**-8}  # relative rounding error of storing a parameter
 NOISE = 8  # times the unit in the last place of the largest gradient: no difference of any gradient
-# what values of a pre-processing may differ by, by dtype of an input; integers may not
-INPUT_ERRORS = {"float64": 1e-5, "float32": 1e-5, "float": 1e-5, "float16": 2.0**-9, "bfloat16": 2.0**-6}
 STEP = " after step "
 FIRST_STEP = f"{STEP}1"
 # the keys of an answer whose numbers must be finite, and what they are
@@ -55,6 +53,8 @@ FINITE = {
 }
 NO_REFERENCE = "OLD differs from itself"
 SHOWN = 3  # quantities in a message
+REVERSED = "the batch reversed"
+UNEQUAL = 1e30  # the error of whole numbers and texts that are not equal: no tolerance reaches it
 
 Numbers = dict[str, Any]  # a worker's answers to ``parity``, merged
 Errors = dict[int, dict[str, float]]  # by rung and quantity, relative to the reference
@@ -132,7 +132,7 @@ def measure_rounding(
     by_change = {change: errors(numbers, reference, of_old) for change, numbers in changes.items()}
     most = largest_limit(3, of_old.narrowest) / FACTOR
     usable = {
-        change: without_moved(found, most)
+        change: without_moved(found, most) if change == REVERSED else found
         for change, found in by_change.items()
         if output_error(found) <= most
     }
@@ -205,6 +205,14 @@ def left_out(new: Numbers, old: Numbers, rounding: Rounding) -> str | None:
     return f"Not compared, because rounding decides it in OLD: {', '.join(names[:SHOWN])}{more}"
 
 
+def incomparable(new: Numbers, old: Numbers) -> str | None:
+    """Return which outputs of either arm are not compared because of their type."""
+    names = sorted({*(old.get("ignored") or ()), *(new.get("ignored") or ())})
+    if not names:
+        return None
+    return f"Not compared, because they are no arrays, numbers or texts: output {', output '.join(names)}"
+
+
 def alone(numbers: Numbers) -> list[Finding]:
     """Return the findings that need no reference: rungs 1 and 8."""
     weights = [ladder.weights(1, 0.0, numbers, {})] if "unequal" in numbers else []
@@ -256,18 +264,21 @@ def output_errors(numbers: Numbers, reference: Numbers) -> dict[str, float]:
     It is infinite for another shape, and for one that is missing on either side.
     """
     ours, theirs = numbers.get("outputs") or {}, reference.get("outputs") or {}
-    found = {f"output {name}": float("inf") for name in (*theirs, *ours)}
+    found = {f"output {name}".strip(): float("inf") for name in (*theirs, *ours)}
     for name, expected in theirs.items():
         if name in ours and ours[name]["shape"] == expected["shape"]:
-            empty = 0 in expected["shape"]
-            found[f"output {name}"] = (
-                0.0 if empty else relative_error(ours[name]["numbers"], expected["numbers"])
-            )
+            found[f"output {name}".strip()] = output_difference(ours[name], expected)
     return found
 
 
+def output_difference(ours: Mapping[str, Any], expected: Mapping[str, Any]) -> float:
+    if ours.get("exact") or expected.get("exact"):
+        return 0.0 if ours["numbers"] == expected["numbers"] else UNEQUAL
+    return 0.0 if 0 in expected["shape"] else relative_error(ours["numbers"], expected["numbers"])
+
+
 def without_moved(found: Errors, most: float) -> Errors:
-    """Return the errors of a change without those of outputs beside the main one that are no rounding.
+    """Return the errors of the reversed batch without those of outputs beside the main one that are no rounding.
 
     The batch is not reversed in an output in which it has an unknown place.
     """
@@ -423,19 +434,15 @@ def is_guess(numbers: Numbers) -> bool:
     return bool((numbers.get("weights") or {}).get("guess"))
 
 
-def input_differences(new: Numbers, again: Numbers, inputs: Iterable[Input]) -> tuple[list[str], list[str]]:
+def input_differences(new: Numbers, again: Numbers) -> tuple[list[str], list[str]]:
     """Return how the values of NEW's example_inputs() differ from OLD's, and what is only said about them.
 
-    ``again`` is OLD in a second process: an input that differs there is random, and not compared.
+    ``again`` is OLD in a second process: an input that differs there is random, and not compared. The worker has
+    decided what is rounding.
     """
-    dtypes = {one.name or f"input {number}": one.dtype or one.kind for number, one in enumerate(inputs, 1)}
 
     def differing(numbers: Numbers) -> dict[str, float | None]:
-        return {
-            name: error
-            for name, error in (numbers.get("inputs") or {}).items()
-            if error is None or error > INPUT_ERRORS.get(dtypes.get(name, "int"), 0.0)
-        }
+        return {name: error for name, error in (numbers.get("inputs") or {}).items() if error != 0}
 
     random = differing(again)
     remark = "example_inputs() returns other values of {} in each process, so both arms compute with OLD's"
@@ -449,18 +456,19 @@ def input_differences(new: Numbers, again: Numbers, inputs: Iterable[Input]) -> 
 def own_weights(new: Numbers, again: Numbers) -> dict[str, str]:
     """Return {parameter of NEW: its name in OLD} of those that NEW itself builds with other values than OLD.
 
-    ``again`` is OLD in a second process: what differs there is random, and left out.
+    ``again`` is OLD in a second process: what differs there in all elements is random, and left out.
     """
     names = (new.get("weights") or {}).get("names", {})
-    random = changed(again)
+    random = changed(again) - {*(again.get("places") or ())}
     return {name: names.get(name, name) for name in changed(new) if names.get(name, name) not in random}
 
 
 def weight_differences(new: Numbers, again: Numbers, seeded: Numbers) -> tuple[list[str], list[str]]:
     """Return which of ``own_weights`` no seed explains, and what is only said about the others.
 
-    ``seeded`` is OLD with another seed: what it does not change there must be equal in NEW. An array that NEW fuses
-    from several has no name in OLD: such arrays have at most as many numbers as those of OLD that another seed changes.
+    ``seeded`` is OLD with other seeds: the elements that they do not change must be equal in NEW. An array that NEW
+    fuses from several has no name in OLD: such arrays have at most as many numbers as those of OLD that another seed
+    changes.
     """
     files = sorted({*(new.get("files") or ()), *(again.get("files") or ())})
     drawn_in_old, sizes = changed(seeded), seeded.get("sizes") or {}
@@ -470,6 +478,13 @@ def weight_differences(new: Numbers, again: Numbers, seeded: Numbers) -> tuple[l
         f"{name} has other values in NEW, and another seed does not change it: {describe_error(errors[name])}"
         for name, of_old in own.items()
         if of_old in known - drawn_in_old
+    ]
+    partly = {name: fixed_elements(new, name, seeded, own[name]) for name in own if own[name] in drawn_in_old}
+    found += [
+        f"{name} has other values in NEW, also where another seed does not change it ({count:,} of its "
+        f"{sizes[own[name]]:,} numbers): {describe_error(errors[name])}"
+        for name, count in partly.items()
+        if count
     ]
     fused = [name for name, of_old in own.items() if of_old not in known]
     names = (new.get("weights") or {}).get("names", {})
@@ -483,21 +498,21 @@ def weight_differences(new: Numbers, again: Numbers, seeded: Numbers) -> tuple[l
         )
     if found and files:
         found[-1] += f" (weights are read from {', '.join(files)})"
-    drawn = [name for name, of_old in own.items() if of_old in drawn_in_old] + (
-        fused if count <= room else []
-    )
+    drawn = [name for name, count in partly.items() if not count] + (fused if count <= room else [])
     return found, [
         f"NEW draws other initial weights from the same seed ({shortened(drawn)})"
     ] if drawn else []
 
 
+def fixed_elements(new: Numbers, name: str, seeded: Numbers, of_old: str) -> int:
+    """Return how many elements of a parameter differ in NEW although no seed changes them in OLD."""
+    differ, drawn = mask_of(new, name), mask_of(seeded, of_old)
+    return int((differ & ~drawn).sum()) if differ.size == drawn.size else 0
+
+
 def changed(numbers: Numbers) -> set[str]:
     """Return the parameters that an arm itself builds with other values than those that it has loaded."""
-    return {name for name, error in (numbers.get("own") or {}).items() if exceeds(error)}
-
-
-def exceeds(error: float | None) -> bool:
-    return error is None or error > TOLERANCE["fp32"][3]
+    return {*(numbers.get("own") or ())}
 
 
 def describe_error(error: float | None) -> str:
@@ -536,6 +551,8 @@ def largest(values: Mapping[str, float]) -> str:
 
 
 def describe(error: float, limit: float) -> str:
+    if error == UNEQUAL:
+        return "not equal"
     if not numpy.isfinite(error):
         return "not finite, of another shape, or missing on one side"
     return f"relative error {error:.2g}, tolerance {limit:.2g}"

@@ -9,6 +9,16 @@ from stele_worker.models.errors import SpecError
 
 KINDS = ("float", "int", "mask")
 DTYPE = re.compile("bfloat16|bool|(float|complex|u?int)[0-9]+")
+UNIT = {  # in the last place of 1, by dtype; whole numbers have none
+    "float64": 2.0**-52,
+    "complex128": 2.0**-52,
+    "float32": 2.0**-23,
+    "complex64": 2.0**-23,
+    "float16": 2.0**-10,
+    "bfloat16": 2.0**-7,
+}
+UNITS = 8  # in the last place: what a few roundings change in an element
+WHOLE = "biu"  # kinds of NumPy's dtypes
 BFLOAT16 = numpy.dtype([("bfloat16", "<u2")])  # NumPy has no bfloat16; ``put`` of a framework knows this one
 
 
@@ -106,7 +116,7 @@ def to_array(value):
     dtype = dtype_of(value)
     if dtype == "bfloat16":
         return narrow(widen(value)), dtype
-    return numpy.ascontiguousarray(numpy.asarray(value)), dtype
+    return numpy.asarray(value, order="C"), dtype
 
 
 def dtype_of(value):
@@ -124,6 +134,11 @@ def widen(value):
     return numpy.asarray(value.astype("float32") if hasattr(value, "astype") else value)
 
 
+def has_more_digits(dtype):
+    """Return whether float32, in which most values are read, cannot hold all numbers of a dtype."""
+    return dtype == "float64" or "int" in dtype or dtype == "bool"
+
+
 def narrow(array):
     """Return an array of float32, whose numbers bfloat16 has, as an array of BFLOAT16."""
     bits = numpy.ascontiguousarray(array, "<f4").view("<u4") >> 16
@@ -131,9 +146,11 @@ def narrow(array):
 
 
 def numbers_of(array):
-    """Return an array as float64."""
+    """Return an array as float64, a complex number as two."""
     if array.dtype == BFLOAT16:
         array = (array.view("<u2").astype("<u4") << 16).view("<f4")
+    if array.dtype.kind == "c":
+        array = numpy.stack([array.real, array.imag], -1)
     return array.astype(numpy.float64)
 
 
@@ -154,16 +171,46 @@ def difference(given, own):
     return None
 
 
-def relative_error(array, expected):
-    """Return the largest difference over the largest expected number; None for another shape or infinity."""
+def equal(array, expected):
+    """Return where the elements of two arrays of one shape are equal. NaN is equal to NaN."""
+    return (array == expected) | ((array != array) & (expected != expected))
+
+
+def compare(array, expected, dtype=None, computed=False):
+    """Return (a mask of the elements that differ by more than rounding, their largest relative error).
+
+    (None, None) for another shape; the error is 0 if none differs, and None if it is not finite. Each element is
+    judged by itself: a large number does not hide what happens to a small one. Whole numbers are compared exactly.
+    ``dtype`` is that in which both were made, if not that of ``array``. Elements that were ``computed`` together, as
+    by an initializer that subtracts their mean, share the rounding of the largest one, half a unit on either side.
+    """
     if expected is None or array.shape != expected.shape:
-        return None
+        return None, None
+    unit = UNIT.get(dtype or dtype_of(array), 0.0)
+    if array.dtype.kind in WHOLE and expected.dtype.kind in WHOLE:
+        if array.dtype != expected.dtype:  # NumPy would compare int64 with uint64 as float64
+            array, expected = array.astype(object), expected.astype(object)
+        differ = ~equal(array, expected).astype(bool)
+        array, expected = (one[differ].astype(numpy.float64) for one in (array, expected))
+        return differ, relative_error(array, expected)
     array, expected = numbers_of(array), numbers_of(expected)
-    if numpy.array_equal(array, expected):
+    with numpy.errstate(invalid="ignore", over="ignore"):
+        finite = numpy.isfinite(expected)
+        sizes = numpy.where(finite, abs(expected), 0)
+        allowed = unit * (UNITS * sizes + (sizes.max() if computed and sizes.size else 0))
+        differ = ~(equal(array, expected) | (finite & (abs(array - expected) <= allowed)))
+    return differ, relative_error(array[differ], expected[differ])
+
+
+def relative_error(array, expected):
+    """Return the largest difference relative to its elements, which all differ; None if one is not finite."""
+    if not array.size:
         return 0.0
-    largest = max(float(abs(expected).max()), 1e-30)
-    error = float(abs(array - expected).max()) / largest
-    return error if numpy.isfinite(error) else None
+    if not (numpy.isfinite(array).all() and numpy.isfinite(expected).all()):
+        return None
+    sizes = numpy.maximum(abs(array), abs(expected))
+    # two whole numbers may differ and be one float64
+    return max(float((abs(array - expected) / numpy.maximum(sizes, 1e-300)).max()), 2.0**-64)
 
 
 def show_shapes_alone(values):

@@ -8,6 +8,7 @@ import numpy
 
 from stele_worker.frameworks import jax as framework
 from stele_worker.models import building, first_layer, jax_nets, optimizers, outputs, own_training, weights
+from stele_worker.models.errors import SpecError
 from stele_worker.models.facts import facts_of
 from stele_worker.models.jax_nets import count, function, layers, prepare  # noqa: F401
 
@@ -67,7 +68,7 @@ def training_step(net, task):
 
 
 def inference_step(net, task):
-    call = with_precision(net, task, net.call(task, training=False))
+    call = with_precision(net, task, checked(net, task, training=False))
 
     def predict(*values):
         return call(*values)[0]
@@ -79,10 +80,29 @@ def inference_step(net, task):
 
 
 def raw(net, task):
-    call = net.call(task, training=False)
+    call = checked(net, task, training=False)
     # shapes are all that is asked for, and cost no compilation
     shapes = partial(jax.eval_shape, lambda *values: call(*values)[0])
     return lambda *batch: shapes(net.params, net.statistics, net.randomness, *batch)
+
+
+def checked(net, task, training):
+    """Return ``net.call``, which raises SpecError if the model returns something that JAX cannot compile."""
+    call = net.call(task, training)
+
+    def run(*values):
+        result = call(*values)
+        for path, leaf in jax.tree_util.tree_flatten_with_path(result[0])[0]:
+            if not (isinstance(leaf, outputs.NUMBERS) or outputs.is_numeric(leaf)):
+                message = (
+                    "{} returns {!r:.60} of type {}{}. JAX compiles the model, so that it returns only arrays and "
+                    "numbers. Leave it out of what the model returns."
+                )
+                place = " in its output " + jax.tree_util.keystr(path) if path else ""
+                raise SpecError(message.format(task.name, leaf, type(leaf).__name__, place))
+        return result
+
+    return run
 
 
 def stored(net):
@@ -124,7 +144,7 @@ def seed(value):
 def loss(net, task):
     """Return compute(params, statistics, randomness, *batch) -> (loss, (statistics, randomness))."""
     size = len(jax_nets.names(task))
-    call = with_precision(net, task, net.call(task, training=True))
+    call = with_precision(net, task, checked(net, task, training=True))
 
     def compute(params, statistics, randomness, *batch):
         output, statistics, randomness = call(params, statistics, randomness, *batch[:size])

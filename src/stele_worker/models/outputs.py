@@ -3,9 +3,13 @@
 An array or a tensor is an object with a ``shape``, so nothing here imports a framework.
 """
 
-from stele_worker.models.inputs import DTYPE, to_array
+import numpy
+
+from stele_worker.models.inputs import DTYPE, WHOLE, to_array
 
 NAMES = ("logits", "last_hidden_state", "output", "outputs")
+NUMBERS = (bool, int, float, complex)
+TEXTS = (str, bytes, type(None))
 
 
 def main(output):
@@ -35,23 +39,86 @@ def named(output):
     separate names; sequences inside of sequences are numbered as one, and so is an object that has items, such as a
     cache of keys and values: releases arrange it differently.
     """
-    result = {}
-    collect(output, "", result, ())
-    return result
+    return {path: value for path, value, _ in leaves(output) if is_numeric(value)}
 
 
-def collect(value, path, result, above):
-    """Add the arrays in a value to ``result``. ``above`` are the ids of the objects around it."""
+def plain(output):
+    """Return ({name: value}, names) of what a model returns beside arrays, named as in ``named``.
+
+    The values are NumPy arrays of numbers and of lists of numbers, and texts that stand for all others. The second are
+    the names, with their types, of what cannot be compared: objects of other classes, and what they hold but arrays.
+    """
+    result, ignored = {}, []
+    for path, value, opaque in leaves(output):
+        if opaque:
+            ignored.append("{} ({})".format(path, opaque).lstrip())
+        elif isinstance(value, NUMBERS + (list, tuple)):
+            result[path] = numpy.array(value)
+        elif isinstance(value, TEXTS):
+            result[path] = repr(value)
+        elif not is_numeric(value):
+            result[path] = repr(numpy.asarray(value).tolist())
+    return result, sorted(set(ignored))
+
+
+def is_numeric(value):
+    """Return whether a value is an array of numbers."""
+    return hasattr(value, "shape") and bool(DTYPE.search(str(getattr(value, "dtype", ""))))
+
+
+def leaves(value, path="", above=(), holder=None):
+    """Yield (path, leaf, type) of arrays, numbers, lists of numbers, texts and None, in order; type is then None.
+
+    Of what cannot be compared, the type is the name of its class. ``above`` are the ids of the objects around a value.
+    ``holder`` is (path, name) of the object of a class around it: what a class keeps beside arrays is its own.
+    """
+    is_leaf = isinstance(value, NUMBERS + TEXTS) or is_list_of_numbers(value)
     if hasattr(value, "shape"):
-        if DTYPE.search(str(getattr(value, "dtype", ""))):
-            result[path] = value
-        return
-    held = members(value)
-    if held is None and is_sequence(value):
-        items = flat(value) if path else value
-        held = {str(number): item for number, item in enumerate(items, 1)}
-    for name, item in (held or {}).items() if id(value) not in above else ():
-        collect(item, path + "." + name if path else name, result, above + (id(value),))
+        yield path, value, None if is_numeric(value) or is_array_of_texts(value) else type(value).__name__
+    elif is_leaf and holder is None:
+        yield path, value, None
+    elif is_leaf:
+        if value is not None:
+            yield holder[0], value, holder[1]
+    elif id(value) not in above:
+        held, kind = members(value), type(value)
+        if held is None and not is_sequence(value):
+            yield (holder or (path,))[0], value, (holder or (path, kind.__name__))[1]
+            return
+        if holder is None and not is_structure(value):
+            holder = path, kind.__name__
+        if held is None:
+            items = flat(value) if path else value
+            held = {str(number): item for number, item in enumerate(items, 1)}
+        for name, item in held.items():
+            for leaf in leaves(item, path + "." + name if path else name, above + (id(value),), holder):
+                yield leaf
+
+
+def is_array_of_texts(value):
+    try:
+        array = numpy.asarray(value)
+    except Exception:  # of an array that NumPy has no type for
+        return False
+    return array.dtype.kind in "US" or all(isinstance(item, TEXTS) for item in array.ravel().tolist())
+
+
+def is_structure(value):
+    """Return whether a value only arranges others: a dict, a list, a tuple or a dataclass."""
+    kinds = ("keys", "_fields", "__dataclass_fields__")
+    return isinstance(value, (list, tuple)) or any(hasattr(value, kind) for kind in kinds)
+
+
+def is_list_of_numbers(value):
+    """Return whether a value is a list or a tuple of numbers, or of such lists of one length."""
+    if not isinstance(value, (list, tuple)) or hasattr(value, "_fields") or not value:
+        return False
+    if not all(isinstance(item, NUMBERS) or is_list_of_numbers(item) for item in value):
+        return False
+    try:
+        return numpy.array(value).dtype.kind in WHOLE + "fc"
+    except ValueError:  # the lists have different lengths
+        return False
 
 
 def members(value):
@@ -95,6 +162,11 @@ def loss(output):
 
 def is_complex(array):
     return "complex" in str(array.dtype)
+
+
+def is_exact(array):
+    """Return whether a fetched output has no rounding: whole numbers and texts."""
+    return isinstance(array, str) or array.dtype.kind in WHOLE
 
 
 def fetch(array, fetch_real):

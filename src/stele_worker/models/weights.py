@@ -9,7 +9,7 @@ import zlib
 
 import numpy
 
-from stele_worker.models import safetensors_files
+from stele_worker.models import inputs, safetensors_files
 from stele_worker.models.errors import SpecError, WeightsError
 
 last = {}  # of the last ``match`` of this process: "names", {parameter: array}, the "way" of ``pair``, and "guess"
@@ -76,7 +76,7 @@ def note_checkpoint(held, arrays):
 
     Those that are equal in both have names.
     """
-    same = [name for name in held if name in arrays and numpy.array_equal(held[name], arrays[name])]
+    same = [name for name in held if name in arrays and inputs.compare(held[name], arrays[name])[1] == 0]
     last.update(names={name: name for name in same}, way="checkpoint", guess=False)
 
 
