@@ -437,6 +437,70 @@ def test_two_gates_never_write_one_record(gate, capsys):
     assert gate("--resume") == 0
 
 
+# what no report replaces
+
+
+def refused(gate, capsys, path, reads={}):  # noqa: B006
+    """Return the error of a gate whose report goes to a path; no file has changed."""
+
+    def contents():
+        paths = (one for one in Path().rglob("*") if one.is_file() and ".stele" not in one.parts)
+        return {(one, one.read_bytes()) for one in paths if one.suffix != ".toml"}
+
+    before = contents()
+    assert gate("--json", str(path), reads=reads) == 2
+    assert contents() >= before
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["config.json", "link.json", "hard.json"])
+def test_a_file_that_the_inspection_found_is_not_replaced(gate, capsys, name):
+    Path("link.json").symlink_to("config.json")
+    Path("hard.json").hardlink_to("config.json")
+    error = refused(gate, capsys, name)
+    assert f"--json {name} would replace" in error and "record:" not in error
+
+
+def test_a_file_that_only_a_launch_reads_is_not_replaced(gate, later, capsys):
+    error = refused(gate, capsys, "outside/w.npy", later)
+    assert "--json outside/w.npy would replace" in error and "record:" in error
+
+
+def test_a_file_in_a_folder_of_very_many_that_are_read_is_not_replaced(gate, capsys):
+    Path("many").mkdir()
+    Path("many/1.json").write_text("1")
+    reads = {"files": [str(Path("many/*").absolute())]}
+    assert "--json many/1.json would replace" in refused(gate, capsys, "many/1.json", reads)
+
+
+@pytest.mark.parametrize(
+    "name", ["new/bin/tool", "new/report.json", "new/lib/r.json", "link/r.json", "old/bin/x"]
+)
+def test_no_report_goes_into_an_arm(gate, capsys, name):
+    """The links of bin/ lead to the interpreter of this machine, so another one stands for them."""
+    Path("tool.txt").write_text("1")
+    Path("new/bin/tool").symlink_to("../../tool.txt")
+    Path("link").symlink_to("new/lib")
+    error = refused(gate, capsys, name)
+    arm = Path(name.replace("link", "new")).parts[0]
+    assert f"--json {name} is in {Path.cwd() / arm}, which" in error
+    assert "record:" not in error and not Path("new/report.json").exists()
+
+
+def test_what_a_link_of_an_arm_leads_to_is_not_replaced(gate, capsys, tmp_path):
+    [site] = Path("new").glob("lib/python*/site-packages")
+    (tmp_path / "cached.json").write_text("1")
+    (site / "abacus.py").unlink()
+    (site / "abacus.py").symlink_to(tmp_path / "cached.json")
+    assert "--json cached.json would replace" in refused(gate, capsys, "cached.json")
+
+
+def test_a_report_goes_anywhere_else_also_twice(gate):
+    for _ in range(2):
+        assert gate("--json=report.json", "--markdown=tasks/report.md") == 0
+    assert json.loads(Path("report.json").read_text())["status"] == "PASS"
+
+
 def test_an_incomplete_line_is_kept_until_something_is_written(tmp_path):
     path = tmp_path / "gate.jsonl"
     header = json.dumps({"schema": 1, "machine": {}})
