@@ -207,6 +207,28 @@ def test_what_a_training_reads_is_compared_before_the_next_launch(gate, later, m
     assert f"changed during the measurement: {name} changed." in capsys.readouterr().err
 
 
+def test_a_file_that_the_model_did_not_find_is_new_when_it_is_there(gate, capsys, tmp_path):
+    reads = {"files": [str(tmp_path / "local.json")]}
+    assert gate(reads=reads) == 0
+    assert gate("--resume", reads=reads) == 0
+    Path("local.json").write_text("1")
+    assert gate("--resume", reads=reads) == 2
+    assert "local.json is new" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "change", [write("parts/b.txt"), lambda: Path("parts/a.txt").unlink()], ids=["new", "gone"]
+)
+def test_a_record_of_a_folder_that_had_other_names_is_refused(gate, capsys, tmp_path, change):
+    Path("parts").mkdir()
+    Path("parts/a.txt").touch()
+    reads = {"files": [str(tmp_path / "parts" / content.NAMES)]}
+    assert gate(reads=reads) == 0
+    change()
+    assert gate("--resume", reads=reads) == 2
+    assert "because what it measured has changed: parts/** changed." in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("name", "value"), [("HIDDEN", "4096"), ("HIDDEN", None), ("UNSET", "1")])
 def test_a_record_of_other_variables_that_the_users_code_reads_is_refused(
     gate, later, monkeypatch, capsys, name, value
@@ -611,6 +633,20 @@ def test_of_a_large_file_the_size_and_the_time_count(tmp_path):
     assert str(content.LARGE + 1) in before
     os.utime(path, ns=(1, 1))
     assert content.of_file(path) != before
+
+
+def test_of_a_folder_that_is_listed_the_names_count(tmp_path):
+    """Without those that are hidden, and without bytecode."""
+    listed = tmp_path / content.NAMES
+    (tmp_path / "a").write_text("1")
+    before = content.of_file(listed)
+    for name in (".stele", "__pycache__"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "a").write_text("22")
+    assert content.of_file(listed) == before
+    (tmp_path / "b").write_text("1")
+    assert content.of_file(listed) != before
+    assert content.of_file(tmp_path / "gone" / content.NAMES) is None
 
 
 def test_of_a_folder_the_number_of_the_files_and_the_newest_time_count(tmp_path):
