@@ -140,6 +140,47 @@ def test_a_child_without_variables_in_another_folder_and_session_ends_with_the_w
             os.kill(pid, 9)
 
 
+DAEMON = """
+import os, signal, time
+import stele_worker.__main__ as worker
+def do(request, host):
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(writer)
+        os.waitpid(child, 0)
+        return {"pid": int(os.read(reader, 20))}
+    os.setsid()
+    os.chdir("/")
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for _ in range(FORKS):
+        if os.fork():
+            os._exit(0)
+    os.dup2(writer, 1)
+    os.closerange(3, 60)
+    os.execve("/bin/sh", ["sh", "-c", "echo $$; exec >&-; exec sleep 600"], {"PATH": os.environ["PATH"]})
+worker.load = lambda requests: (do, requests)
+worker.main()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives the orphans to a process")
+@pytest.mark.parametrize("forks", [1, 2])
+@pytest.mark.parametrize("graceful", [True, False])
+def test_a_daemon_whose_parents_have_ended_ends_with_the_worker(start, forks, graceful):
+    """Nothing of it names the worker: not its session, its folder, its variables or its open files."""
+    command = (sys.executable, "-c", DAEMON.replace("FORKS", str(forks)))
+    worker = start(Environment(name="python", label="Python", framework="none", command=command), timeout=20)
+    pid = worker.ask("hello")["pid"]
+    try:
+        assert alive(pid)
+        worker.close(graceful=graceful)
+        wait_until(lambda: not alive(pid))
+    finally:
+        if alive(pid):
+            os.kill(pid, 9)
+
+
 LEAVE = """
 import tempfile, multiprocessing.util, pathlib
     made = [multiprocessing.util.get_temp_dir(), tempfile.mkdtemp(), tempfile.mkstemp()[1]]
