@@ -4,15 +4,17 @@ import dataclasses
 import os
 import shutil
 import sys
+import time
 import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from fakes import SHORT
-from processes import alive, wait_until
+from processes import alive, in_group, wait_until
 from stele.environments import Environment
 from stele.errors import SteleError
+from stele.measuring import strays
 from stele.measuring.measure import Plan, measure
 from stele.measuring.settings import Settings
 from stele.measuring.worker import WorkerError, launch
@@ -179,6 +181,38 @@ def test_a_daemon_whose_parents_have_ended_ends_with_the_worker(start, forks, gr
     finally:
         if alive(pid):
             os.kill(pid, 9)
+
+
+HASTY = """
+import os, time
+import stele_worker.__main__ as worker
+def do(request, host):
+    child = os.fork()
+    if child:
+        return {"pid": child}
+    os.setsid()
+    for _ in range(300):
+        if os.fork():
+            os._exit(0)
+        time.sleep(0.002)
+    time.sleep(20)
+    os._exit(0)
+worker.load = lambda requests: (do, requests)
+worker.main()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives the orphans to a process")
+def test_a_process_that_starts_another_one_while_it_is_looked_for_ends_with_the_worker(start, monkeypatch):
+    """It does so 300 times, and each of them has the group of the first."""
+    kill = strays.kill
+    monkeypatch.setattr(strays, "kill", lambda number: (time.sleep(0.05), kill(number)))
+    command = (sys.executable, "-c", HASTY)
+    worker = start(Environment(name="python", label="Python", framework="none", command=command), timeout=20)
+    group = worker.ask("hello")["pid"]
+    wait_until(lambda: in_group(group))
+    worker.close(graceful=False)
+    assert not in_group(group)
 
 
 LEAVE = """
