@@ -295,6 +295,13 @@ def test_a_file_that_was_deleted_or_written_meanwhile_or_is_no_part_of_the_proje
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux reports it")
+def test_a_file_that_is_opened_relative_to_a_descriptor_is_noticed(files, write):
+    write("parts/a.cfg", "1")
+    code = "os.open('a.cfg', os.O_RDONLY, dir_fd=os.open(folder + '/parts', os.O_RDONLY))"
+    assert files(code, "noticed") == ["parts/a.cfg"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux reports it")
 @pytest.mark.parametrize(
     "name", ["conf.yaml", "conf.toml", "a.cfg", "part.tsv", "lines.jsonl", "data.sqlite3"]
 )
