@@ -1,6 +1,8 @@
 import gc
 
-from stele_worker import clock
+import pytest
+
+from stele_worker import clock, frameworks
 
 
 def test_every_step_is_timed_and_its_result_is_returned():
@@ -43,6 +45,29 @@ def test_garbage_is_not_collected_between_steps_but_is_afterwards():
     states = [gc.isenabled() for _ in clock.time_steps(lambda: None, [()] * 3, wait=lambda value: None)]
     assert states == [False, False, False]
     assert gc.isenabled()
+
+
+def blocks():
+    return clock.time_blocks(lambda: None, [[()] * 2] * 3, wait=lambda value: None)
+
+
+def steps():
+    return clock.time_steps(lambda: None, [()] * 3, wait=lambda value: None)
+
+
+@pytest.mark.parametrize("timed", [steps, blocks])
+@pytest.mark.parametrize("enabled", [True, False])
+def test_of_a_model_of_the_user_garbage_is_collected_as_in_a_plain_process(monkeypatch, timed, enabled):
+    """Or never, if the user's code has turned the collector off."""
+    collected = []
+    monkeypatch.setattr(frameworks, "tuned", False)
+    monkeypatch.setattr(clock.gc, "collect", lambda *generation: collected.append(generation))
+    (gc.enable if enabled else gc.disable)()
+    try:
+        assert [gc.isenabled() for _ in timed()] == [enabled] * 3
+        assert gc.isenabled() is enabled and not collected
+    finally:
+        gc.enable()
 
 
 def test_steps_are_steady_when_two_adjacent_windows_agree():

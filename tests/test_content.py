@@ -207,6 +207,28 @@ def test_what_a_training_reads_is_compared_before_the_next_launch(gate, later, m
     assert f"changed during the measurement: {name} changed." in capsys.readouterr().err
 
 
+def test_a_file_that_the_model_did_not_find_is_new_when_it_is_there(gate, capsys, tmp_path):
+    reads = {"files": [str(tmp_path / "local.json")]}
+    assert gate(reads=reads) == 0
+    assert gate("--resume", reads=reads) == 0
+    Path("local.json").write_text("1")
+    assert gate("--resume", reads=reads) == 2
+    assert "local.json is new" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "change", [write("parts/b.txt"), lambda: Path("parts/a.txt").unlink()], ids=["new", "gone"]
+)
+def test_a_record_of_a_folder_that_had_other_names_is_refused(gate, capsys, tmp_path, change):
+    Path("parts").mkdir()
+    Path("parts/a.txt").touch()
+    reads = {"files": [str(tmp_path / "parts" / content.NAMES)]}
+    assert gate(reads=reads) == 0
+    change()
+    assert gate("--resume", reads=reads) == 2
+    assert "because what it measured has changed: parts/** changed." in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("name", "value"), [("HIDDEN", "4096"), ("HIDDEN", None), ("UNSET", "1")])
 def test_a_record_of_other_variables_that_the_users_code_reads_is_refused(
     gate, later, monkeypatch, capsys, name, value
@@ -437,6 +459,70 @@ def test_two_gates_never_write_one_record(gate, capsys):
     assert gate("--resume") == 0
 
 
+# what no report replaces
+
+
+def refused(gate, capsys, path, reads={}):  # noqa: B006
+    """Return the error of a gate whose report goes to a path; no file has changed."""
+
+    def contents():
+        paths = (one for one in Path().rglob("*") if one.is_file() and ".stele" not in one.parts)
+        return {(one, one.read_bytes()) for one in paths if one.suffix != ".toml"}
+
+    before = contents()
+    assert gate("--json", str(path), reads=reads) == 2
+    assert contents() >= before
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["config.json", "link.json", "hard.json"])
+def test_a_file_that_the_inspection_found_is_not_replaced(gate, capsys, name):
+    Path("link.json").symlink_to("config.json")
+    Path("hard.json").hardlink_to("config.json")
+    error = refused(gate, capsys, name)
+    assert f"--json {name} would replace" in error and "record:" not in error
+
+
+def test_a_file_that_only_a_launch_reads_is_not_replaced(gate, later, capsys):
+    error = refused(gate, capsys, "outside/w.npy", later)
+    assert "--json outside/w.npy would replace" in error and "record:" in error
+
+
+def test_a_file_in_a_folder_of_very_many_that_are_read_is_not_replaced(gate, capsys):
+    Path("many").mkdir()
+    Path("many/1.json").write_text("1")
+    reads = {"files": [str(Path("many/*").absolute())]}
+    assert "--json many/1.json would replace" in refused(gate, capsys, "many/1.json", reads)
+
+
+@pytest.mark.parametrize(
+    "name", ["new/bin/tool", "new/report.json", "new/lib/r.json", "link/r.json", "old/bin/x"]
+)
+def test_no_report_goes_into_an_arm(gate, capsys, name):
+    """The links of bin/ lead to the interpreter of this machine, so another one stands for them."""
+    Path("tool.txt").write_text("1")
+    Path("new/bin/tool").symlink_to("../../tool.txt")
+    Path("link").symlink_to("new/lib")
+    error = refused(gate, capsys, name)
+    arm = Path(name.replace("link", "new")).parts[0]
+    assert f"--json {name} is in {Path.cwd() / arm}, which" in error
+    assert "record:" not in error and not Path("new/report.json").exists()
+
+
+def test_what_a_link_of_an_arm_leads_to_is_not_replaced(gate, capsys, tmp_path):
+    [site] = Path("new").glob("lib/python*/site-packages")
+    (tmp_path / "cached.json").write_text("1")
+    (site / "abacus.py").unlink()
+    (site / "abacus.py").symlink_to(tmp_path / "cached.json")
+    assert "--json cached.json would replace" in refused(gate, capsys, "cached.json")
+
+
+def test_a_report_goes_anywhere_else_also_twice(gate):
+    for _ in range(2):
+        assert gate("--json=report.json", "--markdown=tasks/report.md") == 0
+    assert json.loads(Path("report.json").read_text())["status"] == "PASS"
+
+
 def test_an_incomplete_line_is_kept_until_something_is_written(tmp_path):
     path = tmp_path / "gate.jsonl"
     header = json.dumps({"schema": 1, "machine": {}})
@@ -547,6 +633,20 @@ def test_of_a_large_file_the_size_and_the_time_count(tmp_path):
     assert str(content.LARGE + 1) in before
     os.utime(path, ns=(1, 1))
     assert content.of_file(path) != before
+
+
+def test_of_a_folder_that_is_listed_the_names_count(tmp_path):
+    """Without those that are hidden, and without bytecode."""
+    listed = tmp_path / content.NAMES
+    (tmp_path / "a").write_text("1")
+    before = content.of_file(listed)
+    for name in (".stele", "__pycache__"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "a").write_text("22")
+    assert content.of_file(listed) == before
+    (tmp_path / "b").write_text("1")
+    assert content.of_file(listed) != before
+    assert content.of_file(tmp_path / "gone" / content.NAMES) is None
 
 
 def test_of_a_folder_the_number_of_the_files_and_the_newest_time_count(tmp_path):

@@ -7,8 +7,9 @@ import numpy
 import pytest
 
 from stele.gate import durations, failures, judgement, steps
-from stele.gate.metrics import METRICS
+from stele.gate.metrics import METRICS, launch_settings
 from stele.gate.trial import ARMS
+from stele.measuring.settings import Settings
 
 STEP = METRICS[0]
 
@@ -46,6 +47,16 @@ def test_the_first_launch_has_a_fixed_number_of_steps_and_a_short_one_three(run)
     assert steps.of_next_launch("long", "gate", [disturbed, calm, calm]) == steps.best_count(*calm)
     assert steps.of_next_launch("short", "smoke", []) == 3
     assert steps.of_next_launch("long", "quick", []) is None
+
+
+def test_the_memory_of_a_model_of_the_user_is_that_of_more_steps_at_the_scale_of_the_others():
+    """Three steps do not show what stays until Python collects garbage."""
+    settings = Settings(device="cpu")
+    assert steps.of_next_launch("short", "gate", [], own=True) == steps.FIRST
+    assert steps.of_next_launch("warm", "smoke", [], own=True) == 3
+    assert launch_settings("short", "gate", settings, own=True)[0] == "gate"
+    assert launch_settings("warm", "gate", settings, own=True)[0] == "smoke"
+    assert launch_settings("short", "gate", settings)[0] == "smoke"
 
 
 def test_steps_are_compared_with_those_of_the_same_turn(run):

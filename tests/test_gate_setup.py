@@ -246,7 +246,8 @@ def test_another_number_of_threads_than_the_users_is_said(monkeypatch, own, said
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     if own is not None:
         monkeypatch.setenv("OMP_NUM_THREADS", own)
-    found = list(setup.changes(Settings(device="cpu", threads=1)))
+    trial = dataclasses.replace(make_trial(), settings=Settings(device="cpu", threads=1))
+    found = list(setup.changes(trial))
     assert ("OMP_NUM_THREADS=1 in place of your 4" in found) is said
 
 
@@ -254,6 +255,14 @@ def test_a_built_in_task_is_said_to_be_tuned():
     assert "conditions, tuned by Stele: torch 2.13.0 on cpu" in setup.line(
         make_trial(), answer("2.13.0"), answer("2.13.0")
     )
+
+
+def test_only_of_a_built_in_task_is_garbage_collected_between_the_steps(model):
+    said = "garbage collection between the steps, not timed"
+    trial = make_trial()
+    assert said in setup.line(trial, answer("2.13.0"), answer("2.13.0"))
+    own = dataclasses.replace(trial, model=model)
+    assert "garbage" not in setup.line(own, answer("2.13.0"), answer("2.13.0"))
 
 
 def test_an_allocator_that_reduces_noise_is_listed():

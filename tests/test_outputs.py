@@ -297,6 +297,44 @@ def test_a_report_does_not_replace_what_it_shows(folder, capsys, named, option):
     assert contents(folder) == before
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".stele/gates/20260101-000000-a-b.jsonl",
+        ".stele/gates/new.jsonl",
+        ".stele/runs/run.json",
+        ".stele/notes.json",
+        "records/x.json",
+        "sub/.stele/gates/x.json",
+    ],
+)
+@pytest.mark.parametrize(
+    "command", [GATE, ["report"], ["bisect", "jax", "0.9", "0.10"]], ids=lambda one: one[0]
+)
+def test_no_report_goes_below_a_folder_with_records(folder, capsys, command, path):
+    for name in (".stele/runs", "sub/.stele/gates"):
+        Path(name).mkdir(parents=True)
+    Path("records").symlink_to(".stele/gates")
+    before, option = contents(folder), "--markdown" if command == ["report"] else "--json"
+    assert entry_point.main([*command, option, path]) == 2
+    assert (
+        f"{option} {path} would replace a record of Stele, or lie among them. Name another file."
+        in capsys.readouterr().err
+    )
+    assert contents(folder) == before
+
+
+def test_the_places_of_reports_without_a_name_stay(folder):
+    """Those of stele nightly and stele releases publish."""
+    outputs.check(argparse.Namespace(report=Path(".stele/nightly.md"), site=Path(".stele/site")))
+
+
+def test_who_works_below_a_folder_with_records_may_write_there(folder, monkeypatch):
+    (folder / ".stele/gates/project").mkdir()
+    monkeypatch.chdir(folder / ".stele/gates/project")
+    outputs.check(argparse.Namespace(json=Path("x.json")))
+
+
 def test_two_reports_with_one_path_are_refused(folder, capsys):
     Path("link.md").symlink_to("x.md")
     for paths in (("x.md", "x.md"), ("x.md", "./x.md"), ("x.md", "link.md")):

@@ -1,6 +1,8 @@
 """Which files a worker names as those of the user's model."""
 
+import contextlib
 import os
+import sqlite3
 import subprocess
 import sys
 import textwrap
@@ -13,6 +15,8 @@ from safetensors.numpy import save_file
 
 import stele_worker
 
+SITE = "env/lib/python3.11/site-packages"
+PLACES = [f"{place}/{SITE}" for place in ("", "/../elsewhere", "/../link")]  # where packages may be
 SOURCE = Path(stele_worker.__file__).parents[1]
 
 
@@ -26,6 +30,7 @@ def files(tmp_path):
         script = f"""
             import os, sys
             sys.path[:0] = [{str(SOURCE)!r}, {str(project)!r}]
+            sys.path += [{str(project)!r} + place for place in {PLACES}]
             sys.dont_write_bytecode = True
             from stele_worker.models import reads
             folder = {str(project)!r}
@@ -65,8 +70,80 @@ def test_local_modules_are_named_and_installed_ones_are_not(files, write):
     write("package/part.py")
     write("unused.py")
     write("env/lib/python3.11/site-packages/third.py")
-    code = "sys.path.append(folder + '/env/lib/python3.11/site-packages'); import net, third"
-    assert files(code) == ["helper.py", "net.py", "package/__init__.py", "package/part.py"]
+    write("env/lib/python3.11/site-packages/third-1.dist-info/RECORD", "third.py,sha256=1,0\n")
+    assert files("import net, third") == ["helper.py", "net.py", "package/__init__.py", "package/part.py"]
+
+
+RECORD = """whole/__init__.py,sha256=1,0
+whole/table.txt,sha256=1,0
+"quo,ted.txt",sha256=1,0
+../../../bin/tool.txt,sha256=1,0
+whole-1.dist-info/METADATA,sha256=1,0
+"""
+
+
+@pytest.fixture
+def site(write):
+    """site(name) -> the path of a file in the folder of packages, of which RECORD owns some."""
+    write(f"{SITE}/whole-1.dist-info/RECORD", RECORD)
+    write("env/pyvenv.cfg")
+
+    def site(name, text=""):
+        return write(f"{SITE}/{name}", text)
+
+    return site
+
+
+@pytest.mark.parametrize("name", ["stray.py", "whole/stray.py", "sitecustomize.py", "stray/__init__.py"])
+def test_a_module_among_the_packages_that_belongs_to_none_is_named(files, site, name):
+    site("whole/__init__.py")
+    site(name)
+    module = (
+        name.replace("/__init__.py", "")[:-3] if name.endswith(".py") and "__init__" not in name else "stray"
+    )
+    code = f"sys.path.insert(0, folder + '/{SITE}'); sys.modules.pop('sitecustomize', None); import whole, "
+    assert f"{SITE}/{name}" in files(code + module.replace("/", "."))
+    assert f"{SITE}/whole/__init__.py" not in files(code + module.replace("/", "."))
+
+
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [
+        (f"{SITE}/straydata.txt", True),
+        (f"{SITE}/whole/stray.txt", True),
+        ("env/lib/data.txt", True),
+        ("env/bin/data.txt", True),
+        (f"{SITE}/whole/table.txt", False),
+        (f"{SITE}/quo,ted.txt", False),
+        ("env/bin/tool.txt", False),
+        (f"{SITE}/whole-1.dist-info/METADATA", False),
+        (f"{SITE}/whole-1.dist-info/RECORD", False),
+    ],
+)
+@pytest.mark.parametrize("place", ["", "../elsewhere/"])
+def test_a_file_of_an_environment_is_left_out_only_if_a_package_has_it(files, write, name, named, place):
+    write(f"{place}{SITE}/whole-1.dist-info/RECORD", RECORD)
+    path = write(place + name, RECORD)
+    assert files(f"open({str(path)!r}).read()") == ([place + name] if named else [])
+
+
+def test_a_package_without_a_list_of_files_has_all_modules_in_its_folder(files, site):
+    site("old-1.egg-info/top_level.txt", "first\nsecond\n")
+    site("single-1.egg-info", "Name: single\n")
+    for name in ("first/a.txt", "first/a.py", "second.py", "single/a.py", "third.py"):
+        site(name)
+    read = "; ".join(
+        f"open(folder + '/{SITE}/{name}')" for name in ("first/a.txt", "first/a.py", "single/a.py")
+    )
+    assert files(f"import second, third; {read}") == [f"{SITE}/first/a.txt", f"{SITE}/third.py"]
+
+
+def test_a_file_that_an_environment_has_behind_a_link_is_left_out(files, site, tmp_path):
+    site("whole/table.txt", "1")
+    (tmp_path / "project/env").rename(tmp_path / "env")
+    (tmp_path / "link").mkdir()
+    (tmp_path / "link/env").symlink_to("../env")
+    assert files(f"import numpy; numpy.memmap(folder + '/../link/{SITE}/whole/table.txt')") == []
 
 
 def test_a_module_beside_the_project_is_named(files, write):
@@ -161,6 +238,105 @@ def test_a_file_that_is_read_is_named_wherever_it_is_and_however_it_is_opened(fi
     assert files(f"PATH = {str(path)!r}; reads.watch_libraries(); {code}") == [name]
 
 
+@pytest.mark.parametrize("how", ["open(PATH).read()", "import numpy; numpy.memmap(PATH)[0]"])
+@pytest.mark.parametrize("name", ["w.txt", "../data/w.txt"])
+def test_a_file_with_a_time_in_the_future_is_named(files, write, name, how):
+    path = write(name, "numbers")
+    os.utime(path, (2**32, 2**32))
+    time.sleep(0.02)
+    assert files(f"PATH = {str(path)!r}; {how}") == [name]
+
+
+@pytest.mark.parametrize("name", ["data.db", "../data/d.sqlite"])
+@pytest.mark.parametrize(
+    "how", ["PATH", "PATH.encode()", "pathlib.Path(PATH)", "'file:' + PATH + '?mode=ro', uri=True"]
+)
+def test_a_database_that_is_read_is_named(files, write, name, how):
+    path = write(name)
+    path.unlink()
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        database.execute("create table t (k)")
+    time.sleep(0.02)
+    query = f"sqlite3.connect({how}).execute('select * from t').fetchall()"
+    assert files(f"import pathlib, sqlite3; PATH = {str(path)!r}; {query}") == [name]
+
+
+@pytest.mark.parametrize(
+    "how", ["':memory:'", "''", "'file::memory:?cache=shared', uri=True", "folder + '/new.db'"]
+)
+def test_a_database_that_a_process_makes_is_not_named(files, how):
+    code = f"import sqlite3; d = sqlite3.connect({how}); d.execute('create table t (k)'); d.commit()"
+    assert files(code) == []
+
+
+@pytest.mark.parametrize(
+    "how", ["open(PATH)", "open(PATH, 'r+')", "os.open(PATH, os.O_RDONLY)", "__import__('numpy').load(PATH)"]
+)
+def test_a_file_of_the_project_that_could_not_be_opened_is_named(files, write, how):
+    """It may be there later."""
+    path = write("x").parent / "local.json"
+    assert files(f"PATH = {str(path)!r}\ntry: {how}\nexcept FileNotFoundError: pass") == ["local.json"]
+
+
+def test_a_file_that_was_deleted_or_written_meanwhile_or_is_no_part_of_the_project_is_not_named(files, write):
+    old = write("old.txt")
+    code = f"""
+        def attempt(path):
+            try: open(path)
+            except FileNotFoundError: pass
+        attempt(folder + "/../outside.json")
+        attempt(folder + "/new.json")
+        open(folder + "/new.json", "w").close()
+        os.remove(folder + "/new.json")
+        attempt({str(old)!r})
+        os.remove({str(old)!r})
+    """
+    assert files(code) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux reports it")
+def test_a_file_that_is_opened_relative_to_a_descriptor_is_noticed(files, write):
+    write("parts/a.cfg", "1")
+    code = "os.open('a.cfg', os.O_RDONLY, dir_fd=os.open(folder + '/parts', os.O_RDONLY))"
+    assert files(code, "noticed") == ["parts/a.cfg"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux reports it")
+@pytest.mark.parametrize(
+    "name", ["conf.yaml", "conf.toml", "a.cfg", "part.tsv", "lines.jsonl", "data.sqlite3"]
+)
+def test_a_file_that_a_child_process_reads_is_noticed_by_its_suffix(files, write, name):
+    path = write(name, "1")
+    code = f"import subprocess; subprocess.check_output(['cat', {str(path)!r}])"
+    assert files(code, "noticed") == [name]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "os.listdir('parts')",
+        "list(os.scandir('parts'))",
+        "list(pathlib.Path('parts').iterdir())",
+        "glob.glob('parts/*.txt')",
+        "list(pathlib.Path('parts').glob('*'))",
+        "list(os.walk('parts'))",
+    ],
+)
+def test_a_folder_that_the_users_code_lists_is_named(files, write, code):
+    write("parts/a.txt")
+    write("net.py", f"import glob, os, pathlib; os.chdir({str(write('x').parent)!r}); {code}")
+    assert "parts/**" in files("import net")
+
+
+def test_a_folder_that_another_one_lists_is_not_named(files, write):
+    """Python itself lists the folders of modules."""
+    write("net.py", "import json, library; library.look()")
+    write("package/x.py")
+    library = "import os\ndef look(): os.listdir('.')"
+    write(f"{SITE}/library.py", library)
+    assert not [name for name in files("import net, package.x") if name.endswith("**")]
+
+
 def test_of_very_many_files_the_folders_are_named(files, write):
     for number in range(2100):
         write(f"../data/many/{number}.txt")
@@ -189,6 +365,21 @@ def test_the_variables_that_the_users_code_reads_are_named(files, write):
     code = "sys.path.append(folder + '/env/lib/site-packages'); import net"
     assert set("ABCDEF") <= set(files(code, "variables", A="1", G="2"))
     assert "G" not in files(code, "variables", A="1", G="2")
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["os.environb.get(b'B')", "os.environb[b'B']", "b'B' in os.environb", "os.getenvb(b'B')"],
+)
+def test_a_variable_that_is_asked_for_as_bytes_is_named(files, write, code):
+    write("net.py", f"import os; {code}")
+    found = files("import net", "variables", B="1", G="2")
+    assert "B" in found and "G" not in found
+
+
+def test_a_project_that_lists_all_variables_as_bytes_reads_all_of_them(files, write):
+    write("net.py", "import os; dict(os.environb)")
+    assert "G" in files("import net", "variables", G="2")
 
 
 @pytest.mark.parametrize("code", ["dict(os.environ)", "[*os.environ.items()]", "os.environ.copy()"])

@@ -4,15 +4,17 @@ import dataclasses
 import os
 import shutil
 import sys
+import time
 import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from fakes import SHORT
-from processes import alive, wait_until
+from processes import alive, in_group, wait_until
 from stele.environments import Environment
 from stele.errors import SteleError
+from stele.measuring import strays
 from stele.measuring.measure import Plan, measure
 from stele.measuring.settings import Settings
 from stele.measuring.worker import WorkerError, launch
@@ -138,6 +140,76 @@ def test_a_child_without_variables_in_another_folder_and_session_ends_with_the_w
     finally:
         for pid in filter(alive, pids):
             os.kill(pid, 9)
+
+
+DAEMON = """
+import os, signal, time
+import stele_worker.__main__ as worker
+def do(request, host):
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(writer)
+        os.waitpid(child, 0)
+        return {"pid": int(os.read(reader, 20))}
+    os.setsid()
+    os.chdir("/")
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for _ in range(FORKS):
+        if os.fork():
+            os._exit(0)
+    os.dup2(writer, 1)
+    os.closerange(3, 60)
+    os.execve("/bin/sh", ["sh", "-c", "echo $$; exec >&-; exec sleep 600"], {"PATH": os.environ["PATH"]})
+worker.load = lambda requests: (do, requests)
+worker.main()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives the orphans to a process")
+@pytest.mark.parametrize("forks", [1, 2])
+@pytest.mark.parametrize("graceful", [True, False])
+def test_a_daemon_whose_parents_have_ended_ends_with_the_worker(start, forks, graceful):
+    """Nothing of it names the worker: not its session, its folder, its variables or its open files."""
+    command = (sys.executable, "-c", DAEMON.replace("FORKS", str(forks)))
+    worker = start(Environment(name="python", label="Python", framework="none", command=command), timeout=20)
+    pid = worker.ask("hello")["pid"]
+    try:
+        assert alive(pid)
+        worker.close(graceful=graceful)
+        wait_until(lambda: not alive(pid))
+    finally:
+        if alive(pid):
+            os.kill(pid, 9)
+
+
+LATE = """
+import os, time
+time.sleep(0.2)
+os.fork() and os._exit(0)
+time.sleep(20)
+"""
+LEAVING = f"""
+import subprocess, sys
+import stele_worker.__main__ as worker
+def do(request, host):
+    command = [sys.executable, "-ISc", {LATE!r}]
+    return {{"pid": subprocess.Popen(command, env={{}}, cwd="/", start_new_session=True).pid}}
+worker.load = lambda requests: (do, requests)
+worker.main()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives the orphans to a process")
+def test_a_process_that_starts_another_one_before_it_is_killed_leaves_none(start, monkeypatch):
+    kill = strays.kill
+    monkeypatch.setattr(strays, "kill", lambda number: (time.sleep(0.5), kill(number)))
+    command = (sys.executable, "-c", LEAVING)
+    worker = start(Environment(name="python", label="Python", framework="none", command=command), timeout=20)
+    group = worker.ask("hello")["pid"]
+    worker.close(graceful=False)
+    time.sleep(0.5)
+    assert not in_group(group)
 
 
 LEAVE = """

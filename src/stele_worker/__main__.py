@@ -10,6 +10,7 @@ from stele_worker import frameworks, process, protocol
 
 def main():
     process.die_with_parent()
+    process.adopt_orphans()
     # a shell's background jobs ignore SIGINT, and their children inherit that
     signal.signal(signal.SIGINT, signal.default_int_handler)
     requests, answers = claim_streams()

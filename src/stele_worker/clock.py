@@ -1,30 +1,48 @@
 """The timed region: run steps one by one and wait for the device. Independent of the framework."""
 
+import contextlib
 import gc
+from functools import partial
 from itertools import accumulate
 from time import perf_counter
 from typing import NamedTuple
+
+from stele_worker import frameworks
+
+
+@contextlib.contextmanager
+def garbage_apart():
+    """Collect garbage now, and then only with the function that this yields, which nobody times.
+
+    A framework that leaves cycles would else hold more and more memory. So it does in a plain process, and what the
+    collector takes is a part of a plain step: of a user's model, nothing is changed.
+    """
+    if not frameworks.tuned:
+        yield lambda: None
+        return
+    gc.collect()
+    gc.disable()
+    try:
+        yield partial(gc.collect, 0)  # what a step leaves is young, because nothing else is collected
+    finally:
+        gc.enable()
 
 
 def time_steps(step, batches, wait):
     """Run ``step`` on each of ``batches``; yield (duration in seconds, result) after each step.
 
     The clock starts when a batch is ready on the device and stops when the step's result has been computed.
-    Preparing the batch and the caller's use of the result are not timed. Garbage is collected before the first
-    step and between steps, where it is not timed: a framework that leaves cycles would hold more and more memory.
+    Preparing the batch and the caller's use of the result are not timed. ``garbage_apart`` says when garbage is
+    collected.
     """
-    gc.collect()
-    gc.disable()
-    try:
+    with garbage_apart() as collect:
         for batch in batches:
             wait(batch)
             start = perf_counter()
             result = step(*batch)
             wait(result)
             yield perf_counter() - start, result
-            gc.collect(0)  # what a step leaves is young, because nothing else is collected
-    finally:
-        gc.enable()
+            collect()
 
 
 def time_blocks(step, blocks, wait):
@@ -33,9 +51,7 @@ def time_blocks(step, blocks, wait):
 
     ``blocks`` are lists of batches. A framework may return before the device has finished, and so overlap steps.
     """
-    gc.collect()
-    gc.disable()
-    try:
+    with garbage_apart() as collect:
         for batches in blocks:
             wait(batches)
             start = perf_counter()
@@ -44,9 +60,7 @@ def time_blocks(step, blocks, wait):
             returned = perf_counter() - start
             wait(result)
             yield (perf_counter() - start) / len(batches), returned / len(batches)
-            gc.collect(0)
-    finally:
-        gc.enable()
+            collect()
 
 
 class Timing(NamedTuple):

@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 
-PR_SET_PDEATHSIG = 1  # linux/prctl.h
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 LONGEST = 0.5  # seconds that a process waits to be idle
 LOOK, BUSY = 0.002, 0.3  # seconds; share of them in which the threads of a busy process compute
 
@@ -15,6 +15,12 @@ def die_with_parent():
     """Make the kernel kill this process when the host dies, even without warning. Linux only."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def adopt_orphans():
+    """Become the parent of all processes below this one whose parents end: the host then finds them. Linux only."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def wait_until_idle():

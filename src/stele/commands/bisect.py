@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from stele import environments, files, schema
-from stele.commands import options, screen
+from stele.commands import options, outputs, screen
 from stele.commands.gate import make
 from stele.commands.options import say
-from stele.environments import Environment, builds
+from stele.environments import Environment, builds, packages
 from stele.errors import SteleError
 from stele.gate import record, timing, trial
 from stele.gate.metrics import METRICS
@@ -126,6 +126,7 @@ def candidates_of(arguments: argparse.Namespace) -> dict[str, Environment]:
     say(result.describe(training=arguments.phase == "train"))
     inspection.check(result, model, training=arguments.phase == "train")
     arguments.subject, found[names[0]] = inspection.resolved(model, good, result)
+    outputs.refuse(arguments, arguments.subject.sources(), packages.folders_of(good))
     arguments.of_good, arguments.noticed = result, Noticed()
     arguments.noticed.admit(result.reads.noticed)
     return found

@@ -61,6 +61,7 @@ def explain(arguments: argparse.Namespace) -> int:
     subject, import_failure = gate.prepare(gate_options.trial_from(arguments), ())
     if import_failure:
         raise SteleError(import_failure[0].message)
+    gate.require_reports_apart(arguments, subject)
     for cell in subject.cells:
         for arm, reason in zip(("OLD", "NEW"), subject.absences(cell), strict=True):
             if reason:

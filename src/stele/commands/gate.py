@@ -201,6 +201,7 @@ def gate_pair(arguments: argparse.Namespace) -> int:
     gate_options.require_cells(subject)
     subject, import_failure = prepare(subject, arguments.replaced, fresh=arguments.resume is None)
     require_verdicts(subject)
+    require_reports_apart(arguments, subject)
     with contextlib.closing(open_record(arguments, subject)) as log:
         say(f"record: {log.path}")
         if not import_failure:
@@ -244,6 +245,14 @@ def require_verdicts(subject: Trial) -> None:
             f"--metric accuracy: {subject.cells[0].task} has no labels, so nothing can be judged. {remedy}, or judge "
             "another metric: --metric parity,step"
         )
+
+
+def require_reports_apart(arguments: argparse.Namespace, subject: Trial) -> None:
+    """Raise SteleError if an output would replace what the model reads, or a part of an arm."""
+    both = (subject.old, subject.new)
+    links = (path for arm in both for path in packages.links_of(arm))
+    read = itertools.chain(trial.files_of(subject), links)
+    outputs.refuse(arguments, read, [folder for arm in both for folder in packages.folders_of(arm)])
 
 
 def say_conditions(subject: Trial) -> None:
@@ -457,10 +466,12 @@ def write(
 ) -> None:
     """Write the reports of a gate. ``whole`` is the outcome of a command with more than this gate."""
     said = outcome.of_record(log, verdicts, outcome.entry(subject, verdicts, whole))
+    read = log.header.get("content", {}).get("files", {})  # launches may have read more than the inspection
+    outputs.refuse(arguments, (trial.folder_of(subject) / name for name in read))
     if arguments.json:
         files.write_output_text(arguments.json, pages.to_json(subject, log, verdicts, whole))
     if arguments.markdown:
-        read = Sources(gates=[said], explanations=list(explanations))
-        files.write_output_text(arguments.markdown, markdown.render(build.report(read)))
+        shown = Sources(gates=[said], explanations=list(explanations))
+        files.write_output_text(arguments.markdown, markdown.render(build.report(shown)))
     if arguments.junit:
         files.write_output_text(arguments.junit, exports.to_junit([said]))

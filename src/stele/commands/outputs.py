@@ -10,6 +10,7 @@ from typing import Any
 from stele import files
 from stele.environments import lockfiles, revisions
 from stele.errors import SteleError
+from stele.measuring.content import ALL
 from stele.report import page
 
 FILES = ("json", "markdown", "junit", "html", "openmetrics", "plot", "bundle", "report", "write")
@@ -18,6 +19,7 @@ PAGE = "write"  # exists: a part of it is replaced
 MERGED = ("merge",)  # stele parity --merge adds to a file
 CODE = ".py"
 OWN = Path(".stele")
+DEFAULTS = (OWN / "nightly.md", OWN / "site")  # of stele nightly, and of stele releases
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -45,8 +47,12 @@ def of(arguments: argparse.Namespace) -> Iterator[tuple[str, Path]]:
 
 def check_place(option: str, path: Path) -> None:
     """Raise SteleError if nothing can be written there."""
-    if path.parts[:1] == (OWN.name,):
+    if path in DEFAULTS:
         OWN.mkdir(exist_ok=True)
+    elif is_record(path):
+        raise SteleError(
+            f"{option} {path} would replace a record of Stele, or lie among them. Name another file."
+        )
     try:
         if option.removeprefix("--") in FOLDERS:
             files.check_writable_folder(path)
@@ -58,20 +64,43 @@ def check_place(option: str, path: Path) -> None:
         page.check(path)
 
 
-def refuse(arguments: argparse.Namespace, read: Iterable[Path]) -> None:
-    """Raise SteleError if an output would replace one of the files that are read, or Python code."""
+def is_record(path: Path) -> bool:
+    """Return whether a path leads below a folder ``.stele``, other than one in which the user works."""
+    target, here = Path(os.path.realpath(path)), Path(os.path.realpath("."))
+    return OWN.name in (target.relative_to(here) if target.is_relative_to(here) else target).parts[:-1]
+
+
+def refuse(arguments: argparse.Namespace, read: Iterable[Path], within: Iterable[Path] = ()) -> None:
+    """Raise SteleError if an output would replace one of the files that are read, or Python code.
+
+    Also if it lies below one of the folders ``within``.
+    """
+    for folder in within:
+        for option, path in of(arguments):
+            if is_below(path, folder):
+                raise SteleError(
+                    f"{option} {path} is in {folder}, which this command reads. Name another place."
+                )
     outputs = [(option, path) for option, path in of(arguments) if files.is_file(path)]
     if not outputs:
         return
     for source in read:
         for option, path in outputs:
-            if files.same(path, source):
+            if files.same(path, source) or (source.name == ALL and files.same(path.parent, source.parent)):
                 raise SteleError(
                     f"{option} {path} would replace {source}, which this command reads. Name another file."
                 )
     for option, path in outputs:
         if Path(os.path.realpath(path)).suffix == CODE:
             raise SteleError(f"{option} {path} would replace a file of Python code. Name another file.")
+
+
+def is_below(path: Path, folder: Path) -> bool:
+    """Return whether a path is below a folder, by its name or by that to which links lead."""
+    names = (files.without_dots(path), Path(os.path.realpath(path)))
+    return any(
+        name.is_relative_to(place) for name in names for place in (folder, Path(os.path.realpath(folder)))
+    )
 
 
 def inputs(name: str, value: Any) -> Iterator[Path]:

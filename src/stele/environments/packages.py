@@ -1,6 +1,7 @@
 """Which packages differ between two arms: versions from a lock file or from an interpreter, and their differences."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -182,18 +183,49 @@ def installed(environment: Environment) -> Listing | None:
 
     The interpreter is asked again only if one of its folders has changed. Raises SteleError as ``of_interpreter`` does.
     """
-    try:
-        interpreter, *arguments = builds.command(environment)
-    except SteleError:  # not resolved
-        return None
-    python = Path(shutil.which(interpreter) or interpreter).absolute()
-    if tuple(arguments) != MODULE or (environment.lock is not None and not python.exists()):
+    python = interpreter_of(environment)
+    if python is None:
         return None
     if python in listings and listings[python][0] == state_of(python, listings[python][1].folders):
         return listings[python][1]
     listing = listed(python)
     listings[python] = (state_of(python, listing.folders), listing)
     return listing
+
+
+def interpreter_of(environment: Environment) -> Path | None:
+    """Return the interpreter of an environment; None if its worker is no Python, or is not built."""
+    try:
+        interpreter, *arguments = builds.command(environment)
+    except SteleError:  # not resolved
+        return None
+    python = Path(shutil.which(interpreter) or interpreter).absolute()
+    missing = environment.lock is not None and not python.exists()
+    return None if missing or tuple(arguments) != MODULE else python
+
+
+def folders_of(environment: Environment) -> list[Path]:
+    """Return the folders that an environment consists of. Of one that is not virtual, others lie beside them.
+
+    So they do in a virtual environment in which the user works.
+    """
+    python = interpreter_of(environment)
+    if python is None:
+        return []
+    root = python.parents[1]
+    if venv_interpreter(root) is not None and not Path.cwd().is_relative_to(root):
+        return [root]
+    return [root / name for name in ("bin", "lib", "lib64")]
+
+
+def links_of(environment: Environment) -> Iterator[Path]:
+    """Yield the links of an environment: its interpreter, and the files of packages that lie elsewhere."""
+    python = interpreter_of(environment)
+    if python is not None:
+        yield python
+        listing = installed(environment)
+        paths = (path for one in (listing.packages if listing else {}).values() for path in one.paths)
+        yield from (Path(path) for path in paths if os.path.islink(path))  # noqa: PTH114, there are many
 
 
 def state_of(python: Path, folders: Iterable[Path]) -> object:

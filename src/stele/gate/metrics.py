@@ -216,7 +216,11 @@ def phase_of(kind: Kind, phase: str) -> str:
     return TIME_TO_ACCURACY if kind.trains else phase
 
 
-def launch_settings(kind: str, scale: str, settings: Settings) -> tuple[str, Settings]:
-    """Return the scale and the settings of a launch of this kind; ``scale`` and ``settings`` are of a long one."""
-    short, plain = KINDS[kind].short, KINDS[kind].short or KINDS[kind].plain
-    return SHORT_SCALE if short else scale, replace(settings, malloc="plain") if plain else settings
+def launch_settings(kind: str, scale: str, settings: Settings, *, own: bool = False) -> tuple[str, Settings]:
+    """Return the scale and the settings of a launch of this kind; ``scale`` and ``settings`` are of a long one.
+
+    ``own`` says that it is a model of the user: then the launches that measure memory have more steps.
+    """
+    small = KINDS[kind].short and not (own and kind == SHORT)
+    plain = KINDS[kind].short or KINDS[kind].plain
+    return SHORT_SCALE if small else scale, replace(settings, malloc="plain") if plain else settings

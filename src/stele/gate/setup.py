@@ -7,7 +7,7 @@ from typing import Any
 
 from stele.gate.trial import Trial
 from stele.measuring import measure, progress, variables, worker
-from stele.measuring.settings import THREADS, Settings
+from stele.measuring.settings import THREADS
 from stele.text import printable
 
 # flags that have another place in the line, or that say nothing about the framework
@@ -49,7 +49,7 @@ def line(trial: Trial, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     own = [f"{name}={value}" for name, value in kept.items()]
     found += [f"your variables: {' '.join(own)}"] if own else []
     tuned = "tuned by Stele" if trial.model is None else "as you run it"
-    text = f"conditions, {tuned}: {'; '.join(found)}. Stele sets: {', '.join(changes(settings))}."
+    text = f"conditions, {tuned}: {'; '.join(found)}. Stele sets: {', '.join(changes(trial))}."
     return printable(text, keep="")
 
 
@@ -62,8 +62,9 @@ def compared(old: Mapping[str, Any], new: Mapping[str, Any], sign: str) -> Itera
             yield f"{name}{sign}{' → '.join(map(str, values))}"
 
 
-def changes(settings: Settings) -> Iterator[str]:
+def changes(trial: Trial) -> Iterator[str]:
     """Yield what Stele changes for the measurement."""
+    settings = trial.settings
     threads = "1 thread" if settings.threads == 1 else f"{settings.threads} threads"
     yield f"{threads} on as many processors" if settings.device == "cpu" else threads
     own = os.environ.get(THREADS)
@@ -73,6 +74,8 @@ def changes(settings: Settings) -> Iterator[str]:
     yield "PYTHONHASHSEED=0"
     yield "empty caches of compilers"
     yield "a TMPDIR that is deleted"
+    if trial.model is None:
+        yield "garbage collection between the steps, not timed"
     if settings.malloc != "plain":
         yield f"an allocator that keeps freed memory (--malloc {settings.malloc})"
     if settings.device == "cuda":

@@ -26,10 +26,9 @@ class Probe(NamedTuple):
     def launcher(self, trial: Trial, results: Sequence["Result"]) -> Launcher:
         """Return what launches the next pass; ``results`` are those of the earlier passes."""
         timed = trial.training if KINDS[self.kind].trains else trial.scale
-        scale, settings = launch_settings(self.kind, timed, trial.settings)
-        count = steps.of_next_launch(
-            self.kind, scale, [(result.runs, result.conditions.seconds) for result in results]
-        )
+        own, earlier = trial.model is not None, [(one.runs, one.conditions.seconds) for one in results]
+        scale, settings = launch_settings(self.kind, timed, trial.settings, own=own)
+        count = steps.of_next_launch(self.kind, scale, earlier, own=own)
         return Launcher(
             trial, self.cell, settings, scale, count, KINDS[self.kind],
             number=len(results), limit=steps.limit(trial),

@@ -92,6 +92,11 @@ class Trial:
         return [cell for cell in self.cells if self.absences(cell) == (None, None)]
 
 
+def files_of(trial: Trial) -> list[Path]:
+    """Return the files that decide what a model does, as far as an inspection knows them."""
+    return [] if trial.model is None else [*trial.model.sources(), *arms.config_files(trial.old)]
+
+
 def header(trial: Trial) -> dict[str, Any]:
     """Return the header of a trial's record: what a resumed trial must share with it, and the command."""
     content.look_again()
@@ -120,8 +125,7 @@ def content_of(trial: Trial, known: Mapping[str, Mapping[str, str | None]] = {})
     It has also the files and variables of a content that is ``known``: launches may have read more than an inspection.
     """
     model, folder = trial.model, folder_of(trial)
-    paths = [] if model is None else [*model.sources(), *arms.config_files(trial.old)]
-    paths += [folder / name for name in known.get("files", {})]
+    paths = [*files_of(trial), *(folder / name for name in known.get("files", {}))]
     variables = [*(() if model is None else model.reads.variables), *known.get("asked", {})]
     environments = {"old": trial.old, "new": trial.new}
     return content.merged(

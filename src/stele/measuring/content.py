@@ -59,6 +59,7 @@ BLOCK = 2**20  # bytes that are read at once
 SOURCES = (".py", ".so")  # of an editable package
 LARGE = 16 * 2**20  # bytes of a file that is not read: its size and its time stand for its bytes
 ALL = "*"  # in place of a name: all files of a folder
+NAMES = "**"  # in place of a name: the names of all that is in a folder
 
 
 class Reads(NamedTuple):
@@ -130,11 +131,14 @@ def of_files(paths: Iterable[Path], folder: Path, *, without: Collection[str] = 
 def of_file(path: Path) -> str | None:
     """Return a hash of a regular file; None if there is none, or it cannot be read.
 
-    Of a large one, return its size and time; of ``FOLDER/*`` the number of the files in it and the newest time.
+    Of a large one, return its size and time; of ``FOLDER/*`` the number of the files in it and the newest time;
+    of ``FOLDER/**`` a hash of the names in it.
     """
     try:
         if path.name == ALL:
             return of_folder(path.parent)
+        if path.name == NAMES:
+            return digest(names_in(path.parent))
         facts = path.stat()
         if not stat.S_ISREG(facts.st_mode):
             return None
@@ -143,6 +147,12 @@ def of_file(path: Path) -> str | None:
         return hashed(path, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_size, facts.st_ino)
     except (OSError, ValueError):
         return None
+
+
+def names_in(folder: Path) -> list[str]:
+    """Return the names in a folder, without those that are hidden and without bytecode."""
+    with os.scandir(folder) as entries:
+        return sorted(entry.name for entry in entries if not entry.name.startswith((".", "__pycache__")))
 
 
 def of_folder(folder: Path) -> str:

@@ -39,6 +39,20 @@ def end(folder: Path, started: Iterable[Process] = ()) -> list[int]:
     return strays
 
 
+def end_below(number: int) -> None:
+    """Kill all processes below one that is still there. It is stopped for good: it starts no more, and adopts orphans.
+
+    Else a process that is killed could leave one that it has started meanwhile.
+    """
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(number, signal.SIGSTOP)
+    deadline = time.monotonic() + TIMEOUT
+    while (found := descendants(number)) and time.monotonic() < deadline:
+        for process in found:
+            kill(process.number)
+        time.sleep(PAUSE)
+
+
 def kill(number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(number, signal.SIGKILL)

@@ -211,6 +211,8 @@ class Worker:
         if graceful:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(EXIT_TIMEOUT)
+        if self._process.poll() is None:
+            strays.end_below(self._process.pid)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

@@ -15,10 +15,12 @@ import os
 import stat
 import struct
 import sys
-import sysconfig
 import time
 from itertools import islice
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
+from stele_worker.models import installed
 from stele_worker.models.errors import PRODUCT, is_in_project, is_internal
 
 CONFIG = "config.json"  # of a Hugging Face model, whose weights are beside it, and may be read by other means
@@ -28,32 +30,10 @@ WEIGHTS = (
     ".pkl", ".pickle", ".joblib", ".gguf", ".th", ".tar", ".index", ".ocdbt", ".csv",
 )  # fmt: skip
 DATA = (
-    *WEIGHTS,
-    ".json",
-    ".txt",
-    ".model",
-    ".onnx",
-    ".parquet",
-    ".pb",
-    ".so",
-    ".spm",
-    ".tflite",
-    ".vocab",
-    ".xml",
-)
-LIBRARIES = tuple(
-    {
-        os.path.join(os.path.abspath(folder), "")
-        for folder in (
-            *map(sysconfig.get_path, ("stdlib", "platstdlib")),
-            *(
-                os.path.join(prefix, part)
-                for prefix in (sys.prefix, sys.base_prefix)
-                for part in ("bin", "lib")
-            ),
-        )
-    }
-)
+    *WEIGHTS, ".json", ".txt", ".model", ".onnx", ".parquet", ".pb", ".so", ".spm", ".tflite", ".vocab", ".xml",
+    ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".tsv", ".jsonl", ".arrow", ".feather", ".tfrecord",
+    ".db", ".sqlite", ".sqlite3", ".dat", ".gz", ".zip", ".png", ".jpg", ".jpeg", ".wav",
+)  # fmt: skip
 # of the system, whose packages install nothing in /usr/local
 SYSTEM = (
     "/proc/",
@@ -77,6 +57,8 @@ VARIABLES = (
 CACHES = {"__pycache__", ".stele", ".git", ".hg", ".svn", ".nv", ".theano", ".triton", "torch_extensions"}
 MOST = 2000  # files that are named one by one
 ALL = "*"  # stands for all files of a folder
+NAMES = "**"  # stands for the names of all that is in a folder
+LISTING = ("os.listdir", "os.scandir")  # events
 PASSING = ("os.py", "_collections_abc.py", "<frozen os>", "<frozen _collections_abc>")  # that ask for others
 # of inotify(7)
 MODIFY, OPEN, MOVED_TO, CREATE, OF_FOLDER = 0x2, 0x20, 0x80, 0x100, 0x40000000
@@ -84,6 +66,7 @@ EVENT = struct.Struct("iIII")  # watch, mask, cookie, length of the name
 FOLDERS, ENTRIES = 1000, 10000  # at most: of a project, and of a folder
 
 read, written = set(), set()  # absolute paths
+looked_into = set()  # folders whose names the user's code has listed
 # those of ``read`` that this process itself has opened, as they were then; the kernel has reported the others
 reported = {}
 asked = set()  # names of environment variables
@@ -103,7 +86,12 @@ def watch(folder):
     left_out.extend(os.path.join(os.environ[name], "") for name in VARIABLES if os.environ.get(name))
     started.append(int(time.time() * 1e9))
     Noting.folder = folder
-    os.environ.__class__ = Noting
+    for variables in (
+        os.environ,
+        getattr(os, "environb", None),
+    ):  # the second one is that of bytes, not of Windows
+        if variables is not None:
+            variables.__class__ = Noting
     if sys.platform == "linux":
         ask_kernel(folder)
 
@@ -131,16 +119,17 @@ class Noting(type(os.environ)):
 
     def __getitem__(self, name):
         code = caller()
-        if name in listed.get(code, ()):
-            listed[code].discard(name)
-        elif isinstance(name, str) and not code.co_filename.startswith(PRODUCT + os.sep):
-            asked.add(name)
+        known = os.fsdecode(name) if isinstance(name, (str, bytes)) else None
+        if known in listed.get(code, ()):
+            listed[code].discard(known)
+        elif known is not None and not code.co_filename.startswith(PRODUCT + os.sep):
+            asked.add(known)
         return super(Noting, self).__getitem__(name)
 
     def __iter__(self):
         names, code = list(super(Noting, self).__iter__()), caller()
         if not is_in_project(code.co_filename, self.folder):
-            listed[code] = set(names)
+            listed[code] = set(map(os.fsdecode, names))
         return iter(names)
 
 
@@ -150,6 +139,19 @@ def caller():
     while frame.f_back is not None and os.path.basename(frame.f_code.co_filename) in PASSING:
         frame = frame.f_back
     return frame.f_code
+
+
+def lister():
+    """Return the file of the code that lists a folder through Python's own modules; "" for an import."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if "importlib" in name:
+            return ""
+        if not name.startswith("<frozen") and not installed.is_standard(name):
+            return name
+        frame = frame.f_back
+    return ""
 
 
 def remember(event, arguments):
@@ -163,6 +165,22 @@ def remember(event, arguments):
             note(path)
     elif event == "os.rename" and isinstance(arguments[1], (str, bytes)):
         written.add(os.path.abspath(os.fsdecode(arguments[1])))
+    elif event == "sqlite3.connect":
+        note_database(arguments[0])
+    elif event in LISTING and not isinstance(arguments[0], int) and is_in_project(lister(), Noting.folder):
+        looked_into.add(os.path.abspath(os.fsdecode(arguments[0] or ".")))
+
+
+def note_database(name):
+    """Remember a database of SQLite that is opened by its path or by a URL, unless it is only in memory."""
+    try:
+        name = os.fsdecode(name)
+    except TypeError:
+        return
+    if name.startswith("file:"):
+        name = url2pathname(urlsplit(name).path)
+    if name and not name.startswith(":memory:"):
+        note(os.path.abspath(name))
 
 
 def note(path):
@@ -248,7 +266,8 @@ def hear_kernel():
 def of_process(folder):
     """Return what the user's code has read, of which a change decides the result:
 
-    files      paths of modules and of files that were read and not written; of very many, "FOLDER/*" of each folder
+    files      paths of modules and of files that were read and not written; of very many, "FOLDER/*" of each folder;
+               "FOLDER/**" of folders whose names were listed; files of the project that could not be opened
     noticed    paths of files that another process may have opened
     variables  names of environment variables
     """
@@ -260,8 +279,11 @@ def of_process(folder):
         if os.path.basename(path) == CONFIG:
             opened |= beside(path)
     found = {path for path in modules(folder) | mapped(folder) | opened if os.path.isfile(path)}
+    found |= {path for path in list(read - written) if is_absent(path, folder)}
+    looked = (path for path in list(looked_into) if is_older(facts(path)) and not is_left_out(path, folder))
+    names = {os.path.join(path, NAMES) for path in looked}
     return {
-        "files": sorted(shortened(found)),
+        "files": sorted(shortened(found) | names),
         "noticed": sorted(shortened(noticed - found)),
         "variables": sorted(asked),
     }
@@ -272,7 +294,22 @@ def counts(path, folder):
     now = facts(path)
     if now is None or now != reported.get(path, now) or not now[-1]:
         return False
-    return max(now[:2]) < min(started, default=sys.maxsize) and not is_left_out(path, folder)
+    return is_older(now) and not is_left_out(path, folder)
+
+
+def is_absent(path, folder):
+    """Return whether a file of the project did not exist when it was to be opened, and does not exist now."""
+    if reported.get(path, path) is not None or facts(path) is not None:
+        return False
+    return is_in_project(path, folder) and not is_left_out(path, folder)
+
+
+def is_older(now):
+    """Return whether a file or a folder with these facts was not written since ``watch`` was called.
+
+    Users can set the time of its content. That of its facts is the system's; its clock may have been ahead.
+    """
+    return now is not None and not min(started, default=sys.maxsize) <= now[1] <= time.time() * 1e9
 
 
 def shortened(paths):
@@ -295,7 +332,7 @@ def of_weights(model):
     paths = [
         path
         for path in list(read)
-        if path.endswith(WEIGHTS) and not path.startswith(ours) and not is_in_packages(path)
+        if path.endswith(WEIGHTS) and not path.startswith(ours) and not installed.is_in_packages(path)
     ]
     return sorted({os.path.basename(path) for path in paths})
 
@@ -317,20 +354,13 @@ def mapped(folder):
     return {path for path in paths - written if counts(path, folder)}
 
 
-def is_in_packages(path):
-    parts = path.split(os.sep)
-    return "site-packages" in parts or "dist-packages" in parts
-
-
-def is_installed(path):
-    return is_in_packages(path) or path.startswith(LIBRARIES) or is_internal(path)
-
-
 def is_left_out(path, folder):
     """Return whether a file is a part of Python, the system, a package, or a cache of programs that were compiled."""
+    if installed.has(path):
+        return True
     if is_in_project(path, folder):
         path = os.path.join(os.sep, os.path.relpath(path, folder))
-    elif is_installed(path) or is_of_system(path) or path.startswith(tuple(left_out)):
+    elif is_internal(path) or is_of_system(path) or path.startswith(tuple(left_out)):
         return True
     return not CACHES.isdisjoint(path.split(os.sep))
 
