@@ -980,3 +980,71 @@ def test_an_include_that_changed_in_a_file_that_cannot_be_read_blocks(repository
         line.startswith(f"{name}, line 1: 'numpy = 3'") or "env.yml: cannot be parsed" in line
         for line in found.ungated
     )
+
+
+# what cannot be read
+
+SHA_URL = f"https://example.org/{SHA}/1.txt"
+PIP_CONDA = "dependencies:\n- pip:\n  - {}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "old", "new"),
+    [
+        ("requirements.txt", "numpy\n-r {}\n", "https://example.org/1/r.txt", "https://example.org/2/r.txt"),
+        ("requirements.txt", "numpy\n-r {}\n", "/abs/o.txt", "/abs/n.txt"),
+        (
+            "requirements.txt",
+            "numpy\n--constraint {}\n",
+            "https://example.org/c-1.txt",
+            "https://example.org/c-2.txt",
+        ),
+        ("requirements.txt", "numpy\n-r {}\n", "../shared/1.txt", "../shared/2.txt"),
+        ("requirements.txt", "numpy\n-r {}\n", "${HOME}/1.txt", "${HOME}/2.txt"),
+        ("requirements.txt", "numpy\n{}\n", "", "-r https://example.org/1/r.txt"),
+        ("environment.yml", PIP_CONDA, "-r https://example.org/1.txt", "-r https://example.org/2.txt"),
+        ("environment.yml", PIP_CONDA, "numpy = 1", "numpy = 2"),
+        ("setup.py", "x = read('{}')\nsetup(install_requires=x)\n", "a", "b"),
+        ("poetry.lock", POETRY + "x = {}\n", "[", "]"),
+    ],
+)
+def test_what_cannot_be_read_and_changed_blocks_whatever_it_names(repository, name, text, old, new):
+    other = {"train/requirements.txt": ONE_OLD}
+    found = find(repository({**other, name: text.replace("{}", old)}, {name: text.replace("{}", new)}))
+    [line] = found.ungated
+    assert name in line and (found.pairs, found.blocked) == ([], True)
+
+
+@pytest.mark.parametrize(
+    ("base", "reference", "blocked"),
+    [
+        (ONE_OLD, "https://example.org/1.txt", True),
+        (ONE_OLD, "../../shared/1.txt", True),
+        (ONE_OLD, SHA_URL, False),
+        (ONE_OLD, "missing.txt", False),
+        ("numpy\n", "https://example.org/1.txt", False),  # another file names the frameworks
+    ],
+)
+def test_an_include_that_cannot_be_read_and_is_the_same_is_named_and_blocks_if_it_may_have_changed(
+    repository, base, reference, blocked
+):
+    files = {"b/requirements.txt": f"{base}-r {reference}\n", "a/requirements.txt": ONE_OLD}
+    found = find(repository(files, {}))
+    assert found.blocked is blocked and not found.pairs
+    [line] = found.ungated if blocked else found.notes
+    assert reference in line and line.startswith(
+        "b/requirements.txt, line 2" if blocked else "not compared: b/req"
+    )
+    assert not (found.notes if blocked else found.ungated)
+
+
+def test_an_include_that_git_does_not_list_blocks(repository):
+    old = {".gitignore": "pins/\n", "requirements.txt": "-r pins/a.txt\n", "b.txt": ONE_OLD}
+    folder = repository(old, {"pins/a.txt": "numpy\n"})
+    [line] = find(folder).ungated
+    assert line.startswith("At revision 'main': requirements.txt, line 1") and find(folder).blocked
+
+
+def test_a_file_without_a_framework_blocks_for_its_include_if_no_file_names_one(repository):
+    found = find(repository({"requirements.txt": "numpy\n-c https://example.org/1.txt\n"}, {}))
+    assert found.blocked and "The line is the same" in found.ungated[0]

@@ -26,6 +26,8 @@ from stele.text import without_passwords
 
 # what the names of builds of one package end with
 BUILD = re.compile(r"(-(cpu|gpu|intel|macos|nightly|cu\d+\w*|rocm\d*|mkl|directml|openvino|training))+$")
+ELSEWHERE = re.compile(r"\w+:|/|~|.*\$")  # a URL, or a path that does not begin in the folder of its file
+COMMIT = re.compile(r"(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f])")
 SHORTEST = 7  # letters of a commit
 SIMILAR = 0.5  # share of the packages of a renamed file that both of its names have
 
@@ -67,6 +69,8 @@ class Compared:
     failure: str | None = None  # why it cannot be read
     changes: list[Change] = field(default_factory=list)
     ungated: list[Ungated] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # about what was not compared
+    is_environment: bool = True  # whether a model may be run with what it names
 
     @property
     def name(self) -> str:
@@ -161,8 +165,10 @@ def compare(
         )
     pairs = [parse(one, old, new, revision, tuple(extras)) for one in paired(old, new)]
     files = [one for one in pairs if not is_included(one, pairs)]
-    for one in files:
-        find_failure(one, old, new, known)
+    naming = [names_framework(one, old, new, known) for one in files]
+    for one, names in zip(files, naming, strict=True):
+        one.is_environment = names or not any(naming)
+        find_failure(one, old, new)
         find_changes(one, known, python=python, allow_vcs=allow_vcs)
         try:
             find_unselected(one, old, new, known)
@@ -240,31 +246,54 @@ def is_included(one: Compared, files: Iterable[Compared]) -> bool:
     return False
 
 
-def find_failure(one: Compared, old: Tree, new: Tree, known: re.Pattern[str]) -> None:
-    """Note that a file cannot be read, if it or a file that it includes changed, and one of them names a framework."""
-    if one.failure:
-        texts = [with_included(tree, name) for tree, name in ((old, one.old_name), (new, one.new_name))]
-        if texts[0] != texts[1] and any(map(lockfiles.spelled(known).search, texts)):
-            one.ungated.append(Ungated("", one.failure, blocks=True))
+def names_framework(one: Compared, old: Tree, new: Tree, known: re.Pattern[str]) -> bool:
+    """Return whether a file, or one that it includes, names a framework."""
+    if one.failure is None:
+        return any(map(known.fullmatch, packages_of(one.old) | packages_of(one.new)))
+    sides = (with_included(old, one.old_name), with_included(new, one.new_name))
+    return any(map(lockfiles.spelled(known).search, (text for side in sides for text in side.values())))
 
 
-def with_included(tree: Tree, name: str | None) -> str:
-    """Return the text of a file, which may not be valid, and of the files that it includes, as far as there are any."""
+def find_failure(one: Compared, old: Tree, new: Tree) -> None:
+    """Note that a file cannot be read. It blocks if the file changed, or if what it includes may have changed."""
+    if one.failure is None:
+        return
+    before, after = (with_included(tree, name) for tree, name in ((old, one.old_name), (new, one.new_name)))
+    changed = [*before.values()] != [*after.values()]
+    if changed or (one.is_environment and any(map(is_elsewhere, before))):
+        more = "" if changed else " The line is the same, but the content may be another."
+        one.ungated.append(Ungated("", one.failure + more, blocks=True))
+    else:
+        one.notes.append(f"not compared: {one.failure}")
+
+
+def is_elsewhere(path: str) -> bool:
+    """Return whether an included file is not in the repository, and no commit in its URL says what it contains."""
+    outside = path.startswith("../") or ELSEWHERE.match(path) is not None
+    return outside and not COMMIT.search(path)
+
+
+def with_included(tree: Tree, name: str | None) -> dict[str, str]:
+    """Return the text of a file, which may not be valid, and of the files that it includes; "" of what is not there."""
     texts: dict[str, str] = {}
     names = [] if name is None else [name]
     while names:
         name = names.pop()
+        texts[name] = ""
         with contextlib.suppress(SteleError):
             texts[name] = tree.texts.get(name) or tree.load(name)
-            for line in texts[name].splitlines():
-                include = INCLUDE.fullmatch(re.sub(r"(^-\s+(?=-)|\s#.*)", "", line.strip()))
-                path = (
-                    posixpath.normpath(posixpath.join(posixpath.dirname(name), include[3]))
-                    if include
-                    else name
-                )
-                names += [path] if path not in {*texts, *names} else []
-    return "\n".join(texts.values())
+        for line in texts[name].splitlines():
+            include = INCLUDE.fullmatch(re.sub(r"(^-\s+(?=-)|\s#.*)", "", line.strip()))
+            path = included_path(name, include[3]) if include else name
+            names += [path] if path not in {*texts, *names} else []
+    return texts
+
+
+def included_path(name: str, reference: str) -> str:
+    """Return the path from the root of the repository, or what was written if it does not lead into the repository."""
+    if ELSEWHERE.match(reference):
+        return reference
+    return posixpath.normpath(posixpath.join(posixpath.dirname(name), reference))
 
 
 def find_changes(one: Compared, known: re.Pattern[str], *, python: str | None, allow_vcs: bool) -> None:

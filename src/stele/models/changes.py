@@ -57,7 +57,7 @@ class Changed(NamedTuple):
     pairs: list[Pair]
     ungated: list[str]
     blocked: bool  # whether something that is installed has no gate
-    notes: list[str]  # other packages that changed and that the gates do not measure
+    notes: list[str]  # what was not compared, and other packages that changed and that no gate measures
     paths: list[Path]  # the files that were read
 
 
@@ -73,7 +73,7 @@ def find(revision: str, folder: Path, extras: Extras, *, whole_files: bool) -> C
         revision, folder, FRAMEWORKS, extras.names, python=python, allow_vcs=extras.allow_vcs
     )
     pairs: list[Pair] = []
-    notes: list[str] = []
+    notes = [note for one in compared.files for note in one.notes]
     measured: dict[str, set[str]] = {}  # by file: the packages in NEW
     for one in compared.files:
         try:
