@@ -658,6 +658,9 @@ def test_a_zero_at_the_end_is_no_change_where_an_installer_ignores_it(repository
 # what no reader understands
 
 
+EXPLICIT = (
+    "@EXPLICIT\nhttps://conda.anaconda.org/conda-forge/noarch/jax-{}-pyhd8ed1ab_0.conda#0123456789abcdef\n"
+)
 PIXI_LOCK = "version: 6\npackages:\n- conda: https://conda.anaconda.org/conda-forge/linux-64/{}.conda\n"
 
 
@@ -685,6 +688,17 @@ PIXI_LOCK = "version: 6\npackages:\n- conda: https://conda.anaconda.org/conda-fo
         ("pyproject.toml", "[tool.pixi.dependencies]\npytorch = '{}'\n", "2.4", "2.5", "pyproject.toml: torch"),
         ("more.yaml", "name: x\ndependencies:\n- jax=={}\n- x: y\n", "1", "2", "more.yaml, line 3"),
         ("deps/notes.txt", "We install:\n\njax=={}\n", "1", "2", "deps/notes.txt, line 3"),
+        ("conda-linux-64.lock", EXPLICIT, "0.10.1", "0.10.2", "conda-linux-64.lock, line 2"),
+        ("spec-file.txt", EXPLICIT, "0.10.1", "0.10.2", "spec-file.txt, line 2"),
+        ("osx.txt", EXPLICIT.replace("noarch/jax", "x/pytorch"), "2.4.0", "2.5.1", "osx.txt, line 2"),
+        ("package-list.txt", "# platform: x\njax={}=pyhd8ed1ab_0\n", "0.10.1", "0.10.2", "package-list.txt, line 2"),
+        ("conda-pins.txt", "conda-forge::pytorch={}\n", "2.4", "2.5", "conda-pins.txt, line 1"),
+        ("tox.ini", "[testenv]\ndeps = jax=={}\n", "0.10.1", "0.10.2", "tox.ini, line 2"),
+        ("tox.ini", "[testenv]\ndeps =\n    py311: jax[cpu]>={}\n", "0.9", "0.10", "tox.ini, line 3"),
+        ("deploy/app.cfg", "[app]\nneeds = torch ~= {}\n", "2.4", "2.5", "deploy/app.cfg, line 2"),
+        ("noxfile.py", "def f(s):\n    s.install('jax=={}')\n", "0.10.1", "0.10.2", "noxfile.py, line 2"),
+        ("train.py", "# /// script\n# dependencies = ['jax=={}']\n# ///\n", "1", "2", "train.py names jax"),
+        ("a/b.py", "#!x\n# /// script\n# [tool.x]\n# torch = '{}'\n# ///\n", "1", "2", "a/b.py names torch"),
         ("notes.txt", "wheels:\nx/torch-{}-cp311-none-any.whl\nof us all\n", "2.4.0", "2.5.0", "notes.txt, line 2"),
     ],
 )  # fmt: skip
@@ -712,6 +726,10 @@ def test_a_changed_line_that_names_a_framework_and_is_not_understood_blocks(
         ("requirements.txt", "x==1\n    # via torch\n", "x==1\n    # via\n    #   jax\n    #   torch\n"),
         ("requirements.txt", "x==1\n./torch-layers\n", "x==1\n./my-torch\n"),
         ("environment.yml", "name: torch\ndependencies:\n- x\n", "name: jax\ndependencies:\n- x\n"),
+        ("tox.ini", "[testenv]\ncommands = pytest -k jax\n", "[testenv]\ncommands = pytest -k torch\n"),
+        ("train.py", "import jax\nassert 'jax==1'\n", "import torch\nassert 'jax==2'\n"),
+        ("a.py", "# /// script\n# x = ['jax==1']\n# ///\n", "# /// script\n# x=['jax==1']\n# ///\n1"),
+        ("uv.toml", "cache-dir = 'a'\n", "cache-dir = 'b'\n"),
     ],
 )  # fmt: skip
 def test_prose_and_other_programs_are_no_change(repository, name, old, new):
@@ -1048,3 +1066,134 @@ def test_an_include_that_git_does_not_list_blocks(repository):
 def test_a_file_without_a_framework_blocks_for_its_include_if_no_file_names_one(repository):
     found = find(repository({"requirements.txt": "numpy\n-c https://example.org/1.txt\n"}, {}))
     assert found.blocked and "The line is the same" in found.ungated[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("Dockerfile", "FROM x\nRUN pip install 'jax[cuda12]=={}'\n", 2),
+        ("docker/gpu.Dockerfile", "RUN conda install pytorch={}\n", 1),
+        ("install.sh", "pip install https://example.org/torch-{}-cp311-none-any.whl\n", 1),
+        (".github/workflows/x.yml", "jobs:\n  run: pip install jax=={}\n", 2),
+        ("docs/install.txt", "$ pip install jax>={}\n", 1),
+        ("n.ipynb", '{{"source": ["!pip install jax=={}"]}}\n', 1),
+    ],
+)
+def test_a_changed_command_that_names_a_framework_is_shown_although_it_is_not_compared(
+    repository, name, text, line
+):
+    old, new = (text.replace("{}", version) for version in ("0.10.1", "0.10.2"))
+    found = find(repository({"requirements.txt": ONE_OLD, name: old}, {name: new}))
+    [note] = found.notes
+    assert note.startswith(f"not compared: {name}, line {line}: ") and note.endswith(" changed")
+    assert (found.pairs, found.ungated, found.files) == ([], [], ["requirements.txt"])
+
+
+NEWER = "[tool.uv]\nexclude-newer = '{}'\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "text", "name", "setting"),
+    [
+        ({}, PROJECT.replace("{}", "jax") + NEWER, "pyproject.toml", "exclude-newer"),
+        (
+            {},
+            PROJECT.replace("{}", "jax") + "[tool.uv.pip]\nprerelease = '{}'\n",
+            "pyproject.toml",
+            "pip.prerelease",
+        ),
+        (
+            {"a/requirements.txt": "torch\n"},
+            "[[index]]\nurl = 'https://example.org/{}'\n",
+            "uv.toml",
+            "index",
+        ),
+        (
+            {"a/requirements.txt": "torch\n"},
+            "override-dependencies = ['numpy=={}']\n",
+            "a/uv.toml",
+            "override",
+        ),
+        (
+            {"a/requirements.txt": "torch\n"},
+            "[global]\nindex-url = https://x/{}\n",
+            "pip.conf",
+            "a setting of pip",
+        ),
+    ],
+)
+def test_a_setting_that_decides_which_version_is_installed_blocks(repository, files, text, name, setting):
+    found = find(repository({**files, name: text.replace("{}", "2025")}, {name: text.replace("{}", "2026")}))
+    [line] = found.ungated
+    assert line.startswith(f"{name}: {setting}") and (found.pairs, found.blocked) == ([], True)
+
+
+def test_a_setting_that_a_lock_file_or_no_framework_is_subject_to_is_no_change(repository):
+    project = PROJECT.replace("{}", "jax") + NEWER
+    old = {
+        "pyproject.toml": project,
+        "uv.lock": LOCK.replace("{}", "1") + MEMBERS,
+        "a/uv.toml": "resolution = 'x'\n",
+    }
+    new = {"pyproject.toml": project.replace("{}", "2026"), "a/uv.toml": "resolution = 'y'\n"}
+    found = find(repository(old, new))
+    assert not (found.pairs or found.ungated)
+
+
+def test_a_large_file_that_names_a_framework_is_read_and_a_larger_one_is_named(repository, monkeypatch):
+    monkeypatch.setattr(trees, "LARGEST_UNNAMED", 100)
+    monkeypatch.setattr(trees, "LARGEST", 1000)
+    more = "numpy>=1\n" * 20
+    folder = repository(
+        {"pins.txt": ONE_OLD + more, "data.txt": "x"}, {"pins.txt": ONE_NEW + more, "data.txt": "y" * 500}
+    )
+    assert [pair.summary for pair in find(folder).pairs] == ["jax 0.10.1 to 0.10.2 in pins.txt"]
+    (folder / "data.txt").write_text("y" * 5000)
+    assert find(folder).notes == ["not compared: data.txt is larger than 1000 bytes"]
+
+
+def test_a_link_that_leads_out_of_the_repository_blocks_if_it_changed(repository, tmp_path):
+    folder = repository({"a.txt": ONE_OLD}, {})
+    for version in ("1", "2"):
+        (tmp_path / version).write_text(f"jax=={version}\n")
+    (folder / "requirements.txt").symlink_to(tmp_path / "1")
+    repository({}, {})
+    subprocess.run(["git", "-C", folder, "tag", "links"], check=True)
+    same = changes.find("links", folder, Extras(), whole_files=True)
+    assert (same.ungated, same.files) == ([], ["a.txt"])
+    assert f"not compared: requirements.txt is a link to {tmp_path / '1'}" in same.notes[0]
+    (folder / "requirements.txt").unlink()
+    (folder / "requirements.txt").symlink_to(tmp_path / "2")
+    found = changes.find("links", folder, Extras(), whole_files=True)
+    assert f"requirements.txt is a link to {tmp_path / '2'}" in found.ungated[0] and found.blocked
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "blocked"),
+    [("requirements.txt", ONE_OLD, ONE_NEW, True), ("pyproject.toml", "[project]\n", "[tool]\n", False)],
+)
+def test_a_submodule_that_changed_blocks_if_a_file_of_packages_in_it_names_a_framework(
+    repository, tmp_path, name, old, new, blocked
+):
+    folder = repository({"requirements.txt": ONE_OLD}, {})
+
+    def git(*arguments):
+        options = ["-c", "user.name=Ada", "-c", "user.email=a@b.c", "-c", "protocol.file.allow=always"]
+        subprocess.run(["git", *options, *arguments], check=True, capture_output=True)
+
+    other = tmp_path / "other"
+    git("init", "--quiet", str(other))
+    (other / name).write_text(old)
+    git("-C", str(other), "add", "--all")
+    git("-C", str(other), "commit", "--quiet", "--message=One")
+    git("-C", str(folder), "submodule", "--quiet", "add", str(other), "libs/other")
+    git("-C", str(folder), "commit", "--quiet", "--message=Sub")
+    assert not (find(folder).ungated or find(folder).notes)
+    (folder / "libs/other" / name).write_text(new)
+    git("-C", str(folder / "libs/other"), "commit", "--quiet", "--all", "--message=Two")
+    git("-C", str(folder), "add", "--all")
+    found = find(folder)
+    assert found.blocked is blocked
+    assert f"libs/other/{name} changed" in (found.ungated if blocked else found.notes)[0]
+    git("-C", str(folder), "submodule", "--quiet", "deinit", "--force", "libs/other")
+    assert find(folder).blocked and "its files cannot be compared" in find(folder).ungated[0]

@@ -7,7 +7,7 @@ says what is installed. Nothing is executed.
 import contextlib
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import Specifier, SpecifierSet
 from packaging.utils import canonicalize_name, canonicalize_version
 
-from stele.environments import lockfiles, unread
+from stele.environments import lockfiles, submodules, trees, unread
 from stele.environments.lockfiles import Locked
 from stele.environments.lockfiles.requirements import INCLUDE
 from stele.environments.lockfiles.source import PYPI
@@ -69,7 +69,8 @@ class Compared:
     failure: str | None = None  # why it cannot be read
     changes: list[Change] = field(default_factory=list)
     ungated: list[Ungated] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)  # about what was not compared
+    notes: list[str] = field(default_factory=list)  # why it was not compared
+    names_framework: bool = False
     is_environment: bool = True  # whether a model may be run with what it names
 
     @property
@@ -99,7 +100,8 @@ class Comparison:
     def names(self) -> list[str]:
         """Return the names of the files, the changed ones first, each followed by the files that it includes."""
         found: dict[str, str] = {}
-        for one in sorted(self.files, key=lambda one: not (one.changes or one.ungated)):
+        compared = [one for one in self.files if one.changes or one.ungated or not one.notes]
+        for one in sorted(compared, key=lambda one: not (one.changes or one.ungated)):
             renamed = one.old_name and one.new_name and one.old_name != one.new_name
             found.setdefault(one.name, f"{one.name} (was {one.old_name})" if renamed else one.name)
             for locked in (one.new, one.old):
@@ -167,7 +169,7 @@ def compare(
     files = [one for one in pairs if not is_included(one, pairs)]
     naming = [names_framework(one, old, new, known) for one in files]
     for one, names in zip(files, naming, strict=True):
-        one.is_environment = names or not any(naming)
+        one.names_framework, one.is_environment = names, names or not any(naming)
         find_failure(one, old, new)
         find_changes(one, known, python=python, allow_vcs=allow_vcs)
         try:
@@ -178,7 +180,15 @@ def compare(
     for one in files:
         let_lock_count(one, files, python)
     leave_out_limits(files)
-    files += not_read
+    files += [
+        *not_read,
+        *find_links(old, new, lonely=not any(naming)),
+        *find_submodules(old.root, revision, known),
+    ]
+    find_settings(files, old, new)
+    for name in sorted(old.large | new.large):
+        note = f"not compared: {name} is larger than {trees.LARGEST} bytes"
+        files.append(Compared(name, name, notes=[note]))
     return Comparison(revision, old, new, tuple(files))
 
 
@@ -572,9 +582,51 @@ def find_unread(
         for package, message in unread.find(name, texts[0].get(name), texts[1].get(name), known, revision):
             if same_framework(package) not in named:
                 one.ungated.append(Ungated(package, message, blocks=True))
-        if one.ungated:
+        if not one.ungated and name not in partly:
+            one.notes += filter(None, [unread.shown(name, texts[0].get(name), texts[1].get(name), known)])
+        if one.ungated or one.notes:
             found.append(one)
     return found
+
+
+def find_links(old: Tree, new: Tree, *, lonely: bool) -> Iterator[Compared]:
+    """Yield the links that lead out of the repository. One that changed blocks, and each if no file has a framework."""
+    for name in sorted({*old.links, *new.links}):
+        before, after = old.links.get(name), new.links.get(name)
+        message = f"{name} is a link to {after or before}, which is not a file of the repository."
+        if lockfiles.is_conventional(name) and (before != after or lonely):
+            yield Compared(name, name, ungated=[Ungated("", message, blocks=True)])
+        elif lockfiles.is_conventional(name) or before != after:
+            yield Compared(name, name, notes=[f"not compared: {message}"])
+
+
+def find_submodules(root: Path, revision: str, known: re.Pattern[str]) -> Iterator[Compared]:
+    """Yield the submodules that changed. One whose files of packages name a framework blocks."""
+    for path, message, blocks in submodules.find(root, revision, lockfiles.spelled(known)):
+        ungated = [Ungated("", message, blocks=True)] if blocks else []
+        yield Compared(path, path, ungated=ungated, notes=[] if blocks else [f"not compared: {message}"])
+
+
+def find_settings(files: Sequence[Compared], old: Tree, new: Tree) -> None:
+    """Find the settings of installers that differ, where a file that no lock file decides names a framework."""
+    texts = [{**tree.texts, **tree.others} for tree in (old, new)]
+    for name in sorted({*texts[0], *texts[1]}):
+        before, after = (side.get(name, "") for side in texts)
+        setting = None if before == after else unread.setting(name, before, after)
+        free = (
+            one
+            for one in files
+            if setting is not None
+            and one.new is not None
+            and one.names_framework
+            and one.new.kind in (*lockfiles.MANIFESTS, "requirements")
+            and PurePath(one.name).is_relative_to(PurePath(name).parent)
+            and (one.name == name or PurePath(name).name != "pyproject.toml")
+            and not (one.is_input and any(is_lock_of(lock, one) for lock in files))
+        )
+        if (one := next(free, None)) is not None:
+            message = f"{name}: {setting} changed, and it decides what {one.name} installs. Name OLD and NEW."
+            one.ungated.append(Ungated("", message, blocks=True))
 
 
 def covering(name: str, files: Iterable[Compared]) -> Iterator[Compared]:
