@@ -15,6 +15,7 @@ from stele import environments
 from stele.commands import gate as gate_command
 from stele.commands.gate import shortened
 from stele.environments.lockfiles import Locked
+from stele.environments.packages import NothingUpgradedError
 from stele.errors import SteleError
 from stele.gate import record, replay
 from stele.measuring import content, measure, processors
@@ -802,9 +803,26 @@ def test_a_built_in_task_says_which_packages_of_the_file_it_does_not_use(reposit
     repository(jax="0.10.2", jaxlib="0.10.2", keras="3.14.1", numpy="2.1.0")
     monkeypatch.setattr("stele.commands.gate.gate_pair", lambda _: 0)
     assert entry_point.main(["gate", "--changed", "main"]) == 0
+    out = capsys.readouterr().out
     assert (
-        "requirements.txt: numpy changed, too. The built-in tasks do not use them" in capsys.readouterr().out
+        "changed, but not gated: numpy 2.0.0 to 2.1.0 in requirements.txt. The built-in tasks do not use"
+        in out
     )
+
+
+@pytest.mark.parametrize(("jax", "code"), [("0.10.1", 0), ("0.10.2", 2)])
+def test_a_change_that_upgrades_nothing_passes_if_no_framework_changed(
+    repository, monkeypatch, capsys, jax, code
+):
+    def gate_pair(_):
+        raise NothingUpgradedError("Nothing is upgraded.")
+
+    repository(jax=jax, jaxlib="0.10.1", keras="3.14.1", numpy="2.1.0")
+    Path("net.py").write_text("build = None\n")
+    monkeypatch.setattr("stele.commands.gate.gate_pair", gate_pair)
+    assert entry_point.main(["gate", "--changed", "main", "--model", "net.py:build"]) == code
+    said = "not measured: requirements.txt@main and the working tree install the same packages."
+    assert (said in capsys.readouterr().out) == (code == 0)
 
 
 @pytest.fixture

@@ -120,7 +120,7 @@ def lines(locked):
             {"requirements.txt": None, "requirements-prod.txt": NEW},
             "requirements-prod.txt",
         ),
-        ({"reqs.txt": OLD}, {"reqs.txt": None, "deps/reqs.txt": f"{NEW}numpy\n"}, "deps/reqs.txt"),
+        ({"reqs.txt": OLD}, {"reqs.txt": None, "deps/reqs.txt": f"# why\n{NEW}"}, "deps/reqs.txt"),
     ],
 )
 @pytest.mark.parametrize("whole_files", [True, False])
@@ -203,7 +203,11 @@ def test_new_is_the_complete_file_of_the_working_tree(repository):
     found = find(folder)
     [pair] = found.pairs
     assert pair.old == "requirements.txt@main"
-    assert pair.new == "requirements.txt with jax 0.10.2, jaxlib 0.10.2, torch 2.13.0"
+    assert pair.new == "requirements.txt with jax 0.10.2, jaxlib 0.10.2, torch 2.13.0, numpy 2.1.0"
+    assert pair.summary == (
+        "jax 0.10.1 to 0.10.2, jaxlib 0.10.1 to 0.10.2, torch 2.12.0 to 2.13.0, numpy 1.26.4 to 2.1.0 "
+        "in requirements.txt"
+    )
     assert lines(pair.contents[0]) == ["jax==0.10.1", "jaxlib==0.10.1", "numpy==1.26.4", "torch==2.12.0"]
     assert lines(pair.contents[1]) == ["jax==0.10.2", "jaxlib==0.10.2", "numpy==2.1.0", "torch==2.13.0"]
     assert not (found.notes or found.ungated or found.blocked)
@@ -220,7 +224,9 @@ def test_a_built_in_task_has_a_gate_for_each_framework_and_says_what_it_does_not
         ("flax==0.12 jax==0.10.1 jaxlib==0.10.1", "flax==0.12 jax==0.10.2 jaxlib==0.10.2"),
     ]
     [note] = found.notes
-    assert note.startswith("requirements.txt: numpy changed, too. The built-in tasks do not use them;")
+    assert note.startswith(
+        "changed, but not gated: numpy 1.26.4 to 2.1.0 in requirements.txt. The built-in tasks do"
+    )
 
 
 @pytest.mark.parametrize(
@@ -502,9 +508,9 @@ def test_a_pin_of_an_extra_or_a_group_is_seen_and_gated_if_it_is_selected(reposi
     assert find(folder, names=("cpu",)).pairs[0].summary == "torch 1 to 2 in pyproject.toml"
 
 
-def test_comments_other_packages_and_another_spelling_are_no_change(repository):
+def test_comments_and_another_spelling_are_no_change(repository):
     old = {"requirements.txt": "jax==0.10.1\nnumpy==1\nFlax==1.0\n", "words.txt": "jax"}
-    new = {"requirements.txt": "# why\nJAX == 0.10.1  # why\nnumpy==2\nflax==1.0.0\n"}
+    new = {"requirements.txt": "# why\nJAX == 0.10.1  # why\nNumPy==1.0\nflax==1.0.0\n"}
     found = find(repository(old, new))
     assert (found.pairs, found.ungated, found.blocked) == ([], [], False)
     assert found.files == ["requirements.txt", "words.txt"]
@@ -627,6 +633,80 @@ def test_many_files_of_data_take_little_time(repository):
 def test_companions_of_a_framework_count(repository, name):
     folder = repository({"requirements.txt": f"{name}==1\n"}, {"requirements.txt": f"{name}==2\n"})
     assert len(find(folder).pairs) == 1
+
+
+# other packages than frameworks
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "summary"),
+    [
+        (
+            {"svc/requirements.txt": "jax\n-c constraints.txt\n", "svc/constraints.txt": "numpy==2.4.5\n"},
+            {"svc/constraints.txt": "numpy==2.4.6\n"},
+            "numpy 2.4.5 to 2.4.6 in svc/requirements.txt (svc/constraints.txt)",
+        ),
+        ({"a.txt": "jax\nscipy>=1\n"}, {"a.txt": "jax\nscipy>=2\n"}, "scipy >=1 to >=2 in a.txt"),
+        ({"a.txt": "torch\n"}, {"a.txt": "torch\naccelerate==1\n"}, "accelerate==1 added in a.txt"),
+        ({"a.txt": "torch\neinops\n"}, {"a.txt": "torch\n"}, "einops removed in a.txt"),
+        (
+            {"requirements.txt": "lightning==2.0\n"},
+            {"requirements.txt": "lightning==2.5\n"},
+            "lightning 2.0 to 2.5",
+        ),
+        (
+            {"uv.lock": LOCK.replace("{}", "1") + JAXLIB.replace("jaxlib", "x").replace("{}", "1")},
+            {"uv.lock": LOCK.replace("{}", "1") + JAXLIB.replace("jaxlib", "x").replace("{}", "2")},
+            "x 1 to 2 in uv.lock",
+        ),
+    ],
+)
+def test_with_a_model_every_package_that_changed_in_its_environment_is_gated(repository, old, new, summary):
+    folder = repository(old, new)
+    [pair] = find(folder).pairs
+    assert pair.summary.startswith(summary) and not find(folder).notes and not find(folder).blocked
+    assert pair.contents[0] != pair.contents[1]
+    without = find(folder, whole_files=False)
+    [note] = without.notes
+    assert note.startswith(f"changed, but not gated: {summary}") and not (without.pairs or without.ungated)
+
+
+def test_with_a_model_packages_of_a_file_without_a_framework_are_named_and_not_gated(repository):
+    old = {"docs/requirements.txt": "sphinx==7\n", "requirements.txt": ONE_OLD}
+    found = find(repository(old, {"docs/requirements.txt": "sphinx==8\nfuro\n"}))
+    assert found.notes == [
+        "changed, but not gated: furo added, sphinx 7 to 8 in docs/requirements.txt. "
+        "No model is run with this file alone: it names no framework, or only one side has it."
+    ]
+    assert not (found.pairs or found.ungated)
+
+
+def test_of_many_packages_that_changed_the_frameworks_and_the_first_are_named(repository):
+    old, new = ("".join(f"a{index}=={version}\n" for index in range(20)) for version in (1, 2))
+    [pair] = find(repository({"a.txt": old + ONE_OLD}, {"a.txt": new + ONE_NEW})).pairs
+    assert pair.summary.startswith("jax 0.10.1 to 0.10.2, a0 1 to 2, ")
+    assert pair.summary.endswith(" and 13 more in a.txt") and len(pair.packages) == 21
+
+
+def test_a_change_without_a_gate_beside_a_gate_of_another_package_is_no_pass(repository):
+    old = "jax\nnumpy==1\ntorch==1; os_name == 'dos'\n"
+    found = find(repository({"a.txt": old}, {"a.txt": old.replace("==1", "==2")}))
+    assert (len(found.pairs), found.blocked) == (1, True)
+
+
+def test_a_project_whose_lock_file_still_fits_is_not_gated_for_another_package(repository):
+    project = PROJECT.replace("{}", "jax").replace('"numpy"', '"numpy>=1"')
+    lock = (
+        LOCK.replace("{}", "1")
+        + JAXLIB.replace("jaxlib", "numpy").replace("{}", "2.1")
+        + MEMBERS.replace('{ name = "jax" }', '{ name = "jax" }, { name = "numpy" }')
+    )
+    found = find(
+        repository(
+            {"pyproject.toml": project, "uv.lock": lock}, {"pyproject.toml": project.replace(">=1", ">=2")}
+        )
+    )
+    assert not (found.pairs or found.ungated or found.notes)
 
 
 # what counts as a change

@@ -174,11 +174,17 @@ def show(line: str) -> None:
 
 
 def gate_change(known: argparse.Namespace, pair: changes.Pair, *, several: bool) -> int:
-    """Gate one change. Return its exit code: of several gates, one that is impossible does not prevent the others."""
+    """Gate one change. Return its exit code: of several gates, one that is impossible does not prevent the others.
+
+    Without a change of a framework, a file that selects the same packages as before passes.
+    """
     show(f"changed: {pair.summary}")
     try:
         return gate_pair(known)
     except SteleError as error:
+        if isinstance(error, packages.NothingUpgradedError) and not pair.is_of_framework:
+            show(f"not measured: {pair.old} and the working tree install the same packages.")
+            return 0
         if not several:
             raise
         say(f"stele: {printable(without_passwords(str(error)))}")

@@ -5,6 +5,7 @@ says what is installed. Nothing is executed.
 """
 
 import contextlib
+import functools
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,7 +36,8 @@ SIMILAR = 0.5  # share of the packages of a renamed file that both of its names 
 class Change(NamedTuple):
     """A package that a file requires in one way in the revision (old) and in another way in the working tree (new).
 
-    ``package`` is its name in the working tree. In the revision, it may be that of another build, as tensorflow-cpu is.
+    One of them is empty if the file does not name the package there; of a framework, that is Ungated. ``package`` is
+    its name in the working tree. In the revision, it may be that of another build, as tensorflow-cpu is.
     """
 
     package: str
@@ -67,7 +69,8 @@ class Compared:
     old: Locked | None = None
     new: Locked | None = None
     failure: str | None = None  # why it cannot be read
-    changes: list[Change] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)  # of frameworks
+    others: list[Change] = field(default_factory=list)  # of other packages
     ungated: list[Ungated] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # why it was not compared
     names_framework: bool = False
@@ -79,7 +82,8 @@ class Compared:
 
     def named_packages(self) -> set[str]:
         """Return the packages with a change, or with one that no gate measures."""
-        return {change.package for change in self.changes} | {each.package for each in self.ungated}
+        changed = {change.package for change in (*self.changes, *self.others)}
+        return changed | {each.package for each in self.ungated}
 
     @property
     def is_input(self) -> bool:
@@ -221,7 +225,13 @@ def packages_in(tree: Tree, name: str) -> set[str]:
 
 def packages_of(locked: Locked | None) -> set[str]:
     lines = (*locked.requirements, *locked.constraints) if locked else ()
-    return {canonicalize_name(Requirement(line).name) for line in lines}
+    return set(map(name_of, lines))
+
+
+@functools.cache
+def name_of(line: str) -> str:
+    """Return the normalized name of the package of a requirement."""
+    return canonicalize_name(Requirement(line).name)
 
 
 def parse(one: Compared, old: Tree, new: Tree, revision: str, extras: tuple[str, ...]) -> Compared:
@@ -339,7 +349,27 @@ def find_changes(one: Compared, known: re.Pattern[str], *, python: str | None, a
             place = side.place(one.name, line)
             message = f"{place} changed, and its marker does not hold here. Try another --python."
             one.ungated.append(Ungated(package, message, blocks=False))
+    find_others(one, known, python)
     find_local(one, known)
+
+
+def find_others(one: Compared, known: re.Pattern[str], python: str | None) -> None:
+    """Find the packages that are no frameworks and whose lines differ, also those that only one side names.
+
+    What differs of their files counts if it does not differ for a framework, which stands for all.
+    """
+    common = {change.how for change in one.changes}
+    for package in sorted(packages_of(one.old) | packages_of(one.new)):
+        if known.fullmatch(package):
+            continue
+        old, new = Lines(one.old, package, python), Lines(one.new, package, python)
+        how = other_files(one, package) if old.wanted and new.wanted else ""
+        before, after = (meaning(side.wanted) if side.wanted else None for side in (old, new))
+        if before != after or (how and how not in common):
+            file = new.file or old.file or one.name
+            where = one.name if file == one.name else f"{one.name} ({file})"
+            required = old.required or new.required
+            one.others.append(Change(package, old.wanted or "", new.wanted or "", where, required, how))
 
 
 def find_local(one: Compared, known: re.Pattern[str]) -> None:
@@ -396,7 +426,7 @@ class Lines:
     def __init__(self, locked: Locked | None, package: str, python: str | None) -> None:
         self.places = locked.places if locked else {}
         lines = (*locked.requirements, *locked.constraints) if locked else ()
-        named = [line for line in lines if canonicalize_name(Requirement(line).name) == package]
+        named = [line for line in lines if name_of(line) == package]
         version = python or minor_release(locked.python if locked else None)
         here = [line for line in named if holds(Requirement(line), version)]
         other = [line for line in named if line not in here]
@@ -508,6 +538,10 @@ def let_lock_count(one: Compared, files: Iterable[Compared], python: str | None)
                 satisfies(locked, wanted, changed=package in of_lock)
                 and (not all(indexes) or not indexes[0].isdisjoint(indexes[1]))
             )
+            if fits:
+                one.others = [change for change in one.others if change.package != package]
+            if any(change.package == package for change in one.others):
+                continue  # the file itself is what counts
             one.changes = [change for change in one.changes if change.package != package]
             one.ungated = [
                 each
@@ -639,12 +673,14 @@ def covering(name: str, files: Iterable[Compared]) -> Iterator[Compared]:
 
 def leave_out_limits(files: Iterable[Compared]) -> None:
     """Leave out files that only limit the versions of packages which change in a file that requires one of them."""
-    requiring = [one for one in files if any(change.required for change in one.changes)]
+    requiring = [one for one in files if any(change.required for change in (*one.changes, *one.others))]
     gated = {change.package for one in requiring for change in one.changes}
+    others = {change.package for one in requiring if one.is_environment for change in one.others}
     for one in files:
-        if not any(change.required for change in one.changes):
+        if one not in requiring:
             for change in one.changes:
                 if change.package in gated:
                     message = f"{one.name} does not name {change.package}, but limits its version."
                     one.ungated.append(Ungated(change.package, message, blocks=False))
             one.changes = [change for change in one.changes if change.package not in gated]
+            one.others = [change for change in one.others if change.package not in others]
