@@ -1169,6 +1169,25 @@ def test_a_changed_command_that_names_a_framework_is_shown_although_it_is_not_co
     assert (found.pairs, found.ungated, found.files) == ([], [], ["requirements.txt"])
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("conda-linux-64.lock", EXPLICIT.replace("{}", "1") + "https://x/noarch/numpy-{}-py_0.conda\n"),
+        (
+            "pixi.lock",
+            PIXI_LOCK.replace("{}", "pytorch-2.4.0-cpu") + "- conda: https://x/numpy-{}-py_0.conda\n",
+        ),
+    ],
+)
+def test_a_list_with_a_framework_that_is_not_read_is_named_if_another_package_in_it_changed(
+    repository, name, text
+):
+    old, new = (text.replace("{}", version) for version in ("1.26", "2.0"))
+    found = find(repository({"requirements.txt": ONE_OLD, name: old}, {name: new}))
+    assert found.notes == [f"not compared: {name} changed, and Stele does not read such a file"]
+    assert not (found.pairs or found.ungated)
+
+
 NEWER = "[tool.uv]\nexclude-newer = '{}'\n"
 
 

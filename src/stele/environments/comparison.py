@@ -617,7 +617,8 @@ def find_unread(
             if same_framework(package) not in named:
                 one.ungated.append(Ungated(package, message, blocks=True))
         if not one.ungated and name not in partly:
-            one.notes += filter(None, [unread.shown(name, texts[0].get(name), texts[1].get(name), known)])
+            before, after = (side.get(name) for side in texts)
+            one.notes += filter(None, [unread.shown(name, before, after, known, revision)])
         if one.ungated or one.notes:
             found.append(one)
     return found

@@ -82,9 +82,17 @@ def script_table(text: str) -> str:
     return "\n".join(lines)
 
 
-def shown(name: str, old: str | None, new: str | None, known: re.Pattern[str]) -> str | None:
-    """Return the first changed line of a file with commands or prose that names a package in a version, or None."""
-    if old == new or lockfiles.UNREAD_LOCK.fullmatch(name.lower()):
+def shown(name: str, old: str | None, new: str | None, known: re.Pattern[str], revision: str) -> str | None:
+    """Return what to say about a file in which nothing was found: the first changed line that names a package in a
+    version, or that packages changed in a list with a known one; None if there is nothing to say.
+    """
+    if old == new:
+        return None
+    if not lockfiles.is_searched(name):
+        sides = find(name, old, None, known, revision), find(name, None, new, known, revision)
+        if any(next(side, None) for side in sides):
+            return f"not compared: {name} changed, and Stele does not read such a file"
+    if lockfiles.UNREAD_LOCK.fullmatch(name.lower()):
         return None
     named, kept = lockfiles.spelled(known), {*map(plain, (old or "").splitlines())}
     for number, line in enumerate((new or "").splitlines(), 1):
