@@ -16,6 +16,7 @@ from stele import environments
 from stele.commands import gate as gate_command
 from stele.commands.gate import shortened
 from stele.environments.lockfiles import Locked
+from stele.environments.packages import NothingUpgradedError
 from stele.errors import SteleError
 from stele.gate import record, replay
 from stele.measuring import content, measure, processors
@@ -43,7 +44,7 @@ NUMBERS = {
 @pytest.fixture
 def gate(add_environment, tmp_path):
     """gate(*options, old={...}, new={...}) -> exit code of a gate of net.py:build."""
-    (tmp_path / "net.py").touch()
+    (tmp_path / "net.py").write_text("build = None\n")
     script = {"seconds": SECONDS, "numbers": NUMBERS, "inspection": INSPECTION}
 
     def gate(*options, old=None, new=None, metric="parity"):
@@ -700,6 +701,37 @@ def test_changed_without_a_change_passes(repository, capsys):
     ]
 
 
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("svc/nope.py:build", "there is no file"),
+        ("svc/net.py:bild", "net.py has no 'bild'. Name a model, or a function that returns one."),
+        ("svc.nope:build", "there is no module svc.nope in"),
+        ("svc.net:bild", "net.py has no 'bild'"),
+        ("svc:bild", "__init__.py has no 'bild'"),
+        ("recipes/x/jax.py", "there is no file"),
+    ],
+)
+def test_changed_with_a_model_that_is_not_there_is_an_error_although_nothing_changed(
+    repository, capsys, model, message
+):
+    Path("svc").mkdir()
+    Path("svc/__init__.py").touch()
+    Path("svc/net.py").write_text("def build():\n    pass\n")
+    assert entry_point.main(["gate", "--changed", "main", "--model", model]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "model", ["svc/net.py:build", "svc.net:build", "svc/star.py:build", "other.net:build"]
+)
+def test_changed_with_a_model_that_may_be_there_imports_nothing(repository, model):
+    Path("svc").mkdir()
+    Path("svc/net.py").write_text("def build():\n    pass\nraise SystemError\n")
+    Path("svc/star.py").write_text("from net import *\n")
+    assert entry_point.main(["gate", "--changed", "main", "--model", model]) == 0
+
+
 def test_changed_prints_each_change_and_returns_the_worst_exit_code(repository, monkeypatch, capsys):
     repository(jax="0.10.2", jaxlib="0.10.1", keras="3.15.1", numpy="2.0.0")
     gated, reports = [], []
@@ -769,7 +801,7 @@ def test_of_several_gates_one_that_is_impossible_does_not_prevent_the_others(
 def test_changed_in_a_subfolder_names_its_files_from_the_root(repository, monkeypatch, capsys):
     Path("train").mkdir()
     Path("train/requirements.txt").write_text("-r ../base.txt\n")
-    Path("train/net.py").touch()
+    Path("train/net.py").write_text("build = None\n")
     subprocess.run(["git", "mv", "requirements.txt", "base.txt"], check=True)
     subprocess.run(["git", "add", "-A"], check=True)
     identity = ["-c", "user.name=user", "-c", "user.email=user@localhost"]
@@ -801,15 +833,32 @@ def test_a_built_in_task_says_which_packages_of_the_file_it_does_not_use(reposit
     repository(jax="0.10.2", jaxlib="0.10.2", keras="3.14.1", numpy="2.1.0")
     monkeypatch.setattr("stele.commands.gate.gate_pair", lambda _: 0)
     assert entry_point.main(["gate", "--changed", "main"]) == 0
+    out = capsys.readouterr().out
     assert (
-        "requirements.txt: numpy changed, too. The built-in tasks do not use them" in capsys.readouterr().out
+        "changed, but not gated: numpy 2.0.0 to 2.1.0 in requirements.txt. The built-in tasks do not use"
+        in out
     )
+
+
+@pytest.mark.parametrize(("jax", "code"), [("0.10.1", 0), ("0.10.2", 2)])
+def test_a_change_that_upgrades_nothing_passes_if_no_framework_changed(
+    repository, monkeypatch, capsys, jax, code
+):
+    def gate_pair(_):
+        raise NothingUpgradedError("Nothing is upgraded.")
+
+    repository(jax=jax, jaxlib="0.10.1", keras="3.14.1", numpy="2.1.0")
+    Path("net.py").write_text("build = None\n")
+    monkeypatch.setattr("stele.commands.gate.gate_pair", gate_pair)
+    assert entry_point.main(["gate", "--changed", "main", "--model", "net.py:build"]) == code
+    said = "not measured: requirements.txt@main and the working tree install the same packages."
+    assert (said in capsys.readouterr().out) == (code == 0)
 
 
 @pytest.fixture
 def changed(add_environment, tmp_path, monkeypatch):
     """changed({name: script of NEW}, ungated) -> the exit code of --changed with such gates and all reports."""
-    (tmp_path / "net.py").touch()
+    (tmp_path / "net.py").write_text("build = None\n")
     script = {"seconds": SECONDS, "numbers": NUMBERS, "inspection": INSPECTION}
 
     def changed(gates, ungated=(), *, blocked=False, options=()):
@@ -913,7 +962,7 @@ def test_no_file_that_was_compared_is_overwritten_also_from_a_subfolder(
 ):
     repository(jax="0.10.2")
     files = {"base.txt": "numpy==2.0.0\n", "c.txt": "-r base.txt\nscipy==1\n", "sub/pins.txt": "x==1\n"}
-    for file, text in {**files, "train/m.py": "model = None\n"}.items():
+    for file, text in {**files, "m.py": "model = None\n", "train/m.py": "model = None\n"}.items():
         Path(file).parent.mkdir(exist_ok=True)
         Path(file).write_text(text)
     subprocess.run(["git", "add", "-A"], check=True)

@@ -120,7 +120,7 @@ def lines(locked):
             {"requirements.txt": None, "requirements-prod.txt": NEW},
             "requirements-prod.txt",
         ),
-        ({"reqs.txt": OLD}, {"reqs.txt": None, "deps/reqs.txt": f"{NEW}numpy\n"}, "deps/reqs.txt"),
+        ({"reqs.txt": OLD}, {"reqs.txt": None, "deps/reqs.txt": f"# why\n{NEW}"}, "deps/reqs.txt"),
     ],
 )
 @pytest.mark.parametrize("whole_files", [True, False])
@@ -203,7 +203,11 @@ def test_new_is_the_complete_file_of_the_working_tree(repository):
     found = find(folder)
     [pair] = found.pairs
     assert pair.old == "requirements.txt@main"
-    assert pair.new == "requirements.txt with jax 0.10.2, jaxlib 0.10.2, torch 2.13.0"
+    assert pair.new == "requirements.txt with jax 0.10.2, jaxlib 0.10.2, torch 2.13.0, numpy 2.1.0"
+    assert pair.summary == (
+        "jax 0.10.1 to 0.10.2, jaxlib 0.10.1 to 0.10.2, torch 2.12.0 to 2.13.0, numpy 1.26.4 to 2.1.0 "
+        "in requirements.txt"
+    )
     assert lines(pair.contents[0]) == ["jax==0.10.1", "jaxlib==0.10.1", "numpy==1.26.4", "torch==2.12.0"]
     assert lines(pair.contents[1]) == ["jax==0.10.2", "jaxlib==0.10.2", "numpy==2.1.0", "torch==2.13.0"]
     assert not (found.notes or found.ungated or found.blocked)
@@ -220,7 +224,9 @@ def test_a_built_in_task_has_a_gate_for_each_framework_and_says_what_it_does_not
         ("flax==0.12 jax==0.10.1 jaxlib==0.10.1", "flax==0.12 jax==0.10.2 jaxlib==0.10.2"),
     ]
     [note] = found.notes
-    assert note.startswith("requirements.txt: numpy changed, too. The built-in tasks do not use them;")
+    assert note.startswith(
+        "changed, but not gated: numpy 1.26.4 to 2.1.0 in requirements.txt. The built-in tasks do"
+    )
 
 
 @pytest.mark.parametrize(
@@ -502,9 +508,9 @@ def test_a_pin_of_an_extra_or_a_group_is_seen_and_gated_if_it_is_selected(reposi
     assert find(folder, names=("cpu",)).pairs[0].summary == "torch 1 to 2 in pyproject.toml"
 
 
-def test_comments_other_packages_and_another_spelling_are_no_change(repository):
+def test_comments_and_another_spelling_are_no_change(repository):
     old = {"requirements.txt": "jax==0.10.1\nnumpy==1\nFlax==1.0\n", "words.txt": "jax"}
-    new = {"requirements.txt": "# why\nJAX == 0.10.1  # why\nnumpy==2\nflax==1.0.0\n"}
+    new = {"requirements.txt": "# why\nJAX == 0.10.1  # why\nNumPy==1.0\nflax==1.0.0\n"}
     found = find(repository(old, new))
     assert (found.pairs, found.ungated, found.blocked) == ([], [], False)
     assert found.files == ["requirements.txt", "words.txt"]
@@ -629,6 +635,80 @@ def test_companions_of_a_framework_count(repository, name):
     assert len(find(folder).pairs) == 1
 
 
+# other packages than frameworks
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "summary"),
+    [
+        (
+            {"svc/requirements.txt": "jax\n-c constraints.txt\n", "svc/constraints.txt": "numpy==2.4.5\n"},
+            {"svc/constraints.txt": "numpy==2.4.6\n"},
+            "numpy 2.4.5 to 2.4.6 in svc/requirements.txt (svc/constraints.txt)",
+        ),
+        ({"a.txt": "jax\nscipy>=1\n"}, {"a.txt": "jax\nscipy>=2\n"}, "scipy >=1 to >=2 in a.txt"),
+        ({"a.txt": "torch\n"}, {"a.txt": "torch\naccelerate==1\n"}, "accelerate==1 added in a.txt"),
+        ({"a.txt": "torch\neinops\n"}, {"a.txt": "torch\n"}, "einops removed in a.txt"),
+        (
+            {"requirements.txt": "lightning==2.0\n"},
+            {"requirements.txt": "lightning==2.5\n"},
+            "lightning 2.0 to 2.5",
+        ),
+        (
+            {"uv.lock": LOCK.replace("{}", "1") + JAXLIB.replace("jaxlib", "x").replace("{}", "1")},
+            {"uv.lock": LOCK.replace("{}", "1") + JAXLIB.replace("jaxlib", "x").replace("{}", "2")},
+            "x 1 to 2 in uv.lock",
+        ),
+    ],
+)
+def test_with_a_model_every_package_that_changed_in_its_environment_is_gated(repository, old, new, summary):
+    folder = repository(old, new)
+    [pair] = find(folder).pairs
+    assert pair.summary.startswith(summary) and not find(folder).notes and not find(folder).blocked
+    assert pair.contents[0] != pair.contents[1]
+    without = find(folder, whole_files=False)
+    [note] = without.notes
+    assert note.startswith(f"changed, but not gated: {summary}") and not (without.pairs or without.ungated)
+
+
+def test_with_a_model_packages_of_a_file_without_a_framework_are_named_and_not_gated(repository):
+    old = {"docs/requirements.txt": "sphinx==7\n", "requirements.txt": ONE_OLD}
+    found = find(repository(old, {"docs/requirements.txt": "sphinx==8\nfuro\n"}))
+    assert found.notes == [
+        "changed, but not gated: furo added, sphinx 7 to 8 in docs/requirements.txt. "
+        "No model is run with this file alone: it names no framework, or only one side has it."
+    ]
+    assert not (found.pairs or found.ungated)
+
+
+def test_of_many_packages_that_changed_the_frameworks_and_the_first_are_named(repository):
+    old, new = ("".join(f"a{index}=={version}\n" for index in range(20)) for version in (1, 2))
+    [pair] = find(repository({"a.txt": old + ONE_OLD}, {"a.txt": new + ONE_NEW})).pairs
+    assert pair.summary.startswith("jax 0.10.1 to 0.10.2, a0 1 to 2, ")
+    assert pair.summary.endswith(" and 13 more in a.txt") and len(pair.packages) == 21
+
+
+def test_a_change_without_a_gate_beside_a_gate_of_another_package_is_no_pass(repository):
+    old = "jax\nnumpy==1\ntorch==1; os_name == 'dos'\n"
+    found = find(repository({"a.txt": old}, {"a.txt": old.replace("==1", "==2")}))
+    assert (len(found.pairs), found.blocked) == (1, True)
+
+
+def test_a_project_whose_lock_file_still_fits_is_not_gated_for_another_package(repository):
+    project = PROJECT.replace("{}", "jax").replace('"numpy"', '"numpy>=1"')
+    lock = (
+        LOCK.replace("{}", "1")
+        + JAXLIB.replace("jaxlib", "numpy").replace("{}", "2.1")
+        + MEMBERS.replace('{ name = "jax" }', '{ name = "jax" }, { name = "numpy" }')
+    )
+    found = find(
+        repository(
+            {"pyproject.toml": project, "uv.lock": lock}, {"pyproject.toml": project.replace(">=1", ">=2")}
+        )
+    )
+    assert not (found.pairs or found.ungated or found.notes)
+
+
 # what counts as a change
 
 
@@ -658,6 +738,9 @@ def test_a_zero_at_the_end_is_no_change_where_an_installer_ignores_it(repository
 # what no reader understands
 
 
+EXPLICIT = (
+    "@EXPLICIT\nhttps://conda.anaconda.org/conda-forge/noarch/jax-{}-pyhd8ed1ab_0.conda#0123456789abcdef\n"
+)
 PIXI_LOCK = "version: 6\npackages:\n- conda: https://conda.anaconda.org/conda-forge/linux-64/{}.conda\n"
 
 
@@ -685,6 +768,17 @@ PIXI_LOCK = "version: 6\npackages:\n- conda: https://conda.anaconda.org/conda-fo
         ("pyproject.toml", "[tool.pixi.dependencies]\npytorch = '{}'\n", "2.4", "2.5", "pyproject.toml: torch"),
         ("more.yaml", "name: x\ndependencies:\n- jax=={}\n- x: y\n", "1", "2", "more.yaml, line 3"),
         ("deps/notes.txt", "We install:\n\njax=={}\n", "1", "2", "deps/notes.txt, line 3"),
+        ("conda-linux-64.lock", EXPLICIT, "0.10.1", "0.10.2", "conda-linux-64.lock, line 2"),
+        ("spec-file.txt", EXPLICIT, "0.10.1", "0.10.2", "spec-file.txt, line 2"),
+        ("osx.txt", EXPLICIT.replace("noarch/jax", "x/pytorch"), "2.4.0", "2.5.1", "osx.txt, line 2"),
+        ("package-list.txt", "# platform: x\njax={}=pyhd8ed1ab_0\n", "0.10.1", "0.10.2", "package-list.txt, line 2"),
+        ("conda-pins.txt", "conda-forge::pytorch={}\n", "2.4", "2.5", "conda-pins.txt, line 1"),
+        ("tox.ini", "[testenv]\ndeps = jax=={}\n", "0.10.1", "0.10.2", "tox.ini, line 2"),
+        ("tox.ini", "[testenv]\ndeps =\n    py311: jax[cpu]>={}\n", "0.9", "0.10", "tox.ini, line 3"),
+        ("deploy/app.cfg", "[app]\nneeds = torch ~= {}\n", "2.4", "2.5", "deploy/app.cfg, line 2"),
+        ("noxfile.py", "def f(s):\n    s.install('jax=={}')\n", "0.10.1", "0.10.2", "noxfile.py, line 2"),
+        ("train.py", "# /// script\n# dependencies = ['jax=={}']\n# ///\n", "1", "2", "train.py names jax"),
+        ("a/b.py", "#!x\n# /// script\n# [tool.x]\n# torch = '{}'\n# ///\n", "1", "2", "a/b.py names torch"),
         ("notes.txt", "wheels:\nx/torch-{}-cp311-none-any.whl\nof us all\n", "2.4.0", "2.5.0", "notes.txt, line 2"),
     ],
 )  # fmt: skip
@@ -712,6 +806,10 @@ def test_a_changed_line_that_names_a_framework_and_is_not_understood_blocks(
         ("requirements.txt", "x==1\n    # via torch\n", "x==1\n    # via\n    #   jax\n    #   torch\n"),
         ("requirements.txt", "x==1\n./torch-layers\n", "x==1\n./my-torch\n"),
         ("environment.yml", "name: torch\ndependencies:\n- x\n", "name: jax\ndependencies:\n- x\n"),
+        ("tox.ini", "[testenv]\ncommands = pytest -k jax\n", "[testenv]\ncommands = pytest -k torch\n"),
+        ("train.py", "import jax\nassert 'jax==1'\n", "import torch\nassert 'jax==2'\n"),
+        ("a.py", "# /// script\n# x = ['jax==1']\n# ///\n", "# /// script\n# x=['jax==1']\n# ///\n1"),
+        ("uv.toml", "cache-dir = 'a'\n", "cache-dir = 'b'\n"),
     ],
 )  # fmt: skip
 def test_prose_and_other_programs_are_no_change(repository, name, old, new):
@@ -980,3 +1078,221 @@ def test_an_include_that_changed_in_a_file_that_cannot_be_read_blocks(repository
         line.startswith(f"{name}, line 1: 'numpy = 3'") or "env.yml: cannot be parsed" in line
         for line in found.ungated
     )
+
+
+# what cannot be read
+
+SHA_URL = f"https://example.org/{SHA}/1.txt"
+PIP_CONDA = "dependencies:\n- pip:\n  - {}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "old", "new"),
+    [
+        ("requirements.txt", "numpy\n-r {}\n", "https://example.org/1/r.txt", "https://example.org/2/r.txt"),
+        ("requirements.txt", "numpy\n-r {}\n", "/abs/o.txt", "/abs/n.txt"),
+        (
+            "requirements.txt",
+            "numpy\n--constraint {}\n",
+            "https://example.org/c-1.txt",
+            "https://example.org/c-2.txt",
+        ),
+        ("requirements.txt", "numpy\n-r {}\n", "../shared/1.txt", "../shared/2.txt"),
+        ("requirements.txt", "numpy\n-r {}\n", "${HOME}/1.txt", "${HOME}/2.txt"),
+        ("requirements.txt", "numpy\n{}\n", "", "-r https://example.org/1/r.txt"),
+        ("environment.yml", PIP_CONDA, "-r https://example.org/1.txt", "-r https://example.org/2.txt"),
+        ("environment.yml", PIP_CONDA, "numpy = 1", "numpy = 2"),
+        ("setup.py", "x = read('{}')\nsetup(install_requires=x)\n", "a", "b"),
+        ("poetry.lock", POETRY + "x = {}\n", "[", "]"),
+    ],
+)
+def test_what_cannot_be_read_and_changed_blocks_whatever_it_names(repository, name, text, old, new):
+    other = {"train/requirements.txt": ONE_OLD}
+    found = find(repository({**other, name: text.replace("{}", old)}, {name: text.replace("{}", new)}))
+    [line] = found.ungated
+    assert name in line and (found.pairs, found.blocked) == ([], True)
+
+
+@pytest.mark.parametrize(
+    ("base", "reference", "blocked"),
+    [
+        (ONE_OLD, "https://example.org/1.txt", True),
+        (ONE_OLD, "../../shared/1.txt", True),
+        (ONE_OLD, SHA_URL, False),
+        (ONE_OLD, "missing.txt", False),
+        ("numpy\n", "https://example.org/1.txt", False),  # another file names the frameworks
+    ],
+)
+def test_an_include_that_cannot_be_read_and_is_the_same_is_named_and_blocks_if_it_may_have_changed(
+    repository, base, reference, blocked
+):
+    files = {"b/requirements.txt": f"{base}-r {reference}\n", "a/requirements.txt": ONE_OLD}
+    found = find(repository(files, {}))
+    assert found.blocked is blocked and not found.pairs
+    [line] = found.ungated if blocked else found.notes
+    assert reference in line and line.startswith(
+        "b/requirements.txt, line 2" if blocked else "not compared: b/req"
+    )
+    assert not (found.notes if blocked else found.ungated)
+
+
+def test_an_include_that_git_does_not_list_blocks(repository):
+    old = {".gitignore": "pins/\n", "requirements.txt": "-r pins/a.txt\n", "b.txt": ONE_OLD}
+    folder = repository(old, {"pins/a.txt": "numpy\n"})
+    [line] = find(folder).ungated
+    assert line.startswith("At revision 'main': requirements.txt, line 1") and find(folder).blocked
+
+
+def test_a_file_without_a_framework_blocks_for_its_include_if_no_file_names_one(repository):
+    found = find(repository({"requirements.txt": "numpy\n-c https://example.org/1.txt\n"}, {}))
+    assert found.blocked and "The line is the same" in found.ungated[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("Dockerfile", "FROM x\nRUN pip install 'jax[cuda12]=={}'\n", 2),
+        ("docker/gpu.Dockerfile", "RUN conda install pytorch={}\n", 1),
+        ("install.sh", "pip install https://example.org/torch-{}-cp311-none-any.whl\n", 1),
+        (".github/workflows/x.yml", "jobs:\n  run: pip install jax=={}\n", 2),
+        ("docs/install.txt", "$ pip install jax>={}\n", 1),
+        ("n.ipynb", '{{"source": ["!pip install jax=={}"]}}\n', 1),
+    ],
+)
+def test_a_changed_command_that_names_a_framework_is_shown_although_it_is_not_compared(
+    repository, name, text, line
+):
+    old, new = (text.replace("{}", version) for version in ("0.10.1", "0.10.2"))
+    found = find(repository({"requirements.txt": ONE_OLD, name: old}, {name: new}))
+    [note] = found.notes
+    assert note.startswith(f"not compared: {name}, line {line}: ") and note.endswith(" changed")
+    assert (found.pairs, found.ungated, found.files) == ([], [], ["requirements.txt"])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("conda-linux-64.lock", EXPLICIT.replace("{}", "1") + "https://x/noarch/numpy-{}-py_0.conda\n"),
+        (
+            "pixi.lock",
+            PIXI_LOCK.replace("{}", "pytorch-2.4.0-cpu") + "- conda: https://x/numpy-{}-py_0.conda\n",
+        ),
+    ],
+)
+def test_a_list_with_a_framework_that_is_not_read_is_named_if_another_package_in_it_changed(
+    repository, name, text
+):
+    old, new = (text.replace("{}", version) for version in ("1.26", "2.0"))
+    found = find(repository({"requirements.txt": ONE_OLD, name: old}, {name: new}))
+    assert found.notes == [f"not compared: {name} changed, and Stele does not read such a file"]
+    assert not (found.pairs or found.ungated)
+
+
+NEWER = "[tool.uv]\nexclude-newer = '{}'\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "text", "name", "setting"),
+    [
+        ({}, PROJECT.replace("{}", "jax") + NEWER, "pyproject.toml", "exclude-newer"),
+        (
+            {},
+            PROJECT.replace("{}", "jax") + "[tool.uv.pip]\nprerelease = '{}'\n",
+            "pyproject.toml",
+            "pip.prerelease",
+        ),
+        (
+            {"a/requirements.txt": "torch\n"},
+            "[[index]]\nurl = 'https://example.org/{}'\n",
+            "uv.toml",
+            "index",
+        ),
+        (
+            {"a/requirements.txt": "torch\n"},
+            "override-dependencies = ['numpy=={}']\n",
+            "a/uv.toml",
+            "override",
+        ),
+        (
+            {"a/requirements.txt": "torch\n"},
+            "[global]\nindex-url = https://x/{}\n",
+            "pip.conf",
+            "a setting of pip",
+        ),
+    ],
+)
+def test_a_setting_that_decides_which_version_is_installed_blocks(repository, files, text, name, setting):
+    found = find(repository({**files, name: text.replace("{}", "2025")}, {name: text.replace("{}", "2026")}))
+    [line] = found.ungated
+    assert line.startswith(f"{name}: {setting}") and (found.pairs, found.blocked) == ([], True)
+
+
+def test_a_setting_that_a_lock_file_or_no_framework_is_subject_to_is_no_change(repository):
+    project = PROJECT.replace("{}", "jax") + NEWER
+    old = {
+        "pyproject.toml": project,
+        "uv.lock": LOCK.replace("{}", "1") + MEMBERS,
+        "a/uv.toml": "resolution = 'x'\n",
+    }
+    new = {"pyproject.toml": project.replace("{}", "2026"), "a/uv.toml": "resolution = 'y'\n"}
+    found = find(repository(old, new))
+    assert not (found.pairs or found.ungated)
+
+
+def test_a_large_file_that_names_a_framework_is_read_and_a_larger_one_is_named(repository, monkeypatch):
+    monkeypatch.setattr(trees, "LARGEST_UNNAMED", 100)
+    monkeypatch.setattr(trees, "LARGEST", 1000)
+    more = "numpy>=1\n" * 20
+    folder = repository(
+        {"pins.txt": ONE_OLD + more, "data.txt": "x"}, {"pins.txt": ONE_NEW + more, "data.txt": "y" * 500}
+    )
+    assert [pair.summary for pair in find(folder).pairs] == ["jax 0.10.1 to 0.10.2 in pins.txt"]
+    (folder / "data.txt").write_text("y" * 5000)
+    assert find(folder).notes == ["not compared: data.txt is larger than 1000 bytes"]
+
+
+def test_a_link_that_leads_out_of_the_repository_blocks_if_it_changed(repository, tmp_path):
+    folder = repository({"a.txt": ONE_OLD}, {})
+    for version in ("1", "2"):
+        (tmp_path / version).write_text(f"jax=={version}\n")
+    (folder / "requirements.txt").symlink_to(tmp_path / "1")
+    repository({}, {})
+    subprocess.run(["git", "-C", folder, "tag", "links"], check=True)
+    same = changes.find("links", folder, Extras(), whole_files=True)
+    assert (same.ungated, same.files) == ([], ["a.txt"])
+    assert f"not compared: requirements.txt is a link to {tmp_path / '1'}" in same.notes[0]
+    (folder / "requirements.txt").unlink()
+    (folder / "requirements.txt").symlink_to(tmp_path / "2")
+    found = changes.find("links", folder, Extras(), whole_files=True)
+    assert f"requirements.txt is a link to {tmp_path / '2'}" in found.ungated[0] and found.blocked
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "blocked"),
+    [("requirements.txt", ONE_OLD, ONE_NEW, True), ("pyproject.toml", "[project]\n", "[tool]\n", False)],
+)
+def test_a_submodule_that_changed_blocks_if_a_file_of_packages_in_it_names_a_framework(
+    repository, tmp_path, name, old, new, blocked
+):
+    folder = repository({"requirements.txt": ONE_OLD}, {})
+
+    def git(*arguments):
+        options = ["-c", "user.name=Ada", "-c", "user.email=a@b.c", "-c", "protocol.file.allow=always"]
+        subprocess.run(["git", *options, *arguments], check=True, capture_output=True)
+
+    other = tmp_path / "other"
+    git("init", "--quiet", str(other))
+    (other / name).write_text(old)
+    git("-C", str(other), "add", "--all")
+    git("-C", str(other), "commit", "--quiet", "--message=One")
+    git("-C", str(folder), "submodule", "--quiet", "add", str(other), "libs/other")
+    git("-C", str(folder), "commit", "--quiet", "--message=Sub")
+    assert not (find(folder).ungated or find(folder).notes)
+    (folder / "libs/other" / name).write_text(new)
+    git("-C", str(folder / "libs/other"), "commit", "--quiet", "--all", "--message=Two")
+    git("-C", str(folder), "add", "--all")
+    found = find(folder)
+    assert found.blocked is blocked
+    assert f"libs/other/{name} changed" in (found.ungated if blocked else found.notes)[0]
+    git("-C", str(folder), "submodule", "--quiet", "deinit", "--force", "libs/other")
+    assert find(folder).blocked and "its files cannot be compared" in find(folder).ungated[0]

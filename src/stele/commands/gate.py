@@ -26,7 +26,7 @@ from stele.gate.verdict import Verdict
 from stele.measuring import progress
 from stele.measuring.content import Noticed, Reads
 from stele.measuring.worker import WorkerError
-from stele.models import arms, changes, comparison, inspection
+from stele.models import arms, changes, comparison, inspection, spec
 from stele.models.comparison import Comparison
 from stele.models.spec import Model
 from stele.report import build, exports, markdown
@@ -95,7 +95,10 @@ def gate_changed(arguments: argparse.Namespace) -> int:
     """
     if arguments.old is not None:
         raise SteleError("--changed finds OLD and NEW itself. Leave them out.")
-    revision, whole_files = arguments.changed, arguments.model is not None
+    revision, model = arguments.changed, options.parse_model(arguments)
+    if model is not None:
+        spec.require_attribute(model)
+    whole_files = model is not None
     found = changes.find(revision, Path.cwd(), options.parse_extras(arguments), whole_files=whole_files)
     show(f"compared: {shortened(found.files)}")
     for line in found.ungated:
@@ -171,11 +174,17 @@ def show(line: str) -> None:
 
 
 def gate_change(known: argparse.Namespace, pair: changes.Pair, *, several: bool) -> int:
-    """Gate one change. Return its exit code: of several gates, one that is impossible does not prevent the others."""
+    """Gate one change. Return its exit code: of several gates, one that is impossible does not prevent the others.
+
+    Without a change of a framework, a file that selects the same packages as before passes.
+    """
     show(f"changed: {pair.summary}")
     try:
         return gate_pair(known)
     except SteleError as error:
+        if isinstance(error, packages.NothingUpgradedError) and not pair.is_of_framework:
+            show(f"not measured: {pair.old} and the working tree install the same packages.")
+            return 0
         if not several:
             raise
         say(f"stele: {printable(without_passwords(str(error)))}")

@@ -5,9 +5,10 @@ says what is installed. Nothing is executed.
 """
 
 import contextlib
+import functools
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import Specifier, SpecifierSet
 from packaging.utils import canonicalize_name, canonicalize_version
 
-from stele.environments import lockfiles, unread
+from stele.environments import lockfiles, submodules, trees, unread
 from stele.environments.lockfiles import Locked
 from stele.environments.lockfiles.requirements import INCLUDE
 from stele.environments.lockfiles.source import PYPI
@@ -26,6 +27,8 @@ from stele.text import without_passwords
 
 # what the names of builds of one package end with
 BUILD = re.compile(r"(-(cpu|gpu|intel|macos|nightly|cu\d+\w*|rocm\d*|mkl|directml|openvino|training))+$")
+ELSEWHERE = re.compile(r"\w+:|/|~|.*\$")  # a URL, or a path that does not begin in the folder of its file
+COMMIT = re.compile(r"(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f])")
 SHORTEST = 7  # letters of a commit
 SIMILAR = 0.5  # share of the packages of a renamed file that both of its names have
 
@@ -33,7 +36,8 @@ SIMILAR = 0.5  # share of the packages of a renamed file that both of its names 
 class Change(NamedTuple):
     """A package that a file requires in one way in the revision (old) and in another way in the working tree (new).
 
-    ``package`` is its name in the working tree. In the revision, it may be that of another build, as tensorflow-cpu is.
+    One of them is empty if the file does not name the package there; of a framework, that is Ungated. ``package`` is
+    its name in the working tree. In the revision, it may be that of another build, as tensorflow-cpu is.
     """
 
     package: str
@@ -65,8 +69,12 @@ class Compared:
     old: Locked | None = None
     new: Locked | None = None
     failure: str | None = None  # why it cannot be read
-    changes: list[Change] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)  # of frameworks
+    others: list[Change] = field(default_factory=list)  # of other packages
     ungated: list[Ungated] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # why it was not compared
+    names_framework: bool = False
+    is_environment: bool = True  # whether a model may be run with what it names
 
     @property
     def name(self) -> str:
@@ -74,7 +82,8 @@ class Compared:
 
     def named_packages(self) -> set[str]:
         """Return the packages with a change, or with one that no gate measures."""
-        return {change.package for change in self.changes} | {each.package for each in self.ungated}
+        changed = {change.package for change in (*self.changes, *self.others)}
+        return changed | {each.package for each in self.ungated}
 
     @property
     def is_input(self) -> bool:
@@ -95,7 +104,8 @@ class Comparison:
     def names(self) -> list[str]:
         """Return the names of the files, the changed ones first, each followed by the files that it includes."""
         found: dict[str, str] = {}
-        for one in sorted(self.files, key=lambda one: not (one.changes or one.ungated)):
+        compared = [one for one in self.files if one.changes or one.ungated or not one.notes]
+        for one in sorted(compared, key=lambda one: not (one.changes or one.ungated)):
             renamed = one.old_name and one.new_name and one.old_name != one.new_name
             found.setdefault(one.name, f"{one.name} (was {one.old_name})" if renamed else one.name)
             for locked in (one.new, one.old):
@@ -161,8 +171,10 @@ def compare(
         )
     pairs = [parse(one, old, new, revision, tuple(extras)) for one in paired(old, new)]
     files = [one for one in pairs if not is_included(one, pairs)]
-    for one in files:
-        find_failure(one, old, new, known)
+    naming = [names_framework(one, old, new, known) for one in files]
+    for one, names in zip(files, naming, strict=True):
+        one.names_framework, one.is_environment = names, names or not any(naming)
+        find_failure(one, old, new)
         find_changes(one, known, python=python, allow_vcs=allow_vcs)
         try:
             find_unselected(one, old, new, known)
@@ -172,7 +184,15 @@ def compare(
     for one in files:
         let_lock_count(one, files, python)
     leave_out_limits(files)
-    files += not_read
+    files += [
+        *not_read,
+        *find_links(old, new, lonely=not any(naming)),
+        *find_submodules(old.root, revision, known),
+    ]
+    find_settings(files, old, new)
+    for name in sorted(old.large | new.large):
+        note = f"not compared: {name} is larger than {trees.LARGEST} bytes"
+        files.append(Compared(name, name, notes=[note]))
     return Comparison(revision, old, new, tuple(files))
 
 
@@ -205,7 +225,13 @@ def packages_in(tree: Tree, name: str) -> set[str]:
 
 def packages_of(locked: Locked | None) -> set[str]:
     lines = (*locked.requirements, *locked.constraints) if locked else ()
-    return {canonicalize_name(Requirement(line).name) for line in lines}
+    return set(map(name_of, lines))
+
+
+@functools.cache
+def name_of(line: str) -> str:
+    """Return the normalized name of the package of a requirement."""
+    return canonicalize_name(Requirement(line).name)
 
 
 def parse(one: Compared, old: Tree, new: Tree, revision: str, extras: tuple[str, ...]) -> Compared:
@@ -240,31 +266,54 @@ def is_included(one: Compared, files: Iterable[Compared]) -> bool:
     return False
 
 
-def find_failure(one: Compared, old: Tree, new: Tree, known: re.Pattern[str]) -> None:
-    """Note that a file cannot be read, if it or a file that it includes changed, and one of them names a framework."""
-    if one.failure:
-        texts = [with_included(tree, name) for tree, name in ((old, one.old_name), (new, one.new_name))]
-        if texts[0] != texts[1] and any(map(lockfiles.spelled(known).search, texts)):
-            one.ungated.append(Ungated("", one.failure, blocks=True))
+def names_framework(one: Compared, old: Tree, new: Tree, known: re.Pattern[str]) -> bool:
+    """Return whether a file, or one that it includes, names a framework."""
+    if one.failure is None:
+        return any(map(known.fullmatch, packages_of(one.old) | packages_of(one.new)))
+    sides = (with_included(old, one.old_name), with_included(new, one.new_name))
+    return any(map(lockfiles.spelled(known).search, (text for side in sides for text in side.values())))
 
 
-def with_included(tree: Tree, name: str | None) -> str:
-    """Return the text of a file, which may not be valid, and of the files that it includes, as far as there are any."""
+def find_failure(one: Compared, old: Tree, new: Tree) -> None:
+    """Note that a file cannot be read. It blocks if the file changed, or if what it includes may have changed."""
+    if one.failure is None:
+        return
+    before, after = (with_included(tree, name) for tree, name in ((old, one.old_name), (new, one.new_name)))
+    changed = [*before.values()] != [*after.values()]
+    if changed or (one.is_environment and any(map(is_elsewhere, before))):
+        more = "" if changed else " The line is the same, but the content may be another."
+        one.ungated.append(Ungated("", one.failure + more, blocks=True))
+    else:
+        one.notes.append(f"not compared: {one.failure}")
+
+
+def is_elsewhere(path: str) -> bool:
+    """Return whether an included file is not in the repository, and no commit in its URL says what it contains."""
+    outside = path.startswith("../") or ELSEWHERE.match(path) is not None
+    return outside and not COMMIT.search(path)
+
+
+def with_included(tree: Tree, name: str | None) -> dict[str, str]:
+    """Return the text of a file, which may not be valid, and of the files that it includes; "" of what is not there."""
     texts: dict[str, str] = {}
     names = [] if name is None else [name]
     while names:
         name = names.pop()
+        texts[name] = ""
         with contextlib.suppress(SteleError):
             texts[name] = tree.texts.get(name) or tree.load(name)
-            for line in texts[name].splitlines():
-                include = INCLUDE.fullmatch(re.sub(r"(^-\s+(?=-)|\s#.*)", "", line.strip()))
-                path = (
-                    posixpath.normpath(posixpath.join(posixpath.dirname(name), include[3]))
-                    if include
-                    else name
-                )
-                names += [path] if path not in {*texts, *names} else []
-    return "\n".join(texts.values())
+        for line in texts[name].splitlines():
+            include = INCLUDE.fullmatch(re.sub(r"(^-\s+(?=-)|\s#.*)", "", line.strip()))
+            path = included_path(name, include[3]) if include else name
+            names += [path] if path not in {*texts, *names} else []
+    return texts
+
+
+def included_path(name: str, reference: str) -> str:
+    """Return the path from the root of the repository, or what was written if it does not lead into the repository."""
+    if ELSEWHERE.match(reference):
+        return reference
+    return posixpath.normpath(posixpath.join(posixpath.dirname(name), reference))
 
 
 def find_changes(one: Compared, known: re.Pattern[str], *, python: str | None, allow_vcs: bool) -> None:
@@ -300,7 +349,27 @@ def find_changes(one: Compared, known: re.Pattern[str], *, python: str | None, a
             place = side.place(one.name, line)
             message = f"{place} changed, and its marker does not hold here. Try another --python."
             one.ungated.append(Ungated(package, message, blocks=False))
+    find_others(one, known, python)
     find_local(one, known)
+
+
+def find_others(one: Compared, known: re.Pattern[str], python: str | None) -> None:
+    """Find the packages that are no frameworks and whose lines differ, also those that only one side names.
+
+    What differs of their files counts if it does not differ for a framework, which stands for all.
+    """
+    common = {change.how for change in one.changes}
+    for package in sorted(packages_of(one.old) | packages_of(one.new)):
+        if known.fullmatch(package):
+            continue
+        old, new = Lines(one.old, package, python), Lines(one.new, package, python)
+        how = other_files(one, package) if old.wanted and new.wanted else ""
+        before, after = (meaning(side.wanted) if side.wanted else None for side in (old, new))
+        if before != after or (how and how not in common):
+            file = new.file or old.file or one.name
+            where = one.name if file == one.name else f"{one.name} ({file})"
+            required = old.required or new.required
+            one.others.append(Change(package, old.wanted or "", new.wanted or "", where, required, how))
 
 
 def find_local(one: Compared, known: re.Pattern[str]) -> None:
@@ -357,7 +426,7 @@ class Lines:
     def __init__(self, locked: Locked | None, package: str, python: str | None) -> None:
         self.places = locked.places if locked else {}
         lines = (*locked.requirements, *locked.constraints) if locked else ()
-        named = [line for line in lines if canonicalize_name(Requirement(line).name) == package]
+        named = [line for line in lines if name_of(line) == package]
         version = python or minor_release(locked.python if locked else None)
         here = [line for line in named if holds(Requirement(line), version)]
         other = [line for line in named if line not in here]
@@ -469,6 +538,10 @@ def let_lock_count(one: Compared, files: Iterable[Compared], python: str | None)
                 satisfies(locked, wanted, changed=package in of_lock)
                 and (not all(indexes) or not indexes[0].isdisjoint(indexes[1]))
             )
+            if fits:
+                one.others = [change for change in one.others if change.package != package]
+            if any(change.package == package for change in one.others):
+                continue  # the file itself is what counts
             one.changes = [change for change in one.changes if change.package != package]
             one.ungated = [
                 each
@@ -543,9 +616,52 @@ def find_unread(
         for package, message in unread.find(name, texts[0].get(name), texts[1].get(name), known, revision):
             if same_framework(package) not in named:
                 one.ungated.append(Ungated(package, message, blocks=True))
-        if one.ungated:
+        if not one.ungated and name not in partly:
+            before, after = (side.get(name) for side in texts)
+            one.notes += filter(None, [unread.shown(name, before, after, known, revision)])
+        if one.ungated or one.notes:
             found.append(one)
     return found
+
+
+def find_links(old: Tree, new: Tree, *, lonely: bool) -> Iterator[Compared]:
+    """Yield the links that lead out of the repository. One that changed blocks, and each if no file has a framework."""
+    for name in sorted({*old.links, *new.links}):
+        before, after = old.links.get(name), new.links.get(name)
+        message = f"{name} is a link to {after or before}, which is not a file of the repository."
+        if lockfiles.is_conventional(name) and (before != after or lonely):
+            yield Compared(name, name, ungated=[Ungated("", message, blocks=True)])
+        elif lockfiles.is_conventional(name) or before != after:
+            yield Compared(name, name, notes=[f"not compared: {message}"])
+
+
+def find_submodules(root: Path, revision: str, known: re.Pattern[str]) -> Iterator[Compared]:
+    """Yield the submodules that changed. One whose files of packages name a framework blocks."""
+    for path, message, blocks in submodules.find(root, revision, lockfiles.spelled(known)):
+        ungated = [Ungated("", message, blocks=True)] if blocks else []
+        yield Compared(path, path, ungated=ungated, notes=[] if blocks else [f"not compared: {message}"])
+
+
+def find_settings(files: Sequence[Compared], old: Tree, new: Tree) -> None:
+    """Find the settings of installers that differ, where a file that no lock file decides names a framework."""
+    texts = [{**tree.texts, **tree.others} for tree in (old, new)]
+    for name in sorted({*texts[0], *texts[1]}):
+        before, after = (side.get(name, "") for side in texts)
+        setting = None if before == after else unread.setting(name, before, after)
+        free = (
+            one
+            for one in files
+            if setting is not None
+            and one.new is not None
+            and one.names_framework
+            and one.new.kind in (*lockfiles.MANIFESTS, "requirements")
+            and PurePath(one.name).is_relative_to(PurePath(name).parent)
+            and (one.name == name or PurePath(name).name != "pyproject.toml")
+            and not (one.is_input and any(is_lock_of(lock, one) for lock in files))
+        )
+        if (one := next(free, None)) is not None:
+            message = f"{name}: {setting} changed, and it decides what {one.name} installs. Name OLD and NEW."
+            one.ungated.append(Ungated("", message, blocks=True))
 
 
 def covering(name: str, files: Iterable[Compared]) -> Iterator[Compared]:
@@ -558,12 +674,14 @@ def covering(name: str, files: Iterable[Compared]) -> Iterator[Compared]:
 
 def leave_out_limits(files: Iterable[Compared]) -> None:
     """Leave out files that only limit the versions of packages which change in a file that requires one of them."""
-    requiring = [one for one in files if any(change.required for change in one.changes)]
+    requiring = [one for one in files if any(change.required for change in (*one.changes, *one.others))]
     gated = {change.package for one in requiring for change in one.changes}
+    others = {change.package for one in requiring if one.is_environment for change in one.others}
     for one in files:
-        if not any(change.required for change in one.changes):
+        if one not in requiring:
             for change in one.changes:
                 if change.package in gated:
                     message = f"{one.name} does not name {change.package}, but limits its version."
                     one.ungated.append(Ungated(change.package, message, blocks=False))
             one.changes = [change for change in one.changes if change.package not in gated]
+            one.others = [change for change in one.others if change.package not in others]

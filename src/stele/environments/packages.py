@@ -277,8 +277,12 @@ def same_version(old: str | None, new: str | None) -> bool:
     return canonicalize_version(old) == canonicalize_version(new)
 
 
+class NothingUpgradedError(SteleError):
+    """OLD and NEW are stated in different words, and select the same packages."""
+
+
 def require_upgrade(old: Environment, new: Environment) -> None:
-    """Raise SteleError, with the versions, if NEW is stated in other words than OLD, and is the same nevertheless."""
+    """Raise NothingUpgradedError, with the versions, if NEW, stated in other words, is the same as OLD."""
     changed = builds.stated_differently(new, old)
     if not changed or old.lock is None or new.lock is None or not (old.lock.exists() and new.lock.exists()):
         return
@@ -288,7 +292,7 @@ def require_upgrade(old: Environment, new: Environment) -> None:
         return
     versions = of_lock(new.lock)
     both = ", ".join(f"{name} {versions[name]}" for name in changed if name in versions)
-    raise SteleError(
+    raise NothingUpgradedError(
         f"Nothing is upgraded: {old.name!r} and {new.name!r} select the same packages"
         f"{f', both with {both}' if both else ''}. Name the version that NEW is to have, such as PACKAGE==VERSION."
     )

@@ -1,12 +1,14 @@
 """The net below the readers: changed lines that name a framework, in files and forms that no reader understands.
 
     *.toml, Pipfile              every table, also those of other programs, such as pixi
-    setup.py                     what is quoted
+    *.py with # /// script       the table in its comment (PEP 723)
+    setup.py, noxfile.py         what is quoted
+    *.ini, *.cfg                 a package with a version
     pixi.lock, conda-lock.yml    the URLs of packages
     *.yml with dependencies      every line
-    other text                   a line that is a requirement or a wheel
+    other text                   a line that is a requirement, the file of a package, or a package as conda writes it
 
-Prose is no requirement, so it is left out.
+Prose is no requirement, so it is left out. Of commands and prose, ``shown`` has the lines that a user may want to see.
 """
 
 import re
@@ -22,6 +24,20 @@ from stele.environments.lockfiles.requirements import without_hashes
 from stele.environments.lockfiles.source import Source, parse_requirement, shorten, with_name
 from stele.errors import SteleError
 
+# what follows the name of a package that is required in a certain version
+VERSION = re.compile(r"(\[[^\]]*\])?\s*(===?|[<>~!]=|[<>]\s*\d|@\s*\w+[+:])")
+CONDA_VERSION = re.compile(r"=\d|-\d")  # also in the name of a wheel
+CONDA_LINE = re.compile(
+    r"(\S+::)?[\w.-]+\s?={1,2}\s?[\d*][^\s=]*(=\S+)?"
+)  # of conda list --export, for instance
+ARCHIVE = re.compile(r"\S+\.(whl|conda|tar\.bz2|tar\.gz|zip)(#\S*)?")
+# settings of uv that decide which versions are installed, and those that the reader of a project knows
+RESOLVES = re.compile(
+    r"exclude-newer(-package)?|(default-|extra-)?index(-url|-strategy)?|find-links|no-index|prerelease|resolution"
+    r"|fork-strategy|(required-)?environments|dependency-metadata|conflicts|torch-backend|no-sources(-package)?"
+    r"|(constraint|override|exclude)-dependencies|no-(binary|build)(-package)?|no-build-isolation.*|sources"
+)
+READ = ("index", "sources")
 QUOTED = r"""["']\s*{name}\s*(\[[^\]]*\]\s*)?(?=$|["'=<>~!@;%{{(])"""
 
 
@@ -41,12 +57,78 @@ def find(
     path = PurePath(name.lower())
     if is_toml(path):
         yield from in_tables(name, old or "", new or "", known, revision)
+    elif path.suffix == ".py" and not lockfiles.INSTALLER.fullmatch(name.lower()):
+        before, after = script_table(old or ""), script_table(new or "")
+        if before != after:
+            yield from in_tables(name, before, after, known, revision)
+    elif lockfiles.COMMANDS.fullmatch(name.lower()):
+        return
     elif path.suffix in (".yml", ".yaml") and not lockfiles.UNREAD_LOCK.fullmatch(name.lower()):
         if any(CONDA_KEY.search(text or "") for text in (old, new)):
             whole = any(is_broken(name, "conda", text or "") for text in (old, new))
             yield from in_lines(name, old or "", new or "", known, revision, whole=whole)
     else:
         yield from in_lines(name, old or "", new or "", known, revision)
+
+
+def script_table(text: str) -> str:
+    """Return the table with the packages of a script (PEP 723), as TOML; empty if it has none."""
+    start = lockfiles.SCRIPT.search(text)
+    lines: list[str] = []
+    for line in text[start.end() :].splitlines()[1:] if start else ():
+        if not re.match(r"#( |$)", line) or line.rstrip() == "# ///":
+            break
+        lines.append(line[2:])
+    return "\n".join(lines)
+
+
+def shown(name: str, old: str | None, new: str | None, known: re.Pattern[str], revision: str) -> str | None:
+    """Return what to say about a file in which nothing was found: the first changed line that names a package in a
+    version, or that packages changed in a list with a known one; None if there is nothing to say.
+    """
+    if old == new:
+        return None
+    if not lockfiles.is_searched(name):
+        sides = find(name, old, None, known, revision), find(name, None, new, known, revision)
+        if any(next(side, None) for side in sides):
+            return f"not compared: {name} changed, and Stele does not read such a file"
+    if lockfiles.UNREAD_LOCK.fullmatch(name.lower()):
+        return None
+    named, kept = lockfiles.spelled(known), {*map(plain, (old or "").splitlines())}
+    for number, line in enumerate((new or "").splitlines(), 1):
+        for match in () if plain(line) in kept else named.finditer(line):
+            if VERSION.match(line, match.end()) or CONDA_VERSION.match(line, match.end()):
+                return f"not compared: {name}, line {number}: {shorten(line.strip())} changed"
+    return None
+
+
+def setting(name: str, old: str, new: str) -> str | None:
+    """Return the setting of an installer that differs in a file, and that decides which versions are installed."""
+    file = PurePath(name.lower()).name
+    if file in ("pip.conf", "pip.ini"):
+        differ = {*map(plain, old.splitlines())} != {*map(plain, new.splitlines())}
+        return "a setting of pip" if differ else None
+    if file not in ("pyproject.toml", "uv.toml") or any(
+        is_broken(name, "pyproject", text) for text in (old, new)
+    ):
+        return None
+    before, after = (settings_in(name, text, whole=file == "uv.toml") for text in (old, new))
+    return next((key for key in sorted({*before, *after}) if before.get(key) != after.get(key)), None)
+
+
+def settings_in(name: str, text: str, *, whole: bool) -> dict[str, object]:
+    """Return the settings of uv in a file: all of it (uv.toml), or a table of a project, without what is read there."""
+    data = lockfiles.load(Source(name), "pyproject", text) if text.strip() else {}
+    tool = data.get("tool")
+    uv = data if whole else tool.get("uv") if isinstance(tool, dict) else None
+    table = uv if isinstance(uv, dict) else {}
+    of_pip = table.get("pip")
+    found = {
+        key: value for key, value in table.items() if RESOLVES.fullmatch(key) and (whole or key not in READ)
+    }
+    return found | {
+        f"pip.{key}": value for key, value in (of_pip.items() if isinstance(of_pip, dict) else ())
+    }
 
 
 def is_toml(path: PurePath) -> bool:
@@ -109,14 +191,23 @@ def spellings(name: str, line: str, known: re.Pattern[str], named: re.Pattern[st
     found = [match["name"] for match in named.finditer(line)]
     if not found:
         return
-    if path.suffix == ".py":
+    if path.suffix in (".ini", ".cfg", ".conf"):
+        yield from (
+            match["name"] for match in named.finditer(line) if VERSION.match(line, match.end()) is not None
+        )
+    elif path.suffix == ".py":
         yield from (one for one in found if re.search(QUOTED.format(name=re.escape(one)), line))
     elif lockfiles.UNREAD_LOCK.fullmatch(name.lower()) and path.suffix != ".toml":
         yield from found if "://" in line else ()
     elif path.suffix in (".yml", ".yaml"):
         yield from () if re.match(r"(name|prefix):", line) else found
-    elif is_toml(path) or line.endswith(".whl") or is_requirement(line, known):
+    elif is_toml(path) or is_package(line) or is_requirement(line, known):
         yield from found
+
+
+def is_package(line: str) -> bool:
+    """Return whether a line is the file of a package, or a package as conda writes it."""
+    return ARCHIVE.fullmatch(line) is not None or CONDA_LINE.fullmatch(line) is not None
 
 
 def is_requirement(line: str, known: re.Pattern[str]) -> bool:

@@ -35,7 +35,7 @@ TOGETHER = (
     (r"onnxruntime(-\w+)?",),
     ("openvino",),
 )
-SHOWN = 8  # names in a line
+SHOWN = 8  # packages in a line
 FRAMEWORKS = re.compile("|".join(name for names in TOGETHER for name in names), re.I)
 
 
@@ -49,6 +49,11 @@ class Pair(NamedTuple):
     name: str  # of the first package, or of the file
     packages: frozenset[str]  # that changed
 
+    @property
+    def is_of_framework(self) -> bool:
+        """Whether a framework changed, and not only other packages."""
+        return any(map(FRAMEWORKS.fullmatch, self.packages))
+
 
 class Changed(NamedTuple):
     """What was compared, the gates of what changed, and what cannot be gated."""
@@ -57,7 +62,7 @@ class Changed(NamedTuple):
     pairs: list[Pair]
     ungated: list[str]
     blocked: bool  # whether something that is installed has no gate
-    notes: list[str]  # other packages that changed and that the gates do not measure
+    notes: list[str]  # what was not compared, and other packages that changed and that no gate measures
     paths: list[Path]  # the files that were read
 
 
@@ -73,13 +78,15 @@ def find(revision: str, folder: Path, extras: Extras, *, whole_files: bool) -> C
         revision, folder, FRAMEWORKS, extras.names, python=python, allow_vcs=extras.allow_vcs
     )
     pairs: list[Pair] = []
-    notes: list[str] = []
+    notes = [note for one in compared.files for note in one.notes]
     measured: dict[str, set[str]] = {}  # by file: the packages in NEW
     for one in compared.files:
+        gated = [*one.changes, *(one.others if whole_files and is_environment(one) else [])]
+        if one.others and not (whole_files and gated):
+            notes.append(not_gated(one, whole_files=whole_files))
         try:
-            if one.changes:
-                made = of_file(compared, one, extras) if whole_files else of_pins(one, python, extras)
-                notes += [] if whole_files else beside(one)
+            if gated:
+                made = of_file(compared, one, gated, extras) if whole_files else of_pins(one, python, extras)
                 measured[one.name] = {
                     name for pair in made for name in names_of(pair.contents[1].requirements)
                 }
@@ -95,14 +102,21 @@ def find(revision: str, folder: Path, extras: Extras, *, whole_files: bool) -> C
         compared.names(),
         merged(pairs),
         [each.message for _, each in ungated],
-        missing or (bool(ungated) and not pairs),
+        missing or (bool(ungated) and not any(pair.is_of_framework for pair in pairs)),
         notes,
         compared.paths(),
     )
 
 
+def is_environment(one: Compared) -> bool:
+    """Return whether a model may be run with what a file names, in the revision and in the working tree."""
+    sides = [comparison.packages_of(locked) for locked in (one.old, one.new)]
+    frameworks = [any(map(FRAMEWORKS.fullmatch, names)) for names in sides]
+    return all(sides) and one.is_environment and (all(frameworks) or not any(frameworks))
+
+
 def names_of(requirements: Iterable[str]) -> set[str]:
-    return {canonicalize_name(Requirement(line).name) for line in requirements}
+    return {canonicalize_name(Requirement(line).name) for line in requirements if line}
 
 
 def of_pins(one: Compared, python: str | None, extras: Extras) -> list[Pair]:
@@ -137,24 +151,21 @@ def of_framework(
     return Locked(requirements, None, "requirements", options=locked.options, hashes=hashes)
 
 
-def beside(one: Compared) -> list[str]:
-    """Return a line about the other packages of a file that changed: built-in tasks do not use its versions."""
-    before, after = ({*locked.requirements} if locked else set() for locked in (one.old, one.new))
-    others = sorted(name for name in names_of(before ^ after) if not FRAMEWORKS.fullmatch(name))
-    if not others:
-        return []
-    more = f" and {len(others) - SHOWN} more" if len(others) > SHOWN else ""
-    return [
-        f"{one.name}: {', '.join(others[:SHOWN])}{more} changed, too. The built-in tasks do not use them; "
-        "a gate with --model measures the complete file."
-    ]
+def not_gated(one: Compared, *, whole_files: bool) -> str:
+    """Return a line about the packages of a file that changed and that no gate measures."""
+    why = (
+        "No model is run with this file alone: it names no framework, or only one side has it."
+        if whole_files
+        else "The built-in tasks do not use them; a gate with --model measures the complete file."
+    )
+    return f"changed, but not gated: {summary(one.others)}. {why}"
 
 
 def named(requirements: Iterable[str]) -> str:
     return without_passwords(" ".join(requirements))
 
 
-def of_file(compared: Comparison, one: Compared, extras: Extras) -> list[Pair]:
+def of_file(compared: Comparison, one: Compared, changes: Sequence[Change], extras: Extras) -> list[Pair]:
     """Return the gate of a file: all that it names in the revision, and all that it names now.
 
     Raises SteleError if one of them cannot be read completely.
@@ -163,11 +174,14 @@ def of_file(compared: Comparison, one: Compared, extras: Extras) -> list[Pair]:
         compared.read(one, new=is_new, allow_vcs=extras.allow_vcs, extras=extras.names)
         for is_new in (False, True)
     )
-    packages = frozenset(name for change in one.changes for name in names_of((change.old, change.new)))
+    packages = frozenset(name for change in changes for name in names_of((change.old, change.new)))
     name = f"{one.old_name}@{compared.revision}"
-    changes = ", ".join(f"{each.package} {shown(each.package, each.new)}" for each in one.changes)
-    label = f"{one.name} with {changes}"  # a report is headed by it
-    return [Pair(name, label, (old, new), summary(one.changes), one.name, packages)]
+    texts = [
+        f"{each.package} {shown(each.package, each.new)}" if each.new else f"no {each.package}"
+        for each in changes
+    ]
+    label = f"{one.name} with {listed(texts)}"  # a report is headed by it
+    return [Pair(name, label, (old, new), summary(changes), one.name, packages)]
 
 
 def merged(pairs: Iterable[Pair]) -> list[Pair]:
@@ -197,12 +211,24 @@ def summary(changes: Sequence[Change]) -> str:
     """Return "jax 0.9.2 to 0.10.2, jaxlib 0.9.2 to 0.10.2 in requirements.txt"."""
     by_file: dict[str, list[str]] = {}
     for one in changes:
-        before, after = (canonicalize_name(Requirement(line).name) for line in (one.old, one.new))
-        old, new = shown(before, one.old), shown(after, one.new)
-        other_name = "" if before == after else f"{after} "
-        text = f"{after} {new} {one.how}" if one.old == one.new else f"{before} {old} to {other_name}{new}"
-        by_file.setdefault(one.file, []).append(text)
-    return "; ".join(f"{', '.join(texts)} in {file}" for file, texts in by_file.items())
+        by_file.setdefault(one.file, []).append(described(one))
+    return "; ".join(f"{listed(texts)} in {file}" for file, texts in by_file.items())
+
+
+def described(one: Change) -> str:
+    """Return a change as text: "jax 0.9.2 to 0.10.2", "torch 2.13.0 with other hashes", "einops 0.8.1 added"."""
+    before, after = (line and canonicalize_name(Requirement(line).name) for line in (one.old, one.new))
+    old, new = shown(before, one.old), shown(after, one.new)
+    if not (one.old and one.new):
+        return f"{one.new} added" if one.new else f"{one.old} removed"
+    other_name = "" if before == after else f"{after} "
+    return f"{after} {new} {one.how}" if one.old == one.new else f"{before} {old} to {other_name}{new}"
+
+
+def listed(texts: Sequence[str]) -> str:
+    """Return the first texts, and how many more there are."""
+    more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
+    return ", ".join(texts[:SHOWN]) + more
 
 
 def shown(package: str, requirement: str) -> str:

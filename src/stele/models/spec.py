@@ -7,6 +7,7 @@ recipes/<task>/<framework>.py                           a recipe file, with task
 """
 
 import difflib
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,10 @@ LOADED = (
     WEIGHTS,
     ".tflite",
 )  # files from which code makes a model
+# what makes names that are not in the text of a module
+MAKES_NAMES = re.compile(
+    r"import\s*\(?\s*\*|\b(?:globals|vars|exec|eval|setattr|__getattr__|__dict__|modules)\b"
+)
 
 
 class OtherArm(NamedTuple):
@@ -185,6 +190,30 @@ def check_file(spec: str, path: Path) -> None:
     near = difflib.get_close_matches(path.name, names, n=1)
     hint = f" Did you mean {path.with_name(near[0]).name}?" if near else ""
     raise SteleError(f"--model {spec}: there is no file {path}.{hint}")
+
+
+def require_attribute(model: Model) -> None:
+    """Raise SteleError if the text of the model's file shows that it has no such attribute. Nothing is imported.
+
+    A module that is not in the folder, and a file that makes names while it runs, are left to the worker.
+    """
+    if model.recipe is not None or model.library is not None:
+        return
+    place, _, attribute = model.spec.rpartition(":")
+    path = model.folder / (place if place.endswith(".py") else f"{place.replace('.', '/')}.py")
+    if not files.is_file(path):
+        path = path.with_suffix("") / "__init__.py"
+    package = model.folder / place.partition(".")[0]
+    if not files.is_file(path) and "." in place and files.is_file(package / "__init__.py"):
+        raise SteleError(f"--model {model.spec}: there is no module {place} in {package}.")
+    if not files.is_file(path):
+        return
+    text = files.read_bytes(path, files.LARGEST_TEXT).decode(errors="replace")
+    name = attribute.partition(".")[0]
+    if not re.search(rf"\b{re.escape(name)}\b", text) and not MAKES_NAMES.search(text):
+        raise SteleError(
+            f"--model {model.spec}: {path} has no {name!r}. Name a model, or a function that returns one."
+        )
 
 
 def read_map(folder: Path, text: str) -> dict[str, str]:

@@ -24,7 +24,10 @@ from packaging.utils import canonicalize_name, canonicalize_version
 from stele.environments.lockfiles.conda import read_conda
 from stele.environments.lockfiles.extras import check_extras, declared_extras
 from stele.environments.lockfiles.formats import (
+    COMMANDS,
+    INSTALLER,
     MANIFESTS,
+    SCRIPT,
     SUFFIXES,
     UNREAD_LOCK,
     holds_packages,
@@ -32,6 +35,7 @@ from stele.environments.lockfiles.formats import (
     is_lock,
     is_lockfile,
     is_possible,
+    is_searched,
     kind_of,
     load,
 )
@@ -44,7 +48,10 @@ from stele.environments.lockfiles.source import ADVICE, Lines, Source, Table, sh
 from stele.errors import SteleError
 
 __all__ = [
+    "COMMANDS",
+    "INSTALLER",
     "MANIFESTS",
+    "SCRIPT",
     "SUFFIXES",
     "UNREAD_LOCK",
     "Locked",
@@ -54,6 +61,7 @@ __all__ = [
     "is_lock",
     "is_lockfile",
     "is_possible",
+    "is_searched",
     "known_name",
     "load",
     "mentions",

@@ -51,7 +51,7 @@ CONVENTIONAL = re.compile(
 )
 # names that may be those of such a file, so that the content decides
 POSSIBLE = re.compile(
-    r".*\.(txt|in|lock|toml|ya?ml|pip)|(.*/)?pipfile"
+    r".*\.(txt|in|lock|toml|ya?ml|pip|ini|cfg|py)|(.*/)?(pipfile|pip\.conf)"
     r"|(.*/)?(.*[-_.])?(req(uirement)?s?|pins?|deps|dependencies|constraints?|packages)([-_.][^/]*)?"
 )
 # lock files that no reader here understands, and those of other languages
@@ -60,6 +60,13 @@ FOREIGN = re.compile(
     r"(.*/)?(cargo|gopkg|chart|bun|deno|flake|mix|pubspec|yarn|gemfile|podfile|composer)\.(lock|toml)"
     r"|(.*/)?pnpm-lock\.yaml"
 )
+# files with commands, of which nothing is read; a changed line that names a package is shown
+COMMANDS = re.compile(
+    r"(.*/)?((docker|container|make|jenkins)file([-_.][^/]*)?|[^/]*\.(dockerfile|sh|bash|ps1|bat|cmd|mk|nix|ipynb))"
+)
+SCRIPT = re.compile(r"^# /// script\s*$", re.M)  # the first line of the packages of a script (PEP 723)
+INSTALLER = re.compile(r"(.*/)?(setup|noxfile)\.py")  # programs that install the packages which they name
+UNSTRUCTURED = (".toml", ".ini", ".cfg", ".py", ".conf")  # suffixes of files with more than packages
 CONDA_KEY = re.compile(r"^dependencies\s*:", re.M)
 ANY = re.compile(r".*")
 ANNOUNCED = {  # a kind, and what its lock files with another name have, beside what CONTENTS says
@@ -87,12 +94,20 @@ def is_conventional(path: str) -> bool:
 def is_possible(path: str) -> bool:
     """Return whether a file of a repository with this name may name packages of Python: its content decides."""
     name = path.lower()
-    return is_conventional(path) or (POSSIBLE.fullmatch(name) is not None and FOREIGN.fullmatch(name) is None)
+    possible = POSSIBLE.fullmatch(name) or COMMANDS.fullmatch(name)
+    return is_conventional(path) or (possible is not None and FOREIGN.fullmatch(name) is None)
 
 
 def is_lock(path: str) -> bool:
     """Return whether a file is one of packages by its name, whatever its size."""
     return is_conventional(path) or UNREAD_LOCK.fullmatch(path.lower()) is not None
+
+
+def is_searched(path: str) -> bool:
+    """Return whether a file, by its name, has more than packages, so that only its changed lines are searched."""
+    name = path.lower()
+    searched = PurePath(name).suffix in UNSTRUCTURED or COMMANDS.fullmatch(name) is not None
+    return searched and not is_conventional(path)
 
 
 def holds_packages(path: str, content: str, known: re.Pattern[str]) -> bool:
@@ -103,7 +118,7 @@ def holds_packages(path: str, content: str, known: re.Pattern[str]) -> bool:
     if is_conventional(path):
         return True
     suffix = PurePath(path).suffix.lower()
-    if suffix == ".toml" or UNREAD_LOCK.fullmatch(path.lower()):
+    if is_searched(path) or UNREAD_LOCK.fullmatch(path.lower()):
         return False
     if suffix in (".yml", ".yaml"):
         return CONDA_KEY.search(content) is not None and is_environment(path, content)
