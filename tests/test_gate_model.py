@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,11 +15,13 @@ from stele import __main__ as entry_point
 from stele import environments
 from stele.commands import gate as gate_command
 from stele.commands.gate import shortened
+from stele.environments import Environment
 from stele.environments.lockfiles import Locked
 from stele.errors import SteleError
 from stele.gate import record, replay
 from stele.measuring import content, measure, processors
-from stele.models import changes
+from stele.measuring.worker import WorkerError
+from stele.models import changes, inspection
 from stele.text import counted
 
 SECONDS = [0.5, *[0.010, 0.011, 0.012] * 16]
@@ -209,6 +212,39 @@ def test_a_new_release_in_which_the_model_cannot_be_built_is_broken(gate, capsys
     output = capsys.readouterr()
     assert {"user_error": "NEW: net.py raised ZeroDivisionError", "segfault": "SIGSEGV"}[action] in output.out
     assert "parity: OLD" not in output.err
+
+
+@pytest.mark.parametrize(("arm", "code"), [("old", 2), ("new", 1)])
+def test_the_environment_that_lacks_a_module_of_the_users_code_is_named(gate, capsys, arm, code):
+    assert gate(**{arm: {"inspect": "missing_module"}}) == code
+    output = capsys.readouterr()
+    assert f"The environment of {arm} has no module 'flax'. Check the spelling" in " ".join(
+        (output.out + output.err).split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "lock", "remedy"),
+    [
+        (
+            "No module named 'flax'",
+            Path("pylock.toml"),
+            "or add its package to both arms, such as --with flax.",
+        ),
+        ("No module named 'flax'", None, "or install its package in jax==0.9.2."),
+        ("No module named 'jax.experimental.stax'", None, None),  # a part that the release has dropped
+        ("No module named 'net.part'; 'net' is not a package", None, None),
+    ],
+)
+def test_a_module_that_is_missing_comes_with_the_remedy_of_its_environment(error, lock, remedy):
+    environment = Environment(name="jax==0.9.2", label="", framework="jax", lock=lock)
+    message = f"net.py:build raised ModuleNotFoundError: {error}"
+    failure = WorkerError(
+        "", worker=SimpleNamespace(environment=environment), kind="UserCodeError", message=message
+    )
+    lines = str(inspection.user_error(failure)).splitlines()
+    assert lines[0] == message
+    assert [line.partition("name, ")[2] for line in lines[1:]] == ([remedy] if remedy else [])
 
 
 def launches(capsys):
