@@ -189,7 +189,9 @@ def test_a_training_of_the_users_own_is_refused_and_inference_is_measured(gate, 
     reason = "it trains by its own train_step. Measure inference alone with --phase infer, or write a recipe"
     own = {"inspection": {**INSPECTION, "untrained": reason}}
     assert gate(*phase, old=own, new=own) == (0 if "infer" in "".join(phase) else 2)
-    assert (f"net.py:build: {reason}" in capsys.readouterr().err) is ("infer" not in "".join(phase))
+    error = capsys.readouterr().err
+    assert (f"net.py:build: {reason}" in error) is ("infer" not in "".join(phase))
+    assert "; loss:" not in error  # it is not the one that the user trains with
 
 
 def test_the_dtype_of_the_parameters_is_said(gate, capsys):

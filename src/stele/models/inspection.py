@@ -75,10 +75,10 @@ class Inspection(NamedTuple):
     untrained: str | None = None  # why its training is not measured
 
     def describe(self, *, training: bool) -> str:
-        """Return a line for people. Inference has no loss."""
+        """Return a line for people. Inference has no loss, and a training that is not measured has one of its own."""
         dtypes = sorted({one.dtype for one in self.built.arrays if one.parameter})
         parts = [self.summary, *([f"dtype: {', '.join(dtypes)}"] if dtypes else [])]
-        return "; ".join([*parts, *([f"loss: {self.loss}"] if training else [])])
+        return "; ".join([*parts, *([f"loss: {self.loss}"] if training and self.untrained is None else [])])
 
 
 def inspect(environment: Environment, model: Model, *, timeout: float) -> Inspection:
