@@ -743,6 +743,15 @@ def test_changed_of_a_framework_that_cannot_be_gated_is_an_error_that_names_the_
     assert "A framework changed between main and the working tree, and nothing can be gated." in output.err
 
 
+def test_changed_with_a_file_that_cannot_be_read_does_not_say_that_a_framework_changed(repository, capsys):
+    with Path("requirements.txt").open("a") as file:
+        file.write("-c constraint.txt\n")
+    assert entry_point.main(["gate", "--changed", "main"]) == 2
+    output = capsys.readouterr()
+    assert "line 5: '-c constraint.txt' names a file that cannot be read" in output.out
+    assert "it is unknown whether a framework changed. Correct the line that is named above" in output.err
+
+
 def test_changed_without_a_file_of_packages_is_an_error(repository, capsys):
     subprocess.run(["git", "mv", "requirements.txt", "words"], check=True)
     subprocess.run(

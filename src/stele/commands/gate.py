@@ -102,6 +102,11 @@ def gate_changed(arguments: argparse.Namespace) -> int:
         show(f"not gated: {line}")
     for line in found.notes:
         show(line)
+    if not found.pairs and found.ungated and found.unread:
+        raise SteleError(
+            "A file of packages changed and cannot be read, so it is unknown whether a framework changed. Correct the "
+            "line that is named above, or name OLD and NEW: stele gate OLD NEW"
+        )
     if not found.pairs and found.ungated:
         raise SteleError(
             f"A framework changed between {revision} and the working tree, and nothing can be gated. Name OLD and NEW: "

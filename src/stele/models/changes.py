@@ -59,6 +59,7 @@ class Changed(NamedTuple):
     blocked: bool  # whether something that is installed has no gate
     notes: list[str]  # other packages that changed and that the gates do not measure
     paths: list[Path]  # the files that were read
+    unread: bool = False  # whether files that cannot be read are all that has no gate
 
 
 def find(revision: str, folder: Path, extras: Extras, *, whole_files: bool) -> Changed:
@@ -98,6 +99,7 @@ def find(revision: str, folder: Path, extras: Extras, *, whole_files: bool) -> C
         missing or (bool(ungated) and not pairs),
         notes,
         compared.paths(),
+        all(one.failure is not None for one, _ in ungated),
     )
 
 
