@@ -141,10 +141,15 @@ def release() -> str:
 
 
 def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
-    """Run the command, alone on this machine if it measures: such commands have the option ``--no-wait``."""
+    """Run the command, alone on this machine if it measures: such commands have the option ``--no-wait``.
+
+    What is wrong on the command line is said before other measurements are waited for: a command has ``check`` for it.
+    """
     status: int
     parsed.typed = tuple(arguments)
     outputs.check(parsed)
+    if hasattr(parsed, "check"):
+        parsed.check(parsed)
     if not hasattr(parsed, "no_wait"):
         status = parsed.command(parsed)
         return status

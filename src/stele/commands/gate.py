@@ -75,16 +75,25 @@ def add(commands: Any) -> None:
         metavar="FILE",
         help="continue a record; without FILE, the newest record of OLD and NEW",
     )
-    command.set_defaults(command=gate, replaced=())
+    command.set_defaults(command=gate, check=check, replaced=())
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Raise SteleError for what cannot be done, as far as the command line says it. Nothing is built or measured."""
+    if arguments.changed is not None:
+        if arguments.old is not None:
+            raise SteleError("--changed finds OLD and NEW itself. Leave them out.")
+        gate_options.check(arguments, options.parse_model(arguments))
+        options.parse_extras(arguments)
+    elif arguments.new is None:
+        raise SteleError("Name OLD and NEW, or a git revision: stele gate --changed main")
+    else:
+        gate_options.require_cells(gate_options.trial_from(arguments))
 
 
 def gate(arguments: argparse.Namespace) -> int:
     """Print the verdicts. Return the exit code that the epilog describes."""
-    if arguments.changed is not None:
-        return gate_changed(arguments)
-    if arguments.new is None:
-        raise SteleError("Name OLD and NEW, or a git revision: stele gate --changed main")
-    return gate_pair(arguments)
+    return gate_pair(arguments) if arguments.changed is None else gate_changed(arguments)
 
 
 def gate_changed(arguments: argparse.Namespace) -> int:
@@ -93,8 +102,6 @@ def gate_changed(arguments: argparse.Namespace) -> int:
     All gates and all changes without one are one outcome, which is the last line and in each report. Raises SteleError
     if nothing can be compared, or if something changed and nothing can be gated.
     """
-    if arguments.old is not None:
-        raise SteleError("--changed finds OLD and NEW itself. Leave them out.")
     revision, whole_files = arguments.changed, arguments.model is not None
     found = changes.find(revision, Path.cwd(), options.parse_extras(arguments), whole_files=whole_files)
     show(f"compared: {shortened(found.files)}")
