@@ -803,10 +803,38 @@ def test_an_arm_that_changed_its_release_is_refused(gate, capsys):
     assert "was {'scripted': '0.9'}" in capsys.readouterr().err
 
 
-def test_a_record_of_different_options_is_refused(gate, capsys):
+@pytest.mark.parametrize(
+    ("recorded", "now", "said"),
+    [
+        ((), ("--metric=import",), "made with --metric step; now --metric import."),
+        (("--metric=step,import",), (), "made with --metric step,import; now --metric step."),
+        ((), ("--seed", "7"), "made without --seed; now --seed 7."),
+        (("--seed=7", "--threads=1"), ("--budget=9m",), "made with --seed 7; now without --seed."),
+        (
+            (),
+            ("--scale", "study", "--seed=7"),
+            "made without --scale; now --scale study and without --seed; now",
+        ),
+    ],
+)
+def test_a_record_of_different_options_is_refused_and_they_are_named_as_they_were_typed(
+    gate, capsys, recorded, now, said
+):
+    gate(*recorded)
+    assert gate("--resume", *now) == 2
+    error = capsys.readouterr().err
+    assert f"it was {said}" in error.replace(" and with --threads 1; now without --threads", "")
+    assert "with the options of the record" in error and "an older one" not in error
+
+
+def test_an_older_record_that_may_fit_is_named(gate, capsys):
+    gate("--seed=7")
+    path, _ = entries()
+    older = path.rename(path.with_name(f"20200101-000000{path.name[15:]}"))
     gate()
-    assert gate("--resume", metric="import") == 2
-    assert "its metrics was {'step': 0.05} and is now {'import': 0.25}" in capsys.readouterr().err
+    assert gate("--seed=7", "--resume") == 2
+    assert f"an older one may fit: --resume {older}" in capsys.readouterr().err
+    assert gate("--seed=7", "--resume", str(older)) == 0
 
 
 @pytest.mark.parametrize(

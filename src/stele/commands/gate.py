@@ -440,7 +440,8 @@ def open_record(arguments: argparse.Namespace, subject: Trial) -> Record:
     if arguments.resume is None:
         new = FOLDER / f"{datetime.now():%Y%m%d-%H%M%S}-{names}.jsonl"
         return trial.watch(record.create(new, trial.header(subject)), subject)
-    path = newest_record(names) if arguments.resume == Path() else arguments.resume
+    newest = arguments.resume == Path()
+    path = newest_record(names) if newest else arguments.resume
     if path is None:
         raise SteleError(
             f"No record of {subject.old.name} and {subject.new.name} in {FOLDER} to resume. "
@@ -448,14 +449,27 @@ def open_record(arguments: argparse.Namespace, subject: Trial) -> Record:
         )
     outputs.refuse(arguments, [path])
     log = record.resume(path)
-    trial.check_record(log, subject)
+    try:
+        trial.check_record(log, subject)
+    except SteleError as error:
+        older = [one for one in records(names) if one.name < path.name]
+        if not (newest and older):
+            raise
+        raise SteleError(
+            f"{error} This is the newest record of OLD and NEW; an older one may fit: --resume {max(older)}"
+        ) from None
     return trial.watch(log, subject)
 
 
 def newest_record(names: str) -> Path | None:
     """Return the last record of two arms; gates that started in the same second have numbers."""
-    first = max(FOLDER.glob(f"{'[0-9]' * 8}-{'[0-9]' * 6}-{glob.escape(names)}.jsonl"), default=None)
+    first = max(records(names), default=None)
     return first and record.newest(first)
+
+
+def records(names: str) -> list[Path]:
+    """Return the records of two arms, without those that have numbers."""
+    return list(FOLDER.glob(f"{'[0-9]' * 8}-{'[0-9]' * 6}-{glob.escape(names)}.jsonl"))
 
 
 def write(
