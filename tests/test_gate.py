@@ -737,6 +737,31 @@ def test_an_interrupted_gate_resumes_and_gives_the_same_verdicts(gate, monkeypat
     assert resumed[:2] == launches[:2] and resumed[2] != launches[2]
 
 
+@pytest.mark.parametrize("finished", [0, 2])
+def test_an_interrupt_says_how_to_continue_if_a_result_is_saved(gate, monkeypatch, capsys, finished):
+    passes = iter([measure_arms] * finished)
+
+    def interrupted(*arguments):
+        for measure_pass in passes:
+            return measure_pass(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("stele.gate.launcher.measure_arms", interrupted)
+    assert gate("--budget", "9m") == 130
+    command = "stele gate old new --metric=step --task=gru --phase=infer --budget 9m --resume"
+    saved = f" Finished results are saved. Continue with: {command}" if finished else ""
+    assert capsys.readouterr().err.splitlines()[-1] == f"stele: interrupted.{saved}"
+
+
+def test_an_interrupt_before_the_record_speaks_of_no_results(gate, monkeypatch, capsys):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "prepare", interrupted)
+    assert gate() == 130
+    assert capsys.readouterr().err == "stele: interrupted.\n"
+
+
 def test_a_record_of_another_version_of_stele_is_refused(gate, monkeypatch, capsys):
     gate()
     monkeypatch.setattr(content, "of_package", lambda package: {"measure.py": "0123"})
@@ -897,7 +922,7 @@ def test_ctrl_c_leaves_a_record_and_no_process(add_environment, tmp_path, at_onc
     family = [*map(int, workers), *(int(pid) for path in grandchildren for pid in path.read_text().split())]
     os.kill(process.pid, signal.SIGINT)
     assert process.wait(10) == 130
-    assert "interrupted. Finished results are saved." in process.stderr.read()
+    assert process.stderr.read().endswith("stele: interrupted.\n")  # no launch had ended
     process.stderr.close()
     wait_until(lambda: not any(map(alive, family)))
     assert list((tmp_path / ".stele/gates").glob("*.jsonl"))

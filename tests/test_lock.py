@@ -100,6 +100,17 @@ def test_what_is_wrong_on_the_command_line_is_said_before_the_wait(monkeypatch, 
     assert message in capsys.readouterr().err
 
 
+def test_an_interrupt_while_a_gate_waits_speaks_of_no_results(monkeypatch, capsys):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(lock.time, "sleep", interrupted)
+    with hold() as other:
+        assert entry_point.main(["gate", "torch", "torch"]) == 130
+        other.stdin.close()
+    assert capsys.readouterr().err.splitlines()[-1] == "stele: interrupted."
+
+
 def test_containers_that_share_nothing_but_the_cache_wait_for_each_other(tmp_path, monkeypatch):
     monkeypatch.setenv("STELE_CACHE", str(tmp_path / "shared"))
     (tmp_path / "container").mkdir()

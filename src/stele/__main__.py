@@ -56,6 +56,7 @@ EXIT_CODES = (
     "Exit: 0 pass, or success; 1 a verdict against what was judged, and nothing else; 2 usage or environment; "
     "3 inconclusive, or the budget ran out; 4 an error in Stele; 130 interrupted."
 )
+SAVED = "Finished results are saved."
 ERRORS = Path(".stele/errors")
 DISTRIBUTION = "pytest-stele"
 
@@ -69,8 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status = run(parser().parse_args(typed), typed)
         flush()
-    except KeyboardInterrupt:
-        return fail(130, "interrupted. Finished results are saved.")
+    except KeyboardInterrupt as stop:  # a gate says itself what is saved, and how it is continued
+        return fail(130, f"interrupted. {stop.args[0] if stop.args else SAVED}".rstrip())
     except SteleError as error:
         return fail(2, str(error))
     except OSError as error:  # a full disk, or a reader that closed the output
@@ -154,7 +155,11 @@ def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
         status = parsed.command(parsed)
         return status
     command = without_passwords(shlex.join(["stele", *arguments]))
-    with lock.machine(command, wait=not parsed.no_wait, say=options.say):
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(lock.machine(command, wait=not parsed.no_wait, say=options.say))
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("") from None  # nothing is measured yet
         status = parsed.command(parsed)
     return status
 

@@ -93,7 +93,10 @@ def check(arguments: argparse.Namespace) -> None:
 
 def gate(arguments: argparse.Namespace) -> int:
     """Print the verdicts. Return the exit code that the epilog describes."""
-    return gate_pair(arguments) if arguments.changed is None else gate_changed(arguments)
+    try:
+        return gate_pair(arguments) if arguments.changed is None else gate_changed(arguments)
+    except KeyboardInterrupt as stop:
+        raise KeyboardInterrupt(*(stop.args or ("",))) from None  # nothing is saved if it says nothing
 
 
 def gate_changed(arguments: argparse.Namespace) -> int:
@@ -217,7 +220,10 @@ def gate_pair(arguments: argparse.Namespace) -> int:
         say(f"record: {log.path}")
         if not import_failure:
             say_conditions(subject)
-        verdicts = import_failure or run_trial(subject, log)
+        try:
+            verdicts = import_failure or run_trial(subject, log)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(*pages.saved(subject, log)) from None
         code = EXIT_STATUS[pages.overall_status(verdicts)]
         alone = None if arguments.changed is None else together(arguments.alone, [code])
         log.add({outcome.KEY: outcome.entry(subject, verdicts, alone)})
