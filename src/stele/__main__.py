@@ -40,6 +40,7 @@ try:
         table,
         time_to_accuracy,
         tricks,
+        usage,
     )
     from stele.errors import SteleError
     from stele.measuring import lock
@@ -169,7 +170,7 @@ def parser() -> argparse.ArgumentParser:
     about = (
         "Is it safe to upgrade a deep-learning framework? Measures, compares and judges, on your own model."
     )
-    top = argparse.ArgumentParser(prog="stele", description=about, epilog=EXIT_CODES)
+    top = usage.Parser(prog="stele", description=about, epilog=EXIT_CODES)
     top.add_argument("--version", action="version", version=f"stele {release()}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     for module in (
