@@ -146,6 +146,13 @@ def user_error(request):
     send(request, "error", {"type": "UserCodeError", "message": message, "traceback": "in stele_worker"})
 
 
+def missing_module(request):
+    message = (
+        "net.py:build raised ModuleNotFoundError: No module named 'flax'\n  File net.py, line 3, in build"
+    )
+    send(request, "error", {"type": "UserCodeError", "message": message, "traceback": "in stele_worker"})
+
+
 def spec_error(request):
     message = "The optimizer 'torch.optim:AdamWW' cannot be imported: torch.optim has no AdamWW"
     send(request, "error", {"type": "SpecError", "message": message, "traceback": "in stele_worker"})
@@ -200,6 +207,7 @@ ACTIONS = {
         raise_error,
         not_implemented,
         user_error,
+        missing_module,
         spec_error,
         setup_error,
         internal_error,

@@ -284,7 +284,7 @@ def test_an_option_that_only_the_record_has_is_named(gate, capsys):
     first, *rest = path.read_text().splitlines(keepends=True)
     path.write_text("".join([json.dumps({**json.loads(first), "target": 0.5}) + "\n", *rest]))
     assert gate("--resume") == 2
-    assert "its target was 0.5 and is now None" in capsys.readouterr().err
+    assert "its target was 0.5 and is now none" in capsys.readouterr().err
 
 
 def test_a_comparison_of_environments_ends_if_what_it_measures_changes(gate, monkeypatch, capsys):

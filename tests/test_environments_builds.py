@@ -183,12 +183,32 @@ def test_a_package_with_another_hash_than_the_lock_file_is_refused(add_environme
     assert remaining(tmp_path) == {builds.folder(environments.load("other")).name}
 
 
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("toy==7", "there is no version toy==7 in the index. Check the number."),
+        ("toy>=7", "there is no version toy>=7 in the index, only toy<=2.0. Choose one of these."),
+        ("toy>1.0,<2.0", "there is no version toy>1.0,<2.0 in the index, only toy<=1.0 toy>=2.0. Choose"),
+        ("toy==1.0 toyy==7", "there is no package toyy in the index. Check the spelling."),
+        ("toy==1.0 other==1.0", "the requirements are in conflict."),
+    ],
+)
+def test_a_requirement_that_selects_nothing_is_told_from_a_conflict(add_environment, tmp_path, text, cause):
+    wheel(tmp_path / "wheels", "toy", "2.0")
+    wheel(tmp_path / "wheels", "other", "1.0", requires=["toy>=2"])
+    requirements = dict.fromkeys(text.split(), "typed")
+    toy = dataclasses.replace(add_environment(), name=text, requirements=requirements)
+    with pytest.raises(installer.Unsolvable) as error:
+        builds.lock(toy, Path(sys.executable))
+    assert str(error.value).startswith(f"Resolving '{text}': {cause}")
+
+
 def test_a_requirement_that_cannot_be_resolved_shows_the_message_of_uv(add_environment, capsys):
     add_environment()
     environments.described.cache_clear()
     assert entry_point.main(["env", "make", "toy==7"]) == 2
     errors = capsys.readouterr().err
-    assert "Resolving 'toy==7': the requirements are in conflict" in errors
+    assert "Resolving 'toy==7': there is no version toy==7" in errors
     assert "there is no version of toy==7" in errors
     assert "Traceback" not in errors
 

@@ -750,6 +750,31 @@ def test_an_interrupted_gate_resumes_and_gives_the_same_verdicts(gate, monkeypat
     assert resumed[:2] == launches[:2] and resumed[2] != launches[2]
 
 
+@pytest.mark.parametrize("finished", [0, 2])
+def test_an_interrupt_says_how_to_continue_if_a_result_is_saved(gate, monkeypatch, capsys, finished):
+    passes = iter([measure_arms] * finished)
+
+    def interrupted(*arguments):
+        for measure_pass in passes:
+            return measure_pass(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("stele.gate.launcher.measure_arms", interrupted)
+    assert gate("--budget", "9m") == 130
+    command = "stele gate old new --metric=step --task=gru --phase=infer --budget 9m --resume"
+    saved = f" Finished results are saved. Continue with: {command}" if finished else ""
+    assert capsys.readouterr().err.splitlines()[-1] == f"stele: interrupted.{saved}"
+
+
+def test_an_interrupt_before_the_record_speaks_of_no_results(gate, monkeypatch, capsys):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "prepare", interrupted)
+    assert gate() == 130
+    assert capsys.readouterr().err == "stele: interrupted.\n"
+
+
 def test_a_record_of_another_version_of_stele_is_refused(gate, monkeypatch, capsys):
     gate()
     monkeypatch.setattr(content, "of_package", lambda package: {"measure.py": "0123"})
@@ -816,10 +841,38 @@ def test_an_arm_that_changed_its_release_is_refused(gate, capsys):
     assert "was {'scripted': '0.9'}" in capsys.readouterr().err
 
 
-def test_a_record_of_different_options_is_refused(gate, capsys):
+@pytest.mark.parametrize(
+    ("recorded", "now", "said"),
+    [
+        ((), ("--metric=import",), "made with --metric step; now --metric import."),
+        (("--metric=step,import",), (), "made with --metric step,import; now --metric step."),
+        ((), ("--seed", "7"), "made without --seed; now --seed 7."),
+        (("--seed=7", "--threads=1"), ("--budget=9m",), "made with --seed 7; now without --seed."),
+        (
+            (),
+            ("--scale", "study", "--seed=7"),
+            "made without --scale; now --scale study and without --seed; now",
+        ),
+    ],
+)
+def test_a_record_of_different_options_is_refused_and_they_are_named_as_they_were_typed(
+    gate, capsys, recorded, now, said
+):
+    gate(*recorded)
+    assert gate("--resume", *now) == 2
+    error = capsys.readouterr().err
+    assert f"it was {said}" in error.replace(" and with --threads 1; now without --threads", "")
+    assert "with the options of the record" in error and "an older one" not in error
+
+
+def test_an_older_record_that_may_fit_is_named(gate, capsys):
+    gate("--seed=7")
+    path, _ = entries()
+    older = path.rename(path.with_name(f"20200101-000000{path.name[15:]}"))
     gate()
-    assert gate("--resume", metric="import") == 2
-    assert "its metrics was {'step': 0.05} and is now {'import': 0.25}" in capsys.readouterr().err
+    assert gate("--seed=7", "--resume") == 2
+    assert f"an older one may fit: --resume {older}" in capsys.readouterr().err
+    assert gate("--seed=7", "--resume", str(older)) == 0
 
 
 @pytest.mark.parametrize(
@@ -882,7 +935,7 @@ def test_ctrl_c_leaves_a_record_and_no_process(add_environment, tmp_path, at_onc
     family = [*map(int, workers), *(int(pid) for path in grandchildren for pid in path.read_text().split())]
     os.kill(process.pid, signal.SIGINT)
     assert process.wait(10) == 130
-    assert "interrupted. Finished results are saved." in process.stderr.read()
+    assert process.stderr.read().endswith("stele: interrupted.\n")  # no launch had ended
     process.stderr.close()
     wait_until(lambda: not any(map(alive, family)))
     assert list((tmp_path / ".stele/gates").glob("*.jsonl"))

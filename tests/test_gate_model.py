@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy
 import pytest
@@ -15,12 +16,14 @@ from stele import __main__ as entry_point
 from stele import environments
 from stele.commands import gate as gate_command
 from stele.commands.gate import shortened
+from stele.environments import Environment
 from stele.environments.lockfiles import Locked
 from stele.environments.packages import NothingUpgradedError
 from stele.errors import SteleError
 from stele.gate import record, replay
 from stele.measuring import content, measure, processors
-from stele.models import changes
+from stele.measuring.worker import WorkerError
+from stele.models import changes, inspection
 from stele.text import counted
 from stele_worker import agreement
 
@@ -195,7 +198,9 @@ def test_a_training_of_the_users_own_is_refused_and_inference_is_measured(gate, 
     reason = "it trains by its own train_step. Measure inference alone with --phase infer, or write a recipe"
     own = {"inspection": {**INSPECTION, "untrained": reason}}
     assert gate(*phase, old=own, new=own) == (0 if "infer" in "".join(phase) else 2)
-    assert (f"net.py:build: {reason}" in capsys.readouterr().err) is ("infer" not in "".join(phase))
+    error = capsys.readouterr().err
+    assert (f"net.py:build: {reason}" in error) is ("infer" not in "".join(phase))
+    assert "; loss:" not in error  # it is not the one that the user trains with
 
 
 def test_the_dtype_of_the_parameters_is_said(gate, capsys):
@@ -218,6 +223,39 @@ def test_a_new_release_in_which_the_model_cannot_be_built_is_broken(gate, capsys
     output = capsys.readouterr()
     assert {"user_error": "NEW: net.py raised ZeroDivisionError", "segfault": "SIGSEGV"}[action] in output.out
     assert "parity: OLD" not in output.err
+
+
+@pytest.mark.parametrize(("arm", "code"), [("old", 2), ("new", 1)])
+def test_the_environment_that_lacks_a_module_of_the_users_code_is_named(gate, capsys, arm, code):
+    assert gate(**{arm: {"inspect": "missing_module"}}) == code
+    output = capsys.readouterr()
+    assert f"The environment of {arm} has no module 'flax'. Check the spelling" in " ".join(
+        (output.out + output.err).split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "lock", "remedy"),
+    [
+        (
+            "No module named 'flax'",
+            Path("pylock.toml"),
+            "or add its package to both arms, such as --with flax.",
+        ),
+        ("No module named 'flax'", None, "or install its package in jax==0.9.2."),
+        ("No module named 'jax.experimental.stax'", None, None),  # a part that the release has dropped
+        ("No module named 'net.part'; 'net' is not a package", None, None),
+    ],
+)
+def test_a_module_that_is_missing_comes_with_the_remedy_of_its_environment(error, lock, remedy):
+    environment = Environment(name="jax==0.9.2", label="", framework="jax", lock=lock)
+    message = f"net.py:build raised ModuleNotFoundError: {error}"
+    failure = WorkerError(
+        "", worker=SimpleNamespace(environment=environment), kind="UserCodeError", message=message
+    )
+    lines = str(inspection.user_error(failure)).splitlines()
+    assert lines[0] == message
+    assert [line.partition("name, ")[2] for line in lines[1:]] == ([remedy] if remedy else [])
 
 
 def launches(capsys):
@@ -765,6 +803,15 @@ def test_changed_of_a_framework_that_cannot_be_gated_is_an_error_that_names_the_
         "not gated: requirements.txt, line 3: 'keras==3.14.1' has nothing to be compared with" in output.out
     )
     assert "A framework changed between main and the working tree, and nothing can be gated." in output.err
+
+
+def test_changed_with_a_file_that_cannot_be_read_does_not_say_that_a_framework_changed(repository, capsys):
+    with Path("requirements.txt").open("a") as file:
+        file.write("-c constraint.txt\n")
+    assert entry_point.main(["gate", "--changed", "main"]) == 2
+    output = capsys.readouterr()
+    assert "line 5: '-c constraint.txt' names a file that cannot be read" in output.out
+    assert "it is unknown whether a framework changed. Correct the line that is named above" in output.err
 
 
 def test_changed_without_a_file_of_packages_is_an_error(repository, capsys):

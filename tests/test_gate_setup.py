@@ -233,6 +233,18 @@ def test_the_backend_of_keras_is_said_although_no_variable_names_it(monkeypatch,
     assert f"; flags: backend={said}" in line and "KERAS_BACKEND" not in line
 
 
+@pytest.mark.parametrize("installed", ["2.15.0", None])
+def test_what_only_one_worker_reports_is_the_package_of_the_other_arm_or_left_out(model, installed):
+    found = [Difference("keras", installed, "3.15.1")] if installed else []
+    trial = dataclasses.replace(make_trial(), model=model, differences=tuple(found))
+    old, new = answer("2.15.1", onednn=True), answer("2.16.2", onednn=True, dtype_policy="float32")
+    new["versions"]["keras"] = "3.15.1"
+    line = setup.line(trial, old, new)
+    assert ("torch 2.15.1 → 2.16.2, keras 2.15.0 → 3.15.1 on cpu;" in line) is (installed is not None)
+    assert "; flags: onednn=True;" in line or "; flags: onednn=True." in line
+    assert "None" not in line
+
+
 def test_a_model_of_tensorflow_is_said_to_run_in_a_function(model):
     trial = dataclasses.replace(make_trial(), model=model)
     for framework, said in (("tensorflow", True), ("torch", False)):

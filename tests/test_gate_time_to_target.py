@@ -130,7 +130,7 @@ def test_each_launch_trains_from_seeds_of_its_own(gate):
 def test_a_record_with_another_target_is_not_resumed(gate, capsys):
     assert gate() == 0
     assert gate("--target=61%", "--resume") == 2
-    assert "its target was 0.6 and is now 0.61" in capsys.readouterr().err
+    assert "it was made with --target 60%; now --target 61%" in capsys.readouterr().err
 
 
 def test_a_launch_trains_at_the_scale_of_the_trainings_with_a_target():

@@ -62,13 +62,53 @@ def test_a_process_with_other_folders_waits_for_the_same_lock(tmp_path, monkeypa
 
 def test_a_gate_waits_for_another_measurement_and_says_for_which(monkeypatch, capsys):
     """The other one ends when the message has been printed."""
+
+    def gate_pair(arguments):
+        raise SteleError("Measured after the wait.")
+
+    monkeypatch.setattr("stele.commands.gate.gate_pair", gate_pair)
     ended = []
     monkeypatch.setattr(lock.time, "sleep", lambda _: ended or ended.append(other.stdin.close()))
     with hold() as other:
-        assert entry_point.main(["gate", "torhc", "torch"]) == 2  # after the wait
+        assert entry_point.main(["gate", "torch", "torch"]) == 2
     message = "stele: waiting for another measurement on this machine: stele gate a b (process"
     error = capsys.readouterr().err
-    assert ended and error.index(message) < error.index("Did you mean 'torch'?")
+    assert ended and error.index(message) < error.index("Measured after the wait.")
+
+
+MODEL = ["torch", "jax", "--model", "net.py"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (["gate", "torch"], "Name OLD and NEW"),
+        (["gate", "torhc", "torch"], "Did you mean 'torch'?"),
+        (["gate", *MODEL], "--model net.py names no model"),
+        (["gate", "torch", "jax", "--metric=partiy"], "Did you mean 'parity'?"),
+        (["gate", "torch", "jax", "--tolerance=stpe=3%"], "--tolerance stpe=3% is not a threshold"),
+        (["gate", "torch", "jax", "--task=cnnn"], "Did you mean 'cnn'?"),
+        (["gate", "torch", "--changed=main"], "--changed finds OLD and NEW itself"),
+        (["gate", "--changed=main", "--metric=partiy"], "Did you mean 'parity'?"),
+        (["explain", *MODEL], "--model net.py names no model"),
+        (["bisect", "torch", "2.12.0", "2.13.0", "--model", "net.py"], "--model net.py names no model"),
+    ],
+)
+def test_what_is_wrong_on_the_command_line_is_said_before_the_wait(monkeypatch, capsys, line, message):
+    monkeypatch.setattr(lock, "machine", None)  # nothing waits
+    assert entry_point.main(line) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_an_interrupt_while_a_gate_waits_speaks_of_no_results(monkeypatch, capsys):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(lock.time, "sleep", interrupted)
+    with hold() as other:
+        assert entry_point.main(["gate", "torch", "torch"]) == 130
+        other.stdin.close()
+    assert capsys.readouterr().err.splitlines()[-1] == "stele: interrupted."
 
 
 def test_containers_that_share_nothing_but_the_cache_wait_for_each_other(tmp_path, monkeypatch):

@@ -208,7 +208,8 @@ def test_what_a_factory_raises_comes_with_the_users_frames_alone(project):
             "import nobody_has_this",
             "mine:build raised ModuleNotFoundError: No module named 'nobody_has_this'",
         ),
-        ("def build(:", "mine:build raised File .*line 1"),
+        ("def build(:", r"^mine:build raised SyntaxError: .*\n  File .*mine.py\", line 1\n    def build"),
+        ("def build():\nreturn 1", r"^mine:build raised IndentationError: .*\n  File .*mine.py\", line 2\n"),
         ("1 / 0", "mine:build raised ZeroDivisionError"),
     ],
 )

@@ -40,6 +40,7 @@ try:
         table,
         time_to_accuracy,
         tricks,
+        usage,
     )
     from stele.errors import SteleError
     from stele.measuring import lock
@@ -56,6 +57,7 @@ EXIT_CODES = (
     "Exit: 0 pass, or success; 1 a verdict against what was judged, and nothing else; 2 usage or environment; "
     "3 inconclusive, or the budget ran out; 4 an error in Stele; 130 interrupted."
 )
+SAVED = "Finished results are saved."
 ERRORS = Path(".stele/errors")
 DISTRIBUTION = "pytest-stele"
 
@@ -69,8 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status = run(parser().parse_args(typed), typed)
         flush()
-    except KeyboardInterrupt:
-        return fail(130, "interrupted. Finished results are saved.")
+    except KeyboardInterrupt as stop:  # a gate says itself what is saved, and how it is continued
+        return fail(130, f"interrupted. {stop.args[0] if stop.args else SAVED}".rstrip())
     except SteleError as error:
         return fail(2, str(error))
     except OSError as error:  # a full disk, or a reader that closed the output
@@ -141,15 +143,24 @@ def release() -> str:
 
 
 def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
-    """Run the command, alone on this machine if it measures: such commands have the option ``--no-wait``."""
+    """Run the command, alone on this machine if it measures: such commands have the option ``--no-wait``.
+
+    What is wrong on the command line is said before other measurements are waited for: a command has ``check`` for it.
+    """
     status: int
     parsed.typed = tuple(arguments)
     outputs.check(parsed)
+    if hasattr(parsed, "check"):
+        parsed.check(parsed)
     if not hasattr(parsed, "no_wait"):
         status = parsed.command(parsed)
         return status
     command = without_passwords(shlex.join(["stele", *arguments]))
-    with lock.machine(command, wait=not parsed.no_wait, say=options.say):
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(lock.machine(command, wait=not parsed.no_wait, say=options.say))
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("") from None  # nothing is measured yet
         status = parsed.command(parsed)
     return status
 
@@ -159,7 +170,7 @@ def parser() -> argparse.ArgumentParser:
     about = (
         "Is it safe to upgrade a deep-learning framework? Measures, compares and judges, on your own model."
     )
-    top = argparse.ArgumentParser(prog="stele", description=about, epilog=EXIT_CODES)
+    top = usage.Parser(prog="stele", description=about, epilog=EXIT_CODES)
     top.add_argument("--version", action="version", version=f"stele {release()}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     for module in (

@@ -55,7 +55,9 @@ def add(commands: Any) -> None:
     )
     options.add_trial_options(command)
     command.add_argument("--json", type=Path, metavar="FILE", help="write the result to this file")
-    command.set_defaults(command=bisect, subject=None, of_good=None, content=None, noticed=None)
+    command.set_defaults(
+        command=bisect, check=options.parse_model, subject=None, of_good=None, content=None, noticed=None
+    )
 
 
 def bisect(arguments: argparse.Namespace) -> int:

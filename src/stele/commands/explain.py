@@ -53,7 +53,7 @@ def add(commands: Any) -> None:
         "the launches, the profiles, and a prepared issue text",
     )
     options.add_trial_options(command)
-    command.set_defaults(command=explain, **WITHOUT_VERDICT)
+    command.set_defaults(command=explain, check=gate_options.trial_from, **WITHOUT_VERDICT)
 
 
 def explain(arguments: argparse.Namespace) -> int:

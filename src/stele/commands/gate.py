@@ -75,16 +75,28 @@ def add(commands: Any) -> None:
         metavar="FILE",
         help="continue a record; without FILE, the newest record of OLD and NEW",
     )
-    command.set_defaults(command=gate, replaced=())
+    command.set_defaults(command=gate, check=check, replaced=())
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Raise SteleError for what cannot be done, as far as the command line says it. Nothing is built or measured."""
+    if arguments.changed is not None:
+        if arguments.old is not None:
+            raise SteleError("--changed finds OLD and NEW itself. Leave them out.")
+        gate_options.check(arguments, options.parse_model(arguments))
+        options.parse_extras(arguments)
+    elif arguments.new is None:
+        raise SteleError("Name OLD and NEW, or a git revision: stele gate --changed main")
+    else:
+        gate_options.require_cells(gate_options.trial_from(arguments))
 
 
 def gate(arguments: argparse.Namespace) -> int:
     """Print the verdicts. Return the exit code that the epilog describes."""
-    if arguments.changed is not None:
-        return gate_changed(arguments)
-    if arguments.new is None:
-        raise SteleError("Name OLD and NEW, or a git revision: stele gate --changed main")
-    return gate_pair(arguments)
+    try:
+        return gate_pair(arguments) if arguments.changed is None else gate_changed(arguments)
+    except KeyboardInterrupt as stop:
+        raise KeyboardInterrupt(*(stop.args or ("",))) from None  # nothing is saved if it says nothing
 
 
 def gate_changed(arguments: argparse.Namespace) -> int:
@@ -93,8 +105,6 @@ def gate_changed(arguments: argparse.Namespace) -> int:
     All gates and all changes without one are one outcome, which is the last line and in each report. Raises SteleError
     if nothing can be compared, or if something changed and nothing can be gated.
     """
-    if arguments.old is not None:
-        raise SteleError("--changed finds OLD and NEW itself. Leave them out.")
     revision, model = arguments.changed, options.parse_model(arguments)
     if model is not None:
         spec.require_attribute(model)
@@ -105,6 +115,11 @@ def gate_changed(arguments: argparse.Namespace) -> int:
         show(f"not gated: {line}")
     for line in found.notes:
         show(line)
+    if not found.pairs and found.ungated and found.unread:
+        raise SteleError(
+            "A file of packages changed and cannot be read, so it is unknown whether a framework changed. Correct the "
+            "line that is named above, or name OLD and NEW: stele gate OLD NEW"
+        )
     if not found.pairs and found.ungated:
         raise SteleError(
             f"A framework changed between {revision} and the working tree, and nothing can be gated. Name OLD and NEW: "
@@ -215,7 +230,10 @@ def gate_pair(arguments: argparse.Namespace) -> int:
         say(f"record: {log.path}")
         if not import_failure:
             say_conditions(subject)
-        verdicts = import_failure or run_trial(subject, log)
+        try:
+            verdicts = import_failure or run_trial(subject, log)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(*pages.saved(subject, log)) from None
         code = EXIT_STATUS[pages.overall_status(verdicts)]
         alone = None if arguments.changed is None else together(arguments.alone, [code])
         log.add({outcome.KEY: outcome.entry(subject, verdicts, alone)})
@@ -446,7 +464,8 @@ def open_record(arguments: argparse.Namespace, subject: Trial) -> Record:
     if arguments.resume is None:
         new = FOLDER / f"{datetime.now():%Y%m%d-%H%M%S}-{names}.jsonl"
         return trial.watch(record.create(new, trial.header(subject)), subject)
-    path = newest_record(names) if arguments.resume == Path() else arguments.resume
+    newest = arguments.resume == Path()
+    path = newest_record(names) if newest else arguments.resume
     if path is None:
         raise SteleError(
             f"No record of {subject.old.name} and {subject.new.name} in {FOLDER} to resume. "
@@ -454,14 +473,27 @@ def open_record(arguments: argparse.Namespace, subject: Trial) -> Record:
         )
     outputs.refuse(arguments, [path])
     log = record.resume(path)
-    trial.check_record(log, subject)
+    try:
+        trial.check_record(log, subject)
+    except SteleError as error:
+        older = [one for one in records(names) if one.name < path.name]
+        if not (newest and older):
+            raise
+        raise SteleError(
+            f"{error} This is the newest record of OLD and NEW; an older one may fit: --resume {max(older)}"
+        ) from None
     return trial.watch(log, subject)
 
 
 def newest_record(names: str) -> Path | None:
     """Return the last record of two arms; gates that started in the same second have numbers."""
-    first = max(FOLDER.glob(f"{'[0-9]' * 8}-{'[0-9]' * 6}-{glob.escape(names)}.jsonl"), default=None)
+    first = max(records(names), default=None)
     return first and record.newest(first)
+
+
+def records(names: str) -> list[Path]:
+    """Return the records of two arms, without those that have numbers."""
+    return list(FOLDER.glob(f"{'[0-9]' * 8}-{'[0-9]' * 6}-{glob.escape(names)}.jsonl"))
 
 
 def write(

@@ -14,6 +14,7 @@ from stele.measuring import processors
 from stele.measuring.run import PHASES
 from stele.measuring.settings import DEVICES, Settings
 from stele.models import arms
+from stele.models.spec import Model
 from stele.text import unknown_message
 from stele_worker import tasks
 
@@ -82,22 +83,13 @@ def add_scale(command: argparse.ArgumentParser, meaning: str) -> None:
 
 def trial_from(arguments: argparse.Namespace) -> Trial:
     """Return the Trial that the command line describes. Raises SteleError, which quotes what cannot be done."""
-    names = parse_names("metric", arguments.metric or ",".join(DEFAULT), (*DEFAULT, *SELECTED))
     model, extras = options.parse_model(arguments), options.parse_extras(arguments)
+    names, settings, cells = check(arguments, model)
     contents = getattr(arguments, "contents", (None, None))  # what --changed found
     old, new = (
         arms.load(text, model, extras, locked=locked)
         for text, locked in zip((arguments.old, arguments.new), contents, strict=True)
     )
-    settings = settings_from(arguments)
-    phase = training_phase(arguments) if settings.devices > 1 else arguments.phase
-    cells = (
-        options.parse_cells(arguments.task, phase) if model is None else options.phases_of(model.name, phase)
-    )
-    require_phase(arguments, names)
-    require_scale(arguments.scale, cells)
-    require_loaders(names, cells)
-    require_trainings(arguments, names, cells)
     return Trial(
         old=old,
         new=new,
@@ -117,6 +109,22 @@ def trial_from(arguments: argparse.Namespace) -> Trial:
         fail_fast=arguments.fail_fast,
         at_once=arguments.at_once,
     )
+
+
+def check(arguments: argparse.Namespace, model: Model | None) -> tuple[list[str], Settings, tuple[Cell, ...]]:
+    """Return the metrics, the settings and the cells. Raises SteleError for options that do not fit each other."""
+    names = parse_names("metric", arguments.metric or ",".join(DEFAULT), (*DEFAULT, *SELECTED))
+    settings = settings_from(arguments)
+    phase = training_phase(arguments) if settings.devices > 1 else arguments.phase
+    cells = (
+        options.parse_cells(arguments.task, phase) if model is None else options.phases_of(model.name, phase)
+    )
+    require_phase(arguments, names)
+    require_scale(arguments.scale, cells)
+    require_loaders(names, cells)
+    require_trainings(arguments, names, cells)
+    selected_metrics(arguments, names)
+    return names, settings, cells
 
 
 def require_cells(subject: Trial) -> None:

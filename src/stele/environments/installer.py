@@ -15,6 +15,22 @@ from stele.errors import SteleError
 from stele.text import without_passwords
 
 UNSOLVABLE = "No solution found"
+CONFLICT = "the requirements are in conflict"
+# what uv says in place of a conflict if a requirement selects nothing, and the message for it
+ABSENT = (
+    (
+        r"(\S+) was not found in the .+ and you require",
+        "there is no package {} in the index. Check the spelling",
+    ),
+    (
+        r"there is no version of (\S+) and you require",
+        "there is no version {} in the index. Check the number",
+    ),
+    (
+        r"only (?:the following versions of \S+ are available: )?(.+?)(?: is available)? and you require (\S+),",
+        "there is no version {1} in the index, only {0}. Choose one of these",
+    ),
+)
 NO_TOOLS = "Failed to resolve requirements from `"  # from `build-system.requires`, or from `setup.py` build
 OFFLINE = (
     "a package is not in uv's cache, and the network is disabled. Build it once without --offline, and with "
@@ -45,7 +61,7 @@ FAILURES = (
         "suits. Choose a release that has a wheel, or name a file that pins the packages with hashes in "
         "UV_BUILD_CONSTRAINT",
     ),
-    (UNSOLVABLE, "the requirements are in conflict"),
+    (UNSOLVABLE, CONFLICT),
     ("not found in the package registry", "the package index does not have the package"),
     ("Failed to query Python interpreter", "the interpreter does not work"),
     ("Querying Python at", "the interpreter does not work"),
@@ -160,6 +176,11 @@ def as_arguments(options: Iterable[str]) -> list[str]:
 def explain(output: str) -> str:
     """Return the cause of a failure of uv, and the end of its output."""
     cause = next((cause for sign, cause in FAILURES if sign.lower() in output.lower()), "uv failed")
+    if cause == CONFLICT:
+        text = " ".join(output.split())
+        cause = next(
+            (said.format(*found.groups()) for sign, said in ABSENT if (found := re.search(sign, text))), cause
+        )
     tail = "".join(f"\n    {line}" for line in without_passwords(output).strip().splitlines()[-LINES:])
     return f"{cause}{'' if cause.endswith('?') else '.'}\n  Output of uv:{tail}"
 

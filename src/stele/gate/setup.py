@@ -8,7 +8,7 @@ from typing import Any
 from stele.gate.trial import Trial
 from stele.measuring import measure, progress, variables, worker
 from stele.measuring.settings import THREADS
-from stele.text import printable
+from stele.text import or_none, printable
 
 # flags that have another place in the line, or that say nothing about the framework
 ELSEWHERE = ("device", "threads", "interop_threads", "processors", "python", "numpy")
@@ -31,10 +31,7 @@ def probe(trial: Trial) -> tuple[dict[str, Any], dict[str, Any]]:
 def line(trial: Trial, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """Return what was found and what is changed, as one line."""
     settings, flags = trial.settings, (old["flags"], new["flags"])
-    versions = [
-        {one.name: value for one in trial.named if (value := getattr(one, arm))} for arm in ("old", "new")
-    ]
-    before, after = ({**named, **one["versions"]} for named, one in zip(versions, (old, new), strict=True))
+    before, after = versions(trial, old["versions"], new["versions"])
     found = [
         f"{', '.join(compared(before, after, ' '))} on {flags[0].get('device')}",
         f"precision {settings.precision}",
@@ -53,13 +50,30 @@ def line(trial: Trial, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     return printable(text, keep="")
 
 
+def versions(trial: Trial, *reported: Mapping[str, str | None]) -> list[dict[str, str | None]]:
+    """Return what OLD and NEW run: the packages that they name, and what their workers report.
+
+    What only one worker reports has the version of the other arm's package, as of Keras 2 in TensorFlow.
+    """
+    installed = [
+        {one.name: getattr(one, arm) for one in (*trial.differences, *trial.named)} for arm in ("old", "new")
+    ]
+    names = dict.fromkeys([*(one.name for one in trial.named), *reported[0], *reported[1]])
+    return [
+        {name: own.get(name) or packages.get(name) for name in names if name in own or name in packages}
+        for own, packages in zip(reported, installed, strict=True)
+    ]
+
+
 def compared(old: Mapping[str, Any], new: Mapping[str, Any], sign: str) -> Iterator[str]:
-    """Yield ``name value`` for each value that is known, with an arrow if it differs in NEW."""
-    for name in dict.fromkeys([*old, *new]):
-        pair = [old.get(name), new.get(name)]
+    """Yield ``name value`` for each value that both arms know, with an arrow if it differs in NEW."""
+    for name in old:
+        if name not in new:
+            continue
+        pair = [old[name], new[name]]
         if any(value not in (None, False, "", []) for value in pair):
             values = pair if pair[0] != pair[1] else pair[:1]
-            yield f"{name}{sign}{' → '.join(map(str, values))}"
+            yield f"{name}{sign}{' → '.join(map(or_none, values))}"
 
 
 def changes(trial: Trial) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """A trial: what is compared, and how. ``launcher`` launches its arms."""
 
-from collections.abc import Iterable, Mapping
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,12 +18,28 @@ from stele.measuring.variables import asked_for
 from stele.models import arms
 from stele.models.comparison import Comparison
 from stele.models.spec import Model
-from stele.text import without_passwords
+from stele.text import or_none, without_passwords
 from stele_worker import tasks
 
 ARMS = ("old", "control", "new", "repeat")  # each release twice: launches of one release show the noise
 NEW_ARMS = ("new", "repeat")
 AT_ONCE = 2  # passes: more would compete for the memory that all cores share
+# options that may differ in a command that resumes; most of these have no value, and the others have no meaning for it
+FREE = (
+    "--budget",
+    "--fail-fast",
+    "--at-once",
+    "--worker-timeout",
+    "--json",
+    "--markdown",
+    "--junit",
+    "--explain",
+    "--no-wait",
+    "--resume",
+    "--allow-vcs",
+    "--changed",
+)
+REPEATED = ("--with", "--extra", "--tolerance", "--margin")  # of others, the last one counts
 TIMEOUT = 180.0  # seconds without a sign of life
 
 
@@ -167,15 +184,63 @@ def check_record(record: Record, trial: Trial) -> None:
             f"Cannot resume {record.path}, because what it measured has changed: {changed}. Run without --resume."
         )
     here, there = machine.fingerprint(facts["machine"]), machine.fingerprint(record.header["machine"])
-    options = {*then, *facts} - {"machine", "command", "content"}
-    pairs = [(name, then.get(name), facts.get(name)) for name in [*facts, *then] if name in options]
-    pairs += [(fact, there[fact], value) for fact, value in here.items()]
-    for fact, value, now in pairs:
-        if value != now:
-            raise SteleError(
-                f"Cannot resume {record.path}: its {fact} was {value!r} and is now {now!r}. "
-                "Run without --resume, or with the recorded value."
-            )
+    names = dict.fromkeys(name for name in (*facts, *then) if name not in ("machine", "command", "content"))
+    changes = list(filter(None, (of_fact(name, then.get(name), facts.get(name)) for name in names)))
+    if changes:
+        options = list(changed_options(record.header.get("command"), trial.typed))
+        said = f"it was made {' and '.join(options)}" if options else f"its {changes[0]}"
+        raise SteleError(
+            f"Cannot resume {record.path}: {said}. Run without --resume, or with the options of the record."
+        )
+    changes = list(filter(None, (of_fact(fact, there[fact], value) for fact, value in here.items())))
+    if changes:
+        raise SteleError(
+            f"Cannot resume {record.path}, because the machine is another one: its {changes[0]}. Run without --resume."
+        )
+
+
+def of_fact(name: str, then: Any, now: Any) -> str:
+    """Return ``target was 0.5 and is now none``, with the name of each part that differs; empty if nothing does."""
+    if then == now:
+        return ""
+    if isinstance(then, dict) and isinstance(now, dict):
+        parts = (of_fact(f"{name} {part}", then.get(part), now.get(part)) for part in {**then, **now})
+        return ", ".join(filter(None, parts)) or f"{name} changed"
+    return f"{name} was {shown(then)} and is now {shown(now)}"
+
+
+def shown(value: Any) -> str:
+    """Return a fact of a header as text: lists without brackets."""
+    return " ".join(map(shown, value)) if isinstance(value, (list, tuple)) else or_none(value)
+
+
+def changed_options(then: Any, now: Sequence[str]) -> Iterator[str]:
+    """Yield ``without --metric; now --metric parity`` for each option that two commands do not share.
+
+    Nothing if the first command is unknown.
+    """
+    if not isinstance(then, list) or not now:
+        return
+    before, after = options_in(map(str, then)), options_in(map(without_passwords, now))
+    for name in {**before, **after}:
+        if before.get(name) != after.get(name):
+            made = f"with {before[name]}" if name in before else f"without {name}"
+            yield f"{made}; now {after.get(name, f'without {name}')}"
+
+
+def options_in(words: Iterable[str]) -> dict[str, str]:
+    """Return the options of a command that a resumed one must share, by name, as they were typed."""
+    found: dict[str, list[str]] = {}
+    last = None
+    for word in words:
+        if word.startswith("--"):
+            last, _, value = word.partition("=")
+            found.setdefault(last, []).extend([value] if value else [])
+        elif last is not None:
+            found[last].append(word)
+            last = None
+    counted = {name: values if name in REPEATED else values[-1:] for name, values in found.items()}
+    return {name: shlex.join([name, *values]) for name, values in counted.items() if name not in FREE}
 
 
 def check_unchanged(path: Path, then: Content, trial: Trial) -> None:

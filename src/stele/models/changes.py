@@ -64,6 +64,7 @@ class Changed(NamedTuple):
     blocked: bool  # whether something that is installed has no gate
     notes: list[str]  # what was not compared, and other packages that changed and that no gate measures
     paths: list[Path]  # the files that were read
+    unread: bool = False  # whether files that cannot be read are all that has no gate
 
 
 def find(revision: str, folder: Path, extras: Extras, *, whole_files: bool) -> Changed:
@@ -105,6 +106,7 @@ def find(revision: str, folder: Path, extras: Extras, *, whole_files: bool) -> C
         missing or (bool(ungated) and not any(pair.is_of_framework for pair in pairs)),
         notes,
         compared.paths(),
+        all(one.failure is not None for one, _ in ungated),
     )
 
 

@@ -1,6 +1,7 @@
 """What a user's model is: asked of a worker once, before anything is measured."""
 
 import dataclasses
+import re
 from typing import Any, NamedTuple
 
 from stele.environments import Environment
@@ -14,6 +15,9 @@ from stele.models.spec import Model
 
 UNFIT = "WeightsError"  # of the worker: weights cannot be matched with the parameters
 USER_ERRORS = ("SpecError", "UserCodeError", UNFIT)  # of the worker: their message is complete
+LACKING = re.compile(
+    r"(?:^|raised )ModuleNotFoundError: No module named '(\w+)'$", re.M
+)  # not a part of a package
 EXAMPLES = "example_inputs()"  # where inputs come from that a function of the user returns
 
 
@@ -71,10 +75,10 @@ class Inspection(NamedTuple):
     untrained: str | None = None  # why its training is not measured
 
     def describe(self, *, training: bool) -> str:
-        """Return a line for people. Inference has no loss."""
+        """Return a line for people. Inference has no loss, and a training that is not measured has one of its own."""
         dtypes = sorted({one.dtype for one in self.built.arrays if one.parameter})
         parts = [self.summary, *([f"dtype: {', '.join(dtypes)}"] if dtypes else [])]
-        return "; ".join([*parts, *([f"loss: {self.loss}"] if training else [])])
+        return "; ".join([*parts, *([f"loss: {self.loss}"] if training and self.untrained is None else [])])
 
 
 def inspect(environment: Environment, model: Model, *, timeout: float) -> Inspection:
@@ -125,8 +129,21 @@ def user_error(error: SteleError) -> ModelError | None:
     """Return the error that the user's model caused, or None if it was caused by something else."""
     if not isinstance(error, WorkerError) or error.kind not in USER_ERRORS:
         return None
-    kind = UnfitWeights if error.kind == UNFIT else ModelError
-    return kind(error.message or str(error))
+    message, kind = error.message or str(error), UnfitWeights if error.kind == UNFIT else ModelError
+    missing = LACKING.search(message)
+    if missing is not None and error.worker is not None:
+        message += f"\n{lacking(error.worker.environment, missing[1])}"
+    return kind(message)
+
+
+def lacking(environment: Environment, module: str) -> str:
+    """Return what to do about a module that the user's code imports and the environment does not have."""
+    add = (
+        f"install its package in {environment.name}"
+        if environment.lock is None
+        else f"add its package to both arms, such as --with {module}"
+    )
+    return f"The environment of {environment.name} has no module '{module}'. Check the spelling of the name, or {add}."
 
 
 def check(inspection: Inspection, model: Model, *, training: bool) -> None:

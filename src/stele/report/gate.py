@@ -31,25 +31,34 @@ def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
     return sorted(verdicts, key=lambda verdict: judgement.STATUSES.index(verdict.status))
 
 
-def resume_command(trial: Trial, needs: float) -> str:
-    """Return the command that continues the trial, with a budget of ``needs`` more seconds."""
+def resume_command(trial: Trial, needs: float | None = None) -> str:
+    """Return the command that continues the trial, with a budget of ``needs`` more seconds; None for the same one."""
     model = [] if trial.model is None else ["--model", trial.model.spec]
     words = trial.typed or ("gate", trial.old.name, trial.new.name, *model)
-    return continuation(words, larger_budget(trial.budget, needs))
+    return continuation(words, None if needs is None else larger_budget(trial.budget, needs))
 
 
-def continuation(words: Sequence[str], budget: str, *, record: str | None = None) -> str:
-    """Return the command of these words with --resume and another budget. ``record`` is the file to continue."""
+def saved(trial: Trial, record: Record) -> list[str]:
+    """Return what an interrupted gate says of its results, as one sentence; nothing if none is in the record."""
+    return [f"Finished results are saved. Continue with: {resume_command(trial)}"] if record.entries() else []
+
+
+def continuation(words: Sequence[str], budget: str | None, *, record: str | None = None) -> str:
+    """Return the command of these words with --resume, and with another budget if it is given.
+
+    ``record`` is the file to continue.
+    """
     kept, is_value = list[str](), False
     for word in words:
         option = word.partition("=")[0]
-        is_budget = len(option) > 2 and "--budget".startswith(option)  # argparse accepts the start of a name
+        # argparse accepts the start of a name
+        is_budget = budget is not None and len(option) > 2 and "--budget".startswith(option)
         if not is_value and not is_budget:
             kept.append(word)
         is_value = is_budget and "=" not in word
     if not any(len(word) > 2 and "--resume".startswith(word.partition("=")[0]) for word in kept):
         kept += ["--resume", *([record] if record else [])]
-    return shlex.join(["stele", *kept, "--budget", budget])
+    return shlex.join(["stele", *kept, *(["--budget", budget] if budget else [])])
 
 
 def larger_budget(spent: float, needs: float) -> str:

@@ -102,12 +102,13 @@ def user_message(name, error, folder):
 
 
 def describe_error(error, folder):
-    """Return an exception as Python prints it, followed by the user's frames."""
+    """Return the type and the message of an exception, the place of a syntax error, and the user's frames."""
     lines = traceback.format_exception_only(type(error), error)
-    # of a syntax error the place comes before the message; of others notes may come after it
-    message = "".join(lines if isinstance(error, SyntaxError) else lines[:1]).strip()
+    # of a syntax error the place comes before the message; notes may come after it
+    place = [line for line in lines if line.startswith(" ")] if isinstance(error, SyntaxError) else []
+    message = next(line for line in lines if line not in place) + "".join(place)
     frames = "".join(traceback.format_list(user_frames(error, folder)))
-    return (message + "\n" + frames).rstrip() + locale_advice(error)
+    return (message.rstrip() + "\n" + frames).rstrip() + locale_advice(error)
 
 
 def locale_advice(error):

@@ -149,8 +149,16 @@ def why_untrained(net, number=1):
     if number > 1:
         return "it is compiled with a loss for {} outputs".format(number)
     if compiled_loss(model) is None:
-        return "it is compiled with the loss {!r:.60}, for which Stele draws no targets".format(model.loss)
+        message = "it is compiled with the loss {:.60}, and Stele does not know which targets this loss takes"
+        return message.format(name_of(model.loss))
     return None
+
+
+def name_of(chosen):
+    """Return the name of a loss of ``compile``, which may be a text, a function or an object."""
+    if isinstance(chosen, (str, list, dict)):
+        return str(chosen)
+    return getattr(chosen, "__name__", type(chosen).__name__)
 
 
 def is_compiled(model):
