@@ -506,8 +506,10 @@ def weight_differences(new: Numbers, again: Numbers, seeded: Numbers) -> tuple[l
 
 def fixed_elements(new: Numbers, name: str, seeded: Numbers, of_old: str) -> int:
     """Return how many elements of a parameter differ in NEW although no seed changes them in OLD."""
-    differ, drawn = mask_of(new, name), mask_of(seeded, of_old)
-    return int((differ & ~drawn).sum()) if differ.size == drawn.size else 0
+    sizes = [(numbers.get("sizes") or {}).get(one) for numbers, one in ((new, name), (seeded, of_old))]
+    if of_old not in (seeded.get("places") or {}) or sizes[0] != sizes[1]:
+        return 0
+    return int((mask_of(new, name) & ~mask_of(seeded, of_old)).sum())
 
 
 def changed(numbers: Numbers) -> set[str]:
