@@ -180,7 +180,7 @@ def write_project(folder, run):
     """Write the files that the pages name, into a repository with two commits."""
     for name in ("net.py", "package/models.py"):
         make_folder((folder / name).parent)
-        (folder / name).touch()
+        (folder / name).write_text("build = None\n")
     for text in re.findall(r"^```python\n(.*?)^```", OWN_RECIPE, flags=re.M | re.S):
         path = folder / text.partition("\n")[0].removeprefix("# ")
         make_folder(path.parent)
