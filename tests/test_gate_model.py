@@ -190,7 +190,7 @@ def test_an_output_beside_the_first_that_differs_is_broken(gate, capsys, changed
     assert (
         gate(old={"numbers": {**NUMBERS, "outputs": old}}, new={"numbers": {**NUMBERS, "outputs": new}}) == 1
     )
-    assert f"logits differ (rung 3): output {changed}: relative error 0.1" in capsys.readouterr().out
+    assert f"the output {changed} differs (rung 3): relative error 0.1" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("phase", [(), ("--phase=train",), ("--phase=infer",)])

@@ -179,6 +179,14 @@ def test_a_file_that_may_not_be_opened_is_an_error_that_says_what_to_do(common, 
     refused(f"Permission denied.*{lock.VARIABLE} names another folder")
 
 
+def test_a_folder_of_locks_that_does_not_exist_is_named_with_the_command_that_creates_it(
+    common, tmp_path, monkeypatch
+):
+    folder = tmp_path / "x"
+    monkeypatch.setenv(lock.VARIABLE, str(folder))
+    refused(rf"The folder {folder} of the locks .* does not exist. Create it: mkdir -p {folder}")
+
+
 def test_a_description_cannot_control_the_terminal(common):
     (common / lock.FILE).write_text('{"schema": 1, "what": "a\\u001b[31mb", "pid": 3, "since": 0}')
     with lock.opened() as files:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from stele_worker import models
-from stele_worker.models import building, importing, libraries, specs
+from stele_worker.models import building, importing, inspection, libraries, specs
 from stele_worker.models.errors import PRODUCT, SpecError, UserCodeError, describe_error, of_user
 from stele_worker.models.specs import Spec, framework_of, parse
 from stele_worker.protocol import InternalError
@@ -390,3 +390,11 @@ def test_hugging_face_is_offline_unless_the_user_says_otherwise(project, monkeyp
     monkeypatch.delitem(sys.modules, "stele_worker.models.huggingface", raising=False)
     importlib.import_module("stele_worker.models.huggingface")
     assert os.environ["HF_HUB_OFFLINE"] == seen
+
+
+def test_inputs_that_cannot_be_inferred_are_typed_or_returned_by_a_function():
+    message = inspection.hint("mine:build", ["left", "right"])
+    assert "--input left=8x3x64x64 --input right=8x3x64x64" in message
+    assert message.endswith(
+        "Or write a function example_inputs() beside the model, which returns a batch: docs/your-model.md"
+    )

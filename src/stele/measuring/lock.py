@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import json
 import os
+import shlex
 import socket
 import stat
 import time
@@ -112,6 +113,11 @@ def open_file(path: Path) -> int:
             return descriptor
         os.close(descriptor)
         reason = "it is not a regular file with one name"
+    except FileNotFoundError:
+        raise SteleError(
+            f"The folder {path.parent} of the locks of all users ({VARIABLE}) does not exist. Create it: mkdir -p "
+            f"{shlex.quote(str(path.parent))}"
+        ) from None
     except OSError as error:
         reason = error.strerror or str(error)
     raise SteleError(

@@ -131,9 +131,12 @@ def highest_rung(findings: Iterable[Finding]) -> int:
 
 
 def message(finding: Finding) -> str:
-    """Return ``logits differ (rung 3): relative error 0.3, tolerance 1e-05``."""
+    """Return ``logits differ (rung 3): relative error 0.3, tolerance 1e-05``, or ``the output boxes differs ...``."""
     if finding.rung == 1 and finding.where is None:  # the worker failed, so there is no parameter
         return f"failed (rung 1): {finding.message}"
+    output = f"{finding.where}: " if finding.rung == 3 and finding.where else ""
+    if output and finding.message.startswith(output):  # of several outputs, one beside the logits
+        return f"the {finding.where} differs (rung 3): {finding.message.removeprefix(output)}"
     verb = "differs" if finding.title in SINGULAR else "differ"
     return f"{finding.title} {verb} (rung {finding.rung}): {finding.message}"
 

@@ -203,7 +203,8 @@ def hint(spec, names):
     names = names if len(names) > 1 else [""]
     options = " ".join("--input {}8x3x64x64".format(name and name + "=") for name in names)
     message = (
-        "The inputs of {} cannot be inferred. Add for example: {}\nOf whole numbers: --input {}int:16x64:1000"
+        "The inputs of {} cannot be inferred. Add for example: {}\nOf whole numbers: --input {}int:16x64:1000\n"
+        "Or write a function example_inputs() beside the model, which returns a batch: docs/your-model.md"
     )
     return message.format(spec, options, names[0] and names[0] + "=")
 
