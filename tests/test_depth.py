@@ -1,15 +1,9 @@
 """The page about depth: what its rows and cells say."""
 
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "perf_tests"))
-
-import depth
-
 from stele.text import MIB
+from studies import depth
 
 KIND = "training, recomputed"
 MEMORY = [depth.Memory("torch-compile", KIND, layers) for layers in depth.DEPTHS]

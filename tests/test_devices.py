@@ -22,10 +22,11 @@ from stele.parity import devices, examination, ladder
 from stele.report import parity as parity_page
 from stele_worker import agreement, frameworks, measurement, process, ranks, tasks
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "perf_tests" / "devices"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "checks" / "devices"))
 import faults
 import faulty_worker
-import scaling
+
+from studies import devices as scaling
 
 TWO = Settings(device="cpu", threads=1, devices=2)
 ONE = {

@@ -5,16 +5,12 @@ from pathlib import Path
 
 import yaml
 
+from stele import files
 from stele.models import changes
 
 ROOT = Path(__file__).parents[1]
 
-try:
-    import tomllib
-except ModuleNotFoundError:  # before Python 3.11
-    import tomli as tomllib
-
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PROJECT = files.parse_toml((ROOT / "pyproject.toml").read_text())["project"]
 
 
 def test_the_citation_has_the_version_and_the_license_of_the_package():

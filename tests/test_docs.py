@@ -29,7 +29,7 @@ from stele.measuring.settings import Settings
 from stele.models import spec
 from stele.models.comparison import Comparison
 from stele.models.inputs import Input
-from stele.parity import accuracy, defaults, golden_numbers
+from stele.parity import accuracy, defaults
 from stele.parity.capabilities import Answer
 from stele.parity.ladder import Finding, LadderResult
 from stele.releases import frameworks, ledger, trend
@@ -169,7 +169,9 @@ def test_the_report_of_a_gate_is_described(written, tmp_path, with_model):
     assert_described(content["machine"], "Machine", only=("name", "load"))
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "docs/gates").glob("*.json")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "docs/results/gates").glob("*.json")), ids=lambda path: path.stem
+)
 def test_a_committed_report_of_a_gate_is_described(path):
     content = load(path)
     newer = {"differences", "tolerances", "code"} & set(content)  # older ones have none
@@ -305,14 +307,6 @@ def test_the_report_of_the_ladder_is_described():
         assert_described(content["settings"], "Settings", only=("seed",))
 
 
-@pytest.mark.parametrize("path", sorted(golden_numbers.FOLDER.glob("*.json")), ids=lambda path: path.stem)
-def test_golden_numbers_are_described(path):
-    content = load(path)
-    training = {"loss", "steps", "parameters", "losses"}
-    assert_described(content, "Golden numbers", only=training & set(content))
-    assert {"schema", "task", "logits", "layers", *training} == set(rows("Golden numbers"))
-
-
 def test_accuracy_bands_are_described(run, tmp_path):
     accuracy.add(run, [0.3] * 5, "5 seeds", tmp_path / "accuracy.json")
     for path in (tmp_path / "accuracy.json", accuracy.FILE):
@@ -370,8 +364,9 @@ def test_the_lock_of_the_machine_is_described(written):
 
 # links and paths
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-FOLDERS = ("src", "docs", "tests", "perf_tests", "baselines", "fixtures")
+DOCS = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs/results").glob("*.md")])
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS]
+FOLDERS = ("src", "docs", "tests", "perf_tests", "checks", "studies", "baselines", "fixtures")
 
 
 def prose(page):
@@ -414,7 +409,7 @@ def test_every_relative_link_in_the_documentation_leads_to_a_file(page):
     ("text", "missing"),
     [
         ("`src/stele/text.py`", []),
-        ("`src/stele/parity/golden/<task>.json`", []),
+        ("`src/stele/parity/golden/<task>.npz`", []),
         ("`src/stele/environments/{pins,builds}.py`", []),
         ("`src/stele/house.py` and `docs/`", ["src/stele/house.py"]),
         ("`src/stele/environments/{pins,doors}.py`", ["src/stele/environments/doors.py"]),
@@ -432,7 +427,7 @@ SHOWN = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "CHANGELOG.md",
-    *sorted((ROOT / "docs").glob("*.md")),
+    *DOCS,
 ]
 SHOWN += sorted((ROOT / "examples").glob("*/README.md"))
 STANDS_FOR_OTHERS = re.compile(
@@ -530,5 +525,5 @@ def test_the_generated_reference_has_every_option_and_every_exit_code():
 
 
 def test_every_page_is_in_the_site():
-    listed = set(re.findall(r"^([\w-]+)$", (ROOT / "docs/index.md").read_text(), re.M))
-    assert {page.stem for page in (ROOT / "docs").glob("*.md")} - {"index"} <= listed
+    listed = set(re.findall(r"^([\w/-]+)$", (ROOT / "docs/index.md").read_text(), re.M))
+    assert {str(page.relative_to(ROOT / "docs").with_suffix("")) for page in DOCS} - {"index"} <= listed

@@ -1,7 +1,7 @@
 """Every ``stele`` command in a block of code of the documentation is executed, from an empty folder, without a network.
 
 Environments whose workers return scripted numbers answer in place of the frameworks, and nothing is built, so a command
-takes about a second. ``.ci/examples`` executes the commands of the tutorial and of the examples with real releases.
+takes about a second. ``scripts/examples`` executes the commands of the tutorial and of the examples with real releases.
 """
 
 import contextlib
@@ -185,7 +185,11 @@ def write_project(folder, run):
         path = folder / text.partition("\n")[0].removeprefix("# ")
         make_folder(path.parent)
         path.write_text(text)
-    for name in ("docs/gates/jax-0.9.2-0.10.2.json", "baselines/ladder.json", "docs/time-to-accuracy.md"):
+    for name in (
+        "docs/results/gates/jax-0.9.2-0.10.2.json",
+        "baselines/ladder.json",
+        "docs/results/time-to-accuracy.md",
+    ):
         make_folder((folder / name).parent)
         shutil.copy(ROOT / name, folder / name)
     pins = folder / "requirements.txt"

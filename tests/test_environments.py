@@ -136,18 +136,6 @@ def test_an_environment_without_modes_may_have_one_phase(tmp_path):
     assert mine.why_absent("gru", "train", device="cpu", precision="fp32") == "Mine has infer only"
 
 
-def test_a_description_of_an_older_release_with_as_shipped_has_two_modes(tmp_path):
-    path = tmp_path / "mine.toml"
-    path.write_text('label = "Mine"\nframework = "mine"\nas_shipped = "oneDNN is off"')
-    tuned, shipped = description.read(path)
-    assert (tuned.name, tuned.mode) == ("mine", "tuned")
-    assert (shipped.name, shipped.label, shipped.mode) == (
-        "mine-as-shipped",
-        "Mine, as shipped",
-        "as-shipped",
-    )
-
-
 @pytest.mark.parametrize("mode", ["label = 3", 'reason = "no label"', 'label = "x"\nspeed = 3'])
 def test_a_mode_that_is_not_one_is_refused(tmp_path, mode):
     path = tmp_path / "mine.toml"
@@ -371,21 +359,6 @@ def test_this_interpreter_is_found():
     versions = f"=={sys.version_info.major}.{sys.version_info.minor}.*"
     path = installer.find_interpreter(versions)
     assert path is not None and Path(path).exists()
-
-
-def test_environments_that_share_a_lock_file_have_the_same_requirements():
-    described = environments.described()
-    shared = [each for each in described.values() if each.locked_with]
-    assert shared
-    for each in shared:
-        other = described[each.locked_with]
-        assert (each.lock, each.python, each.requirements) == (other.lock, other.python, other.requirements)
-
-
-def test_a_lock_file_of_another_folder_is_not_shared(tmp_path):
-    (tmp_path / "fake.toml").write_text('label = "Fake"\nframework = "fake"\nlocked_with = "../other"\n')
-    with pytest.raises(SteleError, match="locked_with is the name of an environment"):
-        description.read(tmp_path / "fake.toml")
 
 
 @pytest.mark.parametrize("name", ["lasagne", "keras2-theano"])

@@ -218,7 +218,7 @@ def test_a_git_that_hangs_is_ended(project, monkeypatch, tmp_path):
     (tmp_path / "git").write_text("#!/bin/sh\nexec sleep 60\n")
     (tmp_path / "git").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(revisions, "TIMEOUT", 0.2)
+    monkeypatch.setattr("stele.git.TIMEOUT", 0.2)
     with pytest.raises(SteleError, match="git did not answer within 0.2 s"):
         show(Path("requirements.txt"), "main")
 

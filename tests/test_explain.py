@@ -380,7 +380,6 @@ def bundle_of_numpy(describe, tmp_path, monkeypatch):
 def test_a_bundle_reproduces_the_ratio_without_stele(bundle_of_numpy, monkeypatch):
     monkeypatch.delenv("PYTHONPATH")
     script = bundle_of_numpy / "reproduce.py"
-    assert len(script.read_text().splitlines()) <= 60
     done = subprocess.run([sys.executable, script, "3"], capture_output=True, text=True, check=True)
     ratio = float(re.search(r"gru infer: NEW / OLD ([0-9.]+)", done.stdout).group(1))
     assert 0.5 < ratio < 2  # OLD and NEW are equal, and the machine may be busy

@@ -1,4 +1,4 @@
-"""The fault campaign, perf_tests/faults: its list covers every group, and its page has every fault."""
+"""The fault campaign, checks/faults: its list covers every group, and its page has every fault."""
 
 import re
 import subprocess
@@ -11,14 +11,14 @@ GROUPS = ("worker", "host", "files", "load", "release")
 
 def listed_faults():
     """Return {group.fault: title} as the campaign lists them."""
-    command = [sys.executable, "perf_tests/faults", "--list"]
+    command = [sys.executable, "-m", "checks", "faults", "--list"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return dict(line.split(": ", 1) for line in done.stdout.splitlines())
 
 
 def titles_on_page():
-    """Return {group: titles} of the tables of docs/faults.md."""
-    page = (ROOT / "docs/faults.md").read_text(encoding="utf-8")
+    """Return {group: titles} of the tables of docs/results/faults.md."""
+    page = (ROOT / "docs/results/faults.md").read_text(encoding="utf-8")
     sections = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", page, flags=re.M | re.S))
     return {
         group: re.findall(r"^\| (.*?) \| (?:passed|failed|not run) \|", section, flags=re.M)

@@ -248,19 +248,19 @@ def test_an_interrupted_command_continues_and_an_ended_one_starts_again(tmp_path
     place, continued = campaign.open_campaign({"cells": 2})
     assert not continued
     place.save(works(2)[0], run.to_dict())
+    place.lock.release()
     again, continued = campaign.open_campaign({"cells": 2})
     assert continued
     assert again.missing(works(2)) == works(2)[1:]
     assert campaign.open_campaign({"cells": 3})[1] is False
     again.end()
+    again.lock.release()
     assert campaign.open_campaign({"cells": 2})[1] is False
 
 
 def test_two_equal_commands_do_not_measure_the_same_at_the_same_time(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    program = (
-        "from stele.fleet import campaign; campaign.open_campaign({}); print('held', flush=True); input()"
-    )
+    program = "from stele.fleet import campaign; held = campaign.open_campaign({}); print('held', flush=True); input()"
     command = [sys.executable, "-c", program]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline() == "held\n"

@@ -54,7 +54,10 @@ def short_folder():
 
 def left(tmp_path):
     """Return what was started and still runs. Ray writes titles over the environment of its processes."""
-    return {*with_variable("NAMED", str(tmp_path)), *guard.marked(str(short_folder()))}
+    return {
+        *with_variable("NAMED", str(tmp_path)),
+        *(process.pid for process in guard.marked(str(short_folder()))),
+    }
 
 
 def end_all(tmp_path):

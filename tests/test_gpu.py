@@ -8,10 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "perf_tests"))
-
-import gpu
-
+from checks import gpu
 from stele import environments
 from stele.commands import env
 from stele.environments import ORACLE, pins

@@ -11,7 +11,9 @@ import pytest
 REPOSITORY = Path(__file__).parents[1]
 PACKAGES = {name: REPOSITORY / "src" / name for name in ("stele", "stele_worker", "pytest_stele")}
 PACKAGES["fixtures"] = REPOSITORY / "fixtures"
-CHECKED = sorted([*PACKAGES["stele_worker"].rglob("*.py"), *(REPOSITORY / "perf_tests").rglob("*.py")])
+PACKAGES["studies"] = REPOSITORY / "studies"
+FOLDERS = ("src/stele_worker", "perf_tests", "checks", "studies")
+CHECKED = sorted(path for folder in FOLDERS for path in (REPOSITORY / folder).rglob("*.py"))
 
 
 def file_of(module):

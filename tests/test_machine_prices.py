@@ -2,6 +2,7 @@ from datetime import date, timedelta
 
 import pytest
 
+from stele import files
 from stele.errors import SteleError
 from stele.time_to_accuracy import prices
 from stele.time_to_accuracy.prices import Price
@@ -11,7 +12,7 @@ TODAY = date(2026, 11, 23)
 
 def test_the_table_has_positive_prices_with_a_date_and_a_source():
     assert prices.read()
-    entries = prices.tomllib.loads(prices.FILE.read_text())
+    entries = files.parse_toml(prices.FILE.read_text())
     for name, price in prices.read().items():
         assert price.per_hour > 0 and isinstance(price.day, date), name
         assert entries[name]["source"].startswith("https://")

@@ -2,19 +2,15 @@
 
 import contextlib
 import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "perf_tests"))
-
-import metrics
 
 from stele.environments import ORACLE
 from stele.gate.metrics import BLOCKS, LATENCY, LOADER, SHORT, WARM
 from stele.gate.trial import Cell
 from stele.measuring import measure
 from stele.measuring.settings import Settings
+from studies import metrics
 
 INFER, TRAIN, LOADED = Cell("gru", "infer"), Cell("gru", "train"), Cell("cnn", "train")
 

@@ -1,4 +1,4 @@
-"""The page that compares the modes of a framework (perf_tests/modes)."""
+"""The page that compares the modes of a framework (studies/modes)."""
 
 import importlib
 import sys
@@ -9,12 +9,12 @@ import pytest
 
 from stele import environments
 
-FOLDER = Path(__file__).parents[1] / "perf_tests/modes"
+FOLDER = Path(__file__).parents[1] / "studies/modes"
 
 
 @pytest.fixture
 def modes(monkeypatch):
-    """modes(name) -> a module of perf_tests/modes, imported as its command does."""
+    """modes(name) -> a module of studies/modes, imported as its command does."""
     monkeypatch.syspath_prepend(str(FOLDER))
     yield importlib.import_module
     for name in ("record", "table", "plot"):

@@ -1,4 +1,4 @@
-"""The page of the overhead of an operation (perf_tests/operators.py), without the frameworks."""
+"""The page of the overhead of an operation (studies/operators.py), without the frameworks."""
 
 import sys
 from dataclasses import replace
@@ -10,7 +10,7 @@ import scripts
 from stele import environments
 from stele.measuring.settings import Settings
 
-FOLDER = Path(__file__).parents[1] / "perf_tests"
+FOLDER = Path(__file__).parents[1] / "studies"
 OPERATIONS, OVERHEAD, WORK = 200, 2e-6, 1e-10  # seconds of an operation, and of a number
 NEARLY = {"rel": 1e-3}  # the work on one number
 SETTINGS = Settings(device="cpu", threads=2)
@@ -18,7 +18,7 @@ SETTINGS = Settings(device="cpu", threads=2)
 
 @pytest.fixture
 def script(monkeypatch):
-    """perf_tests/operators.py under a name of its own: "operators" is the name of other modules as well."""
+    """studies/operators.py under a name of its own: "operators" is the name of other modules as well."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     return scripts.load(FOLDER / "operators.py", "operators_page")
 

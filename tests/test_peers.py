@@ -11,12 +11,12 @@ import scripts
 from stele import environments
 from stele_worker import tasks
 
-FOLDER = Path(__file__).parents[1] / "perf_tests" / "peers"
+FOLDER = Path(__file__).parents[1] / "studies" / "peers"
 
 
 @pytest.fixture(scope="module")
 def peers():
-    sys.path.insert(0, str(FOLDER.parent))
+    sys.path.insert(0, str(FOLDER.parents[1] / "checks"))
     return scripts.load(FOLDER / "__main__.py", "peers___main__")
 
 

@@ -191,7 +191,7 @@ def test_a_command_that_measures_does_not_start_beside_another_measurement(monke
     ) as other:
         assert other.stdout.readline() == "held\n"
         for command in (
-            ["gate", "a", "b"],
+            ["gate", "torch", "jax"],
             ["bisect", "jax", "1", "2"],
             ["calibrate"],
             ["releases", "run"],

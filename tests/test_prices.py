@@ -2,15 +2,9 @@
 
 import json
 import math
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "perf_tests"))
-
-import prices
 
 from stele.environments import ORACLE
 from stele.gate.launcher import plan_of
@@ -18,6 +12,7 @@ from stele.gate.trial import Cell
 from stele.measuring import measure
 from stele.measuring.settings import Settings
 from stele.statistics import Estimate
+from studies import prices
 
 CELL = Cell("gru", "train")
 NAMES = ("jax", "jax-as-shipped", "keras-jax", "torch", "torch-compile", "torch-max-autotune")

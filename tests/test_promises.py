@@ -1,8 +1,9 @@
 """Every sentence of two pages of the documentation names what checks it: a new sentence without a test fails here.
 
 ``promises.txt`` has the sentences in full. Indented below each are its checks: a test as FILE::TEST, whose FILE is in
-tests/ (.ci/models runs those of tests/models), or a program of this repository. ``nothing: REASON`` is for a sentence
-that promises nothing about Stele. Figures with a machine and a date are in sections of their own, which are left out.
+tests/ (scripts/models runs those of tests/models), or a program of this repository. ``nothing: REASON`` is for a
+sentence that promises nothing about Stele. Figures with a machine and a date are in sections of their own, which are
+left out.
 """
 
 import ast
@@ -112,8 +113,8 @@ def test_a_page_is_split_into_sentences():
         ("test_promises.py::test_a_page_is_split_into_sentences", True),
         ("test_promises.py::test_nothing", False),
         ("test_none.py::test_nothing", False),
-        (".ci/examples", True),
-        (".ci/none", False),
+        ("scripts/examples", True),
+        ("scripts/none", False),
         ("nothing: a link", True),
         ("nothing", False),
     ],

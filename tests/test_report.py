@@ -57,7 +57,7 @@ def test_the_sentence_of_a_regression_needs_no_knowledge_of_stele(folder):
 
 
 def test_the_release_that_is_worse_is_bisected_between_pinned_releases(folder):
-    top = report(ROOT / "docs/gates/tensorflow-cpu-2.20.0-2.21.0.json").summary
+    top = report(ROOT / "docs/results/gates/tensorflow-cpu-2.20.0-2.21.0.json").summary
     command = "stele bisect tensorflow-cpu 2.20.0 2.21.0 --task gru --phase train --metric first-step"
     assert command in [remedy.command for remedy in top.remedies]
 

@@ -1,4 +1,4 @@
-"""The study of the gate's verdicts, perf_tests/study: its decision rules, its windows and its planted faults."""
+"""The study of the gate's verdicts, checks/study: its decision rules, its windows and its planted faults."""
 
 import sys
 from pathlib import Path
@@ -13,7 +13,7 @@ from stele.measuring import measure
 from stele.measuring.settings import Settings
 from stele_worker import tasks
 
-STUDY = Path(__file__).parents[1] / "perf_tests" / "study"
+STUDY = Path(__file__).parents[1] / "checks" / "study"
 NOISES = ("normal", "t, 2 degrees of freedom", "two modes", "drift", "one outlier in ten")
 
 

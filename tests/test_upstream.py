@@ -9,7 +9,7 @@ import pytest
 
 import scripts
 
-FOLDER = Path(__file__).parents[1] / "perf_tests" / "upstream"
+FOLDER = Path(__file__).parents[1] / "studies" / "upstream"
 SAME = {"losses": 7e-7, "ratio": 0.99, "recipe": 2.0, "author": 2.02}
 
 

@@ -3,6 +3,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -171,11 +172,17 @@ def test_a_worker_has_the_users_variables_but_folders_of_its_own(scripted, monke
         assert not Path(first[name]).exists()  # deleted with the worker
 
 
+class Hung(NamedTuple):
+    """A process that does not end."""
+
+    pid: int
+
+
 def test_a_process_that_cannot_be_ended_is_named_and_not_waited_for(scripted, monkeypatch, capsys):
     worker = scripted(action="hang_with_child")
     monkeypatch.setattr(strays, "TIMEOUT", 0.2)
-    monkeypatch.setattr(strays, "processes", lambda folder: iter([4711, 4712]))
-    monkeypatch.setattr(strays, "kill", lambda number: None)
+    monkeypatch.setattr(strays, "processes", lambda folder: [Hung(4711), Hung(4712)])
+    monkeypatch.setattr(strays, "kill", lambda process: None)
     start = time.monotonic()
     worker.close(graceful=False)
     assert 0.2 <= time.monotonic() - start < 3
@@ -187,9 +194,9 @@ def test_waiting_for_processes_to_end_takes_no_processor(tmp_path, monkeypatch):
 
     def processes(folder):
         looks.append(folder)
-        return iter([4711] if len(looks) < 5 else [])
+        return [Hung(4711)] if len(looks) < 5 else []
 
     monkeypatch.setattr(strays, "processes", processes)
-    monkeypatch.setattr(strays, "kill", lambda number: None)
+    monkeypatch.setattr(strays, "kill", lambda process: None)
     monkeypatch.setattr(time, "sleep", lambda seconds: looks.append(seconds))
     assert strays.end(tmp_path) == [] and strays.PAUSE in looks

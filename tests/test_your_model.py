@@ -1,6 +1,6 @@
 """Every line of docs/your-model.md is executed, from an empty folder and without a network.
 
-Environments with the names of OLD and NEW answer in place of a framework; see ``scripted.py``. ``.ci/examples``
+Environments with the names of OLD and NEW answer in place of a framework; see ``scripted.py``. ``scripts/examples``
 executes the same lines with the real releases.
 """
 

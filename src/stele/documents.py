@@ -6,18 +6,13 @@ JSON Schema: https://json-schema.org/draft/2020-12.
 import functools
 import json
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from stele import files
 from stele.errors import SteleError
 from stele.text import unknown_message
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 FILE = Path(__file__).with_name("documents.toml")
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -67,7 +62,7 @@ class Document(NamedTuple):
 
 @functools.cache
 def content() -> dict[str, Any]:
-    return tomllib.loads(FILE.read_text(encoding="utf-8"))
+    return files.parse_toml(FILE.read_text(encoding="utf-8"))
 
 
 @functools.cache

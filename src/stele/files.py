@@ -12,9 +12,14 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from stele.errors import SteleError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 READ_ONLY = (errno.EROFS, errno.EACCES)
@@ -57,6 +62,11 @@ def read_text(path: Path) -> str:
         raise SteleError(f"{path} is not text in UTF-8: {error}. Save it in UTF-8.") from None
     except OSError as error:
         raise SteleError(describe(error)) from None
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Return the value of a TOML text. Raises ValueError if it is not TOML."""
+    return tomllib.loads(text)
 
 
 def check_regular(path: Path, found: os.stat_result) -> None:

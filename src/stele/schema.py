@@ -1,8 +1,6 @@
-"""The schema number of all files that programs read, the types of their values, and the conversion of older files.
+"""The schema number of all files that programs read, and the types of their values.
 
-Every JSON document that Stele writes has ``"schema": 1``; docs/schemas.md describes each of them. Before 2026-11-22
-some files had ``"format"``, some had no number, and several keys had other names. The functions here take the content
-of such a file and return it in the current format. They do not change content that is already current.
+Every JSON document that Stele writes has ``"schema": 1``; docs/schemas.md describes each of them.
 """
 
 import functools
@@ -17,9 +15,6 @@ from typing import Any, TypedDict, get_args, get_origin, get_type_hints, is_type
 from stele import files
 
 SCHEMA = 1
-KEYS = {"word": "status", "sentence": "message"}
-STATUSES = {"holds": "agrees", "breaks": "differs"}  # of a rung
-TITLES = {"moves": "updates"}  # of a rung
 
 NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "text", dict: "an object"}
 NAMES |= {list: "a list", tuple: "a list", type(None): "null"}
@@ -109,60 +104,26 @@ def wrap(content: Mapping[str, Any]) -> Content:
     return {"schema": SCHEMA, **content}
 
 
-def unwrap(content: Any, *, formats: tuple[int, ...] = ()) -> Content:
+def unwrap(content: Any) -> Content:
     """Return the content without the schema number.
 
-    ``formats`` are the accepted values of ``"format"`` in older files. Raises ValueError for an unknown schema or
-    format, and for content that is not a JSON object.
+    Raises ValueError for another schema, and for content that is not a JSON object.
     """
     if not isinstance(content, dict):
         raise ValueError("it is not a JSON object")
     rest = dict(content)
-    schema, form = rest.pop("schema", None), rest.pop("format", None)
-    if schema is None and (form in formats or (form is None and not formats)):
-        return rest
-    if schema != SCHEMA:
-        number = form if schema is None else schema
+    number = rest.pop("schema", None)
+    if number != SCHEMA:
         problem = "it has no schema number" if number is None else f"schema {number} is not supported"
         raise ValueError(f"{problem}; this version reads schema {SCHEMA}")
     return rest
 
 
-def convert_finding(values: Mapping[str, Any]) -> Content:
-    """Return the finding of a rung with the current keys, status and title."""
-    renamed = {KEYS.get(key, key): value for key, value in values.items()}
-    renamed["status"] = STATUSES.get(renamed["status"], renamed["status"])
-    if "title" in renamed:
-        renamed["title"] = TITLES.get(renamed["title"], renamed["title"])
-    return renamed
-
-
-def convert_versions(values: Any) -> Any:
-    """Return the content with all versions as text: older files have numbers and booleans, too."""
-    versions = values.get("versions") if isinstance(values, dict) else None
-    if not isinstance(versions, dict):
-        return values
-    texts = {name: str(value) if isinstance(value, int) else value for name, value in versions.items()}
-    return {**values, "versions": texts}
-
-
-def convert_plan(values: Any) -> Any:
-    """Return a Run without the plan's "tuned" of older files: the name of the environment says it."""
-    if not isinstance(values, dict) or not isinstance(values.get("plan"), dict):
-        return values
-    return {**values, "plan": {name: value for name, value in values["plan"].items() if name != "tuned"}}
-
-
-def convert_ladder_file(content: Any) -> Content:
-    """Return the content of a file that ``stele parity --json`` wrote."""
+def ladder_file(content: Any) -> Content:
+    """Return the content of a file that ``stele parity --json`` wrote. Raises ValueError if it is not one."""
     rest = unwrap(content)
-    if isinstance(rest.get("recipes"), list):
-        rest["recipes"] = [convert_versions(recipe) for recipe in rest["recipes"]]
     check(rest, LadderFile, "it")
-    recipes = [
-        {**recipe, "rungs": [convert_finding(rung) for rung in recipe["rungs"]]} for recipe in rest["recipes"]
-    ]
-    return {**rest, "recipes": recipes}
+    return rest
 
 
 class RecipeFacts(TypedDict):
@@ -180,27 +141,3 @@ class LadderFile(TypedDict):
 
     settings: dict[str, Any]
     recipes: list[RecipeFacts]
-
-
-def convert_golden_numbers(content: Any) -> Content:
-    """Return golden numbers; the key ``moves`` became ``updates``."""
-    return {TITLES.get(key, key): value for key, value in unwrap(content).items()}
-
-
-def convert_gate_entry(entry: Content) -> Content:
-    """Return a line of a gate record; the control was called ``again``, and failures were not listed by round."""
-    renamed = dict(entry)
-    for field in ("runs", "failures"):
-        if isinstance(renamed.get(field), dict):
-            renamed[field] = {
-                {"again": "control"}.get(arm, arm): value for arm, value in renamed[field].items()
-            }
-    if "failures" in renamed:
-        renamed["rounds"] = [
-            {"arms": list(renamed["failures"]), "failures": {arm: message}}
-            for arm, messages in renamed.pop("failures").items()
-            for message in messages
-        ]
-    if "findings" in renamed:
-        renamed["findings"] = [convert_finding(finding) for finding in renamed["findings"]]
-    return renamed

@@ -34,7 +34,7 @@ EXAMPLES = {
         "stele releases run jax-0.9.2..jax-0.10.2 --task gru --budget 2h",
     ),
     "releases publish": ("stele releases publish --site public",),
-    "releases report": ("stele releases report --write docs/history.md",),
+    "releases report": ("stele releases report --write docs/results/history.md",),
     "releases measure": ("stele releases measure jax-0.10.2 --python .venv/bin/python --task gru",),
     "nightly": ("stele nightly --budget 4h --site site", "stele nightly jax torch --json nightly.json"),
     "fleet": ("stele fleet run --framework torch,jax --task cnn", "stele fleet status"),

@@ -184,7 +184,7 @@ def merge(arguments: argparse.Namespace) -> int:
     settings: set[Settings] = set()
     for path in arguments.merge:
         try:
-            content = schema.convert_ladder_file(schema.read(path))
+            content = schema.ladder_file(schema.read(path))
             schema.check_fields(content["settings"], Settings)
             settings.add(Settings(**content["settings"]))
             for cell, result in map(result_from_facts, content["recipes"]):

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import filelock
+
 from stele.errors import DataUnavailable
 
 TIMEOUT = 6.0  # seconds until the server answers, including the DNS look-up
@@ -30,7 +32,7 @@ def fetch(url: str, sha256: str, target: Path) -> Path:
     if os.environ.get("STELE_OFFLINE", "0") not in ("", "0"):
         raise DataUnavailable("STELE_OFFLINE is set, so nothing is downloaded")
     target.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(target.with_name(target.name + ".lock")):
+    with filelock.FileLock(target.with_name(target.name + ".lock")):
         if not target.exists():  # another process may have downloaded it while this one waited
             part = target.with_name(target.name + ".part")
             _resume(url, part)
@@ -56,19 +58,6 @@ def _verify(url: str, part: Path, sha256: str) -> None:
             f"{url} sent a file that differs from the published one "
             f"(SHA-256 {actual[:12]}..., expected {sha256[:12]}...); it was deleted"
         )
-
-
-@contextlib.contextmanager
-def _locked(lock: Path) -> Iterator[None]:
-    """Hold a file lock. The operating system releases it when the process ends."""
-    with lock.open("a") as file:
-        # Without flock (Windows, some network disks) two downloads may damage each other's part. Its hash then
-        # differs, and the next call starts from the beginning.
-        with contextlib.suppress(ImportError, OSError):
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _resume(url: str, part: Path) -> None:

@@ -12,14 +12,13 @@ from pathlib import Path
 
 from stele import files
 from stele.environments import description, pins
-from stele.environments.description import ORACLE, TUNED, Environment
+from stele.environments.description import ORACLE, Environment
 from stele.environments.state import State, locked_versions, state
 from stele.errors import SteleError
 from stele.text import unknown_message
 
 __all__ = [
     "ORACLE",
-    "TUNED",
     "Environment",
     "State",
     "described",

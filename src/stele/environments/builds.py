@@ -9,7 +9,6 @@ Two environments with the same lock file and the same Python share a build.
 
 import contextlib
 import dataclasses
-import fcntl
 import hashlib
 import os
 import re
@@ -19,12 +18,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import filelock
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from stele import files, temporary
 from stele.data import cache
-from stele.environments import hashes, installer, libraries, probe, revisions
+from stele.environments import installer, libraries, lock_text, probe, revisions
 from stele.environments.description import MODULE, REQUESTED, Environment
 from stele.errors import SteleError
 from stele.text import without_passwords
@@ -281,7 +281,7 @@ def lock(environment: Environment, base: Path, *, offline: bool = False) -> None
         if environment.prefer is not None:
             # uv keeps the versions of an existing output file, and their hashes
             output.write_text(
-                hashes.without(environment.prefer.read_text(encoding="utf-8")), encoding="utf-8"
+                lock_text.without_hashes(environment.prefer.read_text(encoding="utf-8")), encoding="utf-8"
             )
             options += [word for name in environment.upgraded for word in ("--upgrade-package", name)]
         if environment.constraints:
@@ -300,20 +300,7 @@ def lock(environment: Environment, base: Path, *, offline: bool = False) -> None
             offline=offline,
         )
         text = output.read_text(encoding="utf-8")
-        if not is_typed(environment) and environment.python is not None:
-            text = installable(text, output, base, environment, offline=offline)
-        files.write_text(environment.lock, hashes.keep_allowed(text, environment.hashes))
-
-
-def installable(text: str, path: Path, base: Path, environment: Environment, *, offline: bool = False) -> str:
-    """Return the text of the lock file ``path`` with the hashes of files that a Python in the range can install."""
-    assert environment.lock is not None and environment.python is not None
-    names = path.with_name("pylock.toml")
-    options = ("--no-deps", "--format", "pylock.toml", "--python", base, "--quiet", "--output-file", names)
-    tools = verified_tools(environment.lock)
-    purpose = "Listing the files of the packages"
-    installer.run_uv("pip", "compile", path, *options, *tools, purpose=purpose, offline=offline)
-    return hashes.keep_installable(text, names.read_text(encoding="utf-8"), environment.python)
+        files.write_text(environment.lock, lock_text.keep_allowed(text, environment.hashes))
 
 
 def resolved_like(environment: Environment, other: Environment) -> Environment:
@@ -360,7 +347,7 @@ def have_same_files(lock: Path, other: Path) -> bool:
 
 def hashes_in(lock: Path) -> dict[str, set[str]]:
     """Return the hashes of each package, ``name==version``, in a lock file."""
-    found = (entry for entry in hashes.entries(revisions.read_text(lock)) if entry[0])
+    found = (entry for entry in lock_text.entries(revisions.read_text(lock)) if entry[0])
     return {first: {line.strip() for line in lines} for first, *lines in found}
 
 
@@ -398,8 +385,7 @@ def locked(target: Path) -> Iterator[None]:
     """Hold the file lock of a build. The operating system releases it when the process ends."""
     cache.create()
     target.parent.mkdir(mode=0o700, exist_ok=True)
-    with target.with_suffix(".guard").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with filelock.FileLock(target.with_suffix(".guard")):
         yield
 
 

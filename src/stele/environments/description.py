@@ -25,14 +25,12 @@
                     eager (the phases, of train and infer, in which operations are executed one by one, and the tasks in
                     which they are so in both)
 
-``<name>.lock`` in the same folder pins every package with its hash; ``stele env lock`` writes it. ``locked_with`` names
-another environment with the same requirements, whose lock file is used instead.
+``<name>.lock`` in the same folder pins every package with its hash; ``stele env lock`` writes it.
 """
 
 import dataclasses
 import hashlib
 import re
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict
@@ -44,15 +42,9 @@ from stele.text import printable
 from stele_worker import tasks
 from stele_worker.protocol import TIME_TO_ACCURACY
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 MODULE = ("-m", "stele_worker")
 REQUESTED = "requested"  # the reason for a requirement that a user typed
 NEEDED = "needed"  # and for one that Stele adds to it
-TUNED = "tuned"  # in files of older versions, the mode that its framework has first
 LONGEST = 100  # letters in a name as a part of a file name; two of them and a date make a file name
 
 
@@ -103,7 +95,6 @@ class Environment:
     mode: str | None = None  # one of ``modes``; None if there are none
     base: str | None = None  # the name of this environment in its first mode; None if this is it
     eager: tuple[str, ...] = ()  # phases and tasks in which operations are executed one by one
-    locked_with: str | None = None  # the name of another environment, whose lock file it shares
     lock: Path | None = None  # the file that pins its packages; it may not exist yet
     prefer: Path | None = None  # another lock file: its versions are taken where the requirements allow it
     upgraded: tuple[str, ...] = ()  # packages whose versions in ``prefer`` are not taken
@@ -177,7 +168,7 @@ ORACLE = Environment(name="numpy", label="NumPy", framework="numpy")
 def read(path: Path) -> list[Environment]:
     """Return the environment that a file describes, and one for each of its other modes."""
     try:
-        facts = tomllib.loads(files.read_text(path))
+        facts = files.parse_toml(files.read_text(path))
         environment = from_facts(path, facts)
         check_printable(path, environment)
     except (ValueError, TypeError, RecursionError) as error:
@@ -235,8 +226,6 @@ def check(facts: dict[str, Any]) -> None:
             raise ValueError(f"libraries has no package for {library!r}")
     for name, mode in facts.get("modes", {}).items():
         check_mode(name, mode)
-    if "/" in facts.get("locked_with", ""):
-        raise ValueError("locked_with is the name of an environment, not a path")
     if facts.get("command") == []:
         raise ValueError("command is empty")
 
@@ -248,25 +237,12 @@ def check_mode(name: str, mode: Any) -> None:
         raise ValueError(f"modes.{name} has {', '.join(sorted(unknown))}, which no mode has")
 
 
-def convert_as_shipped(facts: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts of an older file with a mode in place of ``as_shipped``."""
-    rest = {name: value for name, value in facts.items() if name != "as_shipped"}
-    if "as_shipped" not in facts:
-        return rest
-    shipped = {
-        "label": "as shipped",
-        "reason": f"without the tuning of the first mode: {facts['as_shipped']}",
-    }
-    return {**rest, "modes": {TUNED: {"label": "tuned"}, "as-shipped": shipped}}
-
-
 def from_facts(path: Path, facts: dict[str, Any]) -> Environment:
     """Return the environment with the content of the TOML file at ``path``."""
-    facts = convert_as_shipped(facts)
     check(facts)
     lists = {name: tuple(value) for name, value in facts.items() if isinstance(value, list)}
     has_lock = "python" in facts and facts.get("requirements")
-    lock = path.with_name(f"{facts.get('locked_with', path.stem)}.lock") if has_lock else None
+    lock = path.with_suffix(".lock") if has_lock else None
     mode = next(iter(facts.get("modes", {})), None)
     eager = tuple(facts["modes"][mode].get("eager", ())) if mode else ()
     return Environment(name=path.stem, **{**facts, **lists, "lock": lock, "mode": mode, "eager": eager})

@@ -11,15 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from stele import files
+from stele import files, git
 from stele.environments import lockfiles
 from stele.environments.lockfiles import Locked
 from stele.errors import SteleError
 from stele.text import without_passwords
 
-TIMEOUT = 60.0  # seconds for a command of git; a partial clone may have to download a file
-# the configuration of a repository may start no program: no monitor of files, and no hook
-SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 DOWNLOADS = "file:git:http:https:ssh"  # what a partial clone may use; ext starts a program
 PROGRAMS = re.compile(
     r"core\.(sshcommand|askpass|gitproxy)|credential\.(.*\.)?helper|remote\..*\.(uploadpack|vcs)"
@@ -249,40 +246,13 @@ def run_git(folder: Path, *arguments: str, text: bytes = b"") -> subprocess.Comp
     Nothing that the configuration of the repository names is started. If it names a program for downloads, a partial
     clone downloads nothing.
     """
-    return start_git(folder, *arguments, text=text, downloads="none" if names_program(folder) else DOWNLOADS)
+    return git.run(folder, *arguments, text=text, protocols="none" if names_program(folder) else DOWNLOADS)
 
 
 @functools.cache
 def names_program(folder: Path) -> bool:
     """Return whether the configuration of the repository itself names a program with which git downloads."""
-    process = start_git(folder, "config", "--list", "--name-only", "--show-scope", "-z", downloads="none")
+    process = git.run(folder, "config", "--list", "--name-only", "--show-scope", "-z", protocols="none")
     words = process.stdout.decode(errors="replace").split("\0")
     scoped = zip(words[::2], words[1::2], strict=False)
     return any(scope in ("local", "worktree") and PROGRAMS.fullmatch(name) for scope, name in scoped)
-
-
-def start_git(
-    folder: Path, *arguments: str, text: bytes = b"", downloads: str
-) -> subprocess.CompletedProcess[bytes]:
-    """Run git with the user's configuration, but without variables that select a repository, as a hook has."""
-    variables = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("GIT_") or name.startswith("GIT_CONFIG_")
-    }
-    variables |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
-    variables["GIT_ALLOW_PROTOCOL"] = downloads
-    command = ["git", *SAFE, "-C", str(folder), "--no-pager", *arguments]
-    try:
-        return subprocess.run(
-            command,
-            env=variables,
-            input=text,
-            capture_output=True,
-            timeout=TIMEOUT,
-            check=False,
-        )
-    except FileNotFoundError:
-        raise SteleError("git is not on PATH. Install git to compare with a revision.") from None
-    except subprocess.TimeoutExpired:
-        raise SteleError(f"git did not answer within {TIMEOUT:g} s in {folder}. Try again.") from None

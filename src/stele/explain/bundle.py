@@ -1,7 +1,7 @@
 """The zip file of ``stele explain --bundle``: what a maintainer upstream needs, who does not have Stele.
 
 ISSUE.md            a prepared issue text
-reproduce.py        installs old.txt and new.txt, and compares them: at most 60 lines
+reproduce.py        installs old.txt and new.txt, and compares them
 setup.json          what reproduce.py reads: cells, scale, settings and variables of both arms
 code/               the network and its training step, with the modules that they import
 model/              the file of the user's model, if there is one

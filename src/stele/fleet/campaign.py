@@ -8,14 +8,14 @@
 A Run is one file in the store of Runs, whose name follows from the campaign and the launch: so no launch can have two.
 """
 
-import fcntl
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+import filelock
 
 from stele import files, schema
 from stele.environments.description import slug
@@ -31,6 +31,7 @@ class Campaign:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.lock = filelock.FileLock(folder / "lock")
 
     @property
     def ended(self) -> bool:
@@ -41,12 +42,10 @@ class Campaign:
         files.write_text(self.folder / "ended", "")
 
     def hold(self) -> None:
-        """Keep other commands out until this process ends. Raises SteleError if one measures this campaign."""
-        file = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT)
+        """Keep other commands out as long as this object exists. Raises SteleError if one measures this campaign."""
         try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(file)
+            self.lock.acquire(blocking=False)
+        except filelock.Timeout:
             raise SteleError(
                 "Another command measures the same already: see stele fleet status. Wait until it has ended."
             ) from None

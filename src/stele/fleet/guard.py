@@ -9,12 +9,12 @@ use this folder or have it in their environment, but not the command itself (PID
 import contextlib
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
+
+import psutil
 
 VARIABLE = "STELE_FLEET"
 PATIENCE = 5.0  # seconds in which Ray's processes may end by themselves
@@ -37,31 +37,31 @@ def guarded(folder: str) -> Iterator[None]:
         guard.communicate()
 
 
-def marked(folder: str) -> list[int]:
+def marked(folder: str) -> list[psutil.Process]:
     """Return the processes that use this folder, or have it in their environment.
 
-    Ray writes titles of processes over their environment, so that of its own processes is not complete. Nothing where
-    the system does not say.
+    Ray writes titles of processes over their environment, so that of its own processes is not complete.
     """
-    return [int(path.name) for path in Path("/proc").glob("[0-9]*") if belongs(path, folder)]
+    return [process for process in psutil.process_iter() if belongs(process, folder)]
 
 
-def belongs(process: Path, folder: str) -> bool:
-    with contextlib.suppress(OSError):
-        if f"{VARIABLE}={folder}".encode() in (process / "environ").read_bytes().split(b"\0"):
+def belongs(process: psutil.Process, folder: str) -> bool:
+    with contextlib.suppress(psutil.Error):
+        if process.environ().get(VARIABLE) == folder:
             return True
-        return any(str(path.readlink()).startswith(folder) for path in (process / "fd").iterdir())
+    with contextlib.suppress(psutil.Error):
+        return any(file.path.startswith(folder) for file in process.open_files())
     return False
 
 
 def end(folder: str, command: int) -> None:
     """Kill the processes that are left after some seconds."""
     until = time.monotonic() + PATIENCE
-    while found := [pid for pid in marked(folder) if pid != command]:
+    while found := [process for process in marked(folder) if process.pid != command]:
         if time.monotonic() > until:
-            for pid in found:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
+            for process in found:
+                with contextlib.suppress(psutil.Error):
+                    process.kill()
         time.sleep(0.1)
 
 

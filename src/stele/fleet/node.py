@@ -1,7 +1,6 @@
 """What a node does: it checks itself, builds an environment if it lacks one, and measures a cell. No import of Ray."""
 
 import contextlib
-import fcntl
 import itertools
 import os
 import shutil
@@ -9,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import filelock
 
 from stele import environments
 from stele.data import cache
@@ -165,8 +166,7 @@ def free_folder(base: Path, name: str, stack: contextlib.ExitStack) -> Path:
     for number in itertools.count(1):
         target = base / (name if number == 1 else f"{name}-{number}")
         target.mkdir(parents=True, exist_ok=True)
-        held = stack.enter_context((target / ".held").open("w"))
-        with contextlib.suppress(BlockingIOError):
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with contextlib.suppress(filelock.Timeout):
+            stack.enter_context(filelock.FileLock(target / ".held", blocking=False))
             return target
     raise AssertionError

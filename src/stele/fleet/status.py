@@ -8,6 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypedDict
 
+import psutil
+
 from stele import files, schema, text
 from stele.errors import SteleError
 from stele.fleet.work import Outcome, Started
@@ -113,7 +115,7 @@ def lines(status: Status, now: float) -> list[str]:
 
 def died(status: Status) -> list[str]:
     """Return what to do if the command has died on this machine."""
-    if status.machine != str(machine.facts()["name"]) or Path(f"/proc/{status.pid}").exists():
+    if status.machine != str(machine.facts()["name"]) or psutil.pid_exists(status.pid):
         return []
     return [f"The command (process {status.pid}) does not run any more. It continues with: {status.command}"]
 

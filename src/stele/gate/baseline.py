@@ -28,7 +28,6 @@ from stele.measuring.run import Run
 
 FOLDER = Path("baselines")
 CANDIDATES = "candidates"
-FORMATS = (1,)  # of files from before the schema number
 MIN_LAUNCHES = 6  # on either side
 SAVE = "pytest perf_tests --benchmark-only --launches 12 --save-baseline"
 UNKNOWN = "UNKNOWN"
@@ -140,7 +139,7 @@ def compare(
 def read(path: Path) -> dict[str, Any]:
     """Return the content of a baseline. Raises SteleError, which names the file, if it is not a baseline."""
     try:
-        recorded = schema.convert_plan(schema.unwrap(schema.read(path), formats=FORMATS))
+        recorded = schema.unwrap(schema.read(path))
         if not all(isinstance(launch, dict) for launch in recorded["launches"]):
             raise ValueError("its launches are not JSON objects")
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -218,7 +218,7 @@ def passes_at_once(trial: Trial, earlier: Sequence[Mapping[str, Run]], *, busy: 
         return 1
     runs = earlier[-1].values() if earlier else []
     memory = sum(run.host_memory or LIKELY_MEMORY for run in runs) or len(ARMS) * LIKELY_MEMORY
-    enough = int((machine.available_memory() or 0) / (SPARE_MEMORY * memory))
+    enough = int(machine.available_memory() / (SPARE_MEMORY * memory))
     return max(1, min(trial.at_once, len(processors.lanes(trial.settings.processors)), enough))
 
 

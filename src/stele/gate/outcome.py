@@ -23,7 +23,6 @@ from stele.statistics import Estimate
 
 PHASE_NAMES = {"train": "training", "infer": "inference"}
 KEY = ("verdicts",)  # of the last entry
-OLDER = {"pairs": "passes"}  # keys of older files
 
 
 class Header(TypedDict):
@@ -194,8 +193,7 @@ def to_verdicts(said: Mapping[str, Any], source: str) -> list[Verdict]:
 
 
 def to_verdict(values: Mapping[str, Any]) -> Verdict:
-    current = {OLDER.get(key, key): value for key, value in values.items()}
-    known = {key: value for key, value in current.items() if key in Verdict._fields}
+    known = {key: value for key, value in values.items() if key in Verdict._fields}
     ratio = known.get("ratio")
     verdict = Verdict(**{**known, "ratio": None if ratio is None else Estimate(**ratio)})
     for name in ("task", "phase", "metric", "status", "message"):

@@ -23,7 +23,6 @@ from stele.measuring.content import NOTHING, Content, Reads
 from stele.measuring.run import Run
 from stele.text import sentence
 
-FORMATS = (2,)  # of files from before the schema number
 ADVICE = "Restore it, or run without --resume."
 Entry = dict[str, Any]
 
@@ -257,7 +256,7 @@ def parse(path: Path, lines: list[str], *, advice: str) -> tuple[dict[str, Any],
     """Return the header and the launches. Raises SteleError, which names the line and ends with the advice."""
     entries = [parse_line(path, number, line, advice) for number, line in enumerate(lines, 1)]
     try:
-        header = schema.unwrap(entries[0] if entries else {}, formats=FORMATS)
+        header = schema.unwrap(entries[0] if entries else {})
     except ValueError as error:
         raise SteleError(f"{path} is not a gate's record: {error}. {advice}") from None
     if not isinstance(header.get("machine"), dict):
@@ -278,16 +277,15 @@ def parse_line(path: Path, number: int, line: str, advice: str) -> Entry:
 
 
 def to_launch(path: Path, number: int, entry: Entry, advice: str) -> Entry:
-    """Return the entry of a line in the current format. Raises SteleError, which names the line, if it is not one."""
+    """Return the entry of a line. Raises SteleError, which names the line, if it is not one."""
     try:
-        launch = schema.convert_gate_entry(entry)
-        schema.check_fields(launch, Launch)
-        hash(tuple(launch["key"]))
-        if "conditions" in launch:
-            Conditions(**launch["conditions"])
+        schema.check_fields(entry, Launch)
+        hash(tuple(entry["key"]))
+        if "conditions" in entry:
+            Conditions(**entry["conditions"])
     except (SteleError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise SteleError(f"{path}, line {number}, is not a launch: {error!r}. {advice}") from None
-    return launch
+    return entry
 
 
 def check_runs(path: Path, number: int, launch: Entry, advice: str) -> None:

@@ -5,11 +5,13 @@ import os
 import resource
 import subprocess
 import threading
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from time import perf_counter, sleep
 from typing import NamedTuple
+
+import psutil
 
 from stele.measuring import devices, processors
 from stele.measuring.settings import Settings
@@ -152,41 +154,33 @@ def process_seconds() -> float:
 
 
 def session_seconds(leader: int) -> float:
-    """Return the processor seconds of the running processes of a session, and of their children that have ended.
-
-    0 where /proc does not exist, as ``processor_times`` is empty there.
-    """
-    ticks = 0
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text(errors="replace").rpartition(")")[2].split()  # proc(5), from the state on
-        except OSError:  # the process has ended
-            continue
-        if int(fields[3]) == leader:
-            ticks += sum(map(int, fields[11:15]))
-    return ticks / os.sysconf("SC_CLK_TCK")
+    """Return the processor seconds of the running processes of a session, and of their children that have ended."""
+    seconds = 0.0
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, ProcessLookupError):  # the process has ended
+            if os.getsid(process.pid) == leader:
+                seconds += sum(process.cpu_times()[:4])  # user, system, and both of the children
+    return seconds
 
 
 def busiest(seconds: float = 1.0) -> list[str]:
     """Return the names of the programs that use the processors most, other than this one, within so many seconds."""
     before = processor_use()
     sleep(seconds)
-    used = Counter[str]()
-    for process, (name, ticks) in processor_use().items():
-        used[name] += ticks - before.get(process, (name, ticks))[1]
-    least = MAX_FOREIGN * seconds * os.sysconf("SC_CLK_TCK")
-    return [name for name, ticks in used.most_common(MOST_NAMES) if ticks >= least]
+    used: dict[str, float] = defaultdict(float)
+    for process, (name, total) in processor_use().items():
+        used[name] += total - before.get(process, (name, total))[1]
+    most = sorted(used, key=lambda name: -used[name])[:MOST_NAMES]
+    return [name for name in most if used[name] >= MAX_FOREIGN * seconds]
 
 
-def processor_use() -> dict[str, tuple[str, int]]:
-    """Return the name and the processor time, in ticks, of each process but this one; nothing without /proc."""
+def processor_use() -> dict[int, tuple[str, float]]:
+    """Return the name and the processor seconds of each process but this one."""
     found = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError, IndexError, ValueError):  # the process has ended
-            head, _, rest = path.read_text(errors="replace").rpartition(")")
-            name, fields = head.partition("(")[2], rest.split()  # proc(5), from the state on
-            if path.parent.name != str(os.getpid()):
-                found[path.parent.name] = (printable(name, keep=""), int(fields[11]) + int(fields[12]))
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):  # it has ended, or it belongs to another user
+            if process.pid != os.getpid():
+                found[process.pid] = (printable(process.name(), keep=""), sum(process.cpu_times()[:2]))
     return found
 
 

@@ -9,6 +9,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 GPU_FACTS = ("name", "uuid", "driver_version", "memory.total", "clocks.max.sm", "power.limit")
 
 
@@ -20,7 +22,7 @@ def facts() -> dict[str, Any]:
         "architecture": platform.machine(),
         "processor": processor(),
         "processors": os.cpu_count(),
-        "memory": memory(),
+        "memory": psutil.virtual_memory().total,
         "governor": read_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "huge_pages": read_text("/sys/kernel/mm/transparent_hugepage/enabled"),
         "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
@@ -36,20 +38,9 @@ def processor() -> str | None:
     return platform.processor() or None
 
 
-def memory() -> int | None:
-    """Return the size of the main memory, in bytes."""
-    for line in (read_text("/proc/meminfo") or "").splitlines():
-        if line.startswith("MemTotal:"):
-            return int(line.split()[1]) * 1024
-    return None
-
-
-def available_memory() -> int | None:
+def available_memory() -> int:
     """Return the bytes that new processes can use without swapping, within the limit of a container (cgroup v2)."""
-    fields = dict(line.partition(":")[::2] for line in (read_text("/proc/meminfo") or "").splitlines())
-    if "MemAvailable" not in fields:
-        return None
-    available = int(fields["MemAvailable"].split()[0]) * 1024
+    available = psutil.virtual_memory().available
     limit, used = (read_text(f"/sys/fs/cgroup/memory.{name}") or "" for name in ("max", "current"))
     return min(available, int(limit) - int(used)) if limit.isdecimal() and used.isdecimal() else available
 

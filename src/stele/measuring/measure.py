@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from stele import data
-from stele.environments import TUNED, Environment, builds
+from stele.environments import Environment, builds
 from stele.environments.description import MODULE
 from stele.errors import SteleError
 from stele.measuring import answers, content, devices, energy, machine, nvml, processors
@@ -379,8 +379,10 @@ def configure(
     Returns the import time (seconds), its versions, and the flags in effect, with the versions of Python and NumPy.
     """
     environment = worker.environment
-    mode = None if environment.mode == TUNED else environment.mode
-    request = {**settings.as_request(tuned=model is None if tuned is None else tuned), "mode": mode}
+    request = {
+        **settings.as_request(tuned=model is None if tuned is None else tuned),
+        "mode": environment.mode,
+    }
     request |= {} if shards == 1 else {"shards": shards}
     host = worker.ask("hello")
     if host.get("protocol") != protocol.VERSION:

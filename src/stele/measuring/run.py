@@ -133,7 +133,6 @@ class Run:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Run":
         """Return the Run that ``to_dict`` described. Raises SteleError if a field is missing, unknown or impossible."""
-        values = schema.convert_plan(schema.convert_versions(values))
         names = {field.name for field in fields(cls)}
         if set(values) - names:
             raise SteleError(f"Not a Run: unknown field {min(set(values) - names)!r}.")

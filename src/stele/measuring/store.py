@@ -13,7 +13,6 @@ from stele.errors import SteleError
 from stele.measuring.run import Run
 from stele.text import printable_values, sentence
 
-FORMATS = (1,)  # of files that are older than the schema number
 UNFINISHED = "unfinished"  # a folder for the Runs of a command that has not ended, which the next one takes
 
 
@@ -28,7 +27,7 @@ def save(run: Run, folder: Path) -> Path:
 def load(path: Path) -> Run:
     """Read one Run. Raises SteleError with the path if the file does not contain a Run."""
     try:
-        content = schema.unwrap(schema.read(path), formats=FORMATS)
+        content = schema.unwrap(schema.read(path))
         return Run.from_dict(printable_values(content["run"], keep=""))
     except (OSError, ValueError, KeyError, TypeError, SteleError) as error:
         raise SteleError(

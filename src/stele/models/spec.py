@@ -8,7 +8,6 @@ recipes/<task>/<framework>.py                           a recipe file, with task
 
 import difflib
 import re
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,11 +17,6 @@ from stele.errors import SteleError
 from stele.measuring.content import NOTHING, Reads
 from stele.models import recipes
 from stele.models.inputs import Input
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 LIBRARIES = {"torchvision": "torch", "timm": "torch", "hf": "torch", "hf-tiny": "torch", "keras": "keras"}
 FORMS = "package.module:attribute, path/file.py:attribute, recipes/TASK/FRAMEWORK.py, " + ", ".join(
@@ -221,7 +215,7 @@ def read_map(folder: Path, text: str) -> dict[str, str]:
     path = (folder / files.expand(text)).absolute()
     try:
         content = path.read_text(encoding="utf-8")
-        names = tomllib.loads(content) if path.suffix == ".toml" else schema.parse(content)
+        names = files.parse_toml(content) if path.suffix == ".toml" else schema.parse(content)
         schema.check(names, dict[str, str], "it")
     except (OSError, ValueError) as error:
         raise SteleError(

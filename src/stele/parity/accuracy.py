@@ -114,8 +114,8 @@ def read(file: Path) -> dict[str, Any]:
         return {}
     try:
         content = schema.unwrap(schema.read(file))
-        bands: dict[str, Any] = content.get("bands", content)  # files without a schema number lack this key
+        bands: Any = content.get("bands")
         schema.check(bands, dict[str, dict[str, dict[str, Entry]]], "bands")
     except ValueError as error:
         raise SteleError(f"{file} is damaged: {error}. Restore it from version control.") from None
-    return bands
+    return dict(bands)

@@ -77,13 +77,13 @@ def read(path: Path, environment: str) -> Table | None:
         return None
     try:
         content = schema.unwrap(schema.read(path))
-        table: Table = content.get("defaults", content)  # files without a schema number lack this key
+        table: Any = content.get("defaults")
         schema.check(table, Table, "defaults")
     except ValueError as error:
         raise SteleError(
             f"{path} is damaged: {error}. Delete it, then record it again: stele defaults {environment}"
         ) from None
-    return table
+    return dict(table)
 
 
 def record(environment: Environment, folder: Path | None = None) -> tuple[Table, Path]:

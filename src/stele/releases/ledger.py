@@ -7,7 +7,6 @@ content is requirements.txt. Releases are added and never changed or removed, so
 import difflib
 import functools
 import os
-import subprocess
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from stele import git
 from stele.data import cache
 from stele.environments import Environment
 from stele.errors import SteleError
@@ -26,6 +26,7 @@ NAME = "Stele", "stele@localhost"
 PYTHON = "# Requires-Python: "
 EMPTY = "nothing yet"  # the commit of a branch without releases: asv needs all branches of its configuration
 LINK = Path(".stele/ledger")  # the path in asv.conf.json
+WITHOUT_CONFIGURATION = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
 SYNCED = "synced"  # a file; its time is when the index was last read
 
 
@@ -43,7 +44,7 @@ def tags(framework: str) -> list[str]:
     """Return the tags of a framework's releases, in the order of the ledger."""
     if not exists():
         return []
-    listed = git("log", "--reverse", "--format=%s", f"refs/heads/{framework}", missing="")
+    listed = run("log", "--reverse", "--format=%s", f"refs/heads/{framework}", missing="")
     return [name for name in listed.splitlines() if name != EMPTY]
 
 
@@ -54,7 +55,7 @@ def branches() -> list[str]:
 
 def refs(kind: str) -> list[str]:
     """Return the short names of all git references of a kind, such as ``refs/tags``."""
-    return git("for-each-ref", "--format=%(refname:short)", kind).split() if exists() else []
+    return run("for-each-ref", "--format=%(refname:short)", kind).split() if exists() else []
 
 
 def create(frameworks: Iterable[str]) -> None:
@@ -62,13 +63,13 @@ def create(frameworks: Iterable[str]) -> None:
     if not (folder() / "HEAD").exists():
         cache.create()
         folder().mkdir(exist_ok=True)
-        git("init", "--quiet", "--bare", "--initial-branch=none")
+        run("init", "--quiet", "--bare", "--initial-branch=none")
     existing = branches()
     stamp = f"{NAME[0]} <{NAME[1]}> 0 +0000"
     for framework in frameworks:
         if framework not in existing:
             ref = f"commit refs/heads/{framework}\n"
-            git("fast-import", "--quiet", text=f"{ref}committer {stamp}\ndata {len(EMPTY)}\n{EMPTY}\n")
+            run("fast-import", "--quiet", text=f"{ref}committer {stamp}\ndata {len(EMPTY)}\n{EMPTY}\n")
     LINK.parent.mkdir(exist_ok=True)
     if LINK.is_symlink() or not LINK.exists():
         LINK.unlink(missing_ok=True)
@@ -89,7 +90,7 @@ def span(text: str) -> list[str]:
             raise SteleError(unknown_release(name, all_tags))
     if not dots:
         return [text]
-    releases = git("log", "--reverse", "--format=%s", f"{older}..{newer}").splitlines()
+    releases = run("log", "--reverse", "--format=%s", f"{older}..{newer}").splitlines()
     if older.rpartition("-")[0] != newer.rpartition("-")[0] or not releases:
         raise SteleError(
             f"The range {text} contains no releases. Write OLDER..NEWER, with two releases of one framework."
@@ -121,13 +122,13 @@ def commit(name: str) -> tuple[str, int]:
 @functools.cache
 def cached_commit(folder: Path, name: str) -> tuple[str, int]:
     """Return the same for the ledger in ``folder``. Cached: commits never change, and every saved number needs one."""
-    commit_hash, date = git("log", "-1", "--format=%H %at", name).split()
+    commit_hash, date = run("log", "-1", "--format=%H %at", name).split()
     return commit_hash, int(date)
 
 
 def tag_of(commit: str) -> str:
     """Return the release of a commit. Raises SteleError if the commit is not a release."""
-    tags_of_commit = git("tag", "--points-at", f"{commit}^0", missing="").split()
+    tags_of_commit = run("tag", "--points-at", f"{commit}^0", missing="").split()
     if not tags_of_commit:
         raise SteleError(
             f"{commit} is not a release in the ledger {folder()}. Update the ledger with: stele releases sync"
@@ -137,12 +138,12 @@ def tag_of(commit: str) -> str:
 
 def content(name: str) -> str:
     """Return the requirements.txt of a release."""
-    return git("show", f"{name}:requirements.txt")
+    return run("show", f"{name}:requirements.txt")
 
 
 def pack(path: Path) -> bytes:
     """Return the whole ledger as a git bundle. It is first written to ``path``."""
-    git("bundle", "create", "--quiet", str(path.absolute()), "--all")
+    run("bundle", "create", "--quiet", str(path.absolute()), "--all")
     return path.read_bytes()
 
 
@@ -150,7 +151,7 @@ def unpack(content: bytes, path: Path) -> None:
     """Add the releases of another machine's ledger to this one, from a git bundle, which is written to ``path``."""
     create(())
     path.write_bytes(content)
-    git("fetch", "--quiet", "--force", str(path.absolute()), "refs/*:refs/*")
+    run("fetch", "--quiet", "--force", str(path.absolute()), "refs/*:refs/*")
 
 
 def last_sync() -> str:
@@ -174,7 +175,7 @@ def add(
     new = [release for release in releases if tag(framework, release.version) not in recorded]
     if new:
         # --force, because the first release replaces the commit of an empty branch
-        git(
+        run(
             "fast-import",
             "--quiet",
             "--force",
@@ -234,30 +235,18 @@ def pin_of_day(requirement: Requirement, date: str, releases: Sequence[Release])
     return f"{name}=={max(versions)}" if versions else str(requirement)
 
 
-def git(*arguments: str, text: str | None = None, missing: str | None = None) -> str:
-    """Run git in the ledger and return its output.
+def run(*arguments: str, text: str = "", missing: str | None = None) -> str:
+    """Run git in the ledger, without the user's configuration, and return its output.
 
     ``text`` is its input. If git fails, returns ``missing``, or raises SteleError if that is None.
     """
-    # without the user's configuration, and without the repository that GIT_DIR may name
-    variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    variables |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
-    try:
-        done = subprocess.run(
-            ["git", *arguments],
-            cwd=folder(),
-            env=variables,
-            input=text,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    except OSError as error:
-        raise SteleError(
-            f"git could not be started: {error}. Install git: the ledger is a git repository."
-        ) from None
+    done = git.run(
+        folder(), *arguments, text=text.encode(), protocols="file", variables=WITHOUT_CONFIGURATION
+    )
     if done.returncode == 0:
-        return done.stdout
+        return done.stdout.decode()
     if missing is not None:
         return missing
-    raise SteleError(f"git {arguments[0]} failed in {folder()}: {done.stderr.strip()}")
+    raise SteleError(
+        f"git {arguments[0]} failed in {folder()}: {done.stderr.decode(errors='replace').strip()}"
+    )

@@ -160,20 +160,20 @@ def add_document(sources: Sources, path: Path, content: Any) -> None:
     """Read a JSON document. Its keys say which one it is."""
     keys = set(content) if isinstance(content, dict) else set()
     if "run" in keys:
-        sources.runs.append(Run.from_dict(unwrapped(path, content, formats=(1,))["run"]))
+        sources.runs.append(Run.from_dict(unwrapped(path, content)["run"]))
     elif "verdicts" in keys:
         sources.gates.append(outcome.of_json(content, str(path)))
     elif "differs" in keys:
         sources.explanations.append(document.read(content, str(path)))
     elif "recipes" in keys:
         unwrapped(path, content)
-        sources.ladders.append(schema.convert_ladder_file(content))
+        sources.ladders.append(schema.ladder_file(content))
     else:
         raise Foreign(f"{path} is not a document that Stele reports.")
 
 
-def unwrapped(path: Path, content: Any, *, formats: tuple[int, ...] = ()) -> dict[str, Any]:
+def unwrapped(path: Path, content: Any) -> dict[str, Any]:
     try:
-        return schema.unwrap(content, formats=formats)
+        return schema.unwrap(content)
     except ValueError as error:
         raise SteleError(f"{path}: {error}. Update pytest-stele.") from None

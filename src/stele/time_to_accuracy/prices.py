@@ -1,18 +1,13 @@
 """The price of a machine, from ``prices.toml`` or as the user gave it. An unknown price is None."""
 
 import math
-import sys
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from stele import files
 from stele.errors import SteleError
 from stele.text import unknown_message
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 FILE = Path(__file__).parent / "prices.toml"
 OLDEST = 365  # days
@@ -46,7 +41,7 @@ def find(text: str | None, machine: dict[str, Any], device: str) -> Price | None
 
 def read(file: Path | None = None) -> dict[str, Price]:
     """Return the prices of the table by name."""
-    entries = tomllib.loads((file or FILE).read_text(encoding="utf-8"))
+    entries = files.parse_toml((file or FILE).read_text(encoding="utf-8"))
     return {name: Price(name, one["per_hour"], one["date"], one["gpu"]) for name, one in entries.items()}
 
 

@@ -2,22 +2,19 @@
 
 import json
 import re
-import sys
+from collections.abc import Callable
 from pathlib import PurePath
+from typing import Any
 
 import yaml
 
+from stele import files
 from stele.environments.lockfiles.conda import NAME as CONDA_NAME
 from stele.environments.lockfiles.conda import is_conda, load_yaml
 from stele.environments.lockfiles.requirements import is_requirements
 from stele.environments.lockfiles.setuptools import load_cfg, load_py
 from stele.environments.lockfiles.source import ADVICE, Source, Table
 from stele.errors import SteleError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 SUFFIXES = (".txt", ".in", ".lock", ".toml", ".yml", ".yaml")
 KINDS = {
@@ -35,7 +32,8 @@ MANIFESTS = (
     "setup.cfg",
     "setup.py",
 )  # kinds that say what a project accepts, not what is installed
-LOADERS = {"pipfile": json.loads, "setup.cfg": load_cfg, "setup.py": load_py}  # of those that are not TOML
+# of those that are not TOML
+LOADERS: dict[str, Callable[[str], Any]] = {"pipfile": json.loads, "setup.cfg": load_cfg, "setup.py": load_py}
 CONTENTS = (  # a kind, and a pattern that only its files contain; the first match decides
     ("pipfile", r"\A\s*\{"),
     ("pylock", r"^\[\[packages\]\]"),
@@ -155,7 +153,8 @@ def kind_of(name: str, content: str) -> str:
 def load(source: Source, kind: str, content: str) -> Table:
     """Return the content of a TOML, JSON or YAML file. Raises SteleError, with the place, if it is not valid."""
     try:
-        data = LOADERS.get(kind, tomllib.loads)(content) if kind != "conda" else load_yaml(source, content)
+        load_text: Callable[[str], Any] = LOADERS.get(kind, files.parse_toml)
+        data = load_yaml(source, content) if kind == "conda" else load_text(content)
     # the constructors of YAML raise more than YAMLError, for instance KeyError for "!!bool perhaps"
     except (yaml.YAMLError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         advice = "Write it as a list, or name a lock file" if kind == "setup.py" else ADVICE

@@ -1,4 +1,4 @@
-"""Modes of execution, such as eager and compiled, side by side: what ``perf_tests/modes`` stored in .stele/modes."""
+"""Modes of execution, such as eager and compiled, side by side: what ``studies/modes`` stored in .stele/modes."""
 
 from collections.abc import Mapping, Sequence
 from statistics import median

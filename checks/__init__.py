@@ -1,0 +1,1 @@
+"""Programs that measure and attack Stele itself."""

@@ -1,0 +1,132 @@
+"""Gates of neighbouring releases in which nothing changed: does one of them say REGRESSED or BROKEN?
+
+    python -m checks unchanged [--gate ID] [--budget 5m]
+    python -m checks unchanged --table
+
+Runs ``stele gate`` of each pair of releases with the defaults of the command, and writes docs/results/unchanged.md.
+The reports stay in .stele/unchanged; an interrupted command continues from there.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from stele import schema
+from stele.measuring import machine
+from stele.report import page
+
+PAGE = Path(__file__).parents[1] / "docs" / "results" / "unchanged.md"
+FOLDER = Path(".stele/unchanged")
+MODELS = Path(__file__).parents[1] / "tests" / "models" / "project"
+HEAD = ("gate", "model", "status", "launches", "minutes", "what stayed open")
+
+
+class Gate(NamedTuple):
+    """A pair of releases and a model. ``options`` follow ``--model``."""
+
+    old: str
+    new: str
+    model: str
+    options: tuple[str, ...] = ()
+    backend: str | None = None  # of Keras
+
+    @property
+    def name(self) -> str:
+        backend = f"-{self.backend}" if self.backend else ""
+        return f"{self.old.split()[0]}-{self.model}{backend}".replace("/", "_").replace(":", "_")
+
+    def command(self, budget: str | None) -> list[str]:
+        report = ["--json", f"{self.name}.json"]
+        limit = ["--budget", budget] if budget else []
+        return ["stele", "gate", self.old, self.new, "--model", self.model, *self.options, *report, *limit]
+
+
+TORCH = ("--with", "torch==2.13.0")
+HUGGING_FACE = [
+    Gate("transformers==5.22.0", "transformers==5.23.0", f"hf-tiny:{name}", TORCH)
+    for name in ("bert", "gpt2", "llama", "t5", "vit", "whisper", "mixtral", "qwen3")
+]
+FLAX = [
+    Gate("flax==0.12.7 jax==0.10.2", "flax==0.12.8 jax==0.10.2", f"jax_models.py:{name}")
+    for name in ("Image", "TwoInputs", "Attention")
+]
+KERAS = [
+    Gate("keras==3.15.0", "keras==3.15.1", f"keras_models.py:{name}", packages, backend)
+    for backend, packages in (("tensorflow", ()), ("jax", ()), ("torch", TORCH))
+    for name in ("image", "recurrent")
+]
+TF_KERAS = [
+    Gate("tensorflow-cpu==2.15.0.post1", "tensorflow-cpu==2.15.1", f"tf_keras_models.py:{name}")
+    for name in ("image", "recurrent")
+]
+PADDLE = [
+    Gate("paddlepaddle==3.3.0", "paddlepaddle==3.3.1", f"paddle_models.py:{name}", ("--with", "setuptools"))
+    for name in ("image", "Attention")
+]
+GATES = {gate.name: gate for gate in (*HUGGING_FACE, *FLAX, *KERAS, *TF_KERAS, *PADDLE)}
+
+
+def run(gate: Gate, budget: str | None) -> None:
+    """Run a gate unless its report exists."""
+    if (FOLDER / f"{gate.name}.json").exists():
+        return
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    model = gate.model if gate.model.startswith("hf") else os.path.relpath(MODELS / gate.model, FOLDER)
+    variables = {**os.environ, **({"KERAS_BACKEND": gate.backend} if gate.backend else {})}
+    subprocess.run(gate._replace(model=model).command(budget), cwd=FOLDER, env=variables, check=False)
+    if not (FOLDER / f"{gate.name}.json").exists():
+        raise SystemExit(f"{gate.name} ended without a report.")
+
+
+def reports() -> Iterator[tuple[Gate, dict[str, Any]]]:
+    for gate in GATES.values():
+        path = FOLDER / f"{gate.name}.json"
+        if path.exists():
+            yield gate, schema.unwrap(json.loads(path.read_text(encoding="utf-8")))
+
+
+def row(gate: Gate, report: dict[str, Any]) -> list[str]:
+    opened = [one for one in report["verdicts"] if one["status"] not in ("PASS", "IMPROVED")]
+    what = "; ".join(f"{one['phase']} {one['metric']}: {one['message']}" for one in opened)
+    backend = f", Keras on {gate.backend}" if gate.backend else ""
+    minutes = f"{report['seconds'] / 60:.1f}"
+    gated = f"{gate.old} → {gate.new}{backend}"
+    return [gated, gate.model, report["status"], str(report["launches"]), minutes, what]
+
+
+def write_page() -> None:
+    measured = list(reports())
+    counts = Counter(report["status"] for _, report in measured)
+    summary = ", ".join(f"{count} {status}" for status, count in counts.most_common())
+    places = sorted({machine.name_of(report["machine"]) for _, report in measured})
+    text = f"{len(measured)} of {len(GATES)} gates: {summary}. Measured on {'; '.join(places)}."
+    page.fill(PAGE, f"{text}\n\n{page.table(HEAD, [row(*one) for one in measured])}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    every = ", ".join(GATES)
+    parser.add_argument(
+        "--gate", action="append", choices=GATES, metavar="ID", help=f"default: all of {every}"
+    )
+    parser.add_argument("--budget", metavar="TIME", help="of each gate; default: that of stele gate")
+    parser.add_argument(
+        "--table", action="store_true", help="measure nothing; write the page from the reports"
+    )
+    arguments = parser.parse_args()
+    for name in () if arguments.table else arguments.gate or GATES:
+        print(f"--- {name}", file=sys.stderr, flush=True)
+        run(GATES[name], arguments.budget)
+    write_page()
+
+
+if __name__ == "__main__":
+    main()
