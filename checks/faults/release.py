@@ -89,7 +89,7 @@ def default_dtype(project):
         "torch/__init__.py",
         "\n_logging._init_logs()\n",
         "\n_logging._init_logs()\nset_default_dtype(bfloat16)\n",
-        r"weights differ \(rung 1\): conv\.weight: .*bfloat16",
+        r"bfloat16 in NEW, float32 in OLD \(conv\.weight",
     )
 
 
