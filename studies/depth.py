@@ -9,7 +9,6 @@ Writes docs/results/depth.md. What was measured stays in .stele/depth.jsonl; an 
 there.
 """
 
-import argparse
 import dataclasses
 from collections.abc import Sequence
 from datetime import date
@@ -203,15 +202,8 @@ def markdown(memory: Sequence[Memory], branches: Sequence[Branches], stored: dic
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--framework", action="append", metavar="NAME", help="default: all that are ready")
-    parser.add_argument(
-        "--launches", type=int, default=3, metavar="N", help="of the branches; default: %(default)s"
-    )
-    parser.add_argument(
-        "--table", action="store_true", help="measure nothing; write the page from what is stored"
+    parser = launches.parser(
+        __doc__, 3, of="of the branches; ", framework="default: all that are ready", table=True
     )
     arguments = parser.parse_args()
     memory, branches = items()

@@ -8,7 +8,6 @@ median of the launches. What was measured stays in .stele/metrics.jsonl, and eve
 interrupted command continues from there.
 """
 
-import argparse
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
@@ -156,15 +155,8 @@ def provenance(stored: dict[str, list[Any]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--framework", action="append", metavar="NAME", help="default: all that are ready")
+    parser = launches.parser(__doc__, 3, framework="default: all that are ready", table=True)
     parser.add_argument("--task", action="append", choices=tasks.NAMES, help="default: gru")
-    parser.add_argument("--launches", type=int, default=3, metavar="N", help="default: %(default)s")
-    parser.add_argument(
-        "--table", action="store_true", help="measure nothing; write the page from what is stored"
-    )
     arguments = parser.parse_args()
     cells = [Cell(task, phase) for task in arguments.task or ("gru",) for phase in reversed(PHASES)]
     found = {cell: items(cell) for cell in cells}

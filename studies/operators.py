@@ -14,7 +14,6 @@ smallest; where they do not, the page says so. Where the profiler shows no opera
 was measured stays in .stele/operators.jsonl; an interrupted command continues from there.
 """
 
-import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
@@ -168,14 +167,7 @@ def provenance(settings: Settings) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--framework", action="append", metavar="NAME", help="default: all that are ready")
-    parser.add_argument("--launches", type=int, default=3, metavar="N", help="default: %(default)s")
-    parser.add_argument(
-        "--table", action="store_true", help="measure nothing; write the page from what is stored"
-    )
+    parser = launches.parser(__doc__, 3, framework="default: all that are ready", table=True)
     arguments = parser.parse_args()
     if not arguments.table:
         with lock.machine("tox -e studies -- operators", wait=True, say=print):

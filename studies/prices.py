@@ -8,7 +8,6 @@ second. Two launches are measured at the same time, each on a processor of its o
 .stele/prices.jsonl; an interrupted command continues from there.
 """
 
-import argparse
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -151,18 +150,9 @@ def without_gain(rows: Sequence[Sequence[str]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = launches.parser(__doc__, LAUNCHES, framework="of the first side; default: all", table=True)
     parser.add_argument("--kind", action="append", choices=KINDS, help="default: all")
     parser.add_argument("--task", action="append", choices=tasks.NAMES, help="default: cnn and gru")
-    parser.add_argument(
-        "--framework", action="append", metavar="NAME", help="of the first side; default: all"
-    )
-    parser.add_argument("--launches", type=int, default=LAUNCHES, metavar="N", help="default: %(default)s")
-    parser.add_argument(
-        "--table", action="store_true", help="measure nothing; write the page from what is stored"
-    )
     arguments = parser.parse_args()
     cells = [Cell(task, phase) for task in arguments.task or ("cnn", "gru") for phase in PHASES]
     every = [

@@ -4,6 +4,7 @@ mypy checks the host only.
 """
 
 import ast
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 REPOSITORY = Path(__file__).parents[1]
 PACKAGES = {name: REPOSITORY / "src" / name for name in ("stele", "stele_worker", "pytest_stele")}
 PACKAGES["fixtures"] = REPOSITORY / "fixtures"
-PACKAGES["studies"] = REPOSITORY / "studies"
+PACKAGES |= {name: REPOSITORY / name for name in ("checks", "studies")}
 FOLDERS = ("src/stele_worker", "perf_tests", "checks", "studies")
 CHECKED = sorted(path for folder in FOLDERS for path in (REPOSITORY / folder).rglob("*.py"))
 
@@ -45,6 +46,33 @@ def missing(path):
 @pytest.mark.parametrize("path", CHECKED, ids=lambda path: str(path.relative_to(REPOSITORY)))
 def test_the_names_that_a_module_imports_exist(path):
     assert not list(missing(path))
+
+
+PROGRAMS = [path for name in ("checks", "studies") for path in sorted((REPOSITORY / name).rglob("*.py"))]
+# "public" and "loaders" have a file for each framework, with its name
+OWN = {path.stem for path in PROGRAMS if path.parent.name not in ("public", "loaders")} - {
+    "__init__",
+    "__main__",
+}
+STATED = {"studies/peers/loop.py": {"answering"}}  # it names the folder of checks itself
+
+
+def elsewhere(path):
+    """Return the modules of other folders that a program imports by their short names; only its folder has them."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names.add(node.module or "")
+    return {
+        name for name in names & OWN if not (path.parent / f"{name}.py").exists() and find_spec(name) is None
+    }
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: str(path.relative_to(REPOSITORY)))
+def test_a_program_imports_by_its_short_name_only_what_is_beside_it(path):
+    assert elsewhere(path) == STATED.get(str(path.relative_to(REPOSITORY)), set())
 
 
 def test_a_name_that_is_missing_is_found(tmp_path):

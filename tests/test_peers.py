@@ -1,7 +1,6 @@
 """The page that compares recipes with public code, without the frameworks."""
 
 import ast
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,7 +15,6 @@ FOLDER = Path(__file__).parents[1] / "studies" / "peers"
 
 @pytest.fixture(scope="module")
 def peers():
-    sys.path.insert(0, str(FOLDER.parents[1] / "checks"))
     return scripts.load(FOLDER / "__main__.py", "peers___main__")
 
 

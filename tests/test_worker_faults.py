@@ -105,6 +105,17 @@ def test_a_message_of_a_worker_cannot_look_like_a_line_of_stele(start):
         start(python_environment(body), timeout=20).ask("train")
 
 
+def require_end(worker, pids, *, graceful=False):
+    """Close the worker, and require that these processes run before it and have ended soon after."""
+    try:
+        assert all(map(alive, pids))
+        worker.close(graceful=graceful)
+        wait_until(lambda: not any(map(alive, pids)))
+    finally:
+        for pid in filter(alive, pids):
+            os.kill(pid, 9)
+
+
 def test_a_child_process_in_another_session_ends_with_the_worker(start, tmp_path):
     body = (
         "pid = os.fork()\n"
@@ -114,14 +125,7 @@ def test_a_child_process_in_another_session_ends_with_the_worker(start, tmp_path
         '    send("result", {"pid": pid})'
     )
     worker = start(python_environment(body), timeout=20)
-    pid = worker.ask("hello")["pid"]
-    try:
-        assert alive(pid)
-        worker.close(graceful=False)
-        wait_until(lambda: not alive(pid))
-    finally:
-        if alive(pid):
-            os.kill(pid, 9)
+    require_end(worker, [worker.ask("hello")["pid"]])
 
 
 def test_a_child_without_variables_in_another_folder_and_session_ends_with_the_worker(start):
@@ -133,13 +137,7 @@ def test_a_child_without_variables_in_another_folder_and_session_ends_with_the_w
         '    send("result", {"pids": [child.pid, int(child.stdout.readline())]})'
     )
     worker = start(python_environment(body), timeout=20)
-    pids = worker.ask("hello")["pids"]
-    try:
-        worker.close(graceful=False)
-        wait_until(lambda: not any(map(alive, pids)))
-    finally:
-        for pid in filter(alive, pids):
-            os.kill(pid, 9)
+    require_end(worker, worker.ask("hello")["pids"])
 
 
 DAEMON = """
@@ -173,14 +171,7 @@ def test_a_daemon_whose_parents_have_ended_ends_with_the_worker(start, forks, gr
     """Nothing of it names the worker: not its session, its folder, its variables or its open files."""
     command = (sys.executable, "-c", DAEMON.replace("FORKS", str(forks)))
     worker = start(Environment(name="python", label="Python", framework="none", command=command), timeout=20)
-    pid = worker.ask("hello")["pid"]
-    try:
-        assert alive(pid)
-        worker.close(graceful=graceful)
-        wait_until(lambda: not alive(pid))
-    finally:
-        if alive(pid):
-            os.kill(pid, 9)
+    require_end(worker, [worker.ask("hello")["pid"]], graceful=graceful)
 
 
 LATE = """

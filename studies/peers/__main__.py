@@ -6,7 +6,6 @@ Each launch starts a worker, as the suite does, and ``loop.py``; both take turns
 the launches, the step of the recipe over that of the public code, with its 95 % interval.
 """
 
-import argparse
 import os
 import subprocess
 import sys
@@ -14,8 +13,7 @@ from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
-from harness import LAUNCHES, SETTINGS, measure_ratio
-
+from checks.harness import LAUNCHES, SETTINGS, measure_ratio
 from stele import environments, statistics
 from stele.environments import builds
 from stele.measuring import lock, machine, measure
@@ -121,13 +119,10 @@ def markdown(stored: dict[str, list[float]]) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = launches.parser(__doc__, LAUNCHES)
     parser.add_argument(
         "--peer", action="append", choices=list(map(str, PEERS)), metavar="PEER", help="default: all"
     )
-    parser.add_argument("--launches", type=int, default=LAUNCHES, metavar="N", help="default: %(default)s")
     arguments = parser.parse_args()
     with lock.machine("tox -e studies -- peers", wait=True, say=print):
         chosen = [peer for peer in PEERS if str(peer) in (arguments.peer or [str(peer)])]

@@ -152,13 +152,10 @@ def selected(tasks: Iterable[str], names: list[str] | None) -> list[Pipeline]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = launches.parser(__doc__, 3)
     names = dict.fromkeys(name for loaders in LOADERS.values() for name in loaders)
     parser.add_argument("--task", action="append", choices=LOADERS, help="default: both")
     parser.add_argument("--framework", action="append", choices=names, help="default: all that are ready")
-    parser.add_argument("--launches", type=int, default=3, metavar="N", help="default: %(default)s")
     parser.add_argument("--samples", type=int, metavar="N", help=f"images; default: {SAMPLES}")
     parser.add_argument("--images", type=Path, metavar="FOLDER", help="image files for densenet121")
     arguments = parser.parse_args()
