@@ -354,7 +354,7 @@ def find_changes(one: Compared, known: re.Pattern[str], *, python: str | None, a
 
 
 def find_others(one: Compared, known: re.Pattern[str], python: str | None) -> None:
-    """Find the packages that are no frameworks and whose lines differ, also those that only one side names.
+    """Find the other packages whose lines differ, also those that only one side names.
 
     What differs of their files counts if it does not differ for a framework, which stands for all.
     """

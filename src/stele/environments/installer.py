@@ -16,7 +16,7 @@ from stele.text import without_passwords
 
 UNSOLVABLE = "No solution found"
 CONFLICT = "the requirements are in conflict"
-# what uv says in place of a conflict if a requirement selects nothing, and the message for it
+# patterns of what uv prints if a requirement selects nothing, and the message of each
 ABSENT = (
     (
         r"(\S+) was not found in the .+ and you require",

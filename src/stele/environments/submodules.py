@@ -13,12 +13,11 @@ from stele.text import without_passwords
 MODE = "160000"
 
 
-def find(folder: Path, revision: str, named: re.Pattern[str]) -> Iterator[tuple[str, str, bool]]:
-    """Yield each submodule that changed since a revision: its path, what is known, and whether it may install another
-    framework; ``named`` finds their names in a text.
+def find(root: Path, revision: str, named: re.Pattern[str]) -> Iterator[tuple[str, str, bool]]:
+    """Yield each submodule of a repository that changed since a revision.
+
+    As its path, what is known, and whether it may install another framework; ``named`` finds their names in a text.
     """
-    top = run_git(folder, "rev-parse", "--show-toplevel").stdout.removesuffix(b"\n")
-    root = Path(os.fsdecode(top))
     before = dict(listed(root, "ls-tree", "-r", "-z", commit_of(root, revision)))
     after = dict(listed(root, "ls-files", "-s", "-z"))
     for path in sorted({*before, *after}):
