@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import Any
 
-from stele_worker import frameworks, modes, process
+from stele_worker import frameworks, process
 
 
 def configure(name: str, threads: str) -> Any:
@@ -16,7 +16,7 @@ def configure(name: str, threads: str) -> Any:
     process.limit_processors(int(threads))
     framework = frameworks.load(name)
     settings = {"device": "cpu", "precision": "fp32", "autotune": True, "deterministic": False, "seed": 0}
-    framework.configure(modes.resolve(name, framework, {**settings, "threads": int(threads)}))
+    framework.configure(framework.resolve({**settings, "threads": int(threads)}))
     return framework
 
 

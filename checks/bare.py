@@ -13,7 +13,8 @@ import sys
 import numpy
 from answering import answer, configure
 
-from stele_worker import recipes, tasks
+from stele_suite import tasks
+from stele_worker import recipes
 
 
 def main(name: str, task_name: str, phase: str, threads: str, x_file: str, y_file: str) -> None:

@@ -16,9 +16,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.support.wheels import wheel
+
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
-from wheels import wheel  # noqa: E402
 
 FIRST_BAD = "abacus-1.5"
 SLOWER = 1.06
@@ -30,11 +30,16 @@ import types
 
 import numpy
 from stele_worker import __main__ as worker
-from stele_worker.frameworks import numpy as framework
+from stele_worker.frameworks.numpy import framework
 import beads
 
 BEADS = round({beads} * beads.FACTOR)
 FRAME = numpy.random.RandomState(0).standard_normal((64, 64))
+
+
+class Framework(framework.Framework):
+    def versions(self):
+        return {{"abacus": "{version}", "beads": beads.VERSION}}
 
 
 def network(task):
@@ -56,12 +61,12 @@ def inference_step(net, task):
 
 
 if __name__ == "__main__":
-    module = types.ModuleType("stele_worker.frameworks.abacus")
-    module.__dict__.update({{name: value for name, value in vars(framework).items() if name[:2] != "__"}})
-    module.versions = lambda: {{"abacus": "{version}", "beads": beads.VERSION}}
-    recipe = types.ModuleType("stele_worker.recipes.gru.abacus")
+    module = types.ModuleType("stele_worker.frameworks.abacus.framework")
+    module.Framework = Framework
+    recipe = types.ModuleType("stele_suite.recipes.gru.abacus")
     recipe.LAYOUT, recipe.network, recipe.load, recipe.inference_step = None, network, load, inference_step
     sys.modules[module.__name__], sys.modules[recipe.__name__] = module, recipe
+    sys.modules["stele_worker.frameworks.abacus"] = types.ModuleType("stele_worker.frameworks.abacus")
     sys.argv[1:] = []
     sys.exit(worker.main())
 '''
@@ -82,9 +87,7 @@ resnet50 = "no images"
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=1, help="number of bisections; default: %(default)s")
     parser.add_argument("--busy", action="store_true", help="run a busy foreign process at the same time")
     parser.add_argument("--pins", action="store_true", help="plant the slow-down into a dependency")

@@ -23,9 +23,7 @@ GATE = f"gate torch torch-optimizer --task cnn --phase train --metric {METRICS}"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--budget", default="30m", help="default: %(default)s")
     parser.add_argument("--write", action="store_true", help="write docs/results/time-to-accuracy.md")
     arguments = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Does ``stele explain`` name the operation that makes a release slower? Writes docs/explain.md.
+"""Does ``stele explain`` name the operation that makes a release slower? Writes docs/results/explanations.md.
 
     python -m checks explanations [--case NAME] [--write]
 
@@ -16,7 +16,7 @@ from planting import planted, provenance, quoted, run_stele
 
 from stele.report import page
 
-PAGE = Path(__file__).parents[1] / "docs/explain.md"
+PAGE = Path(__file__).parents[1] / "docs/results/explanations.md"
 CHANGES = ("operator", "default")  # that are planted
 
 
@@ -59,11 +59,9 @@ CASES = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--case", choices=[*CASES, "all"])
-    parser.add_argument("--write", action="store_true", help="write docs/explain.md")
+    parser.add_argument("--write", action="store_true", help="write docs/results/explanations.md")
     arguments = parser.parse_args()
     names = {"all": list(CASES), None: list(CHANGES)}.get(arguments.case, [arguments.case])
     with planted(*CHANGES) as variables:

@@ -21,7 +21,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stele import environments, files
+from stele import environments, files, schema
 from stele.measuring import devices, machine
 from stele.report import page
 from stele_worker.protocol import TIME_TO_ACCURACY
@@ -101,9 +101,7 @@ def time_to_accuracy(device: str, names: Sequence[str]) -> Iterator[Step]:
         able = [
             name
             for name in names
-            if not environments.load(name).why_absent(
-                task, TIME_TO_ACCURACY, device=device, precision=precision
-            )
+            if not environments.load(name).why_absent(task, TIME_TO_ACCURACY, device=device, precision=precision)
         ]
         if able:
             measured = ("--framework", ",".join(able), *where, "--seeds", str(seeds))
@@ -152,7 +150,7 @@ def run(step: Step, device: str) -> dict[str, Any]:
             lines.append(line.rstrip())
     seconds = round(time.monotonic() - start, 1)
     return {"command": list(step.command), "device": device, "code": process.returncode, "seconds": seconds,
-            "output": lines, "date": str(date.today()), "machine": machine.facts()}  # fmt: skip
+            "output": lines, "date": str(date.today()), "machine": schema.to_json(machine.facts())}  # fmt: skip
 
 
 def load(step: Step, device: str) -> dict[str, Any] | None:
@@ -169,11 +167,9 @@ def markdown(results: Sequence[tuple[Step, dict[str, Any] | None]]) -> str:
     rows = [[step.name, step.shows, *outcome(step, result)] for step, result in results]
     parts = [page.table(("step", "what it shows", "result", "minutes"), rows)]
     if measured := [result for _, result in results if result]:
-        facts = measured[0]["machine"]
-        gpus = ", ".join(gpu["name"] for gpu in facts["gpus"]) or "no GPU"
-        parts.append(
-            f"Measured {measured[0]['date']} on {gpus}; {facts['processor']}, {facts['processors']} processors."
-        )
+        facts = schema.convert(measured[0]["machine"], machine.Machine)
+        gpus = ", ".join(gpu["name"] for gpu in facts.gpus) or "no GPU"
+        parts.append(f"Measured {measured[0]['date']} on {gpus}; {facts.processor}, {facts.processors} processors.")
     for step, result in results:
         if result:
             tail = "\n".join(f"    {line}" for line in result["output"][-TAIL:])
@@ -196,27 +192,21 @@ def ready(device: str) -> list[str]:
     found, names = [], environments.first_modes()
     for name in names:
         environment, has_another = environments.load(name), f"{name}-{device}" in names
-        supported = not has_another and (environment.devices is None or device in environment.devices)
+        supported = not has_another and (environment.support.devices is None or device in environment.support.devices)
         if supported and (environments.state(environment).status == "ready" or environment.needs_gpu):
             found.append(name)
     return found
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--framework", action="append", metavar="NAME", help="default: all that support the device"
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--framework", action="append", metavar="NAME", help="default: all that support the device")
     parser.add_argument("--device", choices=devices.NAMES, default="cuda", help="default: %(default)s")
     parser.add_argument("--only", action="append", metavar="STEP", help="run only this step; default: all")
     parser.add_argument(
         "--upstream", type=Path, metavar="FOLDER", help="has the clones cifar10-fast and cifar10-airbench"
     )
-    parser.add_argument(
-        "--table", action="store_true", help="run nothing; write the page from what is stored"
-    )
+    parser.add_argument("--table", action="store_true", help="run nothing; write the page from what is stored")
     arguments = parser.parse_args()
     if arguments.device == "cuda" and devices.first() is None and not arguments.table:
         print("This machine has no NVIDIA device that may be used. See nvidia-smi and CUDA_VISIBLE_DEVICES, "
@@ -232,9 +222,7 @@ def main() -> int:
             files.write_text(step.path, json.dumps(result, indent=1) + "\n")
         results.append((step, result))
         if arguments.device == "cuda":
-            page.fill(
-                PAGE, markdown(results + [(later, load(later, "cuda")) for later in every[len(results) :]])
-            )
+            page.fill(PAGE, markdown(results + [(later, load(later, "cuda")) for later in every[len(results) :]]))
     failed = [step.name for step, result in results if result and result["code"] != step.expected]
     print(f"failed: {', '.join(failed)}" if failed else "Every step that ran ended as expected.")
     return int(bool(failed))

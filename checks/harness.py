@@ -13,8 +13,9 @@ import math
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from stele import environments, statistics
 from stele.gate.metrics import METRICS
@@ -57,15 +58,12 @@ def measure_ratio(name: str, plan: measure.Plan, loop: subprocess.Popen[str]) ->
     """
     environment, seconds = environments.load(name), []
     with launch(environment, SETTINGS) as worker, loop:
-        steps = measure.measure_steps(worker, plan, SETTINGS, turn=1)
-        try:
-            while True:
-                next(steps)
+        for run in measure.measure_steps(worker, plan, SETTINGS, turn=1):
+            if run is None:
                 seconds.append(time_step(loop))
-        except StopIteration as end:
-            run = end.value
-    assert len(seconds) == len(run.seconds)
-    difference = METRICS[0].difference(replace(run, seconds=tuple(seconds)), run)
+    assert len(seconds) == len(run.steps.seconds)
+    by_hand = replace(run, steps=replace(run.steps, seconds=tuple(seconds)))
+    difference = METRICS[0].difference(by_hand, run)
     assert difference is not None
     return math.exp(difference)
 

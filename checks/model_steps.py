@@ -16,7 +16,7 @@ from harness import LAUNCHES, LIMIT, SETTINGS, measure_ratio
 
 from stele import environments, statistics
 from stele.measuring import measure
-from stele.models import inputs, inspection, spec
+from stele.subjects.model import inputs, inspection, spec
 
 ENVIRONMENTS = {"torch": "torch", "jax": "jax", "keras": "keras-jax"}
 INPUTS = {"torch": "32x3x32x32", "jax": "256x512", "keras": "256x512"}
@@ -50,9 +50,7 @@ def main() -> int:
     arguments, worst = parser.parse_args(), 0.0
     for name in arguments.model or INPUTS:
         plan = plan_of(name)
-        ratios = [
-            measure_ratio(ENVIRONMENTS[name], plan, start_loop(name)) for _ in range(arguments.launches)
-        ]
+        ratios = [measure_ratio(ENVIRONMENTS[name], plan, start_loop(name)) for _ in range(arguments.launches)]
         low, middle, high = statistics.median(ratios)
         interval = "unknown" if low is None or high is None else f"[{low:.4f} {high:.4f}]"
         print(f"{name}: {middle:.4f} {interval}", flush=True)

@@ -13,7 +13,8 @@ import numpy
 import torch
 
 from stele.parity import golden_numbers, ladder
-from stele_worker import recipes, tasks
+from stele_suite import tasks
+from stele_worker import recipes
 
 LIMIT = 1e-9
 MOST_STEPS = 10
@@ -42,7 +43,7 @@ def compute_in_torch(task, weights, arrays):
     *inputs, y = map(double, arrays)
     logits = recipe.inference_step(net, task)(*inputs).numpy()
     net.train()
-    optimiser, losses, compute = make_optimiser(net, task), [], recipe.loss(net, task)
+    optimiser, losses, compute = make_optimiser(net, task), [], recipe.loss_function(net, task)
     for step in range(steps_of(task)):
         optimiser.zero_grad()
         loss = compute(*inputs, y)

@@ -31,9 +31,7 @@ def main() -> int:
         seconds = durations(commands, runs=RUNS, cwd=Path(folder))
     pairs = zip(seconds["with"], seconds["without"], strict=True)
     shift = statistics.shift([1e3 * (slow - fast) for slow, fast in pairs])
-    print(
-        f"The plugin adds {shift.middle:.1f} ms [{shift.low:.1f} {shift.high:.1f}] to pytest --collect-only."
-    )
+    print(f"The plugin adds {shift.middle:.1f} ms [{shift.low:.1f} {shift.high:.1f}] to pytest --collect-only.")
     return int(shift.middle > MOST)
 
 

@@ -1,5 +1,6 @@
 """A worker of PyTorch with a planted change: run ``planted_torch.py operator``, ``default`` or ``optimizer``."""
 
+import functools
 import sys
 import time
 
@@ -44,15 +45,15 @@ def plant_optimizer(torch):
     torch.optim.SGD.step = lazy
 
 
-def load(name, change=None):
-    """Import a framework as the worker does, and change it."""
-    module = LOAD(name)
-    change(module.torch)
-    return module
+def load(name, change):
+    """Load the framework as the worker does, and change it."""
+    framework = LOAD(name)
+    change(sys.modules["torch"])
+    return framework
 
 
 LOAD = frameworks.load
 planted = {"operator": plant_operator, "default": plant_default, "optimizer": plant_optimizer}[sys.argv[1]]
-frameworks.load = lambda name: load(name, planted)
+frameworks.load = functools.lru_cache(maxsize=None)(lambda name: load(name, planted))  # recipes load it again
 sys.argv[1:] = []
 sys.exit(worker.main())

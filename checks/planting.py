@@ -49,4 +49,4 @@ def quoted(arguments: str, output: str) -> str:
 
 def provenance() -> str:
     facts = machine.facts()
-    return f"Measured {date.today()} on {facts['processor']}, {facts['processors']} processors, one thread."
+    return f"Measured {date.today()} on {facts.processor}, {facts.processors} processors, one thread."

@@ -23,7 +23,7 @@ from stele.report import page
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "unchanged.md"
 FOLDER = Path(".stele/unchanged")
-MODELS = Path(__file__).parents[1] / "tests" / "models" / "project"
+MODELS = Path(__file__).parents[1] / "tests" / "frameworks" / "project"
 HEAD = ("gate", "model", "status", "launches", "minutes", "what stayed open")
 
 
@@ -42,9 +42,10 @@ class Gate(NamedTuple):
         return f"{self.old.split()[0]}-{self.model}{backend}".replace("/", "_").replace(":", "_")
 
     def command(self, budget: str | None) -> list[str]:
-        report = ["--json", f"{self.name}.json"]
+        model = self.model if self.model.startswith("hf") else os.path.relpath(MODELS / self.model, FOLDER)
         limit = ["--budget", budget] if budget else []
-        return ["stele", "gate", self.old, self.new, "--model", self.model, *self.options, *report, *limit]
+        report = ["--json", f"{self.name}.json"]
+        return ["stele", "gate", self.old, self.new, "--model", model, *self.options, *report, *limit]
 
 
 TORCH = ("--with", "torch==2.13.0")
@@ -77,9 +78,8 @@ def run(gate: Gate, budget: str | None) -> None:
     if (FOLDER / f"{gate.name}.json").exists():
         return
     FOLDER.mkdir(parents=True, exist_ok=True)
-    model = gate.model if gate.model.startswith("hf") else os.path.relpath(MODELS / gate.model, FOLDER)
     variables = {**os.environ, **({"KERAS_BACKEND": gate.backend} if gate.backend else {})}
-    subprocess.run(gate._replace(model=model).command(budget), cwd=FOLDER, env=variables, check=False)
+    subprocess.run(gate.command(budget), cwd=FOLDER, env=variables, check=False)
     if not (FOLDER / f"{gate.name}.json").exists():
         raise SystemExit(f"{gate.name} ended without a report.")
 
@@ -104,23 +104,17 @@ def write_page() -> None:
     measured = list(reports())
     counts = Counter(report["status"] for _, report in measured)
     summary = ", ".join(f"{count} {status}" for status, count in counts.most_common())
-    places = sorted({machine.name_of(report["machine"]) for _, report in measured})
+    places = sorted({machine.name_of(schema.convert(report["machine"], machine.Machine)) for _, report in measured})
     text = f"{len(measured)} of {len(GATES)} gates: {summary}. Measured on {'; '.join(places)}."
     page.fill(PAGE, f"{text}\n\n{page.table(HEAD, [row(*one) for one in measured])}")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     every = ", ".join(GATES)
-    parser.add_argument(
-        "--gate", action="append", choices=GATES, metavar="ID", help=f"default: all of {every}"
-    )
+    parser.add_argument("--gate", action="append", choices=GATES, metavar="ID", help=f"default: all of {every}")
     parser.add_argument("--budget", metavar="TIME", help="of each gate; default: that of stele gate")
-    parser.add_argument(
-        "--table", action="store_true", help="measure nothing; write the page from the reports"
-    )
+    parser.add_argument("--table", action="store_true", help="measure nothing; write the page from the reports")
     arguments = parser.parse_args()
     for name in () if arguments.table else arguments.gate or GATES:
         print(f"--- {name}", file=sys.stderr, flush=True)

@@ -11,7 +11,7 @@ import reference  # writes the pages that are generated from the code
 project, author = "Stele", "the Stele authors"
 release = version = metadata.version("pytest-stele")
 extensions = ["myst_parser", "sphinx_argparse_cli"]
-exclude_patterns = ["results/gates"]
+exclude_patterns = ["generated", "results/gates"]
 myst_heading_anchors = 3
 nitpicky = True
 html_theme, html_title = "furo", "Stele"

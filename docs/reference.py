@@ -1,6 +1,7 @@
 """Writes the pages of the reference that are generated from the code: options of pytest, exit codes, and schemas.
 
-python docs/reference.py writes docs/schemas.md, which is committed. The site's build writes the others.
+python docs/reference.py writes docs/schemas.md and the tables of docs/protocol.md, which are committed. The build of
+the site writes the others.
 """
 
 import re
@@ -11,6 +12,7 @@ from pytest_stele.options import OPTIONS
 from stele import __main__ as entry_point
 from stele import documents, files
 from stele.commands import examples
+from stele.measuring.run import Framework, Options, Outcome
 from stele.report import page
 
 EXIT = re.compile(r"(\d+) ([^;]*)")
@@ -24,9 +26,7 @@ def write(folder: Path) -> None:
 
 def options() -> str:
     """Return the page of the options of the pytest plugin."""
-    rows = [
-        [f"`{' '.join([one.flag, one.keywords.get('metavar', '')]).strip()}`", one.help] for one in OPTIONS
-    ]
+    rows = [[f"`{' '.join([one.flag, one.keywords.get('metavar', '')]).strip()}`", one.help] for one in OPTIONS]
     about = "`pytest --help` prints the same. In Stele's own repository, the options have short names: `--framework`."
     return f"# Options of pytest\n\n{about}\n\n{page.table(['option', 'meaning'], rows)}"
 
@@ -47,5 +47,12 @@ def codes(text: str) -> Iterator[list[str]]:
         yield [code, meaning.strip().rstrip(".")]
 
 
+def fill_protocol(path: Path) -> None:
+    """Write the tables of the answers of a worker, and of the options of a request, into docs/protocol.md."""
+    for part in (*documents.parts_of(Framework), *documents.parts_of(Options), *documents.parts_of(Outcome)):
+        page.fill(path, f"*{part.title}*: {part.text}\n\n{documents.table(part.keys)}", by=part.title)
+
+
 if __name__ == "__main__":
     files.write_text(Path(__file__).with_name("schemas.md"), documents.page())
+    fill_protocol(Path(__file__).with_name("protocol.md"))

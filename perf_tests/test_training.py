@@ -8,12 +8,9 @@ PHASE = "train"
 pytestmark = pytest.mark.benchmark(timer=clock)
 
 
-def test_training(
-    stele_measure, stele_assert_parity, stele_assert_accuracy, stele_record, stele_assert_baseline
-):
+def test_training(stele_measure, stele_assert_parity, stele_assert_accuracy, stele_record, stele_assert_baseline):
     runs = stele_measure(PHASE)
     stele_assert_parity(PHASE)
-    for run in runs:
-        stele_assert_accuracy(run)
+    stele_assert_accuracy(runs)
     stele_record(runs)
     stele_assert_baseline(runs)

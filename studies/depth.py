@@ -21,12 +21,12 @@ import numpy
 from stele import environments
 from stele.environments import Environment
 from stele.measuring import lock, machine, measure, processors
-from stele.measuring.run import Run
+from stele.measuring.run import Options, Run
 from stele.measuring.settings import Settings
 from stele.report import page
 from stele.text import MIB
-from stele_worker import tasks
-from stele_worker.tasks.stack import DEPTHS, RECOMPUTING
+from stele_suite import tasks
+from stele_suite.tasks.stack import DEPTHS, RECOMPUTING
 from studies import launches
 from studies.ready import environments_with, mode_label
 
@@ -74,7 +74,7 @@ class Memory(NamedTuple):
         environment = without_fragments(environments.load(self.environment))
         groups = processors.lanes(1)[:2] or None
         lanes = [{self.environment: environment} for _ in groups or [None]]
-        runs = measure.at_once(
+        runs = measure.measure_lanes(
             lanes, plan(phase, f"depth-{self.depth}{suffix}", STEPS), ONE_THREAD, groups=groups
         )
         return min(peak(run) for lane in runs for run in lane.values())
@@ -102,11 +102,11 @@ class Branches(NamedTuple):
 
 def plan(phase: str, scale: str, steps: int | None) -> measure.Plan:
     fields, _ = measure.inputs(TASK)
-    return measure.Plan(task=TASK, phase=phase, scale=scale, steps=steps, **fields)
+    return measure.Plan(task=TASK, phase=phase, scale=scale, options=Options(steps=steps), **fields)
 
 
 def peak(run: Run) -> float:
-    return run.device_memory or run.host_memory or 0
+    return run.memory.device or run.memory.host or 0
 
 
 def without_fragments(environment: Environment) -> Environment:
@@ -181,30 +181,24 @@ def label(name: str) -> str:
 
 def markdown(memory: Sequence[Memory], branches: Sequence[Branches], stored: dict[str, list[Any]]) -> str:
     missing = {(item.environment, item.kind) for item in memory if str(item) not in stored}
-    rows = [
-        row for row in dict.fromkeys((item.environment, item.kind) for item in memory) if row not in missing
-    ]
+    rows = [row for row in dict.fromkeys((item.environment, item.kind) for item in memory) if row not in missing]
     compared = dict.fromkeys(item.environment for item in branches if str(item) in stored)
     facts = machine.facts()
-    where = f"Measured until {date.today()} on {facts['processor']}, {facts['processors']} processors"
+    where = f"Measured until {date.today()} on {facts.processor}, {facts.processors} processors"
     return "\n\n".join(
         [
             "**Peak memory over the depth**",
             page.table(MEMORY_HEAD, [memory_row(*row, stored) for row in rows], right=slice(3, None)),
             f"{where}, one thread.",
             "**Two branches, and a sequence of as many layers**",
-            page.table(
-                BRANCHES_HEAD, [branches_row(name, stored) for name in compared], right=slice(2, None)
-            ),
+            page.table(BRANCHES_HEAD, [branches_row(name, stored) for name in compared], right=slice(2, None)),
             f"{where}, a thread for each. The median of the ratios of launches in turns, the smallest and the largest.",
         ]
     )
 
 
 def main() -> None:
-    parser = launches.parser(
-        __doc__, 3, of="of the branches; ", framework="default: all that are ready", table=True
-    )
+    parser = launches.parser(__doc__, 3, of="of the branches; ", framework="default: all that are ready", table=True)
     arguments = parser.parse_args()
     memory, branches = items()
     if not arguments.table:

@@ -19,7 +19,7 @@ from statistics import median
 from stele import environments, temporary
 from stele.environments import Environment
 from stele.measuring import devices, lock, machine, measure, processors, progress, store
-from stele.measuring.run import Run
+from stele.measuring.run import Communication, Options, Run
 from stele.measuring.settings import DEVICES, SCALINGS, Settings
 from stele.report import page
 from stele.text import MIB
@@ -39,13 +39,13 @@ HEAD = (
     "overlap",
 )
 # a launch with a number of steps does not evaluate, and times the communication
-STEPS, ASKED = 20, {"communication": 8}
+OPTIONS = Options(steps=20, communication=8)
 
 
 def launch(environment: Environment, task: str, scale: str, settings: Settings, caches: Path) -> Run:
     """Return the Run of one launch, after it is saved. Raises measure.SideFailed."""
     fields, _ = measure.inputs(task)
-    plan = measure.Plan(task=task, phase="train", scale=scale, steps=STEPS, asked=ASKED, **fields)
+    plan = measure.Plan(task=task, phase="train", scale=scale, options=OPTIONS, **fields)
     side, title = {environment.name: environment}, f"{environment.name} {task}, {settings.summary()}"
     with progress.waiting(title):
         run = measure.side_by_side(side, plan, settings, caches=caches)[environment.name]
@@ -56,12 +56,12 @@ def launch(environment: Environment, task: str, scale: str, settings: Settings, 
 def selected(task: str, settings: Settings, names: list[str] | None) -> list[Environment]:
     """Return the environments that can train a task on several devices: of ``names``, or of the defaults."""
     ready = environments_with(task, "train", settings, names)
-    return [one for one in ready if names or one.base is None or one.several]
+    return [one for one in ready if names or one.base is None or one.support.several]
 
 
 def on_one_device(environment: Environment) -> Environment:
     """Return the environment, or its first mode if its own mode needs several devices."""
-    return environments.load(environment.base) if environment.several else environment
+    return environments.load(environment.base) if environment.support.several else environment
 
 
 def rows(environment: Environment, task: str, arguments: argparse.Namespace) -> list[list[str]]:
@@ -105,10 +105,8 @@ def facts(count: int, pairs: list[tuple[Run, Run]]) -> list[str]:
     speed_ups = sorted(throughput(several) / throughput(one) for one, several in pairs)
     middle, low, high = median(speed_ups), speed_ups[0], speed_ups[-1]
     several = pairs[-1][1]
-    peaks = [memory(rank) for rank in several.ranks or ()] or [
-        several.device_memory or several.host_memory or 0
-    ]
-    starts = [median(run.start_seconds or 0.0 for run in side) for side in zip(*pairs, strict=True)]
+    peaks = [rank.device or rank.host or 0 for rank in several.memory.ranks or (several.memory,)]
+    starts = [median(run.framework.start_seconds or 0.0 for run in side) for side in zip(*pairs, strict=True)]
     return [
         f"{middle:.2f} [{low:.2f} {high:.2f}]",
         f"{middle / count:.0%}",
@@ -122,34 +120,26 @@ def communication(runs: list[Run]) -> tuple[str, str]:
     """Return the time of communication and its overlap in the middle of the launches; empty if nothing was read."""
     if not runs:
         return "", ""
-    alone = [median(run.communication["alone"]) for run in runs if run.communication]
+    alone = [median(run.communication.alone) for run in runs if run.communication]
     overlaps = [overlap(run.communication) for run in runs if run.communication]
     return f"{1e3 * median(alone):.1f}", f"{median(overlaps):.0%}"
 
 
-def overlap(seconds: dict[str, list[float]]) -> float:
+def overlap(seconds: Communication) -> float:
     """Return the share of the communication that did not make a step longer. Below 0: it also slows the computation."""
-    longer = median(both - without for both, without in zip(seconds["with"], seconds["without"], strict=True))
-    return 1 - longer / median(seconds["alone"])
+    longer = median(both - without for both, without in zip(seconds.with_, seconds.without, strict=True))
+    return 1 - longer / median(seconds.alone)
 
 
 def throughput(run: Run) -> float:
     """Return the samples per second of the median step."""
-    return run.batch / median(run.counted_seconds)
-
-
-def memory(rank: dict[str, int | None]) -> int:
-    return rank["device_memory"] or rank["host_memory"] or 0
+    return run.steps.batch / median(run.counted_seconds)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--framework", action="append", metavar="NAME", help="default: see above")
-    parser.add_argument(
-        "--task", action="append", metavar="TASK", help="default: densenet121 and transformer"
-    )
+    parser.add_argument("--task", action="append", metavar="TASK", help="default: densenet121 and transformer")
     parser.add_argument("--scale", default="gate", help="default: %(default)s")
     parser.add_argument("--device", choices=DEVICES, default=devices.default(), help="default: %(default)s")
     parser.add_argument("--devices", type=int, nargs="+", default=[2], metavar="N", help="default: 2")
@@ -167,7 +157,7 @@ def main() -> None:
 
 def markdown(found: list[list[str]], arguments: argparse.Namespace) -> str:
     machine_facts = machine.facts()
-    where = f"{machine_facts['processor']}, {machine_facts['processors']} processors"
+    where = f"{machine_facts.processor}, {machine_facts.processors} processors"
     kind = "one thread each" if arguments.device == "cpu" else "GPUs"
     return (
         page.table(HEAD, found, right=slice(4, None))

@@ -1,4 +1,4 @@
-"""What do frameworks need beside the step itself? Writes docs/metrics.md.
+"""What do frameworks need beside the step itself? Writes docs/results/metrics.md.
 
     python -m studies metrics [--framework NAME] [--task NAME] [--launches N]
     python -m studies metrics --table
@@ -33,16 +33,16 @@ from stele.gate.metrics import (
     launch_settings,
 )
 from stele.gate.steps import of_next_launch
-from stele.gate.trial import Cell
 from stele.measuring import lock, machine, measure, processors, store
 from stele.measuring.run import PHASES
 from stele.measuring.settings import Settings
 from stele.report import page
-from stele_worker import tasks
+from stele.subjects import Cell, Tasks
+from stele_suite import tasks
 from studies import launches
 from studies.ready import environments_with, mode_label
 
-PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
+PAGE = Path(__file__).parents[1] / "docs" / "results" / "metrics.md"
 FOLDER, FILE = Path(".stele/metrics"), Path(".stele/metrics.jsonl")
 KEYS = ("launch", "result")  # of a line
 SETTINGS = Settings(device="cpu", threads=processors.count())
@@ -81,7 +81,7 @@ class Launch(NamedTuple):
     def measure(self) -> dict[str, float | None]:
         """Return the metrics of a launch. Raises measure.SideFailed."""
         how, (scale, own) = KINDS[self.kind], launch_settings(self.kind, "gate", SETTINGS)
-        plan = plan_of(self.cell, scale, None, of_next_launch(self.kind, scale, []), how)
+        plan = plan_of(self.cell, scale, Tasks(), of_next_launch(self.kind, scale, []), how)
         side = {self.environment: environments.load(self.environment)}
         with temporary.folder() as folder:
             for _ in range(1 + how.cached):  # the first fills the caches
@@ -112,9 +112,7 @@ def items(cell: Cell) -> list[Launch]:
 
 def row(name: str, cell: Cell, stored: dict[str, list[Any]]) -> list[str]:
     """Return the cells of an environment's row. A kind of launch that fails shows "failed"."""
-    numbers = [
-        number(stored.get(str(Launch(name, cell, kind)), []), metric) for kind, _, metric in columns(cell)
-    ]
+    numbers = [number(stored.get(str(Launch(name, cell, kind)), []), metric) for kind, _, metric in columns(cell)]
     return [name, mode_label(environments.load(name)), *numbers]
 
 
@@ -138,10 +136,16 @@ def table(cell: Cell, found: Sequence[Launch], stored: dict[str, list[Any]]) -> 
 def definitions() -> str:
     """Return what each metric means, with its thresholds."""
     rows = [
-        [metric.name, metric.unit, metric.meaning, f"{metric.tolerance:.0%}", f"{metric.margin:.0%}",
-         "only if it is selected" if metric in MORE else "yes"]
+        [
+            metric.name,
+            metric.unit,
+            metric.meaning,
+            f"{metric.tolerance:.0%}",
+            f"{metric.margin:.0%}",
+            "only if it is selected" if metric in MORE else "yes",
+        ]
         for metric in ALL
-    ]  # fmt: skip
+    ]
     return page.table(("metric", "unit", "how to read it", "tolerance", "margin", "judged by default"), rows)
 
 
@@ -149,7 +153,7 @@ def provenance(stored: dict[str, list[Any]]) -> str:
     facts, counts = machine.facts(), [len(results) for results in stored.values()]
     launched = " to ".join(map(str, sorted({min(counts, default=0), max(counts, default=0)})))
     return (
-        f"Measured until {date.today()} on {facts['processor']}, {facts['processors']} processors, "
+        f"Measured until {date.today()} on {facts.processor}, {facts.processors} processors, "
         f"{SETTINGS.threads} threads; medians; launches of each kind: {launched}; times in milliseconds."
     )
 

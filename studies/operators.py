@@ -24,12 +24,12 @@ import numpy
 from stele import environments
 from stele.environments import Environment
 from stele.measuring import lock, machine, measure, processors
-from stele.measuring.run import Run
+from stele.measuring.run import Options, Run
 from stele.measuring.settings import Settings
 from stele.report import page
 from stele.statistics import intercept, median
-from stele_worker import tasks
-from stele_worker.tasks.chain import WIDTHS
+from stele_suite import tasks
+from stele_suite.tasks.chain import WIDTHS
 from studies import launches
 from studies.ready import environments_with, mode_label
 
@@ -64,8 +64,9 @@ def measured(environment: Environment, phase: str, settings: Settings, count: in
 
 def make_plan(phase: str, width: int) -> measure.Plan:
     fields, _ = measure.inputs(TASK)
-    asked = {"profile": PROFILED} if phase == "infer" and width in (NARROW, WIDE) else {}
-    return measure.Plan(task=TASK, phase=phase, scale=f"width-{width}", asked=asked, **fields)
+    profiled = phase == "infer" and width in (NARROW, WIDE)
+    options = Options(profile=PROFILED) if profiled else Options()
+    return measure.Plan(task=TASK, phase=phase, scale=f"width-{width}", options=options, **fields)
 
 
 def step(run: Run) -> float:
@@ -96,7 +97,7 @@ def beside_kernels(runs: Mapping[int, Sequence[Run]], *, kernels_only: bool) -> 
 def in_operations(run: Run) -> float:
     """Return the self time of all operations of a step under the profiler, in seconds."""
     assert run.profile is not None
-    return sum(seconds for seconds, _ in run.profile["operations"].values())
+    return sum(seconds for seconds, _ in run.profile.operations.values())
 
 
 def library(environment: Environment) -> str:
@@ -160,10 +161,7 @@ def markdown() -> str:
 
 def provenance(settings: Settings) -> str:
     facts = machine.facts()
-    return (
-        f"Measured {date.today()} on {facts['processor']}, {facts['processors']} processors, "
-        f"{settings.threads} threads."
-    )
+    return f"Measured {date.today()} on {facts.processor}, {facts.processors} processors, {settings.threads} threads."
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The pictures of README.md: a report in Chromium, and the results of the suite from the table of README.md.
+"""The pictures of README.md: a report in Chromium, and the results of the suite from docs/results/steps.md.
 
     python -m studies pictures
 
@@ -9,21 +9,21 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
-import vl_convert
 from playwright.sync_api import sync_playwright
 
 from stele import __main__ as entry_point
 from stele import files
 from stele.errors import SteleError
-from stele.report import page
+from stele.report import charts, page
 
 ROOT = Path(__file__).parents[1]
 GATE = ROOT / "docs/results/gates/tensorflow-cpu-2.20.0-2.21.0.json"
+STEPS = ROOT / "docs/results/steps.md"
 REPORT, RESULTS = ROOT / "docs/report.png", ROOT / "docs/results/results.svg"
 WINDOW = {"width": 1280, "height": 800}
-GREY = "#6e7781"  # readable on white and on black
 COLUMNS = {"training": "training ms/step", "inference": "inference ms/batch"}
 
 
@@ -49,81 +49,25 @@ def draw_report() -> None:
 
 
 def draw_results() -> None:
-    """Draw the generated table of README.md."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8").partition(page.BEGIN)[2].partition(page.END)[0]
-    values = list(bars(text))
-    if not values:
-        raise SteleError(
-            "README.md has no table of results. Write it with: stele table --steps --write README.md"
-        )
-    files.write_text(RESULTS, vl_convert.vegalite_to_svg(chart(values)))
+    """Draw the generated tables of docs/results/steps.md."""
+    text = STEPS.read_text(encoding="utf-8").partition(page.BEGIN)[2].partition(page.END)[0]
+    rows = list(bars(text))
+    if not rows:
+        raise SteleError(f"{STEPS} has no table of results. Write it with: stele table --steps --write {STEPS}")
+    spec = charts.bars_of_cells(row=0, across=1, name=2, low=3, middle=4, high=5, title="milliseconds")
+    files.write_text(RESULTS, charts.to_svg(spec, rows))
 
 
-def bars(text: str):
-    """Yield {task, phase, framework, low, middle, high} for each cell with an interval, in milliseconds."""
-    task, head = "", []
-    for line in text.splitlines():
-        if match := re.match(r"\*\*(\w+)\*\*", line):
-            task = match[1]
-        cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
-        if cells[:1] == ["framework"]:
-            head = cells
-        for phase, title in COLUMNS.items() if cells and head else ():
-            if match := re.fullmatch(r"\[(\S+) (\S+) (\S+)\].*", cells[head.index(title)]):
-                low, middle, high = (float(part.replace(",", "")) for part in match.groups())
-                yield {
-                    "task": task,
-                    "phase": phase,
-                    "framework": cells[0],
-                    "low": low,
-                    "middle": middle,
-                    "high": high,
-                }
-
-
-def chart(values: list) -> dict:
-    """Return bars by framework, with the interval of the median, for each task and phase."""
-    y = {"field": "framework", "type": "nominal", "title": None, "sort": None}
-    inner = {
-        "width": 300,
-        "height": {"step": 18},
-        "layer": [
-            {
-                "mark": {"type": "bar", "color": "#4c8bd6"},
-                "encoding": {
-                    "y": y,
-                    "x": {"field": "middle", "type": "quantitative", "title": "milliseconds"},
-                },
-            },
-            {
-                "mark": {"type": "rule", "color": GREY, "strokeWidth": 2},
-                "encoding": {"y": y, "x": {"field": "low", "type": "quantitative"}, "x2": {"field": "high"}},
-            },
-        ],
-    }
-    header = {"labelColor": GREY, "labelFontSize": 13, "labelFontWeight": "bold", "title": None}
-    facet = {
-        "row": {"field": "task", "type": "nominal", "sort": None, "header": header},
-        "column": {"field": "phase", "type": "nominal", "sort": None, "header": header},
-    }
-    axis = {
-        "labelColor": GREY,
-        "titleColor": GREY,
-        "domainColor": GREY,
-        "tickColor": GREY,
-        "gridColor": "#8c959f40",
-    }
-    return {
-        "data": {"values": values},
-        "facet": facet,
-        "spec": inner,
-        "resolve": {"scale": {"x": "independent", "y": "independent"}},
-        "config": {
-            "background": "transparent",
-            "axis": {**axis, "labelFontSize": 12},
-            "view": {"stroke": None},
-        },
-    }
+def bars(text: str) -> Iterator[list[str | float]]:
+    """Yield task, phase, framework, low, middle and high in milliseconds, for each cell with an interval."""
+    for title, rows in page.read_tables(text):
+        task = re.match(r"\*\*(\w+)\*\*", title)
+        for row in rows:
+            for phase, name in COLUMNS.items():
+                interval = re.fullmatch(r"\[(\S+) (\S+) (\S+)\].*", row.get(name, ""))
+                if task and interval:
+                    ends = [float(end.replace(",", "")) for end in interval.groups()]
+                    yield [task[1], phase, row["framework"], *ends]
 
 
 if __name__ == "__main__":

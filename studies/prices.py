@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 from stele import environments, statistics
 from stele.gate.launcher import plan_of
 from stele.gate.metrics import METRICS
-from stele.gate.trial import Cell
 from stele.measuring import lock, machine, measure, processors
 from stele.measuring.run import PHASES
 from stele.measuring.settings import Settings
 from stele.report import page
 from stele.statistics import Estimate
-from stele_worker import tasks
+from stele.subjects import Cell, Tasks
+from stele_suite import tasks
 from studies import launches
 from studies.ready import environments_with
 
@@ -68,9 +68,7 @@ def pairs_of(cell: Cell, names: Sequence[str]) -> list[Pair]:
     found += [Pair("tuning", f"{name}-as-shipped", name, cell) for name in names]
     # XLA, where the recipe is faster with it
     found += [Pair("tuning", "tensorflow-function", "tensorflow", cell)]
-    found += [
-        Pair("determinism", name, name, cell) for name in names if name.count("-") == 0 or name in WRAPPED
-    ]
+    found += [Pair("determinism", name, name, cell) for name in names if name.count("-") == 0 or name in WRAPPED]
     return [pair for pair in found if {pair.first, pair.second} <= set(names)]
 
 
@@ -78,10 +76,10 @@ def launch(pair: Pair) -> list[float] | str:
     """Return log(first / second) of each launch at the same time, or the message of the one that failed."""
     changed = {"first": replace(SETTINGS, deterministic=True)} if pair.kind == "determinism" else {}
     sides = {"first": environments.load(pair.first), "second": environments.load(pair.second)}
-    plan, groups = plan_of(pair.cell, "gate", None, STEPS), processors.lanes(1)[:AT_ONCE]
+    plan, groups = plan_of(pair.cell, "gate", Tasks(), STEPS), processors.lanes(1)[:AT_ONCE]
     orders = [sides, dict(reversed(sides.items()))][: len(groups) or 1]  # the order of turns may matter
     try:
-        measured = measure.at_once(
+        measured = measure.measure_lanes(
             orders, plan, SETTINGS, timeout=TIMEOUT, groups=groups or None, changed=changed
         )
     except measure.SideFailed as error:
@@ -137,7 +135,7 @@ def markdown(pairs: Sequence[Pair], stored: dict[str, list[Any]]) -> str:
         if rows and kind == "tuning":
             parts.append(without_gain(rows))
     facts = machine.facts()
-    parts.append(f"Written {date.today()} on {facts['processor']}, {facts['processors']} processors.")
+    parts.append(f"Written {date.today()} on {facts.processor}, {facts.processors} processors.")
     return "\n\n".join(parts)
 
 
@@ -156,9 +154,7 @@ def main() -> None:
     arguments = parser.parse_args()
     cells = [Cell(task, phase) for task in arguments.task or ("cnn", "gru") for phase in PHASES]
     every = [
-        pair
-        for cell in cells
-        for pair in pairs_of(cell, [each.name for each in environments_with(*cell, SETTINGS)])
+        pair for cell in cells for pair in pairs_of(cell, [each.name for each in environments_with(*cell, SETTINGS)])
     ]
     chosen = [
         pair

@@ -10,14 +10,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
-import gate_records
-from fakes import SCRIPTED, scripted_environment
 from stele import environments
 from stele.environments import ORACLE
 from stele.measuring import lock, processors
-from stele.measuring.run import Run
 from stele.measuring.settings import Settings
 from stele.measuring.worker import Worker
+from tests.support.runs import make_run
+from tests.support.scripted_environments import SCRIPTED, scripted_environment
 
 # the many small products of the oracle take several times as long with two threads, which wait for each other
 threadpool_limits(1)
@@ -86,34 +85,7 @@ def oracle(start):
 @pytest.fixture
 def run():
     """A Run as on a quiet machine: a slow first step, then steps of 10, 11 and 12 ms, repeated."""
-    return Run(
-        when="2026-01-02T03:04:05.678+00:00",
-        environment="torch",
-        label="PyTorch",
-        versions={"torch": "2.13.0", "cuda": None},
-        task="cnn",
-        phase="train",
-        scale="quick",
-        settings={
-            "device": "cpu", "precision": "fp32", "threads": 2, "deterministic": False, "seed": 0, "malloc": "plain",
-        },
-        flags={"threads": 2},
-        plan={"warmup": {"window": 5, "tolerance": 0.05, "most": 20}},
-        machine=gate_records.MACHINE,
-        data={"origin": "official", "fingerprint": "0123456789abcdef"},
-        weights="seeded",
-        import_seconds=1.25,
-        seconds=(0.5, *[0.010, 0.011, 0.012] * 10),
-        warmup=1,
-        steady=True,
-        batch=64,
-        host_memory=300 * 2**20,
-        device_memory=None,
-        losses=(2.3, *[2.0] * 30),
-        accuracy=0.36,
-        evaluated=6400,
-        content={"code": "1"},
-    )  # fmt: skip
+    return make_run()
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import numpy
 import pytest
 
 from stele import convergence
+from stele.statistics import Estimate
 
 SIMULATIONS = 400
 TRUE_MEAN, TRUE_DEVIATION = 0.94, 0.0015  # of the accuracies of cifar10-fast
@@ -33,7 +34,7 @@ def test_no_bound_of_a_mean_time_is_negative():
 
 
 def test_one_seed_has_a_mean_without_an_interval_and_no_deviation():
-    assert convergence.mean([0.94]) == (None, 0.94, None)
+    assert convergence.mean([0.94]) == Estimate(None, 0.94, None)
     assert convergence.deviation([0.94]) is None
 
 
@@ -115,12 +116,8 @@ def test_equal_convergence_is_rejected_in_5_of_100_cases():
 
 def test_faster_convergence_is_rejected_and_slower_convergence_is_not():
     pairs = list(zip(simulated(10, seed=5), simulated(20, seed=6), strict=True))
-    faster = [
-        convergence.faster_p(values + 2 * TRUE_DEVIATION, of) < convergence.LEVEL for values, of in pairs
-    ]
-    slower = [
-        convergence.faster_p(values - 2 * TRUE_DEVIATION, of) < convergence.LEVEL for values, of in pairs
-    ]
+    faster = [convergence.faster_p(values + 2 * TRUE_DEVIATION, of) < convergence.LEVEL for values, of in pairs]
+    slower = [convergence.faster_p(values - 2 * TRUE_DEVIATION, of) < convergence.LEVEL for values, of in pairs]
     assert numpy.mean(faster) > 0.95
     assert not any(slower)
 

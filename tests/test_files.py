@@ -1,4 +1,5 @@
 import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,14 @@ def test_a_folder_that_cannot_be_written_is_an_error_with_its_path(tmp_path):
 def test_a_file_does_not_exist_before_it_is_complete(tmp_path):
     files.write(tmp_path / "a" / "note", lambda file: not (tmp_path / "a" / "note").exists() or 1 / 0)
     assert (tmp_path / "a" / "note").exists()
+
+
+def test_a_name_that_the_locale_cannot_decode_is_written_as_it_was_typed(tmp_path):
+    files.write_text(tmp_path / "report.md", "größer".encode().decode("ascii", "surrogateescape"))
+    assert (tmp_path / "report.md").read_text(encoding="utf-8") == "größer"
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
+def test_a_folder_without_write_permission_says_what_to_do(number):
+    error = OSError(number, os.strerror(number), ".stele")
+    assert files.describe(error) == f".stele: {os.strerror(number)}. Run the command in a folder that you can write to."

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-import gate_records
 from stele import __main__ as entry_point
 from stele import files, schema
 from stele.environments import description, revisions
 from stele.errors import SteleError
 from stele.gate import record
 from stele.measuring import store
-from stele.models import recipes
+from stele.subjects.model import recipes
+from tests.support import gate_records
 
 ROOT = Path(__file__).parents[1]
 HUGE = 12 * 2**30

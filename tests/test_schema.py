@@ -2,7 +2,9 @@
 
 import json
 from pathlib import Path
+from typing import TypedDict
 
+import numpy
 import pytest
 
 from stele import schema
@@ -10,6 +12,7 @@ from stele.errors import SteleError
 from stele.gate import baseline, record
 from stele.measuring import store
 from stele.parity import accuracy, defaults
+from stele.parity.ladder import LadderFile
 
 LADDER = Path(__file__).parents[1] / "baselines" / "ladder.json"
 
@@ -21,13 +24,13 @@ def test_a_run_is_written_with_its_schema(run, tmp_path):
 
 
 def test_a_run_without_conditions_loads(run, tmp_path):
-    values = {key: value for key, value in run.to_dict().items() if key != "conditions"}
+    values = {key: value for key, value in schema.to_json(run).items() if key != "conditions"}
     (tmp_path / "run.json").write_text(json.dumps({"schema": 1, "run": values}))
     assert store.load(tmp_path / "run.json") == run
 
 
 def test_the_recorded_ladder_loads():
-    assert schema.ladder_file(schema.read(LADDER))["recipes"]
+    assert schema.of_document(schema.read(LADDER), LadderFile).recipes
 
 
 READERS = {
@@ -53,3 +56,39 @@ def test_a_file_of_another_schema_is_refused(run, tmp_path, kind, number):
 def test_another_schema_is_an_error(content):
     with pytest.raises(ValueError, match="schema|JSON object"):
         schema.unwrap(content)
+
+
+class Named(TypedDict, total=False):
+    name: str
+    seconds: list[float | None]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"name": 3}, "name: Expected `str`, got `int`"),
+        ({"seconds": [1, {}]}, r"seconds: Expected `float \| null`, got `object` - at `\$\[1\]`"),
+    ],
+)
+def test_a_key_of_another_type_is_named(values, message):
+    with pytest.raises(ValueError, match=message):
+        schema.check_keys(values, Named)
+
+
+def test_keys_may_be_missing_and_unknown():
+    schema.check_keys({"seconds": [1, None, 0.5], "more": object()}, Named)
+
+
+def test_json_that_is_nested_too_deeply_is_refused():
+    with pytest.raises(ValueError, match="it is nested too deeply"):
+        schema.parse("[" * 100_000)
+
+
+def test_numbers_of_numpy_are_written_as_numbers():
+    assert schema.encode({"step": numpy.float64(0.5), "steps": numpy.int64(3)}) == '{"step":0.5,"steps":3}'
+
+
+def test_a_number_that_is_not_finite_is_written_as_null_and_not_read():
+    assert schema.encode({"loss": float("nan")}) == '{"loss":null}'
+    with pytest.raises(ValueError, match="malformed"):
+        schema.parse("NaN")

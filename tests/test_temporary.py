@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from processes import alive, wait_until
 from stele import temporary
 from stele.environments import packages
 from stele.errors import SteleError
+from tests.support.processes import alive, wait_until
 
 HOLD = """
 import sys, time
@@ -59,9 +59,7 @@ def test_a_folder_for_temporary_files_that_was_deleted_is_named(tmp_path, monkey
     with temporary.folder():
         pass
     (tmp_path / "gone").rmdir()
-    with pytest.raises(
-        SteleError, match=f"The folder {tmp_path / 'gone'} was deleted while Stele used it. Create"
-    ):
+    with pytest.raises(SteleError, match=f"The folder {tmp_path / 'gone'} was deleted while Stele used it. Create"):
         packages.of_interpreter(Path(sys.executable))
 
 
@@ -99,9 +97,7 @@ def test_other_folders_and_links_stay(tmp_path):
 
 
 def test_a_host_that_is_killed_leaves_no_folder_after_the_next_start(tmp_path):
-    with subprocess.Popen(
-        [sys.executable, "-c", MEASURE], stdout=subprocess.PIPE, text=True, cwd=tmp_path
-    ) as process:
+    with subprocess.Popen([sys.executable, "-c", MEASURE], stdout=subprocess.PIPE, text=True, cwd=tmp_path) as process:
         worker = int(process.stdout.readline())
         os.kill(process.pid, signal.SIGKILL)
     wait_until(lambda: not alive(worker))

@@ -79,9 +79,7 @@ def options(inputs: Mapping[str, str]) -> list[str]:
 
 def refuse_option(text: str) -> None:
     if text.startswith("-"):
-        raise ValueError(
-            f"{text!r} starts with a dash. Write options in the input options, one on each line."
-        )
+        raise ValueError(f"{text!r} starts with a dash. Write options in the input options, one on each line.")
 
 
 def revision(name: str) -> str:

@@ -5,17 +5,19 @@ import sys
 
 import numpy
 
-from stele_worker import __main__, frameworks, ranks
+from stele_worker import __main__, frameworks
+from stele_worker.ranks import ranks
 
 FRAMEWORK, FAULT = sys.argv[1:] if __name__ == "__main__" else ("torch", "none")
 
 
 def of_module(name):
-    """Return FRAMEWORK's module, and the function ``name`` in it; Keras takes some from the module of its backend."""
-    module = frameworks.load(FRAMEWORK)
-    if not hasattr(module, name):
-        module = module.native
-    return module, getattr(module, name)
+    """Return what has the function ``name``, and this: FRAMEWORK, what its recipes share, or Keras' backend."""
+    shared = frameworks.part(FRAMEWORK, "recipe")
+    for holder in (shared, frameworks.load(FRAMEWORK), getattr(shared, "backend", None)):
+        if hasattr(holder, name):
+            return holder, getattr(holder, name)
+    raise AttributeError(name)
 
 
 def first_share(rows):
@@ -67,7 +69,7 @@ def share_samples_of_ranks():
 
 def keep_statistics():
     """Keep the initial running statistics, which only inference reads."""
-    from stele_worker.recipes.densenet121 import torch as recipe
+    from stele_suite.recipes.densenet121 import torch as recipe
 
     right = recipe.normalisation
 
@@ -166,7 +168,7 @@ def exchange_in_tensorflow(exchange):
     module, right = of_module("differentiated_on_all_devices")
 
     def differentiated_on_all_devices(loss, weights, xla):
-        if module.strategy is None:
+        if frameworks.load("tensorflow").strategy is None:
             return right(loss, weights, xla)
         differentiate = module.for_each_device(module.differentiated(loss, weights), xla)
 

@@ -27,9 +27,7 @@ RESULTS = Path(".stele/faults")
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"a group ({', '.join(GROUPS)}) or a fault")
     parser.add_argument("--list", action="store_true", help="list the faults; plant none")
     arguments = parser.parse_args()
@@ -64,9 +62,7 @@ def carry_out(selected):
     with tempfile.TemporaryDirectory(prefix="faults-") as parent:
         for number, (group, fault) in enumerate(selected, 1):
             row = harness.carry_out(group, fault, Path(parent))
-            print(
-                f"{number} of {len(selected)}  {row.status:8} {group}.{row.fault}: {row.message}", flush=True
-            )
+            print(f"{number} of {len(selected)}  {row.status:8} {group}.{row.fault}: {row.message}", flush=True)
             for problem in row.problems:
                 print(f"    {problem}", flush=True)
             RESULTS.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,6 @@ RUN = {
     "when": "2026-01-02T03:04:05.678+00:00",
     "environment": "old",
     "label": "Old",
-    "versions": {"fake": "1.0"},
     "task": "cnn",
     "phase": "train",
     "scale": "quick",
@@ -21,21 +20,14 @@ RUN = {
         **{"device": "cpu", "precision": "fp32", "threads": 1},
         **{"deterministic": False, "seed": 0, "malloc": "plain"},
     },
-    "flags": {},
-    "plan": {},
+    "framework": {"import_seconds": 1.25, "versions": {"fake": "1.0"}, "flags": {}},
+    "options": {},
     "machine": {"processor": "Abacus 3000", "processors": 2, "gpus": []},
     "data": {"origin": "official", "fingerprint": "0123456789abcdef"},
     "weights": "seeded",
-    "import_seconds": 1.25,
-    "seconds": [0.5, *[0.010, 0.011, 0.012] * 10],
-    "warmup": 1,
-    "steady": True,
-    "batch": 64,
-    "host_memory": 2**20,
-    "device_memory": None,
-    "losses": [2.0] * 31,
-    "accuracy": 0.36,
-    "evaluated": 6400,
+    "steps": {"seconds": [0.5, *[0.010, 0.011, 0.012] * 10], "warmup": 1, "steady": True, "batch": 64},
+    "memory": {"host": 2**20, "device": None},
+    "learning": {"losses": [2.0] * 31, "accuracy": 0.36, "evaluated": 6400},
 }
 TABLE = ("table", "--steps")
 SUITE = (
@@ -162,12 +154,10 @@ def make_asv_result(project):
 def make_golden_numbers(project):
     """Copy the package, so that its golden numbers can be damaged, and let both workers return correct numbers."""
     source = project.folder / "source"
-    for package in ("stele", "stele_worker"):
-        shutil.copytree(
-            ROOT / "src" / package, source / package, ignore=shutil.ignore_patterns("__pycache__")
-        )
+    for package in ("stele", "stele_suite", "stele_worker"):
+        shutil.copytree(ROOT / "src" / package, source / package, ignore=shutil.ignore_patterns("__pycache__"))
     project.teach_parity("gru")
-    return source / "stele/parity/golden/gru.npz"
+    return source / "stele_suite/golden/gru.npz"
 
 
 def read_golden_numbers(project):

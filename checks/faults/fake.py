@@ -59,19 +59,12 @@ def answer(verb):
     return outcome()
 
 
-def outcome(**changes):
-    facts = {
-        "seconds": STEPS,
-        "warmup": 1,
-        "steady": True,
-        "batch": 64,
-        "host_memory": 2**20,
-        "device_memory": None,
-        "losses": [2.3] * len(STEPS),
-        "accuracy": None,
-        "evaluated": 0,
+def outcome(*, seconds=STEPS, losses=None):
+    return {
+        "steps": {"seconds": seconds, "warmup": 1, "steady": True, "batch": 64},
+        "memory": {"host": 2**20, "device": None},
+        "learning": {"losses": losses or [2.3] * len(STEPS), "accuracy": None, "evaluated": 0},
     }
-    return {**facts, **changes}
 
 
 def write(host, content):

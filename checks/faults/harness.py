@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
+
 from stele.parity import golden_numbers
 
 FAKE = Path(__file__).with_name("fake.py")
@@ -57,9 +59,7 @@ class Process:
         self.output, self.start = output, time.monotonic()
         with output.open("wb") as file:
             streams = {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": file, **options}
-            self.process = subprocess.Popen(
-                command, cwd=folder, env=variables, start_new_session=True, **streams
-            )
+            self.process = subprocess.Popen(command, cwd=folder, env=variables, start_new_session=True, **streams)
 
     def interrupt(self, number=signal.SIGINT):
         """Send a signal to the process group, as a terminal does."""
@@ -152,9 +152,7 @@ class Project:
     def tell(self, name, what, facts):
         (self.folder / "workers" / name / what).write_text(json.dumps(facts), encoding="utf-8")
 
-    def start(
-        self, *arguments, module="stele", interpreter=(), prefix=(), folder=None, options=None, **changes
-    ):
+    def start(self, *arguments, module="stele", interpreter=(), prefix=(), folder=None, options=None, **changes):
         """Start ``python -m stele ARGUMENTS`` in the project. ``prefix`` starts another program that starts it."""
         self.count += 1
         command = [*prefix, sys.executable, *interpreter, "-m", module, *map(str, arguments)]
@@ -200,14 +198,7 @@ class Project:
 
     def processes(self):
         """Return the command lines of running processes that were started for this fault."""
-        sign = f"STELE_FAULT={self.fault}\0".encode()
-        running = []
-        for folder in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):  # it ended meanwhile
-                state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
-                if state != "Z" and sign in (folder / "environ").read_bytes() + b"\0":
-                    running.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
-        return running
+        return [" ".join(command) for process in processes_of(self.fault) if (command := command_of(process))]
 
     def folders(self):
         """Return the names of temporary files and folders that remain."""
@@ -296,13 +287,27 @@ def carry_out(group, fault, parent):
     )
 
 
+def processes_of(fault):
+    """Return the running processes that were started for a fault."""
+    running = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):  # it ended meanwhile, or belongs to another user
+            if process.environ().get("STELE_FAULT") == fault and process.status() != psutil.STATUS_ZOMBIE:
+                running.append(process)
+    return running
+
+
+def command_of(process):
+    with contextlib.suppress(psutil.Error):
+        return process.cmdline()
+    return []
+
+
 def end_processes(project):
     """Kill what a fault left, so that it does not disturb the next fault."""
-    sign = f"STELE_FAULT={project.fault}\0".encode()
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if sign in (folder / "environ").read_bytes() + b"\0":
-                os.kill(int(folder.name), signal.SIGKILL)
+    for process in processes_of(project.fault):
+        with contextlib.suppress(psutil.Error):
+            process.kill()
 
 
 def clean(project, message):

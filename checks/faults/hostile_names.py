@@ -25,9 +25,7 @@ def check_reports(project, result):
         forged = [line for line in text.splitlines() if line.startswith("forged")]
         project.require(not forged, f"{name} contains a forged line: {forged[:1]}")
     markdown = content.get("report.md", "")
-    project.require(
-        not re.search(r"(?<!\\)<script|(?<!\\)<!--", markdown), "the Markdown page contains markup"
-    )
+    project.require(not re.search(r"(?<!\\)<script|(?<!\\)<!--", markdown), "the Markdown page contains markup")
     for table in re.findall(r"(?:^\|.*\n?)+", markdown, re.MULTILINE):
         columns = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
         project.require(len(columns) == 1, "a name adds columns to a Markdown table")

@@ -34,9 +34,7 @@ def runs(project):
     many = write_runs(project, path, RUNS)
     for name, before, after in zip(("table --steps", "table"), few, many, strict=True):
         limit(project, name, after.processor, RUNS_SECONDS, "s")
-        limit(
-            project, f"memory of {name}", (after.memory - before.memory) / MIB, RUNS_MEMORY / MIB, "MiB more"
-        )
+        limit(project, f"memory of {name}", (after.memory - before.memory) / MIB, RUNS_MEMORY / MIB, "MiB more")
     project.kept = f"{len(list(path.parent.iterdir()))} Runs"
 
 
@@ -87,7 +85,10 @@ def undecided(entry, number):
         arm: {
             **run,
             "when": f"2026-01-02T03:04:05.{number:06}+00:00 {arm}",
-            "seconds": [value * (factor if arm == "new" else 1) for value in run["seconds"]],
+            "steps": {
+                **run["steps"],
+                "seconds": [value * (factor if arm == "new" else 1) for value in run["steps"]["seconds"]],
+            },
         }
         for arm, run in entry["runs"].items()
     }
@@ -101,9 +102,7 @@ def nightly(project):
     command, results = (str(RELEASES), str(SLOW_RELEASE), NIGHT), []
     while not results or (results[-1].code and len(results) < NIGHTS):
         results.append(project.observe(project.run(*command, module="simulated_nightly"), 0, 1, 3))
-    project.figures.append(
-        f"{len(results)} nights of {NIGHT} in {sum(result.seconds for result in results):.0f} s"
-    )
+    project.figures.append(f"{len(results)} nights of {NIGHT} in {sum(result.seconds for result in results):.0f} s")
     found = any(f" at toy-1.{SLOW_RELEASE}," in result.output for result in results)
     project.require(found, "the slower release is not reported")
     project.proceed(project.run(*command, module="simulated_nightly"), 0)

@@ -5,7 +5,6 @@
 The steps of the release 1.SLOW_RELEASE and of all later ones are 20 % longer.
 """
 
-import dataclasses
 import os
 import sys
 import time
@@ -14,9 +13,11 @@ from datetime import datetime, timezone
 from stele import __main__ as entry_point
 from stele.environments import builds
 from stele.measuring import measure
-from stele.measuring.run import Run
+from stele.measuring.machine import Machine
+from stele.measuring.run import Framework, Memory, Options, Origin, Run, Steps
 
 LAUNCH = 60.0  # seconds
+ORIGIN = Origin(origin="seeded noise", fingerprint="none")
 SECONDS = (0.5, *[0.010, 0.011, 0.012] * 16)
 
 monotonic, simulated = time.monotonic, 0.0
@@ -36,29 +37,23 @@ def run_of(side, plan, settings):
         when=datetime.now(timezone.utc).isoformat(),
         environment=side,
         label=side,
-        versions={"toy": side},
         task=plan.task,
         phase=plan.phase,
         scale=plan.scale,
-        settings=dataclasses.asdict(settings),
-        flags={},
-        plan={"turn": 1},
-        machine={},
-        data={},
+        settings=settings,
+        options=Options(turn=1),
+        framework=Framework(import_seconds=1.0, versions={"toy": side}, flags={}),
+        machine=Machine(),
+        data=ORIGIN,
         weights="seeded",
-        import_seconds=1.0,
-        seconds=tuple(factor * value for value in SECONDS),
-        warmup=1,
-        steady=True,
-        batch=64,
-        host_memory=2**20,
-        device_memory=None,
+        steps=Steps(seconds=tuple(factor * value for value in SECONDS), warmup=1, steady=True, batch=64),
+        memory=Memory(host=2**20, device=None),
     )
 
 
 time.monotonic = lambda: monotonic() + simulated
 measure.side_by_side = side_by_side
-measure.inputs = lambda task: ({"data": None, "data_origin": {}}, None)
+measure.inputs = lambda task: ({"data": None, "data_origin": ORIGIN}, None)
 builds.make = lambda environment: True
 os.environ["STELE_INDEX"] = os.environ["UV_FIND_LINKS"]
 command = ["nightly", "toy", "--last", releases, "--budget", budget, "--task", "gru", "--phase", "infer"]

@@ -2,10 +2,7 @@
 
 import sys
 
-from harness import ROOT
-
-sys.path.insert(0, str(ROOT / "tests"))
-from wheels import wheel
+from tests.support.wheels import wheel
 
 HERE = f"=={sys.version_info.major}.{sys.version_info.minor}.*"
 SLOW = "import os, time\nif os.path.exists({!r}):\n    time.sleep(600)\n"

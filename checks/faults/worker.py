@@ -32,9 +32,7 @@ FAULTS = (
         contains="sent an invalid answer",
     ),
     make_fault("invalid_utf8", "The answer contains invalid UTF-8.", contains="sent an invalid answer"),
-    make_fault(
-        "half_line", "The worker exits in the middle of a line.", contains="sent an invalid answer|crashed"
-    ),
+    make_fault("half_line", "The worker exits in the middle of a line.", contains="sent an invalid answer|crashed"),
     make_fault("wrong_request", "The answer belongs to another request.", contains="sent an invalid answer"),
     make_fault(
         "other_protocol",
@@ -49,18 +47,14 @@ FAULTS = (
         "The clock of the worker goes backwards: durations are negative.",
         contains="sent an invalid answer|seconds",
     ),
-    make_fault(
-        "nan_losses", "The losses are NaN and infinite, and the worker sends them as null.", codes=PASSES
-    ),
+    make_fault("nan_losses", "The losses are NaN and infinite, and the worker sends them as null.", codes=PASSES),
     make_fault(
         "nan_text",
         "The losses are NaN and infinite, and the worker sends NaN, which is not JSON.",
         contains="sent an invalid answer",
     ),
     make_fault("child_in_group", "A child process of the worker stays behind.", codes=PASSES),
-    make_fault(
-        "child_in_session", "A child process of the worker stays behind in a separate session.", codes=PASSES
-    ),
+    make_fault("child_in_session", "A child process of the worker stays behind in a separate session.", codes=PASSES),
     make_fault(
         "print_forever",
         "A thread prints forever, and the worker never answers.",

@@ -10,9 +10,7 @@ command. A killed node is replaced, and a command that was killed is typed again
 import argparse
 import contextlib
 import json
-import os
 import random
-import signal
 import subprocess
 import sys
 import tempfile
@@ -20,19 +18,18 @@ import time
 from pathlib import Path
 
 import nodes
+import psutil
 
 from stele.fleet import guard
 
-SCRIPTED = Path(__file__).parents[2] / "tests/scripted.py"
+SCRIPTED = Path(__file__).parents[2] / "tests/support/scripted_worker.py"
 CELL = ("--framework=steady", "--task=gru", "--phase=train", "--scale=smoke")
 KINDS = ("node", "worker", "command")
 MOST = 600.0  # seconds
 
 
 def parse():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, value in (("kills", 20), ("seed", 0), ("launches", 60), ("nodes", 3)):
         parser.add_argument(f"--{name}", type=int, default=value, metavar="N", help="default: %(default)s")
     return parser.parse_args()
@@ -108,8 +105,8 @@ class Campaign:
             self.cluster.kill(self.draw.choice(self.cluster.alive))
             self.cluster.add()
         elif measuring := ray_workers(self.cluster):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.draw.choice(measuring), signal.SIGKILL)
+            with contextlib.suppress(psutil.Error):
+                self.draw.choice(measuring).kill()
 
     def look(self):
         """Note each new Run. One that changes was written twice."""
@@ -134,13 +131,14 @@ class Campaign:
 
 def ray_workers(cluster):
     """Return the processes of Ray that measure: they have a framework as a child."""
-    children = {parent_of(pid) for pid in nodes.processes() if nodes.variable(pid, "SCRIPT")}
-    return sorted(children & set(guard.marked(str(cluster.folder))))
+    parents = {parent_of(process) for process in psutil.process_iter() if nodes.variable(process, "SCRIPT")}
+    marked = [process for process in guard.marked(str(cluster.folder)) if process.pid in parents]
+    return sorted(marked, key=lambda process: process.pid)
 
 
-def parent_of(pid):
-    with contextlib.suppress(OSError):
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+def parent_of(process):
+    with contextlib.suppress(psutil.Error):
+        return process.ppid()
     return None
 
 

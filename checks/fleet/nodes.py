@@ -3,13 +3,14 @@
 import contextlib
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+import psutil
 
 from stele.fleet import cluster, guard
 
@@ -59,17 +60,21 @@ class Nodes:
     def kill(self, number):
         """Kill the raylet of a node, which has its object store, too."""
         self.alive.remove(number)
-        for pid in self.raylets(number):
-            os.kill(pid, signal.SIGKILL)
+        for raylet in self.raylets(number):
+            raylet.kill()
 
     def raylets(self, number):
-        return [pid for pid in processes() if is_raylet(pid) and variable(pid, NODE) == str(number)]
+        return [
+            process
+            for process in psutil.process_iter()
+            if is_raylet(process) and variable(process, NODE) == str(number)
+        ]
 
     def close(self):
-        while found := guard.marked(str(self.folder)):
-            for pid in set(found) - {os.getpid()}:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+        while marked := [process for process in guard.marked(str(self.folder)) if process.pid != os.getpid()]:
+            for process in marked:
+                with contextlib.suppress(psutil.Error):
+                    process.kill()
             time.sleep(0.1)
 
 
@@ -79,22 +84,15 @@ def free_port():
         return bound.getsockname()[1]
 
 
-def processes():
-    return [int(path.name) for path in Path("/proc").glob("[0-9]*")]
-
-
-def is_raylet(pid):
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/exe").readlink().name == "raylet"
+def is_raylet(process):
+    with contextlib.suppress(psutil.Error):
+        return Path(process.exe()).name == "raylet"
     return False
 
 
-def variable(pid, name):
-    with contextlib.suppress(OSError):
-        for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
-            key, _, value = entry.partition(b"=")
-            if key == name.encode():
-                return value.decode()
+def variable(process, name):
+    with contextlib.suppress(psutil.Error):
+        return process.environ().get(name)
     return None
 
 

@@ -20,15 +20,13 @@ import nodes
 from stele.measuring import machine
 from stele.report import page
 
-SCRIPTED = Path(__file__).parents[2] / "tests/scripted.py"
+SCRIPTED = Path(__file__).parents[2] / "tests/support/scripted_worker.py"
 PAGE = Path(__file__).parents[2] / "docs/fleet.md"
 HEAD = ("nodes", "launches", "command, s", "from the first launch on, s", "work of a node, s", "lost")
 
 
 def parse():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, nargs="+", default=[1, 2, 4], metavar="N", help="default: 1 2 4")
     parser.add_argument("--launches", type=int, default=6, metavar="N", help="of each node; default: 6")
     parser.add_argument("--seconds", type=float, default=10.0, metavar="S", help="of a launch; default: 10")
@@ -85,7 +83,7 @@ def main():
         rows.append(measure(count, arguments))
         print("  ".join(rows[-1]), flush=True)
     facts = machine.facts()
-    where = f"{facts['processor']}, {facts['processors']} processors"
+    where = f"{facts.processor}, {facts.processors} processors"
     note = (
         f"Measured {date.today()}: all nodes on one machine ({where}), launches of {arguments.seconds:.0f} s. "
         "*Lost* is the part of the time from the first launch on in which a node does no work."

@@ -17,11 +17,13 @@ from pathlib import Path
 
 import nodes
 
+from stele import schema
 from stele.commands import fleet_run
 from stele.fleet import campaign, cluster, node
 from stele.fleet.work import Work
 from stele.measuring import machine
-from stele.measuring.run import Run
+from stele.measuring.run import Framework, Memory, Options, Origin, Run, Steps
+from stele.measuring.settings import Settings
 from stele.report import page
 
 PAGE = Path(__file__).parents[2] / "docs/fleet.md"
@@ -31,9 +33,7 @@ SETTLED = 5.0  # seconds after the start of Ray's last process
 
 
 def parse():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     counts = {"type": int, "nargs": "+", "metavar": "N"}
     parser.add_argument("--places", **counts, default=[1, 10, 50, 100, 200], help="default: 1 10 50 100 200")
     parser.add_argument("--cells", type=int, default=1000, metavar="N", help="at most; default: 1000")
@@ -61,7 +61,7 @@ def opening(barrier, places):
 
 
 def works_of(places, cells, seconds, barrier):
-    common = {"barrier": str(barrier), "places": places, "seconds": seconds, "run": a_run().to_dict()}
+    common = {"barrier": str(barrier), "places": places, "seconds": seconds, "run": schema.to_json(a_run())}
     return [
         Work(f"cell-{number}", f"cell {number}", {**common, "first": str(number) if number < places else ""})
         for number in range(places + cells)
@@ -71,11 +71,21 @@ def works_of(places, cells, seconds, barrier):
 def a_run():
     """Return a Run of usual size, about 20 KiB."""
     return Run(
-        when="2026-01-01T00:00:00.000+00:00", environment="fixed", label="Fixed", versions={}, task="gru",
-        phase="train", scale="smoke", settings={}, flags={}, plan={}, machine=machine.facts(), data={},
-        weights="seeded", import_seconds=0.5, seconds=(0.1,) * 2000, warmup=1, steady=True, batch=64,
-        host_memory=None, device_memory=None,
-    )  # fmt: skip
+        when="2026-01-01T00:00:00.000+00:00",
+        environment="fixed",
+        label="Fixed",
+        task="gru",
+        phase="train",
+        scale="smoke",
+        settings=Settings(),
+        options=Options(),
+        framework=Framework(import_seconds=0.5, versions={}, flags={}),
+        machine=machine.facts(),
+        data=Origin(origin="seeded noise", fingerprint="none"),
+        weights="seeded",
+        steps=Steps(seconds=(0.1,) * 2000, warmup=1, steady=True, batch=64),
+        memory=Memory(host=None, device=None),
+    )
 
 
 def measure(places, arguments):
@@ -108,7 +118,7 @@ def main():
         print("  ".join(rows[-1]), flush=True)
     facts = machine.facts()
     note = (
-        f"Measured {date.today()} on {facts['processor']}, {facts['processors']} processors: one Ray node with so many "
+        f"Measured {date.today()} on {facts.processor}, {facts.processors} processors: one Ray node with so many "
         f"places, cells of {arguments.seconds:.0f} s. At 100 %, no place waits between two cells."
     )
     page.fill(PAGE, page.table(HEAD, rows, right=slice(0, None)) + "\n\n" + note, by="stele, simulation")

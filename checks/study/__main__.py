@@ -32,9 +32,7 @@ CELLS = {str(subject): subject for subject in pool.SUBJECTS}
 
 
 def parse():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, scale in (("small", "study"), ("gate", "gate"), ("users", "users")):
         about = f"passes of each cell at scale {scale}; default: %(default)s"
         parser.add_argument(f"--passes-{name}", type=int, default=pool.PASSES[scale], metavar="N", help=about)
@@ -43,17 +41,11 @@ def parse():
                         help=f"record only this condition, and write no page: {conditions}")  # fmt: skip
     parser.add_argument("--cell", action="append", choices=CELLS, metavar="ID",
                         help=f"record only this cell, and write no page: {', '.join(CELLS)}")  # fmt: skip
-    parser.add_argument(
-        "--replay", action="store_true", help="measure nothing; write the page from what is recorded"
-    )
-    parser.add_argument(
-        "--live", action="store_true", help="run the live gates, and write only their section"
-    )
+    parser.add_argument("--replay", action="store_true", help="measure nothing; write the page from what is recorded")
+    parser.add_argument("--live", action="store_true", help="run the live gates, and write only their section")
     parser.add_argument("--target", action="append", choices=TARGETS, metavar="ID",
                         help=f"run only this live gate: {', '.join(TARGETS)}")  # fmt: skip
-    parser.add_argument(
-        "--times", type=int, default=5, metavar="N", help="runs of each; default: %(default)s"
-    )
+    parser.add_argument("--times", type=int, default=5, metavar="N", help="runs of each; default: %(default)s")
     return parser.parse_args()
 
 

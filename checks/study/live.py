@@ -62,14 +62,10 @@ def gate(name: str, seed: int) -> dict[str, Any]:
     build(target)
     start = time.monotonic()
     with foreign.running(target.disturbance or ""):
-        code = run_disturbed(
-            command, target, {**os.environ, "STELE_ENVIRONMENTS": write_environments(target)}
-        )
+        code = run_disturbed(command, target, {**os.environ, "STELE_ENVIRONMENTS": write_environments(target)})
     minutes = (time.monotonic() - start) / 60
     if not report.exists():
-        raise SystemExit(
-            f"The gate of {name!r} wrote no report and exited with {code}. See what it printed above."
-        )
+        raise SystemExit(f"The gate of {name!r} wrote no report and exited with {code}. See what it printed above.")
     facts = json.loads(report.read_text(encoding="utf-8"))
     worst = min(facts["verdicts"], key=lambda verdict: verdict["status"] != facts["status"])
     machine = facts["machine"]
@@ -91,11 +87,7 @@ def passes(facts: dict[str, Any]) -> int:
 
 def stele(target: Target) -> list[str]:
     """Return the command that starts Stele, with a wall clock that jumps if the target says so."""
-    return (
-        [sys.executable, jumping.__file__]
-        if target.disturbance == "clock"
-        else [sys.executable, "-m", "stele"]
-    )
+    return [sys.executable, jumping.__file__] if target.disturbance == "clock" else [sys.executable, "-m", "stele"]
 
 
 def build(target: Target) -> None:

@@ -30,24 +30,19 @@ def rates(pools: dict[str, Pool]) -> Rates:
     batches = defaultdict(list)  # for tools that are cheaper to call once for all windows
     for condition, pool in pools.items():
         for subject in SMALL:
-            launches = [
-                run.counted_seconds for result in pool.get(subject, []) for run in result.runs.values()
-            ]
+            launches = [run.counted_seconds for result in pool.get(subject, []) for run in result.runs.values()]
             for slowdown in SLOWDOWNS if len(launches) >= LAUNCHES else ():
                 replay_tools(launches, (condition, subject, subject.scale, slowdown), flags, batches)
             print(f"replayed other tools: {condition} {subject}", flush=True)
     for tool, batch in batches.items():
         samples = [sample for _, sample in batch]
         threshold = THRESHOLDS.get(tool)
-        answers = (
-            tools.pytest_benchmark(samples, threshold) if threshold else tools.otava(samples, LAUNCHES // 2)
-        )
+        answers = tools.pytest_benchmark(samples, threshold) if threshold else tools.otava(samples, LAUNCHES // 2)
         for (place, _), answer in zip(batch, answers, strict=True):
             flags[Key(tool, *place)].append(answer)
         print(f"replayed {tool}", flush=True)
     return {
-        key: Rate(Counter(REGRESSED=sum(values)), len(values), LAUNCHES_USED[key.tool])
-        for key, values in flags.items()
+        key: Rate(Counter(REGRESSED=sum(values)), len(values), LAUNCHES_USED[key.tool]) for key, values in flags.items()
     }
 
 

@@ -13,20 +13,20 @@ import foreign
 
 from stele import environments
 from stele.environments import builds
-from stele.environments.description import slug
 from stele.gate import failures, record, trial
+from stele.gate.gate import Gate
 from stele.gate.metrics import LONG, METRICS
-from stele.gate.state import Probe, Result
-from stele.gate.timing import key_of, measure_next
-from stele.gate.trial import AT_ONCE, Cell, Trial
+from stele.gate.state import Probe, Result, results_in
+from stele.gate.timing import measure_next
+from stele.gate.trial import PARALLEL, Trial
 from stele.measuring import lock
 from stele.measuring.settings import Settings
-from stele.models import inputs, inspection, spec
+from stele.subjects import Cell, Tasks
+from stele.subjects.model import inputs, inspection, spec
+from stele.text import slug
 
 FOLDER = Path(".stele/study")
-PLAIN = (
-    "plain"  # quiet, with the C library's allocator as it is; the other conditions have the steady allocator
-)
+PLAIN = "plain"  # quiet, with the C library's allocator as it is; the other conditions have the steady allocator
 CONDITIONS = ("quiet", foreign.BUSY, foreign.BURSTS, PLAIN)
 
 
@@ -73,13 +73,12 @@ class Session:
 
     def read(self) -> list[Result]:
         """Take over the passes of the file."""
-        if self.log.get(*key_of(self.probe, 0)) is not None and not self.results:
-            self.measure()
+        self.results += results_in(self.log, self.probe, len(self.results))
         return self.results
 
     def measure(self) -> None:
-        """Add the next passes, from the file if that has them. Ends the study if a launch fails."""
-        results = measure_next(self.trial, self.log, self.probe, self.results)
+        """Add the next passes. Ends the study if a launch fails."""
+        results = measure_next(Gate(self.trial, self.log), self.probe, self.results)
         if not results[-1].runs:
             raise SystemExit(f"{self.subject}: {failures.last_message(results[-1].rounds)}")
         self.results += results
@@ -111,16 +110,14 @@ def make_trial(condition: str, subject: Subject) -> Trial:
         seed=0,
         budget=0.0,
         scale=scale,
-        model=model,
-        at_once=AT_ONCE,
+        subject=model or Tasks(),
+        parallel=PARALLEL,
     )
 
 
 def load(condition: str) -> Pool:
     """Return what is recorded of a condition."""
-    recorded = [
-        subject for subject in SUBJECTS if (FOLDER / condition / f"{slug(str(subject))}.jsonl").exists()
-    ]
+    recorded = [subject for subject in SUBJECTS if (FOLDER / condition / f"{slug(str(subject))}.jsonl").exists()]
     pool = {subject: Session(condition, subject).read() for subject in recorded}
     return {subject: results for subject, results in pool.items() if not all(one.excluded for one in results)}
 

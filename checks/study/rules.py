@@ -70,9 +70,7 @@ def spending(share: float, level: float) -> float:
     return float(2 * ndtr(ndtri(level / 2) / math.sqrt(share)))
 
 
-def at_looks(
-    values: Array, looks: Sequence[tuple[int, float, float]], p_value: Callable[[Array], float]
-) -> Outcome:
+def at_looks(values: Array, looks: Sequence[tuple[int, float, float]], p_value: Callable[[Array], float]) -> Outcome:
     """Judge after each look: (passes, the share of the level for REGRESSED, that for PASS). NEW is the last arm."""
     arms = values.shape[1]
     without_margin = values - MARGIN * (numpy.arange(arms) == arms - 1)

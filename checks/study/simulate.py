@@ -66,9 +66,7 @@ def simulate(noise: str, spread: float, name: str, trials: int) -> Result:
     rule, regressed, used = RULES[name], [], []
     for slowdown in SLOWDOWNS:
         draw = numpy.random.default_rng(0)
-        outcomes = [
-            rule.judge(launches(noise, spread, slowdown, rule.arms, rule.new, draw)) for _ in range(trials)
-        ]
+        outcomes = [rule.judge(launches(noise, spread, slowdown, rule.arms, rule.new, draw)) for _ in range(trials)]
         regressed.append(sum(outcome.status == "REGRESSED" for outcome in outcomes) / trials)
         used.append(sum(outcome.launches for outcome in outcomes) / trials)
     return Result(noise, spread, name, tuple(regressed), tuple(used))

@@ -15,9 +15,7 @@ from rule_tables import HEAD, share
 from stele.report import page
 
 
-def markdown(
-    pools: dict[str, Pool], rates: Rates, simulated: Sequence[simulate.Result], runs: live.Results
-) -> str:
+def markdown(pools: dict[str, Pool], rates: Rates, simulated: Sequence[simulate.Result], runs: live.Results) -> str:
     sections = {
         "Live": live_table.markdown(runs),
         "The old and the new rule": "\n\n".join(rule_tables.tables(pools, rates)),

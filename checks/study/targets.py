@@ -76,9 +76,7 @@ TARGETS = {
     "clock": undetected("clock", "the wall clock jumps"),
     "burn": planted("5 % of extra work inside each step", "REGRESSED", "burn", *STEP),
     "hoard": planted("twice the memory", "REGRESSED", "hoard", "--phase=infer", "--metric=host-memory"),
-    "forget": planted(
-        "three points of accuracy less", "REGRESSED", "forget", "--phase=train", "--metric=accuracy"
-    ),
+    "forget": planted("three points of accuracy less", "REGRESSED", "forget", "--phase=train", "--metric=accuracy"),
     "import": planted("a framework that does not import", "BROKEN", "import", *STEP),
     "hang": planted("a step that never ends", "BROKEN", "hang", *STEP, "--worker-timeout=10"),
     "none": planted("nothing", "PASS", "none", "--phase=infer", "--metric=step,host-memory"),

@@ -86,7 +86,4 @@ def otava(series: list[list[float]], change: int) -> list[bool]:
     answers = trend.otava(series)
     if answers is None:
         raise SystemExit("Otava could not be installed. Check the network connection.")
-    return [
-        any(abs(index - change) <= 2 and after > before for index, before, after in points)
-        for points in answers
-    ]
+    return [any(abs(index - change) <= 2 and after > before for index, before, after in points) for points in answers]

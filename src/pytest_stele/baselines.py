@@ -20,9 +20,7 @@ def compare(request: pytest.FixtureRequest, runs: Sequence[Run], folder: Path) -
     worse = [verdict for verdict in verdicts if verdict.status == "REGRESSED"]
     if worse:
         message = "; ".join(f"{verdict.metric} {verdict.message}" for verdict in worse)
-        raise SteleError(
-            f"{runs[0].environment} {runs[0].task} {runs[0].phase} against its baseline: {message}"
-        )
+        raise SteleError(f"{runs[0].environment} {runs[0].task} {runs[0].phase} against its baseline: {message}")
     for verdict in verdicts:
         if verdict.status != "PASS":  # measured, but without a verdict
             pytest.skip(f"unknown against its baseline: {verdict.metric} {verdict.message}")
@@ -33,12 +31,12 @@ def marked(item: pytest.Item, name: str) -> dict[str, float]:
 
     Raises SteleError for an unknown metric.
     """
-    given = {}
+    fractions = {}
     for marker in reversed(list(item.iter_markers(name))):
-        given.update({metric.replace("_", "-"): float(value) for metric, value in marker.kwargs.items()})
+        fractions.update({metric.replace("_", "-"): float(value) for metric, value in marker.kwargs.items()})
     metrics = [metric.name for metric in METRICS]
-    for metric in given:
+    for metric in fractions:
         if metric not in metrics:
-            known = ", ".join(metrics).replace("-", "_")
-            raise SteleError(f"The marker {name} does not know the metric {metric!r}. Known: {known}.")
-    return given
+            available = ", ".join(metrics).replace("-", "_")
+            raise SteleError(f"The marker {name} does not know the metric {metric!r}. Known: {available}.")
+    return fractions

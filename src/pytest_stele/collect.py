@@ -14,15 +14,15 @@ import pytest
 
 from pytest_stele import options, recipe_tests, session
 from stele import environments
-from stele.environments import Environment
-from stele.models import arms, recipes, spec
-from stele.models.spec import Model
+from stele.environments import Environment, arms
+from stele.subjects import Subject
+from stele.subjects.model import recipes, spec
 
 
 class Recipe(NamedTuple):
     """A recipe file in an environment. ``absence`` is the reason why it cannot run, or None."""
 
-    model: Model | None
+    subject: Subject
     environment: Environment
     absence: str | None
 
@@ -34,8 +34,8 @@ class RecipeTest(pytest.Function):
     reference: Recipe | None = None  # the recipe of another framework that parity compares it with
 
     @property
-    def model(self) -> Model | None:
-        return self.recipe.model
+    def subject(self) -> Subject:
+        return self.recipe.subject
 
     @property
     def environment(self) -> Environment:
@@ -50,18 +50,25 @@ class RecipeFile(pytest.Module):
     """A recipe file. Its module is ``recipe_tests``, so that pytest does not import the user's file."""
 
     def collect(self) -> Iterator[RecipeTest]:
-        found = recipes_of(self.path, self.config)
-        for recipe in found:
+        unusable = recipes.why_unusable(self.path)
+        if unusable is not None:
+            for function in recipe_tests.TESTS:
+                item: RecipeTest = RecipeTest.from_parent(self, name=function.__name__, callobj=function)
+                item.add_marker(pytest.mark.skip(reason=f"{self.path.name}: {unusable}"))
+                yield item
+            return
+        every = recipes_of(self.path, self.config)
+        for recipe in every:
             for function in recipe_tests.TESTS:
                 phase = function.__name__
-                name = phase if len(found) == 1 else f"{phase}[{recipe.environment.name}]"
-                item: RecipeTest = RecipeTest.from_parent(self, name=name, callobj=function)
+                name = phase if len(every) == 1 else f"{phase}[{recipe.environment.name}]"
+                item = RecipeTest.from_parent(self, name=name, callobj=function)
                 item.recipe = recipe
                 reason = recipe.absence or absence(recipe, phase, self.config)
                 if reason:
                     item.add_marker(pytest.mark.skip(reason=reason))
                 elif function is recipe_tests.parity:
-                    item.reference = reference(recipe, self.config)
+                    item.reference = reference(self.path, self.config)
                 yield item
 
 
@@ -72,13 +79,10 @@ def recipe_file(parent: pytest.Collector, path: Path) -> RecipeFile:
 
 
 def recipes_of(path: Path, config: pytest.Config) -> list[Recipe]:
-    """Return the recipe in each environment that has its framework; one with a reason if there is none."""
-    found, absent = selected(path.stem, config)
-    reason = recipes.why_unusable(path)
-    if reason is not None:
-        return [Recipe(None, found[0], f"{path.name}: {reason}")]
-    model = spec.of_recipe(path, config.rootpath)
-    return [Recipe(model, environment, absent or missing(environment)) for environment in found]
+    """Return a usable recipe in each environment that has its framework; one with a reason if there is none."""
+    candidates, absent = selected(path.stem, config)
+    subject = spec.of_recipe(path, config.rootpath)
+    return [Recipe(subject, environment, absent or missing(environment)) for environment in candidates]
 
 
 def selected(framework: str, config: pytest.Config) -> tuple[list[Environment], str | None]:
@@ -86,9 +90,9 @@ def selected(framework: str, config: pytest.Config) -> tuple[list[Environment], 
     host = replace(arms.HOST, name=framework, label=framework, framework=framework)
     names = session.listed(getattr(config.option, f"{options.PREFIX}_framework"))
     if names:
-        found = [each for each in session.of(config).environments if each.framework == framework]
+        matching = [each for each in session.of(config).environments if each.framework == framework]
         reason = f"--stele-framework {','.join(names)} has no environment with {framework}"
-        return (found, None) if found else ([host], reason)
+        return (matching, None) if matching else ([host], reason)
     module = recipes.MODULES.get(framework, framework)
     if importlib.util.find_spec(module) is None:
         package = recipes.PACKAGES.get(framework, framework)
@@ -104,17 +108,15 @@ def missing(environment: Environment) -> str | None:
 
 def absence(recipe: Recipe, phase: str, config: pytest.Config) -> str | None:
     """Return why an environment does not have a phase with the session's settings, or None."""
-    assert recipe.model is not None
-    return session.of(config).absence(recipe.environment, recipe.model.name, phase)
+    [name] = recipe.subject.names
+    return session.of(config).absence(recipe.environment, name, phase)
 
 
-def reference(recipe: Recipe, config: pytest.Config) -> Recipe | None:
+def reference(path: Path, config: pytest.Config) -> Recipe | None:
     """Return the recipe of the first other framework, by name, that can run; None for the first one itself.
 
     Recipes can be compared only if their task has weights for both.
     """
-    assert recipe.model is not None and recipe.model.recipe is not None
-    path = recipe.model.recipe
     if not recipes.has_weights(path):
         return None
     for other in sorted(path.parent.glob("*.py")):

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from stele.measuring.run import Run
     from stele.measuring.settings import Settings
     from stele.measuring.worker import Worker
-    from stele.models.spec import Model
+    from stele.subjects import Subject
 
-Inputs = Callable[[str], dict[str, Any]]
-Subject = tuple["Model | None", "Environment"]
-Inspect = Callable[["Environment", "Model | None"], Subject]
+Announce = Callable[["Subject", str], None]
+SubjectInEnvironment = tuple["Subject", "Environment"]
+Inspect = Callable[["Environment", "Subject"], SubjectInEnvironment]
 
 
 @pytest.fixture(scope="session")
@@ -31,9 +31,9 @@ def stele_session(pytestconfig: pytest.Config) -> "Session":
 
 
 @pytest.fixture
-def stele_settings(stele_session: "Session", stele_model: "Model | None") -> "Settings":
+def stele_settings(stele_session: "Session", stele_subject: "Subject") -> "Settings":
     """The device and the flags that every framework is set to; each Run records what was really in force."""
-    return stele_session.settings_of(stele_model)
+    return stele_session.settings_of(stele_subject)
 
 
 @pytest.fixture(scope="session")
@@ -42,43 +42,33 @@ def stele_progress(pytestconfig: pytest.Config) -> Progress:
 
 
 @pytest.fixture(scope="session")
-def stele_inputs(stele_progress: Progress) -> Inputs:
-    """stele_inputs(task) -> the fields of a Plan that say where data and weights are; each is found once a session."""
-    from stele.measuring import measure
+def stele_announce(stele_progress: Progress) -> Announce:
+    """stele_announce(subject, task) finds the data of a task, and says once a session what is special about it."""
+    announced = set[str]()
 
-    known: dict[str, dict[str, Any]] = {}
-
-    def inputs(task: str) -> dict[str, Any]:
-        if task not in known:
+    def announce(subject: "Subject", task: str) -> None:
+        if task not in announced:
+            announced.add(task)
             with stele_progress.past_capture():  # a download shows its progress
-                known[task], notice = measure.inputs(task)
-            if notice:
-                stele_progress.say(f"stele: {notice}")
-        return known[task]
+                subject.announce([task], stele_progress.say)
 
-    return inputs
+    return announce
 
 
 @pytest.fixture(scope="session")
 def stele_inspect(stele_session: "Session", stele_progress: Progress) -> Inspect:
-    """stele_inspect(environment, model) -> the model with its inputs, and the environment with its framework.
+    """stele_inspect(environment, subject) -> the subject as the environment has it, and that with its framework.
 
-    Both are inspected once a session. Without a model they stay as they are.
+    Each is asked once a session.
     """
-    from stele.models import inspection
+    inspected: dict[tuple[str, str], SubjectInEnvironment] = {}
 
-    known: dict[tuple[str, str], Subject] = {}
-
-    def inspect(environment: "Environment", model: "Model | None") -> Subject:
-        if model is None:
-            return None, environment
-        key = (environment.name, model.spec)
-        if key not in known:
-            result = inspection.inspect(environment, model, timeout=stele_session.worker_timeout)
-            stele_progress.say(f"stele: {result.describe(training=True)}")
-            inspection.check(result, model, training=False)
-            known[key] = inspection.resolved(model, environment, result)
-        return known[key]
+    def inspect(environment: "Environment", subject: "Subject") -> SubjectInEnvironment:
+        key = (environment.name, subject.label)
+        if key not in inspected:
+            timeout, say = stele_session.worker_timeout, stele_progress.say
+            inspected[key] = subject.in_environment(environment, timeout=timeout, say=say)
+        return inspected[key]
 
     return inspect
 
@@ -92,24 +82,25 @@ def stele_environment(request: pytest.FixtureRequest) -> "Environment":
 @pytest.fixture
 def stele_task(request: pytest.FixtureRequest) -> str:
     """The name of the task of the test: in a recipe file its folder; other tests have it as a parameter."""
-    return request.node.model.name
+    [name] = request.node.subject.names
+    return name
 
 
 @pytest.fixture
-def stele_subject(
+def stele_resolved(
     request: pytest.FixtureRequest,
     stele_environment: "Environment",
     stele_session: "Session",
     stele_inspect: Inspect,
-) -> Subject:
-    """The model of the recipe file or of ``--stele-model``, or None; and the environment with its framework."""
-    return stele_inspect(stele_environment, getattr(request.node, "model", stele_session.model))
+) -> SubjectInEnvironment:
+    """What a recipe file or the options name, as the environment has it, and that with its framework."""
+    return stele_inspect(stele_environment, getattr(request.node, "subject", stele_session.subject))
 
 
 @pytest.fixture
-def stele_model(stele_subject: Subject) -> "Model | None":
-    """The model of the recipe file or of ``--stele-model`` with its inputs, or None."""
-    return stele_subject[0]
+def stele_subject(stele_resolved: SubjectInEnvironment) -> "Subject":
+    """What is measured: the model of the recipe file or of ``--stele-model``, or the built-in tasks."""
+    return stele_resolved[0]
 
 
 @pytest.fixture
@@ -120,15 +111,15 @@ def stele_reference(request: pytest.FixtureRequest) -> "Recipe | None":
 
 @pytest.fixture
 def stele_launch(
-    stele_subject: Subject, stele_task: str, stele_session: "Session", stele_settings: "Settings"
+    stele_resolved: SubjectInEnvironment, stele_task: str, stele_session: "Session", stele_settings: "Settings"
 ) -> Callable[[], "Worker"]:
     """stele_launch() -> a fresh process of the test's environment; the caller closes it."""
     from stele import environments
-    from stele.environments.description import slug
     from stele.errors import SteleError
     from stele.measuring.worker import Worker
+    from stele.text import slug
 
-    _, environment = stele_subject
+    _, environment = stele_resolved
     state = environments.state(environment)
     if state.status == "broken":
         raise SteleError(f"'{environment.name}' is broken: {state.reason}")
@@ -144,16 +135,14 @@ def stele_launch(
 
 
 @pytest.fixture
-def stele_worker(stele_launch: Callable[[], "Worker"]) -> Iterator["Worker"]:
+def stele_process(stele_launch: Callable[[], "Worker"]) -> Iterator["Worker"]:
     """A fresh process of the test's environment; it is closed, with all that it started, when the test ends."""
     with stele_launch() as worker:
         yield worker
 
 
 @pytest.fixture
-def stele_lock(
-    stele_session: "Session", stele_progress: Progress, request: pytest.FixtureRequest
-) -> Iterator[None]:
+def stele_lock(stele_session: "Session", stele_progress: Progress, request: pytest.FixtureRequest) -> Iterator[None]:
     """Hold the lock of the machine while the test runs: two timed tests never run at the same time."""
     from stele.measuring import lock
 
@@ -164,13 +153,13 @@ def stele_lock(
 @pytest.fixture
 def stele_measure(
     stele_lock: None,
-    stele_worker: "Worker",
+    stele_process: "Worker",
     stele_launch: Callable[[], "Worker"],
     stele_task: str,
     stele_session: "Session",
     stele_settings: "Settings",
-    stele_inputs: Inputs,
-    stele_model: "Model | None",
+    stele_announce: Announce,
+    stele_subject: "Subject",
     stele_progress: Progress,
 ) -> Callable[[str], list["Run"]]:
     """stele_measure(phase) -> a Run for each launch: trains or infers, and writes each Run to disk at once.
@@ -178,17 +167,11 @@ def stele_measure(
     The last launch is the test's own worker, which stays alive for the parity check.
     """
     from stele.measuring import measure, store
-
-    def plan_of(phase: str) -> measure.Plan:
-        scale = stele_session.scale
-        if stele_model is not None:
-            return measure.model_plan(
-                stele_task, phase, scale, stele_model.as_request(), files=stele_model.sources()
-            )
-        return measure.Plan(task=stele_task, phase=phase, scale=scale, **stele_inputs(stele_task))
+    from stele.subjects import Cell
 
     def once(worker: "Worker", phase: str) -> "Run":
-        plan = plan_of(phase)
+        stele_announce(stele_subject, stele_task)
+        plan = stele_subject.plan(Cell(stele_task, phase), stele_session.scale)
         with stele_progress(f"{worker.environment.name}  {stele_task} {phase}") as show:
             run = measure.measure(worker, plan, stele_settings, progress=show)
         store.save(run, stele_session.runs)
@@ -199,16 +182,16 @@ def stele_measure(
         for _ in range(stele_session.launches - 1):
             with stele_launch() as worker:
                 runs.append(once(worker, phase))
-        return [*runs, once(stele_worker, phase)]
+        return [*runs, once(stele_process, phase)]
 
     return measure_launches
 
 
 @pytest.fixture
 def stele_assert_parity(
-    stele_worker: "Worker",
+    stele_process: "Worker",
     stele_task: str,
-    stele_model: "Model | None",
+    stele_subject: "Subject",
     stele_settings: "Settings",
     pytestconfig: pytest.Config,
 ) -> Callable[[str], None]:
@@ -219,32 +202,57 @@ def stele_assert_parity(
     from pytest_stele import results
     from stele.errors import SteleError
     from stele.parity import examination, ladder
-    from stele.report.results import Difference
+    from stele.report.results import DifferentRecipe
+    from stele.subjects.base import OLD
 
     def findings(phase: str) -> list[ladder.Finding]:
-        if stele_model is not None:
-            return examination.examine_model(stele_worker, stele_model, stele_settings, [phase])
-        return examination.examine(stele_worker, stele_task, stele_settings, [phase])
+        if stele_subject.reference == OLD:
+            return examination.examine_alone(stele_process, stele_subject, stele_settings, [phase])
+        return examination.examine(stele_process, stele_task, stele_settings, [phase])
 
     def assert_parity(phase: str) -> None:
         first = ladder.first_difference(findings(phase))
         if first is not None:
-            name, message = stele_worker.environment.name, ladder.message(first)
-            results.of(pytestconfig).broken.append(Difference(name, stele_task, phase, message))
+            name, message = stele_process.environment.name, ladder.message(first)
+            results.of(pytestconfig).broken.append(DifferentRecipe(name, stele_task, phase, message))
             raise SteleError(f"{name} {stele_task} {phase}: {message}")
 
     return assert_parity
 
 
 @pytest.fixture
-def stele_assert_accuracy() -> Callable[["Run"], None]:
-    """stele_assert_accuracy(run) fails the test if the accuracy is outside its measured band."""
+def stele_assert_ladder(
+    stele_environment: "Environment", stele_task: str, stele_session: "Session", stele_settings: "Settings"
+) -> Callable[[], None]:
+    """stele_assert_ladder() climbs every rung of parity, and fails the test at the first one that differs.
+
+    A user's model has no golden numbers: its test is skipped.
+    """
+    from stele.errors import SteleError
+    from stele.parity import examination, ladder
+    from stele.subjects.base import OLD
+
+    def assert_ladder() -> None:
+        if stele_session.subject.reference == OLD:
+            pytest.skip("a model of your own has no golden numbers: compare two releases with stele gate")
+        result = examination.run_ladder(stele_environment, stele_task, stele_settings)
+        first = ladder.first_difference(result.findings)
+        if first is not None:
+            raise SteleError(f"{stele_environment.name} {stele_task}: {ladder.message(first)}")
+
+    return assert_ladder
+
+
+@pytest.fixture
+def stele_assert_accuracy() -> Callable[[Sequence["Run"]], None]:
+    """stele_assert_accuracy(runs) fails the test if the accuracy of one is outside its measured band."""
     from stele.errors import SteleError
     from stele.parity import accuracy
 
-    def assert_accuracy(run: "Run") -> None:
-        if message := accuracy.out_of_band_message(run):
-            raise SteleError(f"{run.environment} {run.task}: {message}")
+    def assert_accuracy(runs: Sequence["Run"]) -> None:
+        for run in runs:
+            if message := accuracy.out_of_band_message(run):
+                raise SteleError(f"{run.environment} {run.task}: {message}")
 
     return assert_accuracy
 
@@ -259,20 +267,19 @@ def stele_record(
     """
     from pytest_stele import results
     from pytest_stele.replay import replay
+    from stele import schema
     from stele.report.results import line
 
     def record(runs: Sequence["Run"]) -> None:
         run = runs[-1]
-        if hasattr(
-            request.node, "model"
-        ):  # of a recipe file, whose tests have the same name in every framework
+        if hasattr(request.node, "recipe"):  # of a recipe file, whose tests have the same name in every framework
             benchmark.name = run.environment
         benchmark.group = f"{run.task} {run.phase}"
-        benchmark.extra_info.update(run.to_dict(), derived=run.rates(), launches=len(runs))
-        replay(benchmark, [seconds for one in runs for seconds in one.counted_seconds])
+        benchmark.extra_info.update(schema.to_json(run), derived=run.rates(), launches=len(runs))
+        replay(benchmark, [seconds for each_run in runs for seconds in each_run.counted_seconds])
         results.of(pytestconfig).runs.append(run)
-        for one in runs:
-            stele_progress.say(line(one))
+        for each_run in runs:
+            stele_progress.say(line(each_run))
 
     return record
 

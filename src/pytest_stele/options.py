@@ -46,13 +46,9 @@ MODEL = (
         "SPEC",
         "measure a model: package.module:attribute, path/file.py:attribute, torchvision:NAME, …",
     ),
-    valued(
-        "input", "INPUT[,INPUT...]", "the inputs of --stele-model, such as 8x3x64x64 or ids=int:4x128:30522"
-    ),
+    valued("input", "INPUT[,INPUT...]", "the inputs of --stele-model, such as 8x3x64x64 or ids=int:4x128:30522"),
     valued("optimizer", "MODULE:CLASS", "the optimizer of --stele-model; default: SGD"),
-    valued(
-        "pretrained", "FILE", "a safetensors file with the weights of --stele-model; default: seeded weights"
-    ),
+    valued("pretrained", "FILE", "a safetensors file with the weights of --stele-model; default: seeded weights"),
 )
 HOW = (
     flag("suite", "run the built-in performance tests"),
@@ -70,9 +66,7 @@ HOW = (
         "smoke, quick, paper, or another scale of the tasks, such as batch-128; default: quick, on a GPU paper",
     ),
     valued("device", "DEVICE", "cpu or cuda; default: cuda where there is one"),
-    valued(
-        "precision", "PRECISION", "fp32, tf32, bf16 or default; default: fp32, for models of users: default"
-    ),
+    valued("precision", "PRECISION", "fp32, tf32, bf16 or default; default: fp32, for models of users: default"),
     valued("threads", "N", "processors that a framework may use; default: all", type=int),
     valued("devices", "N", "train on so many devices, each with its threads; default: 1", type=int),
     valued("scaling", "KIND", "weak: the batch grows with the devices; strong: it is divided; default: weak"),

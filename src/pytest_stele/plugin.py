@@ -74,7 +74,7 @@ def is_recipe(path: Path) -> bool:
     """Return whether a path is that of a recipe with a network. It reads no other file."""
     if path.suffix != ".py" or path.stem not in RECIPES or path.parent.parent.name != "recipes":
         return False
-    return path.parents[2].name != "stele_worker" and b"network" in path.read_bytes()  # not the built-in ones
+    return path.parents[2].name != "stele_suite" and b"network" in path.read_bytes()  # not the built-in ones
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -104,12 +104,12 @@ def reported(item: pytest.Item) -> Any:
     if not uses_stele(item):
         return (yield)
     from stele.errors import SteleError
-    from stele.models import inspection
+    from stele.subjects import errors
 
     try:
         return (yield)
     except SteleError as error:
-        message = str(inspection.user_error(error) or error)
+        message = str(errors.user_error(error) or error)
     pytest.fail(message, pytrace=False)  # outside of the except clause: the report has the message once
 
 

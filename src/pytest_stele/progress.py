@@ -3,9 +3,12 @@
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from stele.measuring import answers
 
 
 class SteleMessage(UserWarning):
@@ -25,7 +28,7 @@ class Progress:
         self._capture: Any = config.pluginmanager.get_plugin("capturemanager")
 
     @contextmanager
-    def __call__(self, title: str) -> Iterator[Callable[[dict[str, Any]], None]]:
+    def __call__(self, title: str) -> Iterator[Callable[["answers.Progress"], None]]:
         if self._reporter is None or not self._reporter.isatty:
             yield lambda report: None
             return

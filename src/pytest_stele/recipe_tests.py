@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from stele.environments import Environment
     from stele.measuring.run import Run
     from stele.measuring.settings import Settings
-    from stele.models.spec import Model
+    from stele.subjects import Subject
 
 Measure = Callable[[str], list["Run"]]
 Record = Callable[[Sequence["Run"]], None]
@@ -24,15 +24,14 @@ Record = Callable[[Sequence["Run"]], None]
 def train(
     stele_measure: Measure,
     stele_assert_parity: Callable[[str], None],
-    stele_assert_accuracy: Callable[["Run"], None],
+    stele_assert_accuracy: Record,
     stele_record: Record,
     stele_assert_baseline: Record,
 ) -> None:
     """Time the steps of training. Losses have to be finite, and weights have to read back as loaded."""
     runs = stele_measure("train")
     stele_assert_parity("train")
-    for run in runs:
-        stele_assert_accuracy(run)
+    stele_assert_accuracy(runs)
     stele_record(runs)
     stele_assert_baseline(runs)
 
@@ -53,7 +52,8 @@ def infer(
 
 def parity(
     stele_environment: "Environment",
-    stele_model: "Model",
+    stele_subject: "Subject",
+    stele_task: str,
     stele_session: "Session",
     stele_settings: "Settings",
     stele_inspect: "Inspect",
@@ -63,17 +63,17 @@ def parity(
     from stele.errors import SteleError
     from stele.parity import ladder, recipes
 
-    arm = recipes.arm(*stele_inspect(stele_environment, stele_model))
+    arm = recipes.Arm(*stele_inspect(stele_environment, stele_subject))
     options = {"timeout": stele_session.worker_timeout}
     findings = recipes.alone(arm, stele_settings, **options)
     doubt = None
     if stele_reference is not None:
-        other = recipes.arm(*stele_inspect(stele_reference.environment, stele_reference.model))
+        other = recipes.Arm(*stele_inspect(stele_reference.environment, stele_reference.subject))
         compared, doubt = recipes.against(arm, other, stele_settings, **options)
         findings = sorted([*findings, *compared], key=lambda finding: finding.rung)
     first = ladder.first_difference(findings)
     if first is not None:
-        raise SteleError(f"{arm.environment.name} {stele_model.name}: {ladder.message(first)}")
+        raise SteleError(f"{arm.environment.name} {stele_task}: {ladder.message(first)}")
     if doubt is not None:
         pytest.skip(doubt)
 

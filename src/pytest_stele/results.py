@@ -15,26 +15,26 @@ class Results:
         self.broken: list[Any] = []  # stele.report.results.Difference
         self.verdicts: list[Any] = []  # stele.gate.verdict.Verdict
 
-    def send(self) -> dict[str, Any]:
+    def send(self) -> dict[str, list[Any]]:
         """Return the results as plain values, for the controller of pytest-xdist."""
+        from stele import schema
+
         return {
-            "runs": [run.to_dict() for run in self.runs],
-            "broken": [tuple(one) for one in self.broken],
-            "verdicts": [tuple(verdict) for verdict in self.verdicts],
+            "runs": [schema.to_json(run) for run in self.runs],
+            "broken": [tuple(difference) for difference in self.broken],
+            "verdicts": schema.to_json(self.verdicts),
         }
 
-    def receive(self, sent: dict[str, Any]) -> None:
+    def receive(self, sent: dict[str, list[Any]]) -> None:
         """Add the results that ``send`` returned in another process."""
-        from stele.gate.verdict import Verdict
+        from stele import schema
+        from stele.gate.entries import Verdict
         from stele.measuring.run import Run
-        from stele.report.results import Difference
-        from stele.statistics import Estimate
+        from stele.report.results import DifferentRecipe
 
-        self.runs += [Run.from_dict(run) for run in sent["runs"]]
-        self.broken += [Difference(*one) for one in sent["broken"]]
-        for verdict in map(Verdict._make, sent["verdicts"]):
-            ratio = None if verdict.ratio is None else Estimate(*verdict.ratio)
-            self.verdicts.append(verdict._replace(ratio=ratio))
+        self.runs += schema.convert(sent["runs"], list[Run])
+        self.broken += [DifferentRecipe(*fields) for fields in sent["broken"]]
+        self.verdicts += schema.convert(sent["verdicts"], list[Verdict])
 
 
 def of(config: pytest.Config) -> Results:
@@ -47,15 +47,15 @@ def summary(reporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     from stele import text
     from stele.report import gate, results
 
-    found = of(config)
-    if found.runs or found.broken:
+    collected = of(config)
+    if collected.runs or collected.broken:
         reporter.section("stele")
-        reporter.write_line("\n".join(results.terminal(found.runs, found.broken)).strip())
+        reporter.write_line("\n".join(results.terminal(collected.runs, collected.broken)).strip())
         reporter.write_line(f"\nEvery step of each Run: {session.of(config).runs}")
-    if found.verdicts:
+    if collected.verdicts:
         reporter.section("against the baseline")
         cells = [
-            [one.status, f"{one.task} {one.phase}", one.metric, gate.ratio(one), one.message]
-            for one in found.verdicts
+            [verdict.status, f"{verdict.task} {verdict.phase}", verdict.metric, gate.ratio(verdict), verdict.message]
+            for verdict in collected.verdicts
         ]
         reporter.write_line("\n".join(text.align(cells)))

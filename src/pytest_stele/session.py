@@ -3,6 +3,7 @@
 Relative paths of the command line start at the folder in which pytest was started, defaults at pytest's root.
 """
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,18 +12,19 @@ from typing import Any
 import pytest
 
 from pytest_stele import options
+from stele import config as variables
 from stele import environments
-from stele.environments import Environment
+from stele.environments import Environment, arms
+from stele.environments.arms import Extras
 from stele.errors import SteleError
 from stele.gate import baseline
 from stele.measuring import processors
 from stele.measuring.settings import Settings
 from stele.measuring.worker import MAX_TIMEOUT, TIMEOUT
-from stele.models import arms, inputs, spec
-from stele.models.arms import Extras
-from stele.models.spec import Model
 from stele.report.results import table_order
-from stele_worker import tasks
+from stele.subjects import Subject, Tasks
+from stele.subjects.model import inputs, spec
+from stele_suite import tasks
 
 SESSION = pytest.StashKey["Session"]()
 SCALES = {"cpu": "quick", "cuda": "paper"}  # the defaults
@@ -47,15 +49,15 @@ class Session:
     save_baseline: bool
     against_baseline: bool
     wait: bool
-    model: Model | None
+    subject: Subject
     precision: str | None  # as typed
 
     def header(self) -> str:
-        return f"stele: scale {self.scale}, {self.settings_of(self.model).summary()}"
+        return f"stele: scale {self.scale}, {self.settings_of(self.subject).summary()}"
 
-    def settings_of(self, model: Model | None) -> Settings:
-        """Return the settings of a test; a model of the user is computed in the framework's default precision."""
-        if model is None or self.precision is not None:
+    def settings_of(self, subject: Subject) -> Settings:
+        """Return the settings of a test; what is not tuned is computed in the framework's default precision."""
+        if subject.tuned or self.precision is not None:
             return self.settings
         return replace(self.settings, precision="default")
 
@@ -81,6 +83,9 @@ class Session:
 def of(config: pytest.Config) -> Session:
     """Return the session of a configuration. Raises pytest.UsageError if an option has no meaning."""
     if SESSION not in config.stash:
+        holding = contextlib.ExitStack()
+        config.add_cleanup(holding.close)
+        holding.enter_context(variables.hold())
         try:
             config.stash[SESSION] = resolved(config)
         except SteleError as error:
@@ -94,36 +99,36 @@ def threads_of_each(count: int, threads: int | None) -> int:
 
 
 def resolved(config: pytest.Config) -> Session:
-    given = {option.name.replace("-", "_"): getattr(config.option, option.dest) for option in options.OPTIONS}
-    chosen = {name: given[name] for name in SETTINGS if given[name] is not None and given[name] is not False}
-    chosen["threads"] = threads_of_each(chosen.get("devices", 1), given["threads"])
+    values = {option.name.replace("-", "_"): getattr(config.option, option.dest) for option in options.OPTIONS}
+    chosen = {name: values[name] for name in SETTINGS if values[name] is not None and values[name] is not False}
+    chosen["threads"] = threads_of_each(chosen.get("devices", 1), values["threads"])
     settings = Settings(**chosen)
     if not config.option.collectonly:  # which measures nothing
         settings.check_processors()
-    if given["launches"] is not None and given["launches"] < 1:
-        raise SteleError(f"--launches {given['launches']}: at least 1 launch is needed.")
-    timeout = TIMEOUT if given["worker_timeout"] is None else given["worker_timeout"]
+    if values["launches"] is not None and values["launches"] < 1:
+        raise SteleError(f"--launches {values['launches']}: at least 1 launch is needed.")
+    timeout = TIMEOUT if values["worker_timeout"] is None else values["worker_timeout"]
     if not 0 < timeout <= MAX_TIMEOUT:
         raise SteleError(f"--worker-timeout {timeout:g} is not a positive number of seconds.")
-    model = model_of(config, given)
-    names = selected("task", given["task"], tasks.NAMES) if model is None else [model.name]
+    subject = subject_of(config, values)
+    names = list(subject.names)
     return Session(
         root=config.rootpath,
-        model=model,
-        environments=selected_environments(given["framework"], modes=given["modes"])
-        if model is None
-        else arms_of(model, given),
+        subject=subject,
+        environments=selected_environments(values["framework"], modes=values["modes"])
+        if subject.needs.described
+        else arms_of(subject, values),
         tasks=names,
-        scale=one_of("scale", given["scale"] or SCALES[settings.device], scales_of(names)),
+        scale=one_of("scale", values["scale"] or SCALES[settings.device], scales_of(names)),
         settings=settings,
         worker_timeout=timeout,
-        launches=given["launches"] or 1,
-        runs=folder(config, given["runs"], RUNS),
-        baselines=folder(config, given["baselines"], baseline.FOLDER),
-        save_baseline=given["save_baseline"],
-        against_baseline=given["against_baseline"],
-        wait=not given["no_wait"],
-        precision=given["precision"],
+        launches=values["launches"] or 1,
+        runs=folder(config, values["runs"], RUNS),
+        baselines=folder(config, values["baselines"], baseline.FOLDER),
+        save_baseline=values["save_baseline"],
+        against_baseline=values["against_baseline"],
+        wait=not values["no_wait"],
+        precision=values["precision"],
     )
 
 
@@ -131,25 +136,23 @@ def scales_of(names: Sequence[str]) -> Sequence[str]:
     """Return the scales that all of these tasks have; a task of the user has those of every task."""
     modules = [tasks.load(name) for name in names if name in tasks.NAMES]
     others = (
-        [scale for scale in modules[0].SCALES if all(scale in one.SCALES for one in modules)]
-        if modules
-        else []
+        [scale for scale in modules[0].SCALES if all(scale in module.SCALES for module in modules)] if modules else []
     )
     return tuple(dict.fromkeys([*tasks.SCALES, *(scale for scale in others if scale != PARITY)]))
 
 
-def model_of(config: pytest.Config, given: dict[str, Any]) -> Model | None:
-    if given["model"] is None:
-        return None
-    typed = None if given["input"] is None else inputs.parse(given["input"])
-    options = {"optimizer": given["optimizer"], "pretrained": given["pretrained"]}
-    return spec.parse(given["model"], config.invocation_params.dir, inputs=typed, **options)
+def subject_of(config: pytest.Config, values: dict[str, Any]) -> Subject:
+    if values["model"] is None:
+        return Tasks(tuple(selected("task", values["task"], tasks.NAMES)))
+    typed = None if values["input"] is None else inputs.parse(values["input"])
+    options = {"optimizer": values["optimizer"], "pretrained": values["pretrained"]}
+    return spec.parse(values["model"], config.invocation_params.dir, inputs=typed, **options)
 
 
-def arms_of(model: Model, given: dict[str, Any]) -> list[Environment]:
-    """Return the environments in which a model is measured: those that were named, or the one of pytest itself."""
-    names = listed(given["framework"])
-    return [arms.load(name, model, Extras()) for name in names] or [arms.HOST]
+def arms_of(subject: Subject, values: dict[str, Any]) -> list[Environment]:
+    """Return the environments in which code of the user is measured: those that were named, or that of pytest."""
+    names = listed(values["framework"])
+    return [arms.load(name, subject.needs, Extras()) for name in names] or [arms.HOST]
 
 
 def folder(config: pytest.Config, typed: str | None, default: Path) -> Path:
@@ -160,7 +163,7 @@ def selected_environments(values: list[str] | None, *, modes: bool) -> list[Envi
     """Return the environments in ``a,b`` or in several options, in the order of the tables; with all their modes."""
     names = dict.fromkeys(listed(values) or environments.first_modes())
     if modes:
-        others = [name for name, one in environments.described().items() if one.base in names]
+        others = [name for name, environment in environments.described().items() if environment.base in names]
         names.update(dict.fromkeys(others))
     return sorted(map(environments.load, names), key=lambda environment: table_order(environment.name))
 

@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 
 try:
-    from stele import files
+    from stele import config, files
     from stele.commands import (
         band,
         baseline,
@@ -43,7 +43,7 @@ try:
         usage,
     )
     from stele.errors import SteleError
-    from stele.measuring import lock
+    from stele.measuring import lock, progress
     from stele.text import printable, without_passwords
 except Exception as problem:  # Python would exit with 1, which is a verdict against NEW
     print(
@@ -69,7 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # SIGTERM must interrupt as well, so that all started processes end
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        status = run(parser().parse_args(typed), typed)
+        with config.hold():
+            status = run(parser().parse_args(typed), typed)
         flush()
     except KeyboardInterrupt as stop:  # a gate says itself what is saved, and how it is continued
         return fail(130, f"interrupted. {stop.args[0] if stop.args else SAVED}".rstrip())
@@ -117,15 +118,15 @@ def fail(status: int, message: str) -> int:
 def internal_error(error: Exception, typed: Sequence[str]) -> str:
     """Return the message for an error in Stele, and write its traceback to a file."""
     what = f"internal error: {type(error).__name__}: {error}"
-    kept = "This is an error in Stele, not a verdict. Everything that was measured is kept."
+    notice = "This is an error in Stele, not a verdict. Everything that was measured is kept."
     report = f"Report it in the issue tracker of {DISTRIBUTION}, with"
     details = error_details(error, typed)
     path = ERRORS / f"{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}.txt"
     try:
         files.write_text(path, details)
     except (OSError, SteleError) as problem:
-        return f"{what}\n{kept} {report} these lines, which could not be written to {path} ({problem}):\n{details}"
-    return f"{what}\n{kept} {report} the file {path}."
+        return f"{what}\n{notice} {report} these lines, which could not be written to {path} ({problem}):\n{details}"
+    return f"{what}\n{notice} {report} the file {path}."
 
 
 def error_details(error: Exception, typed: Sequence[str]) -> str:
@@ -147,29 +148,24 @@ def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
     What is wrong on the command line is said before other measurements are waited for: a command has ``check`` for it.
     """
-    status: int
     parsed.typed = tuple(arguments)
-    outputs.check(parsed)
-    if hasattr(parsed, "check"):
-        parsed.check(parsed)
-    if not hasattr(parsed, "no_wait"):
-        status = parsed.command(parsed)
-        return status
-    command = without_passwords(shlex.join(["stele", *arguments]))
+    chosen = options.from_arguments(parsed.options, parsed)
+    outputs.check(options.flat(chosen))
+    if parsed.check is not None:
+        parsed.check(chosen)
     with contextlib.ExitStack() as stack:
-        try:
-            stack.enter_context(lock.machine(command, wait=not parsed.no_wait, say=options.say))
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt("") from None  # nothing is measured yet
-        status = parsed.command(parsed)
+        if hasattr(parsed, "no_wait"):
+            command = without_passwords(shlex.join(["stele", *arguments]))
+            try:
+                stack.enter_context(lock.machine(command, wait=not parsed.no_wait, say=progress.say))
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt("") from None  # nothing is measured yet
+        status: int = parsed.command(chosen)
     return status
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of all subcommands."""
-    about = (
-        "Is it safe to upgrade a deep-learning framework? Measures, compares and judges, on your own model."
-    )
+    about = "Is it safe to upgrade a deep-learning framework? Measures, compares and judges, on your own model."
     top = usage.Parser(prog="stele", description=about, epilog=EXIT_CODES)
     top.add_argument("--version", action="version", version=f"stele {release()}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")

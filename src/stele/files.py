@@ -43,14 +43,12 @@ def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
     """Return the content of a regular file. Raises ReadError for what may have no end, and OSError."""
     check_regular(path, path.stat())  # before it is opened: a device may act on that
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:  # noqa: PTH123, it may be a FIFO by now
-        found = os.fstat(file.fileno())
-        check_regular(path, found)
-        content = b"" if found.st_size > largest else file.read(largest + 1)
-    size = max(found.st_size, len(content))
+        status = os.fstat(file.fileno())
+        check_regular(path, status)
+        content = b"" if status.st_size > largest else file.read(largest + 1)
+    size = max(status.st_size, len(content))
     if size > largest:
-        raise ReadError(
-            f"{path} has {amount(size)}; the largest file of its kind that is read has {amount(largest)}."
-        )
+        raise ReadError(f"{path} has {amount(size)}; the largest file of its kind that is read has {amount(largest)}.")
     return content
 
 
@@ -69,11 +67,11 @@ def parse_toml(text: str) -> dict[str, Any]:
     return tomllib.loads(text)
 
 
-def check_regular(path: Path, found: os.stat_result) -> None:
+def check_regular(path: Path, status: os.stat_result) -> None:
     """Raise ReadError unless a status is that of a regular file."""
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         raise ReadError(f"{path} cannot be read: it is a folder. Name a file.")
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise ReadError(f"{path} is not a regular file. Name a file.")
 
 
@@ -127,10 +125,8 @@ def is_replaceable(path: Path) -> bool:
     """Return whether writing to a path makes or replaces a regular file. Raises OSError for an impossible name."""
     if descriptor_of(path) is not None:
         return False
-    found = status_of(path)
-    return found is None or (
-        stat.S_ISREG(found.st_mode) and os.access(Path(os.path.realpath(path)).parent, os.W_OK)
-    )
+    status = status_of(path)
+    return status is None or (stat.S_ISREG(status.st_mode) and os.access(Path(os.path.realpath(path)).parent, os.W_OK))
 
 
 def open_directly(path: Path) -> IO[bytes]:
@@ -188,10 +184,10 @@ def check_writable(path: Path) -> None:
 def check_writable_folder(path: Path) -> None:
     """Raise WriteError if no files can be written into a folder that a user named. It may not exist yet."""
     with explained(path):
-        found = status_of(path)
-        if found is None:
+        status = status_of(path)
+        if status is None:
             reason = why_no_file_can_be_made(Path(os.path.realpath(path)).parent)
-        elif not stat.S_ISDIR(found.st_mode):
+        elif not stat.S_ISDIR(status.st_mode):
             reason = "it is a file. Name a folder."
         else:
             reason = why_no_file_can_be_made(path)
@@ -203,14 +199,14 @@ def why_unwritable(path: Path) -> str | None:
     number = descriptor_of(path)
     if number is not None:
         return why_closed(number)
-    found = status_of(path)
-    if found is None:
+    status = status_of(path)
+    if status is None:
         return why_no_file_can_be_made(Path(os.path.realpath(path)).parent)
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         return "it is a folder. Name a file."
-    if stat.S_ISBLK(found.st_mode):
+    if stat.S_ISBLK(status.st_mode):
         return "it is a disk. Name a file."
-    if stat.S_ISSOCK(found.st_mode):
+    if stat.S_ISSOCK(status.st_mode):
         return "it is a socket. Name a file."
     return None if os.access(path, os.W_OK) else "you do not have permission to write to it."
 
@@ -232,12 +228,12 @@ def why_no_file_can_be_made(folder: Path) -> str | None:
     return None
 
 
-def same(one: Path, other: Path) -> bool:
+def same(path: Path, other: Path) -> bool:
     """Return whether two paths lead to the same file, which may not exist yet. A hard link is the same file."""
     try:
-        return one.samefile(other)
+        return path.samefile(other)
     except OSError:
-        return os.path.realpath(one) == os.path.realpath(other)
+        return os.path.realpath(path) == os.path.realpath(other)
 
 
 def expand(text: str) -> Path:
@@ -280,9 +276,7 @@ def describe(error: OSError) -> str:
     if isinstance(error, SteleError):
         return str(error)
     if isinstance(error, BrokenPipeError):
-        return (
-            "the program that reads the output has ended, so the output is incomplete. Redirect it to a file."
-        )
+        return "the program that reads the output has ended, so the output is incomplete. Redirect it to a file."
     what = f"{error.filename or 'a file'}: {error.strerror or error}"
     removed = removed_folder() if error.errno == errno.ENOENT else None
     if removed is not None:
@@ -316,9 +310,7 @@ def current_folder() -> str:
 
 
 def describe_removed(folder: str) -> str:
-    return (
-        f"The folder {folder} was deleted while Stele used it. Create it again, then run the command again."
-    )
+    return f"The folder {folder} was deleted while Stele used it. Create it again, then run the command again."
 
 
 def describe_encoding(error: UnicodeEncodeError) -> str:

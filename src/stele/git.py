@@ -29,7 +29,7 @@ def run(
         for name, value in os.environ.items()
         if not name.startswith("GIT_") or name.startswith("GIT_CONFIG_")
     }
-    own = {
+    settings = {
         "LC_ALL": "C",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_OPTIONAL_LOCKS": "0",
@@ -38,7 +38,7 @@ def run(
     try:
         return subprocess.run(
             ["git", *SAFE, "-C", str(folder), "--no-pager", *arguments],
-            env={**inherited, **own, **(variables or {})},
+            env={**inherited, **settings, **(variables or {})},
             input=text,
             capture_output=True,
             timeout=TIMEOUT,

@@ -1,32 +1,33 @@
-"""The schema number of all files that programs read, and the types of their values.
+"""Where JSON becomes values, and values become JSON; and the schema number of all files that programs read.
 
-Every JSON document that Stele writes has ``"schema": 1``; docs/schemas.md describes each of them.
+Every JSON document that Stele writes has ``"schema": 1``. The type of a document is its only definition: it checks what
+is read, and docs/schemas.md and ``stele schema`` are made of it.
 """
 
-import functools
 import json
-import math
-import reprlib
-import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, TypeVar, get_type_hints
+
+import msgspec
 
 from stele import files
 
 SCHEMA = 1
 
-NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "text", dict: "an object"}
-NAMES |= {list: "a list", tuple: "a list", type(None): "null"}
-LARGEST = 2**63  # of a whole number: a larger one is no count, and cannot be converted to a float
-
 Content = dict[str, Any]
+Kind = TypeVar("Kind")
+
+
+def about(description: str, unit: str = "") -> msgspec.Meta:
+    """Return what the documentation says about a key: Markdown, and the unit of its numbers."""
+    return msgspec.Meta(description=description, extra_json_schema={"unit": unit} if unit else None)
 
 
 def parse(text: str | bytes) -> Any:
     """Return the value of a JSON text. Raises ValueError if it is not JSON, or nested too deeply."""
     try:
-        return json.loads(text)
+        return msgspec.json.decode(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -36,67 +37,66 @@ def read(path: Path) -> Any:
     return parse(files.read_bytes(path))
 
 
-def check(value: Any, kind: Any, place: str) -> None:
-    """Raise ValueError, which names the place, if a JSON value is not of a type such as ``dict[str, float | None]``.
+def read_with_nan(path: Path) -> Any:
+    """Return the content of a JSON file that another program wrote with NaN as a number, as asv does.
 
-    An int is a float. A TypedDict is a dict that may have other keys, too. Numbers must be finite.
+    Raises OSError or ValueError, as ``read`` does.
     """
-    if isinstance(kind, types.UnionType):
-        kind = type(None) if value is None else next(one for one in get_args(kind) if one is not type(None))
-    if is_typeddict(kind):
-        check_fields(value, kind, place)
-        return
-    container, of_items = parts(kind)
-    if not is_a(value, container):
-        raise ValueError(f"{place} is {reprlib.repr(value)}, expected {NAMES.get(container, kind)}")
-    if of_items is not Any and not is_list_of_floats(value, of_items):
-        for name, item in items(value):
-            check(item, of_items, f"{place}[{name!r}]")
+    try:
+        return json.loads(files.read_bytes(path))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
-@functools.cache
-def parts(kind: Any) -> tuple[Any, Any]:
-    """Return the type itself or its container, and the type of the items; Any if every item is right."""
-    of_items = [item for item in get_args(kind) if item is not ...]
-    return get_origin(kind) or kind, of_items[-1] if of_items else Any
+def convert(value: Any, kind: type[Kind]) -> Kind:
+    """Return a JSON value as an instance of a type. Keys that the type does not have are left out.
+
+    Raises ValueError, which names the place, if it is not one, and what the type itself raises.
+    """
+    return msgspec.convert(value, kind)
 
 
-def check_fields(value: Any, kind: type, place: str = "it") -> None:
-    """Raise ValueError if a dict does not have the fields of a class, with values of their types."""
-    check(value, dict, place)
-    for name, of_field in type_hints(kind).items():
-        if name in value:
-            check(value[name], of_field, name if place == "it" else f"{place}.{name}")
-        elif name in getattr(kind, "__required_keys__", ()):
-            raise ValueError(f"{place} has no {name!r}")
+def to_json(value: Any) -> Any:
+    """Return what ``parse`` reads of a value that was written: a dict, list, text, number, boolean or None."""
+    return msgspec.json.decode(encode(value))
 
 
-type_hints = functools.cache(get_type_hints)  # a store may have many thousand Runs
+def encode(value: Any) -> str:
+    """Return a value as one line of JSON, without a newline. Numbers of NumPy are numbers; not finite ones are null."""
+    return msgspec.json.encode(value, enc_hook=from_numpy).decode()
 
 
-def is_list_of_floats(value: Any, kind: Any) -> bool:
-    """Return whether all items are finite floats, and may be. Durations and losses are long lists, so this is fast."""
-    if not isinstance(value, (list, tuple)) or kind not in (float, float | None):
-        return False
-    return set(map(type, value)) <= {float} and all(map(math.isfinite, value))
+def from_numpy(value: Any) -> Any:
+    """Return a number of NumPy as one of Python. Raises NotImplementedError for another object."""
+    if hasattr(value, "item"):
+        return value.item()
+    raise NotImplementedError(f"{type(value)} has no JSON")
 
 
-def is_a(value: Any, kind: Any) -> bool:
-    """Return whether a JSON value is of a simple type or a container."""
-    if kind is Any:
-        return True
-    if isinstance(value, bool) or kind is bool:
-        return isinstance(value, bool) and kind is bool
-    if isinstance(value, int):
-        return kind in (int, float) and abs(value) < LARGEST
-    if isinstance(value, float):
-        return kind is float and math.isfinite(value)
-    return isinstance(value, (list, tuple) if kind in (list, tuple) else kind)
+def document(content: Any) -> str:
+    """Return the text of a file with a JSON document, which gets its schema number."""
+    return msgspec.json.format(encode(wrap(to_json(content))), indent=1) + "\n"
 
 
-def items(value: Any) -> Iterable[tuple[Any, Any]]:
-    """Return (key, item) of a dict, or (index, item) of a list."""
-    return value.items() if isinstance(value, dict) else enumerate(value)
+def of_document(content: Any, kind: type[Kind]) -> Kind:
+    """Return the content of a file as an instance of its type.
+
+    Raises ValueError, which names the place, if it has another schema number, or is not one.
+    """
+    return convert(unwrap(content), kind)
+
+
+def check_keys(values: Mapping[str, Any], kind: type) -> None:
+    """Raise ValueError, which names the key, if a value does not have the type of the field of a class.
+
+    Keys may be missing.
+    """
+    for name, expected in get_type_hints(kind).items():
+        if name in values:
+            try:
+                msgspec.convert(values[name], expected)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from None
 
 
 def wrap(content: Mapping[str, Any]) -> Content:
@@ -117,27 +117,3 @@ def unwrap(content: Any) -> Content:
         problem = "it has no schema number" if number is None else f"schema {number} is not supported"
         raise ValueError(f"{problem}; this version reads schema {SCHEMA}")
     return rest
-
-
-def ladder_file(content: Any) -> Content:
-    """Return the content of a file that ``stele parity --json`` wrote. Raises ValueError if it is not one."""
-    rest = unwrap(content)
-    check(rest, LadderFile, "it")
-    return rest
-
-
-class RecipeFacts(TypedDict):
-    """The result of one recipe in a file of ``stele parity --json``."""
-
-    framework: str
-    task: str
-    day: str
-    versions: dict[str, str | None]
-    rungs: list[dict[str, Any]]
-
-
-class LadderFile(TypedDict):
-    """The content of a file of ``stele parity --json``."""
-
-    settings: dict[str, Any]
-    recipes: list[RecipeFacts]

@@ -4,20 +4,26 @@ import functools
 import itertools
 import math
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
 
+import msgspec
 import numpy
+
+from stele.schema import about
 
 TRIMMED = 0.2  # fraction at each end
 
 
-class Estimate(NamedTuple):
-    """A value with a confidence interval; ``low`` and ``high`` are None if there are too few numbers."""
+class Estimate(msgspec.Struct, frozen=True):
+    """A value with a confidence interval."""
 
-    low: float | None
-    middle: float
-    high: float | None
+    low: Annotated[float | None, about("lower bound; null if there are too few numbers")]
+    middle: Annotated[float, about("the value")]
+    high: Annotated[float | None, about("upper bound; null if there are too few numbers")]
+
+    def __iter__(self) -> Iterator[float | None]:
+        return iter((self.low, self.middle, self.high))
 
 
 def median(values: Sequence[float], *, confidence: float = 0.95) -> Estimate:
@@ -37,8 +43,8 @@ def median(values: Sequence[float], *, confidence: float = 0.95) -> Estimate:
 
 def intercept(values: Mapping[int, float]) -> float:
     """Return the value at 0 of the line that fits best, with each value weighted by its own size."""
-    sizes, known = numpy.array(list(values)), numpy.array(list(values.values()))
-    return float(numpy.polyfit(sizes, known, 1, w=1 / known)[1])
+    sizes, times = numpy.array(list(values)), numpy.array(list(values.values()))
+    return float(numpy.polyfit(sizes, times, 1, w=1 / times)[1])
 
 
 def equivalence_p(values: Sequence[float], reference: Sequence[float], *, margin: float) -> float:
@@ -51,9 +57,7 @@ def equivalence_p(values: Sequence[float], reference: Sequence[float], *, margin
 
     low, high = numpy.asarray(reference) - margin, numpy.asarray(reference) + margin
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", RuntimeWarning
-        )  # equal numbers have no variance, which is not an error
+        warnings.simplefilter("ignore", RuntimeWarning)  # equal numbers have no variance, which is not an error
         above = ttest_ind(values, low, equal_var=False, alternative="greater", trim=TRIMMED).pvalue
         below = ttest_ind(values, high, equal_var=False, alternative="less", trim=TRIMMED).pvalue
     return float(max(above, below))
@@ -149,9 +153,7 @@ EFFECTS = (
     2.5,
     5.0,
 )  # the sizes of an effect that the e-value looks for, in standard deviations
-FARTHEST = (
-    2.0  # standard deviations from the median of a pass; more counts as this, so that outliers decide little
-)
+FARTHEST = 2.0  # standard deviations from the median of a pass; more counts as this, so that outliers decide little
 OUTLIER = 3.0  # standard deviations; more counts as this in the estimate of the noise
 PRIOR_PASSES = 1  # the weight of the expected noise, in passes
 
@@ -243,9 +245,7 @@ def lower_bound(passes: Sequence[Pass], noise: float, middle: float, level: floa
     def is_rejected(shift: float) -> bool:
         return log_e_values(passes, noise, shift=shift)[-1] >= -math.log(level)
 
-    reach = next(
-        (reach for reach in (noise * 2.0**power for power in range(16)) if is_rejected(middle - reach)), None
-    )
+    reach = next((reach for reach in (noise * 2.0**power for power in range(16)) if is_rejected(middle - reach)), None)
     if reach is None:
         return None
     rejected, open_end = middle - reach, middle

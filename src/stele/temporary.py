@@ -37,11 +37,11 @@ def inside(path: Path) -> Path:
 
     If its name would be too long for sockets below it, the usual folder is returned.
     """
-    made = path / "tmp"
-    if len(os.fsencode(made)) > LONGEST:
+    folder = path / "tmp"
+    if len(os.fsencode(folder)) > LONGEST:
         return Path(tempfile.gettempdir())
-    made.mkdir()
-    return made
+    folder.mkdir()
+    return folder
 
 
 def create(stack: contextlib.ExitStack) -> Path | None:

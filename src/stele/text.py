@@ -1,6 +1,7 @@
 """Format single values as text: intervals, rates, sizes, columns and unknown names. Pure functions."""
 
 import difflib
+import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
@@ -10,6 +11,7 @@ from stele.statistics import Estimate
 
 MIB = 2**20
 UNCHANGED = 0.05  # per cent
+SLUG = 100  # letters in a slug; two of them and a date make a file name
 FACTOR = 2.0  # a growth by so much, or more, is said as a factor
 # user and password of a URL; the second pattern is of a password with a slash that should have been encoded
 CREDENTIALS = re.compile(r"://([^\s/?#]*)@")
@@ -127,7 +129,6 @@ def counted(number: int, thing: str) -> str:
 
 
 def or_none(value: Any) -> str:
-    """Return ``value`` as text, or "none"."""
     return "none" if value is None else str(value)
 
 
@@ -139,9 +140,7 @@ def mebibytes(size: int | None) -> str:
 def align(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return rows of cells as lines, each column as wide as its widest cell."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def unknown_message(kind: str, value: str, names: Iterable[str]) -> str:
@@ -150,3 +149,14 @@ def unknown_message(kind: str, value: str, names: Iterable[str]) -> str:
     similar = difflib.get_close_matches(value, names, n=1)
     hint = f"Did you mean {similar[0]!r}?" if similar else f"Known: {', '.join(names)}."
     return f"Unknown {kind} {value!r}. {hint}"
+
+
+def slug(name: str) -> str:
+    """Return a name as a part of a file name: every character that is unsafe there becomes "_".
+
+    The end of a long name becomes a hash, because the operating system limits the length of a file name.
+    """
+    safe = re.sub(r"[^A-Za-z0-9_.=-]", "_", name)
+    if len(safe) <= SLUG:
+        return safe
+    return f"{safe[: SLUG - 9]}-{hashlib.sha256(name.encode(errors='replace')).hexdigest()[:8]}"

@@ -22,10 +22,11 @@ def main():
 def load(requests):
     """Return the function that carries out requests, and the requests. It is called now, because NumPy may print."""
     try:
-        from stele_worker import ranks, verbs
+        from stele_worker import verbs
+        from stele_worker.ranks import Requests, ranks
     except ModuleNotFoundError as error:
         return refuse(frameworks.missing_package(error) or error), requests
-    return verbs.do, ranks.Requests(requests)
+    return verbs.do, Requests(requests, ranks)
 
 
 def refuse(error):

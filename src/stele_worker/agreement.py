@@ -42,11 +42,11 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from stele_worker import ranks
 from stele_worker.measurement import inputs_of, is_of_user, make_batches, predictions, score
 from stele_worker.models import outputs, reads
 from stele_worker.models import weights as loading
 from stele_worker.models.inputs import compare, dtype_of, equal, has_more_digits, to_array
+from stele_worker.ranks import ranks
 from stele_worker.sketch import sketch
 
 UPDATE_STEPS = (1, 10)  # the numbers of steps after which the parameters are read
@@ -122,47 +122,46 @@ def own_weights(context, redraw=False):
 
     net = build(0)
     facts = recipe.facts(net)["arrays"] if hasattr(recipe, "facts") else []
-    dtypes, own = {one["name"]: one["dtype"] for one in facts}, context.read(net)
+    dtypes, built = {array["name"]: array["dtype"] for array in facts}, context.read(net)
     del net
 
     def differences(arrays):
         return {
-            name: compare(array, loaded.get(name), dtypes.get(name), computed=True)
-            for name, array in arrays.items()
+            name: compare(array, loaded.get(name), dtypes.get(name), computed=True) for name, array in arrays.items()
         }
 
-    found = differences(own)
-    changed = {name: mask for name, (mask, error) in found.items() if error != 0}
+    comparisons = differences(built)
+    changed = {name: mask for name, (mask, error) in comparisons.items() if error != 0}
     places = {name: mask for name, mask in changed.items() if mask is not None and not mask.all()}
     if redraw and places:
-        places = drawn_places(places, own, lambda number: context.read(build(number)), differences)
+        places = drawn_places(places, built, lambda number: context.read(build(number)), differences)
     return {
-        "own": {name: found[name][1] for name in changed},
-        "equal": [name for name in found if name not in changed],
-        "sizes": {name: own[name].size for name in changed},
+        "own": {name: comparisons[name][1] for name in changed},
+        "equal": [name for name in comparisons if name not in changed],
+        "sizes": {name: built[name].size for name in changed},
         "places": {name: packed(mask) for name, mask in places.items()},
         "files": reads.of_weights(task.model),
     }
 
 
-def drawn_places(places, own, build, differences):
+def drawn_places(places, built, build, differences):
     """Return masks of the elements that seeds change, of the parameters in which this is certain: the others are fixed.
 
-    ``places`` are those that one seed changes, in ``own``. Two seeds may draw one value for an element, so ``build`` is
-    called with further numbers, until no element of a parameter is left by chance: how often a seed draws the value of
-    the other arm is seen at the elements that other seeds change. Of a parameter that a second build does not change,
-    as if it was made at the import, nothing is certain.
+    ``places`` are those that one seed changes, in ``built``. Two seeds may draw one value for an element, so ``build``
+    is called with further numbers, until no element of a parameter is left by chance: how often a seed draws the value
+    of the other arm is seen at the elements that other seeds change. Nothing is certain of a
+    parameter that a second build does not change: perhaps it was made at the import.
     """
     counts = {name: int(mask.sum()) for name, mask in places.items()}
     result, open_ = {}, dict(places)
     for number in range(1, SEEDS):
         arrays = build(number)
-        found = differences({name: arrays[name] for name in open_})
+        comparisons = differences({name: arrays[name] for name in open_})
         if number == 1:
-            open_ = {name: mask for name, mask in open_.items() if not equal(arrays[name], own[name]).all()}
+            open_ = {name: mask for name, mask in open_.items() if not equal(arrays[name], built[name]).all()}
         for name, mask in list(open_.items()):
-            counts[name] += int(found[name][0].sum())
-            mask = open_[name] = mask | found[name][0]
+            counts[name] += int(comparisons[name][0].sum())
+            mask = open_[name] = mask | comparisons[name][0]
             drawn, builds = int(mask.sum()), number + 1
             rate = (builds * drawn - counts[name] + 1.0) / (builds * drawn + 1.0)
             certain, possible = (mask.size * rate**most < CHANCE for most in (builds, SEEDS))
@@ -193,7 +192,7 @@ def dtypes_of(context, net, inputs, layers):
     layer_dtypes = (str(getattr(layer, "compute_dtype", "")) for layer in recipe.layers(net))
     computed = {dtype for dtype in layer_dtypes if "float" in dtype}  # that of an input may be of integers
     return {
-        "parameters": {one["name"]: one["dtype"] for one in facts if one["dtype"] in HALF},
+        "parameters": {array["name"]: array["dtype"] for array in facts if array["dtype"] in HALF},
         "layers": {name: dtype_of(value) for name, value in layers.items()},
         "others": sorted(computed | ({dtype_of(output)} if hasattr(output, "dtype") else set())),
     }
@@ -270,12 +269,10 @@ class Context(NamedTuple):
         """
         if not is_of_user(self.subject.task):
             return self.fetch(value), {}
-        found = {name: self.fetch(array) for name, array in outputs.named(value).items()}
-        found.update((name, self.fetch(one)) for name, one in outputs.plain(value)[0].items())
+        arrays = {name: self.fetch(array) for name, array in outputs.named(value).items()}
+        arrays.update((name, self.fetch(plain)) for name, plain in outputs.plain(value)[0].items())
         main = outputs.main_name(value)
-        return found[main], {
-            name: one for name, one in found.items() if name != main or outputs.is_exact(one)
-        }
+        return arrays[main], {name: array for name, array in arrays.items() if name != main or outputs.is_exact(array)}
 
 
 def infer(context, arrays):
@@ -288,15 +285,11 @@ def infer(context, arrays):
     second, others_again = context.outputs(step(*inputs))
     layers = layer_outputs(subject, net, inputs)
     numbers = {
-        "unequal": find_unequal(
-            context.read(net), expected_parameters(subject.recipe, net, subject.loaded(weights))
-        ),
-        "layers": None
-        if layers is None
-        else {name: sketch(context.fetch(output)) for name, output in layers.items()},
+        "unequal": find_unequal(context.read(net), expected_parameters(subject.recipe, net, subject.loaded(weights))),
+        "layers": None if layers is None else {name: sketch(context.fetch(output)) for name, output in layers.items()},
         "logits": shortened(logits),
         "repeats": all_agree(dict(others, **{"main": logits}), dict(others_again, **{"main": second})),
-        "tracked": framework.tracked(main_of(subject, value)) if hasattr(framework, "tracked") else None,
+        "tracked": framework.tracked(main_of(subject, value)),
     }
     if others:
         numbers["outputs"] = {name: describe_output(array) for name, array in others.items()}
@@ -335,7 +328,7 @@ def describe_output(array):
 
 def expected_parameters(recipe, net, weights):
     """Return the parameters that a recipe must hold: all, or those that inference needs if it only infers."""
-    if hasattr(recipe, "training_step"):
+    if getattr(recipe, "TRAINS", hasattr(recipe, "training_step")):
         return weights
     return {name: array for name, array in weights.items() if name in recipe.stored(net)}
 
@@ -344,7 +337,8 @@ def layer_outputs(subject, net, inputs):
     """Return {layer: output}; None if the recipe cannot show them."""
     if not hasattr(subject.recipe, "activations"):
         return None
-    return subject.recipe.activations(net, subject.task)(*inputs)
+    run = subject.recipe.activations(net, subject.task)
+    return None if run is None else run(*inputs)
 
 
 def train(context, arrays):
@@ -400,20 +394,20 @@ def devices(context, arrays):
     net, _ = context.network(subject)
     step = subject.recipe.training_step(net, subject.task)
     losses = [run_step(framework, step, shard) for _ in range(subject.parity_steps)]
-    stored = stored_on_devices(framework, subject.recipe, net)
+    stored = framework.on_each_device(subject.recipe.stored, net)
     # each device may have its own running statistics
     trained = [{name: parameters[name] for name in gradients} for parameters in stored]
-    own = {"losses": losses, "ranks": states_of_devices(framework, shard, trained)}
-    own["score"] = score_of_batch(context, net, step, arrays)
+    of_rank = {"losses": losses, "ranks": states_of_devices(framework, shard, trained)}
+    of_rank["score"] = score_of_batch(context, net, step, arrays)
     if ranks.number() > 0:
-        return own
-    of_ranks = ranks.results(own)
+        return of_rank
+    of_ranks = ranks.results(of_rank)
     return {
         "losses": [float(numpy.mean(of_step)) for of_step in zip(*(each["losses"] for each in of_ranks))],
         "gradients": gradients,
         "ranks": [state for each in of_ranks for state in each["ranks"]],
         "statistics": framework.STATISTICS if any(".running_" in name for name in stored[0]) else None,
-        "score": own["score"],
+        "score": of_rank["score"],
     }
 
 
@@ -426,30 +420,20 @@ def score_of_batch(context, net, step, arrays):
     if subject.score is None:
         return None
     rng = numpy.random.RandomState(subject.task.seed)
-    for batch in make_batches(
-        framework, arrays, (rng.permutation(context.batch) for _ in range(SCORE_STEPS))
-    ):
+    for batch in make_batches(framework, arrays, (rng.permutation(context.batch) for _ in range(SCORE_STEPS))):
         run_step(framework, step, batch)
     batch, rows = subject.arrange(subject.parity_batch()), numpy.arange(context.batch)
     return score(subject, predictions(framework, subject, net, batch, [rows]))
 
 
-def stored_on_devices(framework, recipe, net):
-    """Return the parameters of a network: once, with a value for all devices, or those of each device."""
-    if hasattr(framework, "on_each_device"):
-        return framework.on_each_device(recipe.stored, net)
-    return [recipe.stored(net)]
-
-
 def states_of_devices(framework, arrays, networks):
     """Return hashes of the samples and the parameters of each device of this process."""
-    copies = getattr(framework, "copies", lambda value: [framework.fetch(value)])
-    samples = list(zip(*map(copies, arrays)))
-    held = {name: [copy for net in networks for copy in copies(net[name])] for name in networks[0]}
+    samples = list(zip(*map(framework.copies, arrays)))
+    copies = {name: [copy for net in networks for copy in framework.copies(net[name])] for name in networks[0]}
     return [
         {
             "samples": digest({str(place): array for place, array in enumerate(of_device)}),
-            "digest": digest({name: values[number] for name, values in held.items()}),
+            "digest": digest({name: values[number] for name, values in copies.items()}),
         }
         for number, of_device in enumerate(samples)
     ]

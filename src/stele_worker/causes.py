@@ -9,11 +9,12 @@ from typing import Callable, NamedTuple, Tuple
 
 import numpy
 
-from stele_worker import oracle, recipes
+from stele_suite import oracle
+from stele_worker import recipes
 
 
 class Cause(NamedTuple):
-    """``patch(recipe) -> {name: value}``: replacements for names in the module of an oracle's recipe."""
+    """``patch(page) -> {name: value}``: replacements for names in the module of an oracle's recipe."""
 
     tasks: Tuple[str, ...]
     phase: str  # the first phase in which the cause shows
@@ -23,15 +24,18 @@ class Cause(NamedTuple):
 
 @contextmanager
 def inject(task, name):
-    """Inject the cause ``name`` into the oracle's recipe of the task named ``task``, until the context ends."""
-    recipe = recipes.load(task, "numpy")
-    changes = CAUSES[name].patch(recipe)
-    before = {attribute: getattr(recipe, attribute) for attribute in changes}
-    vars(recipe).update(changes)
+    """Inject the cause ``name`` into the oracle's recipe of the task named ``task``, until the context ends.
+
+    A recipe that is loaded in the context has the cause.
+    """
+    page = recipes.page(task, "numpy")
+    changes = CAUSES[name].patch(page)
+    before = {attribute: getattr(page, attribute) for attribute in changes}
+    vars(page).update(changes)
     try:
         yield
     finally:
-        vars(recipe).update(before)
+        vars(page).update(before)
 
 
 # optimisers
@@ -50,7 +54,7 @@ def make_sgd(rule):
 
         return update
 
-    return lambda recipe: {"sgd": sgd}
+    return lambda page: {"sgd": sgd}
 
 
 def nesterov(v, g, m):
@@ -67,7 +71,7 @@ def no_momentum(v, g, m):
     return v, g
 
 
-def epsilon_before_correction(recipe):
+def epsilon_before_correction(page):
     """Add epsilon to the root of the second moment before that moment is corrected."""
 
     def adam(net, *, learning_rate, beta1, beta2, epsilon):
@@ -98,11 +102,11 @@ def make_adam(net, learning_rate, beta1, beta2):
     return update
 
 
-def larger_epsilon(recipe):
+def larger_epsilon(page):
     return {"adam": lambda net, **constants: oracle.adam(net, **dict(constants, epsilon=1e-7))}
 
 
-def uncorrected_moments(recipe):
+def uncorrected_moments(page):
     def adam(net, *, learning_rate, beta1, beta2, epsilon):
         means, squares = {}, {}
 
@@ -120,7 +124,7 @@ def uncorrected_moments(recipe):
 # losses
 
 
-def double_softmax(recipe):
+def double_softmax(page):
     def cross_entropy(logits, labels):
         powers = numpy.exp(logits - logits.max(1, keepdims=True))
         probabilities = powers / powers.sum(1, keepdims=True)
@@ -135,7 +139,7 @@ def double_softmax(recipe):
     return {"softmax_cross_entropy": cross_entropy}
 
 
-def summed_loss(recipe):
+def summed_loss(page):
     def cross_entropy(logits, labels):
         loss, backward = oracle.softmax_cross_entropy(logits, labels)
         return loss * len(labels), lambda g=1.0: backward(g * len(labels))
@@ -149,14 +153,16 @@ def summed_loss(recipe):
 def change_weights(change):
     """Return a patch: load() applies ``change(name, array) -> array``; stored() returns the unchanged weights."""
 
-    def patch(recipe):
-        load, unchanged = recipe.load, {}
+    def patch(page):
+        class Recipe(page.Recipe):
+            def load(self, net, weights):
+                self.unchanged = weights
+                return super().load(net, {name: change(name, array) for name, array in weights.items()})
 
-        def load_changed(net, weights):
-            unchanged.update(weights)
-            return load(net, {name: change(name, array) for name, array in weights.items()})
+            def stored(self, net):
+                return self.unchanged
 
-        return {"load": load_changed, "stored": lambda net: unchanged}
+        return {"Recipe": Recipe}
 
     return patch
 
@@ -178,7 +184,7 @@ def rotate_kernels(name, array):
     return array[:, :, ::-1, ::-1] if array.ndim == 4 else array
 
 
-def same_padding(recipe):
+def same_padding(page):
     """TensorFlow's SAME: if the padding of a strided window is odd, the end gets one more. Forward only."""
 
     def shift(operation):
@@ -195,9 +201,9 @@ def same_padding(recipe):
     return {"convolution": shift(oracle.convolution), "max_pool": shift(oracle.max_pool)}
 
 
-def stride_in_first_convolution(recipe):
+def stride_in_first_convolution(page):
     """ResNet-50 v1, where the Task is v1.5: the first convolution of a block has the stride."""
-    unit, bottleneck = recipe.unit, recipe.bottleneck
+    unit, bottleneck = page.unit, page.bottleneck
     block_stride = [1]
 
     def bottleneck_v1(net, task, name, x, *, stride, **rest):
@@ -213,7 +219,7 @@ def stride_in_first_convolution(recipe):
 
 
 def normalisation_epsilon(epsilon):
-    def patch(recipe):
+    def patch(page):
         return {
             "normalise": lambda *arguments: oracle.normalise(*arguments[:-1] + (epsilon,)),
             "batch_norm": lambda *arguments: oracle.batch_norm(*arguments[:-1] + (epsilon,)),
@@ -222,14 +228,14 @@ def normalisation_epsilon(epsilon):
     return patch
 
 
-def batch_statistics(recipe):
+def batch_statistics(page):
     """Normalise by the batch's statistics in inference, as in training."""
-    features = recipe.features
 
-    def training_features(net, task, x, *, training, **rest):
-        return features(dict(net), task, x, training=True, **rest)
+    class Recipe(page.Recipe):
+        def features(self, net, task, x, *, training):
+            return super().features(dict(net), task, x, training=True)
 
-    return {"features": training_features}
+    return {"Recipe": Recipe}
 
 
 # recurrences
@@ -244,7 +250,7 @@ def make_cell(form):
         size = h.shape[1]
         return form(h, a_r + c_r, a_z + c_z, a_n, c_n, weight[-size:], bias[-size:]), None
 
-    return lambda recipe: {"cell": cell}
+    return lambda page: {"cell": cell}
 
 
 def sigmoid(x):
@@ -369,9 +375,7 @@ CAUSES = {
         "GRU form: the reset gate is applied before the matrix product, not after",
         make_cell(reset_before),
     ),
-    "hard sigmoid": Cause(
-        ("gru",), "infer", "GRU form: hard sigmoid in the gates, not sigmoid", make_cell(hard_gates)
-    ),
+    "hard sigmoid": Cause(("gru",), "infer", "GRU form: hard sigmoid in the gates, not sigmoid", make_cell(hard_gates)),
     "one bias": Cause(("gru",), "infer", "GRU form: one bias, not two", change_weights(no_hidden_bias)),
     "double softmax": Cause(
         ALL_TASKS,
@@ -380,18 +384,14 @@ CAUSES = {
         double_softmax,
     ),
     "summed loss": Cause(ALL_TASKS, "train", "loss: summed over the batch, not averaged", summed_loss),
-    "nesterov": Cause(
-        SGD_TASKS, "train", "momentum form: Nesterov momentum, not plain momentum", make_sgd(nesterov)
-    ),
+    "nesterov": Cause(SGD_TASKS, "train", "momentum form: Nesterov momentum, not plain momentum", make_sgd(nesterov)),
     "unit gain": Cause(
         SGD_TASKS,
         "train",
         "momentum form: the gradient is multiplied by 1 - momentum (unit gain)",
         make_sgd(unit_gain),
     ),
-    "no momentum": Cause(
-        SGD_TASKS, "train", "momentum form: the momentum is not applied", make_sgd(no_momentum)
-    ),
+    "no momentum": Cause(SGD_TASKS, "train", "momentum form: the momentum is not applied", make_sgd(no_momentum)),
     "epsilon": Cause(("gru",), "train", "epsilon: 1e-7 in Adam, not 1e-8", larger_epsilon),
     "epsilon before the correction": Cause(
         ("gru",),
@@ -399,31 +399,29 @@ CAUSES = {
         "epsilon: Adam adds it before the second moment is bias-corrected, not after",
         epsilon_before_correction,
     ),
-    "uncorrected moments": Cause(
-        ("gru",), "train", "Adam: the moments are not bias-corrected", uncorrected_moments
-    ),
+    "uncorrected moments": Cause(("gru",), "train", "Adam: the moments are not bias-corrected", uncorrected_moments),
     "approximate GELU": Cause(
         ("encoder",),
         "infer",
         "GELU: approximated with tanh, not computed with the error function",
-        lambda recipe: {"gelu": oracle.gelu_tanh},
+        lambda page: {"gelu": oracle.gelu_tanh},
     ),
     "exact GELU": Cause(
         ("decoder",),
         "infer",
         "GELU: computed with the error function, not approximated with tanh",
-        lambda recipe: {"gelu_tanh": oracle.gelu},
+        lambda page: {"gelu_tanh": oracle.gelu},
     ),
     "no causal mask": Cause(
         ("transformer", "decoder"),
         "infer",
         "attention: without the causal mask",
-        lambda recipe: {"causal": all_positions},
+        lambda page: {"causal": all_positions},
     ),
     "no smoothing": Cause(
         ("transformer",),
         "train",
         "cross-entropy: without label smoothing",
-        lambda recipe: {"softmax_cross_entropy": without_smoothing},
+        lambda page: {"softmax_cross_entropy": without_smoothing},
     ),
 }

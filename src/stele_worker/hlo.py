@@ -8,6 +8,8 @@ import os
 import re
 import sysconfig
 
+from stele_worker import FOLDERS
+
 COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.-]+) \(.*\{$")
 INSTRUCTION = re.compile(r"^ +(?:ROOT )?%?([\w.-]+) = (.*?[\])}]) ([a-z][a-z0-9-]*)\(")  # name, shape, kind
 CALLED = re.compile(r"\b(?:to_apply|body|true_computation|false_computation)=%?([\w.-]+)")
@@ -24,7 +26,6 @@ CALLS = ("call", "while", "conditional")  # their operations run one by one; tho
 NO_WORK = ("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all")
 SHOWN = 3  # operations of a call that its label names
 SMALL = 0.1  # of the largest result of a call; operations with smaller results are not named
-PACKAGE = os.path.dirname(os.path.realpath(__file__))
 
 
 class Program:
@@ -129,6 +130,6 @@ def numbers_in(shape):
 
 def is_users(path):
     """Return whether a file is neither of Python, nor of an installed package, nor of Stele."""
-    folders = [PACKAGE] + [sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib")]
+    folders = list(FOLDERS) + [sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib")]
     outside = not any(os.path.realpath(path).startswith(os.path.realpath(folder)) for folder in folders)
     return bool(path) and outside and not re.search(r"/(site|dist)-packages/|^<", path)

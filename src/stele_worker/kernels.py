@@ -36,11 +36,11 @@ def selected(run):
 
 def find_setters():
     """Return the functions of the loaded libraries that turn the report of oneDNN on and off."""
-    found = []
+    setters = []
     for path in loaded_libraries():
         library = ctypes.CDLL(path)
-        found += [getattr(library, name) for name in SETTERS if hasattr(library, name)]
-    return found
+        setters += [getattr(library, name) for name in SETTERS if hasattr(library, name)]
+    return setters
 
 
 def loaded_libraries():

@@ -1,20 +1,7 @@
 """Measure one launch of one recipe.
 
-An outcome is a dict:
-    seconds          duration of every step, including the first
-    warmup           number of leading steps that are not counted
-    steady           whether the step times had stopped trending after the warm-up
-    batch            samples per step
-    in_force         what the framework reports about its mode: graphs, traces, compilations; only if it has modes
-    host_memory      peak resident memory of the process, in bytes; None if unknown
-    device_memory    peak memory on the device, in bytes; None on a CPU
-and after training also
-    losses           of every step
-    accuracy         fraction of the Task's test samples classified correctly after the last step, or the Task's score
-                     of them; None if the Task's labels are random
-    evaluated        number of test samples
-
-On request it also has what ``more`` returns.
+An outcome is a dict with "steps", "memory" and, if the framework has modes, "in_force"; after training also "learning".
+On request it also has what ``more`` returns. docs/protocol.md describes their keys.
 """
 
 import math
@@ -24,8 +11,9 @@ from typing import Any, NamedTuple, Optional
 
 import numpy
 
-from stele_worker import clock, kernels, loaders, process, ranks
+from stele_worker import clock, loaders, process
 from stele_worker.profiles import profile_functions
+from stele_worker.ranks import ranks
 
 NOT_EVALUATED = {"accuracy": None, "evaluated": 0}
 BLOCK_SECONDS = 0.1  # least duration of a block of steps
@@ -34,21 +22,22 @@ MOST_TAKEN = 64  # batches of a block, which are on the device at the same time;
 PROGRESS_SECONDS = 1.0  # minimum time between two progress messages, so that they do not disturb the steps
 
 
-def train(
-    framework, subject, host, data, weights, warmup, turn=None, steps=None, limit=None, loader=0, **asked
-):
+def train(framework, subject, host, data, weights, warmup, turn=None, steps=None, limit=None, loader=0, **requests):
     """Train for the Task's epochs, time every step, then evaluate. Return an outcome.
 
     With ``steps``, stop after so many, or after ``limit`` seconds of steps: see ``within``. Then do not evaluate, but
-    measure what is ``asked`` of ``more``. With ``loader``, also measure so many batches of the framework's own loader:
-    see ``loaders.measure``.
+    measure what the ``requests`` to ``more`` name. With ``loader``, also measure so many batches of the framework's
+    own loader: see ``loaders.measure``.
     """
     task, recipe = subject.task, subject.recipe
+    watch = Stopwatch()
     samples = subject.samples("train", data)
     arrays = [framework.put(array) for array in samples]
+    watch.lap("data")
     process.reset_peak_memory()
     net = recipe.load(recipe.network(task), subject.weights(weights, samples))
     step = recipe.training_step(net, task)
+    watch.lap("network")
     batch_rows = subject.rows("train")[:steps]
     seconds, losses, least = [], [], warmup.get("seconds", 0.0)
     rows = within(repeat(batch_rows, seconds, 2 * least if steps else 0.0), seconds, limit)
@@ -59,32 +48,37 @@ def train(
         losses.append(loss)
         report(len(seconds))
         if len(seconds) == 1:
-            forget_peak_memory(framework)
+            framework.forget_peak_memory()
     steady = clock.find_steady_step(seconds, warmup["window"], warmup["tolerance"], least)
     unsteady = min(warmup["most"], len(seconds) // 2)
     outcome = summarise(framework, task, seconds, unsteady if steady is None else steady, steady is not None)
-    outcome["losses"] = [float(framework.fetch(loss)) for loss in losses]
+    outcome["preparation"] = watch.seconds
+    learning = {"losses": [float(framework.fetch(loss)) for loss in losses]}
     if not steps:
-        return dict(outcome, **evaluate(framework, subject, net, data, host))
+        return dict(outcome, learning=dict(learning, **evaluate(framework, subject, net, data, host)))
     batches = Batches(framework, arrays, batch_rows, turn, host, limit)
-    result = dict(outcome, **NOT_EVALUATED, **more(step, batches, outcome, **asked))
+    learning.update(NOT_EVALUATED)
+    result = dict(outcome, learning=learning, **more(step, batches, outcome["steps"], **requests))
     if not loader:
         return result
-    count = affordable(loader, outcome, limit)
+    count = affordable(loader, outcome["steps"], limit)
     return dict(result, loader=loaders.measure(step, batches, task, data, count))
 
 
-def infer(framework, subject, host, data, weights, warmup, turn=None, steps=None, limit=None, **asked):
+def infer(framework, subject, host, data, weights, warmup, turn=None, steps=None, limit=None, **requests):
     """Warm up until the step times stop trending, then time the Task's test batches. Return an outcome.
 
     With ``steps``, stop after so many in all, the warm-up included, or after ``limit`` seconds of steps, half of them
-    in the warm-up: see ``within``. Then measure what is ``asked`` of ``more``.
+    in the warm-up: see ``within``. Then measure what the ``requests`` to ``more`` name.
     """
     task, recipe = subject.task, subject.recipe
+    watch = Stopwatch()
     inputs = [framework.put(array) for array in inputs_of(task, subject.samples("test", data))]
+    watch.lap("data")
     process.reset_peak_memory()
     net = recipe.load(recipe.network(task), subject.weights(weights))
     step = recipe.inference_step(net, task)
+    watch.lap("network")
     test_rows = subject.rows("infer")
     seconds, warmup_steps, least = [], [], warmup.get("seconds", 0.0)
     most = min(warmup["most"], warmup["most"] if steps is None else max(steps // 2, 1))
@@ -110,12 +104,24 @@ def infer(framework, subject, host, data, weights, warmup, turn=None, steps=None
     for duration, _ in clock.time_steps(step, batches, framework.wait):
         seconds.append(duration)
         if len(seconds) == 1:
-            forget_peak_memory(framework)
+            framework.forget_peak_memory()
         report(len(seconds) - warmup_steps[0] if warmup_steps else 0)
     steady = clock.find_steady_step(seconds[: warmup_steps[0]], warmup["window"], warmup["tolerance"])
     outcome = summarise(framework, task, seconds, warmup_steps[0], steady is not None)
+    outcome["preparation"] = watch.seconds
     batches = Batches(framework, inputs, test_rows, turn, host, limit)
-    return dict(outcome, **more(step, batches, outcome, **asked))
+    return dict(outcome, **more(step, batches, outcome["steps"], **requests))
+
+
+class Stopwatch:
+    """Measures the parts of a preparation, one after the other: {part: seconds}."""
+
+    def __init__(self):
+        self.seconds, self.began = {}, perf_counter()
+
+    def lap(self, part):
+        now = perf_counter()
+        self.seconds[part], self.began = now - self.began, now
 
 
 class Batches(NamedTuple):
@@ -138,17 +144,15 @@ class Batches(NamedTuple):
     def repeated(self, count):
         """Return so many batches, of which at most MOST_TAKEN differ."""
         rows = [self.rows[number % len(self.rows)] for number in range(min(count, MOST_TAKEN))]
-        taken = list(self.take(rows))
-        return [taken[number % len(taken)] for number in range(count)]
+        batches = list(self.take(rows))
+        return [batches[number % len(batches)] for number in range(count)]
 
 
-def more(
-    step, batches, outcome, blocks=0, new_batch=False, sizes=0, communication=0, profile=0, sampler=None
-):
-    """Return what is measured on request, after everything else:
+def more(step, batches, steps, blocks=0, new_batch=False, sizes=0, communication=0, profile=0, sampler=None):
+    """Return what is measured on request, after everything else. ``steps`` are those of the outcome.
 
-    blocks       seconds per step in each of so many blocks of steps, with one wait at the end of a block
-    returned     seconds until a call of the step returned, the mean of each block
+    blocks       seconds per step in each of so many blocks of steps, with one wait at the end of a block, and seconds
+                 until a call of the step returned, the mean of each block
     new_batch    seconds of the first step with another number of samples; and ``in_force`` after it
     sizes        seconds of so many steps for each of SIZES numbers of samples: see ``time_sizes``
     profile      seconds and calls of each operation in a step, the mean over so many steps under the profiler, and in
@@ -158,13 +162,13 @@ def more(
     """
     result, wait = {}, batches.framework.wait
     if blocks:
-        count, seconds, returned = steps_of_block(outcome["seconds"][outcome["warmup"] :]), [], []
+        count, seconds, returned = steps_of_block(counted(steps)), [], []
         numbers = within(range(blocks), seconds, batches.limit and batches.limit / count)
-        taken = (batches.repeated(count) for _ in batches.in_turns(numbers))
-        for whole, until_return in clock.time_blocks(step, taken, wait):
+        blocks_of_batches = (batches.repeated(count) for _ in batches.in_turns(numbers))
+        for whole, until_return in clock.time_blocks(step, blocks_of_batches, wait):
             seconds.append(whole)
             returned.append(until_return)
-        result.update(blocks=seconds, returned=returned)
+        result["blocks"] = {"seconds": seconds, "returned": returned}
     if new_batch:
         rows = batches.in_turns([other_size(batches.rows)])
         [(result["new_batch"], _)] = clock.time_steps(step, batches.take(rows), wait)
@@ -172,10 +176,8 @@ def more(
     if sizes:
         result["sizes"] = time_sizes(step, batches, sizes)
     if profile:
-        result["profile"] = profiled(step, batches, affordable(profile, outcome, batches.limit), sampler)
-    if communication and hasattr(
-        step, "communication"
-    ):  # last: afterwards the ranks have different parameters
+        result["profile"] = profiled(step, batches, affordable(profile, steps, batches.limit), sampler)
+    if communication and hasattr(step, "communication"):  # last: afterwards the ranks have different parameters
         result["communication"] = time_communication(step, batches, communication)
     return result
 
@@ -189,10 +191,10 @@ def time_sizes(step, batches, count):
     unit = len(batches.rows[0]) // SIZES or len(batches.rows[0])
     sizes = range(unit, unit * SIZES + 1, unit)
     rows = numpy.concatenate([batches.rows[number % len(batches.rows)] for number in range(SIZES)])
-    taken = list(batches.take([rows[:size] for size in sizes]))
+    samples = list(batches.take([rows[:size] for size in sizes]))
     seconds = []
     numbers = within(range(count + 1), seconds, batches.limit, first=SIZES)
-    turns = (batch for _ in batches.in_turns(numbers) for batch in taken)
+    turns = (batch for _ in batches.in_turns(numbers) for batch in samples)
     for duration, _ in clock.time_steps(step, turns, batches.framework.wait):
         seconds.append(duration)
     return {str(size): seconds[SIZES + place :: SIZES] for place, size in enumerate(sizes)}
@@ -235,40 +237,41 @@ def profiled(step, batches, count, sampler=None):
     """
     framework = batches.framework
     [rows] = batches.in_turns([[batches.rows[number % len(batches.rows)] for number in range(count)]])
-    taken, durations = list(batches.take(rows)), []
+    samples, durations = list(batches.take(rows)), []
 
     def run():
         began = perf_counter()
-        for batch in taken:
+        for batch in samples:
             framework.wait(step(*batch))
         durations.append(perf_counter() - began)
 
-    profile = getattr(framework, "profile", partial(profile_functions, sampler=sampler))
+    profile = framework.profile if framework.HAS_PROFILER else partial(profile_functions, sampler=sampler)
     profile(run)  # without its result: the first steps of JAX under a profiler took three times as long
     operations, seconds = profile(run), durations[-1]
-    busy = in_operations(framework, operations) if hasattr(framework, "profile") else 0
+    busy = in_operations(framework, operations) if framework.HAS_PROFILER else 0
     return {
         "step": seconds / count,
         "busy": busy / count or None,
         "operations": {
-            name: [seconds / count, calls / count]
-            for name, (seconds, calls) in operations.items()
-            if seconds > 0
+            name: [seconds / count, calls / count] for name, (seconds, calls) in operations.items() if seconds > 0
         },
-        "kernels": getattr(framework, "kernels", kernels.selected)(run),
+        "kernels": framework.kernels(run),
     }
 
 
 def in_operations(framework, operations):
     """Return the seconds of all operations of a profile, without the Python code that the framework shows as one."""
-    annotations = getattr(framework, "ANNOTATIONS", ())
-    return sum(seconds for name, (seconds, _) in operations.items() if not name.startswith(annotations))
+    return sum(seconds for name, (seconds, _) in operations.items() if not name.startswith(framework.ANNOTATIONS))
 
 
-def affordable(count, outcome, limit):
+def counted(steps):
+    """Return the durations of the steps after the warm-up."""
+    return steps["seconds"][steps["warmup"] :]
+
+
+def affordable(count, steps, limit):
     """Return how many steps, at most ``count``, take ``limit`` seconds; at least one, and all without a limit."""
-    counted = outcome["seconds"][outcome["warmup"] :]
-    return count if limit is None else max(1, min(count, int(limit / clock.median(counted))))
+    return count if limit is None else max(1, min(count, int(limit / clock.median(counted(steps)))))
 
 
 def steps_of_block(seconds):
@@ -285,19 +288,16 @@ def other_size(batch_rows):
 def summarise(framework, task, seconds, warmup, steady):
     """Return the part of an outcome that training and inference share. Call it before anything else uses memory."""
     outcome = {
-        "host_memory": process.peak_memory(),
-        "device_memory": framework.peak_memory(),
-        "seconds": seconds,
-        "warmup": warmup,
-        "steady": steady,
-        "batch": task.batch,
+        "steps": {"seconds": seconds, "warmup": warmup, "steady": steady, "batch": task.batch},
+        "memory": {"host": process.peak_memory(), "device": framework.peak_memory()},
     }
     return dict(outcome, **in_force(framework))
 
 
 def in_force(framework):
     """Return what the framework reports about its mode, as a field of an outcome; {} if it has no modes."""
-    return {"in_force": framework.in_force()} if hasattr(framework, "in_force") else {}
+    done = framework.in_force()
+    return {} if done is None else {"in_force": done}
 
 
 def repeat(batch_rows, seconds, least):
@@ -324,12 +324,6 @@ def within(items, seconds, limit, first=1):
 
 def is_over(seconds, limit, first=1):
     return limit is not None and len(seconds) > first and sum(seconds[first:]) >= limit
-
-
-def forget_peak_memory(framework):
-    """Leave the first step out of the peak of the device: the search for the fastest kernels uses workspaces in it."""
-    if hasattr(framework, "forget_peak_memory"):
-        framework.forget_peak_memory()
 
 
 def evaluate(framework, subject, net, data, host):

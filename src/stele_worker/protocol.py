@@ -24,7 +24,7 @@ defaults    framework                                     table, versions: see s
 parity      task, phase, seed, form, cause                see stele_worker.agreement
 
 settings    {"device": "cpu" or "cuda", "threads": 2, "precision": "fp32", "tf32" or "bf16", "autotune": true,
-            "deterministic": false, "seed": 0, "mode": "eager"}; mode is one of the framework's module, or null
+            "deterministic": false, "seed": 0, "mode": "eager"}; mode is one of the framework's MODES, or null
             for its first
 form        a variant of the Task, such as "one-bias", or null for the Task's own form
 cause       a cause of stele_worker.causes to inject into the oracle's recipe; only sent to the oracle's worker
@@ -58,7 +58,7 @@ import json
 import math
 
 TIME_TO_ACCURACY = "time-to-accuracy"  # a phase in which a step is an epoch
-VERSION = 4  # 4: the answer to parity has "updates" in place of "moves"
+VERSION = 1
 
 
 class SetupError(Exception):

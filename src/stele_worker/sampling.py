@@ -60,9 +60,7 @@ def start(program, path):
     """Start py-spy. When it has begun to record, or failed, return it and the first line that it printed."""
     command = [program, "record", "--pid", str(os.getpid()), "--native", "--format", "raw", "--output", path]
     command += ["--rate", str(RATE), "--duration", "3600", "--nolineno"]
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     return process, process.stdout.readline()
 
 

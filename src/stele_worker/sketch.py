@@ -12,9 +12,7 @@ cosine_cache = {}  # k -> cos(k i), as long as the longest array so far; the cos
 def sketch(array):
     """Return the sketch of an array of any shape: a list of three floats."""
     values = numpy.ravel(numpy.asarray(array, numpy.float64))
-    return [float(numpy.sqrt(values.dot(values)))] + [
-        float(values.dot(cosines(k, values.size))) for k in (1, 2)
-    ]
+    return [float(numpy.sqrt(values.dot(values)))] + [float(values.dot(cosines(k, values.size))) for k in (1, 2)]
 
 
 def cosines(k, size):

@@ -1,10 +1,10 @@
 """What a worker measures: a Task together with its recipe, its samples and its weights.
 
-A TaskSubject is a Task of ``stele_worker.tasks`` with a recipe of ``stele_worker.recipes``. A ModelSubject is a model
+A TaskSubject is a Task of ``stele_suite.tasks`` with a recipe of ``stele_suite.recipes``. A ModelSubject is a model
 of the user, from which a recipe is derived (``stele_worker.models``). A FileSubject is a recipe with a task file of the
 user. All have the same names:
 
-task, recipe            see ``stele_worker.tasks`` and ``stele_worker.recipes``
+task, recipe            see ``stele_suite.tasks`` and ``stele_worker.frameworks.recipe``
 samples(part, data)     arrays of "train" or "test": the inputs in order, then the target
 rows(part)              for each step the rows of these arrays: int64 of shape (steps, batch). "infer" has those of
                         "test", perhaps several times, to time them
@@ -30,35 +30,34 @@ from itertools import count
 
 import numpy
 
-from stele_worker import frameworks, recipes, tasks
-from stele_worker.tasks import augmentation
+from stele_suite import tasks
+from stele_suite.tasks import augmentation
+from stele_worker import recipes
 
 
-def find(
-    framework, name, scale, seed, dtype, form=None, model=None, batch=None, division="closed", **changes
-):
+def find(framework, name, scale, seed, dtype, form=None, model=None, batch=None, division="closed", **changes):
     """Return the subject that a request names. Raises SpecError or UserCodeError for a model that cannot be used.
 
     ``batch`` is the number of samples of a step; None for that of the Task. ``changes`` are of fields of the Task.
     ``division`` is "open" if the framework draws the random numbers.
     """
     if model is not None:
-        from stele_worker import models
+        from stele_worker.models import inspection
         from stele_worker.models.task import with_batch
 
         if model.get("task"):
-            task, recipe, file = models.resolve_file(model, scale, seed, dtype)
+            task, recipe, file = inspection.resolve_file(model, scale, seed, dtype)
             return FileSubject(with_batch(task, batch), recipe, file, scale)
-        task, recipe = models.resolve(model, frameworks.name(framework), scale, seed, dtype)
+        task, recipe = inspection.resolve(model, framework.name, scale, seed, dtype)
         return ModelSubject(with_batch(task, batch), recipe)
     changes.update(seed=seed, dtype=dtype)
     if batch is not None:
         changes["batch"] = batch
     if form is not None:
         changes["form"] = form
-    if division == "open" and tasks.why_closed(name, frameworks.name(framework)):
-        raise ValueError(tasks.why_closed(name, frameworks.name(framework)))
-    task, recipe = tasks.make(name, scale, **changes), recipes.load(name, frameworks.name(framework))
+    if division == "open" and tasks.why_closed(name, framework.name):
+        raise ValueError(tasks.why_closed(name, framework.name))
+    task, recipe = tasks.make(name, scale, **changes), recipes.load(name, framework.name)
     return TaskSubject(task, recipe, division)
 
 
@@ -113,9 +112,7 @@ class TaskSubject:
         if not self.opened:
             return weights
         seeds = count(1024 * self.task.seed)
-        return self.module.redrawn(
-            self.task, weights, lambda shape: framework.draw_weight(shape, next(seeds))
-        )
+        return self.module.redrawn(self.task, weights, lambda shape: framework.draw_weight(shape, next(seeds)))
 
     def augmented(self, samples, epoch):
         arrays = tuple(channels_last(array, self.recipe) for array in samples)
@@ -194,8 +191,8 @@ class ModelSubject:
         """Return by how much this arm's own values of each input differ from those of another arm: see ``compare``."""
         from stele_worker.models.inputs import compare
 
-        own, other = self.task.values or {}, self.values() or {}
-        return {name: compare(array, other.get(name))[1] for name, array in own.items()}
+        values, other = self.task.values or {}, self.values() or {}
+        return {name: compare(array, other.get(name))[1] for name, array in values.items()}
 
     def arrange(self, arrays):
         return arrays

@@ -1,20 +1,7 @@
 """Train a Task for a fixed number of epochs, and time them: the phase ``time-to-accuracy``.
 
-An outcome has the names of ``stele_worker.measurement``, where a step is an epoch:
-    seconds             of the steps of each epoch, with gathering and augmentation, without compilation
-    warmup, steady      0 and true: every epoch counts
-    batch               samples per step
-    losses              the mean over the steps of each epoch
-    accuracy, evaluated after the last epoch
-and also
-    accuracies          after each epoch
-    evaluation_seconds  of the evaluation after each epoch, without compilation
-    compile_seconds     by how much the first step and the first evaluated batch exceeded the mean of the others, and
-                        the first augmentation, which is repeated
-    data_seconds        from the first access to the data until the training data is on the device
-    elapsed             from the first access to the data to the end of the last evaluation, with compilation
-    missed              seconds of each earlier training of this launch, which missed the target
-    continued           whether another process trained the first epochs, so that no time counts
+An outcome is that of ``stele_worker.measurement``, where a step is an epoch and every epoch counts. It also has
+"epochs". docs/protocol.md describes their keys.
 """
 
 import gc
@@ -61,9 +48,14 @@ def train(framework, subject, host, data, weights, turn=None, checkpoint=None):
         if len(results) < len(epochs):
             saved.save(results)
     elapsed = data_seconds + perf_counter() - began - paused
-    outcome = measurement.summarise(framework, task, [one["seconds"] for one in results], 0, True)
+    outcome = measurement.summarise(framework, task, [epoch["seconds"] for epoch in results], 0, True)
     timing = {"data_seconds": data_seconds, "elapsed": elapsed, "continued": done > 0, "missed": []}
-    return dict(outcome, **columns(results), **timing, evaluated=subject.rows("test").size)
+    learning = {
+        "losses": [epoch["losses"] for epoch in results],
+        "accuracy": results[-1]["accuracies"],
+        "evaluated": subject.rows("test").size,
+    }
+    return dict(outcome, learning=learning, epochs=dict(columns(results), **timing))
 
 
 def until_target(make_subject, target, attempts, framework, host, **fields):
@@ -75,11 +67,12 @@ def until_target(make_subject, target, attempts, framework, host, **fields):
     missed = []
     for attempt in range(attempts):
         outcome = train(framework, make_subject(attempt), in_attempt(host, attempt), **fields)
-        if outcome["accuracy"] >= target:
+        if outcome["learning"]["accuracy"] >= target:
             break
         if attempt < attempts - 1:
-            missed.append(outcome["data_seconds"] + sum(outcome["seconds"]))
-    return dict(outcome, missed=missed)
+            missed.append(outcome["epochs"]["data_seconds"] + sum(outcome["steps"]["seconds"]))
+    outcome["epochs"]["missed"] = missed
+    return outcome
 
 
 class Host(NamedTuple):
@@ -167,15 +160,15 @@ def make_evaluation(framework, subject, net, data):
 
 
 def columns(results):
-    """Return the fields of an outcome that have a number for each epoch, and those that follow from them."""
-    each = {name: [one[name] for one in results] for name in results[0]}
-    compiled = sum(each.pop("training_compile_seconds") + each.pop("evaluation_compile_seconds"))
-    return dict(each, compile_seconds=compiled, accuracy=each["accuracies"][-1])
+    """Return what an outcome says about its epochs: a number for each, and the seconds of all compilations."""
+    names = ("training_compile_seconds", "evaluation_compile_seconds")
+    epochs = {name: [epoch[name] for epoch in results] for name in ("accuracies", "evaluation_seconds")}
+    return dict(epochs, compile_seconds=sum(epoch[name] for epoch in results for name in names))
 
 
 def progress(results, of):
     """Return the message after an epoch: how far the training is, loss, accuracy, and the seconds that remain."""
-    past = sum(one["seconds"] + one["evaluation_seconds"] for one in results)
+    past = sum(epoch["seconds"] + epoch["evaluation_seconds"] for epoch in results)
     return {
         "phase": TIME_TO_ACCURACY,
         "done": len(results),

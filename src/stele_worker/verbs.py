@@ -13,17 +13,15 @@ from stele_worker import (
     defaults,
     frameworks,
     measurement,
-    models,
-    modes,
     process,
     protocol,
-    ranks,
     subjects,
     time_to_accuracy,
 )
-from stele_worker.models import errors, reads, specs
+from stele_worker.models import errors, reads, sources
+from stele_worker.ranks import ranks
 
-configuration = {}  # set by configure: the framework's module, and the dtype of its arithmetic
+configuration = {}  # set by configure: the framework, and the dtype of its arithmetic
 
 
 def do(request, host):
@@ -60,45 +58,39 @@ def configure(host, framework, settings, model=None):
         process.limit_processors(settings["threads"] * devices)
     frameworks.tuned = settings.get("tuned", True)
     start = perf_counter()
-    module = frameworks.load(framework)
+    loaded = frameworks.load(framework)
     import_seconds = perf_counter() - start
-    ranks.configure(framework, module, settings)
+    ranks.configure(loaded, settings)
     ranks.start(dict(request, verb="configure"))
     if limited and ranks.processes > 1:
         process.limit_processors(settings["threads"], ranks.number())
-    module.configure(
-        modes.resolve(framework, module, settings)
-    )  # before the user's module, which may make arrays
+    loaded.configure(loaded.resolve(settings))  # before the user's module, which may make arrays
     if model is not None:
         reads.watch(model["folder"])
         before = perf_counter()
-        specs.find(model)
+        sources.find(model)
         import_seconds += perf_counter() - before
     dtype = "bfloat16" if settings["precision"] == "bf16" else "float32"
-    configuration.update(framework=module, dtype=dtype, scaling=settings.get("scaling", "weak"))
+    configuration.update(framework=loaded, dtype=dtype, scaling=settings.get("scaling", "weak"))
     ranks.results({})  # all ranks are ready
     return {
         "import_seconds": import_seconds,
         "start_seconds": perf_counter() - start,
-        "versions": module.versions(),
-        "flags": dict(module.flags(), processors=process.processors()),
+        "versions": loaded.versions(),
+        "flags": dict(loaded.flags(), processors=process.processors()),
     }
 
 
 def train(host, task, scale, seed, form=None, model=None, batch=None, **fields):
     with errors.of_user(model):
-        subject = framework_and_subject(
-            task, scale, seed, form, model, batch, scaling=configuration["scaling"]
-        )
+        subject = framework_and_subject(task, scale, seed, form, model, batch, scaling=configuration["scaling"])
         return ranks.combined(measurement.train(*subject, host, **fields))
 
 
 def infer(host, task, scale, seed, form=None, model=None, batch=None, **fields):
     ranks.only_training("infer")
     with errors.of_user(model):
-        return measurement.infer(
-            *framework_and_subject(task, scale, seed, form, model, batch), host, **fields
-        )
+        return measurement.infer(*framework_and_subject(task, scale, seed, form, model, batch), host, **fields)
 
 
 def reach_target(
@@ -124,9 +116,7 @@ def reach_target(
     ranks.only_training(protocol.TIME_TO_ACCURACY)
 
     def make_subject(attempt):
-        return subjects.find(
-            framework, task, scale, seed + attempt, configuration["dtype"], form=form, **changes
-        )
+        return subjects.find(framework, task, scale, seed + attempt, configuration["dtype"], form=form, **changes)
 
     fields.pop("warmup", None)  # every epoch counts
     if target is None:
@@ -140,22 +130,24 @@ def parity(host, task, phase, seed, form=None, model=None, cause=None, **options
     if model is not None:
         reads.watch(model["folder"])
         reads.watch_libraries()
-    with errors.of_user(model):
-        framework, subject = framework_and_subject(task, scale, seed, form, model)
-        if cause is None:
-            return agreement.check(framework, subject, phase, **options)
-    if frameworks.name(framework) != "numpy":
-        raise ValueError("cause {!r} can only be injected into the oracle's recipes".format(cause))
+    if cause is None:
+        with errors.of_user(model):
+            return agreement.check(*framework_and_subject(task, scale, seed, form, model), phase, **options)
     with causes.inject(task, cause):
+        framework, subject = framework_and_subject(task, scale, seed, form, model)
+        if framework.name != "numpy":
+            raise ValueError("cause {!r} can only be injected into the oracle's recipes".format(cause))
         return agreement.check(framework, subject, phase)
 
 
 def inspect(host, model):
     if configuration:
         raise RuntimeError("'configure' has chosen a framework: send 'inspect' to a new worker")
+    from stele_worker.models import inspection
+
     reads.watch(model["folder"])
     reads.watch_libraries()
-    return dict(models.inspect(model), **reads.of_process(model["folder"]))
+    return dict(inspection.inspect(model), **reads.of_process(model["folder"]))
 
 
 def what_was_read(host, folder):
@@ -163,7 +155,7 @@ def what_was_read(host, folder):
 
 
 def capability(host, name):
-    return {"numbers": capabilities.show(frameworks.name(configured()), name)}
+    return {"numbers": capabilities.show(configured().name, name)}
 
 
 def read_defaults(host, framework):

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stele import environments, files
+from stele import environments, files, schema
 from stele.environments import Environment
 from stele.measuring import measure as measuring
 from stele.measuring import processors
-from stele.measuring.run import Run
+from stele.measuring.run import Options, Run
 from stele.measuring.settings import Settings
-from stele_worker.tasks import NAMES
+from stele_suite.tasks import NAMES
 from studies import launches
 from studies.ready import environments_with
 
@@ -45,9 +45,7 @@ class Pass(NamedTuple):
     failed: dict[str, str]
 
 
-def cells(
-    names: Sequence[str] | None, tasks: Sequence[str] | None, phases: Sequence[str] | None
-) -> list[Cell]:
+def cells(names: Sequence[str] | None, tasks: Sequence[str] | None, phases: Sequence[str] | None) -> list[Cell]:
     """Return the selected cells in which two modes or more are ready."""
     return [
         cell
@@ -65,17 +63,21 @@ def settings() -> Settings:
 def modes(cell: Cell, settings: Settings) -> list[Environment]:
     """Return the environments of a framework that are ready and have the cell."""
     ready = environments_with(cell.task, cell.phase, settings)
-    return [one for one in ready if cell.base in (one.name, one.base, BESIDE.get(one.name))]
+    return [
+        environment
+        for environment in ready
+        if cell.base in (environment.name, environment.base, BESIDE.get(environment.name))
+    ]
 
 
 def measure_pass(cell: Cell, seed: int) -> Pass:
     """Launch all modes together, in random order. Those that fail are left out, and the others launched again."""
     of_all = settings()
     fields, _ = measuring.inputs(cell.task)
-    plan = measuring.Plan(task=cell.task, phase=cell.phase, scale=SCALE, steps=STEPS, **fields)
-    found, failed = modes(cell, of_all), dict[str, str]()
-    random.Random(seed).shuffle(found)
-    sides = {environment.name: environment for environment in found}
+    plan = measuring.Plan(task=cell.task, phase=cell.phase, scale=SCALE, options=Options(steps=STEPS), **fields)
+    environments_of_cell, failed = modes(cell, of_all), dict[str, str]()
+    random.Random(seed).shuffle(environments_of_cell)
+    sides = {environment.name: environment for environment in environments_of_cell}
     while sides:
         try:
             return Pass(measuring.side_by_side(sides, plan, of_all, timeout=TIMEOUT), failed)
@@ -91,7 +93,7 @@ def measure(cells: Sequence[Cell], passes: int) -> None:
     for number in range(passes):
         for cell in [cell for cell in cells if len(load(cell)) <= number]:
             result = measure_pass(cell, seed=number)
-            runs = {name: run.to_dict() for name, run in result.runs.items()}
+            runs = schema.to_json(result.runs)
             files.append_text(cell.path, json.dumps({"runs": runs, "failed": result.failed}) + "\n")
             print(f"pass {number + 1} of {passes}: {cell.base} {cell.task} {cell.phase}", flush=True)
 
@@ -105,14 +107,12 @@ def load(cell: Cell) -> list[Pass]:
 
 
 def parse(line: dict[str, Any]) -> Pass:
-    return Pass({name: Run.from_dict(run) for name, run in line["runs"].items()}, line["failed"])
+    return Pass(schema.convert(line["runs"], dict[str, Run]), line["failed"])
 
 
 def load_all() -> dict[Cell, list[Pass]]:
     """Return the passes of every cell that is stored."""
-    every = [
-        Cell(name, task, phase) for task in NAMES for phase in PHASES for name in environments.first_modes()
-    ]
+    every = [Cell(name, task, phase) for task in NAMES for phase in PHASES for name in environments.first_modes()]
     return {cell: load(cell) for cell in every if cell.path.exists()}
 
 

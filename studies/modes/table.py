@@ -23,7 +23,6 @@ COSTS = (
 HEADER = ("environment", "mode", "ms/step", "of the first mode", "first step s", "memory MiB", "reported")
 TITLES = {"train": "training", "infer": "inference"}
 MIB = 2**20
-MEMORIES = ("host_memory", "device_memory")  # of a Run
 WIDTH = 160  # of a message
 
 
@@ -43,7 +42,7 @@ def costs(results: dict[Cell, list[Pass]], overheads: dict[str, str]) -> str:
 
     ``overheads`` are microseconds of an operation by environment, as docs/results/overhead.md shows them.
     """
-    measured = {name for passes in results.values() for one in passes for name in one.runs}
+    measured = {name for passes in results.values() for each_pass in passes for name in each_pass.runs}
     rows = [
         [
             name,
@@ -63,19 +62,15 @@ def first_steps(name: str, phase: str, results: dict[Cell, list[Pass]]) -> str:
         middle(steps)
         for cell, passes in results.items()
         if cell.phase == phase
-        and (steps := [one.runs[name].first_step for one in passes if name in one.runs])
+        and (steps := [each_pass.runs[name].first_step for each_pass in passes if name in each_pass.runs])
     ]
-    shown = (
-        sorted({f"{seconds:.2f}" for seconds in (min(of_tasks), max(of_tasks))}, key=float)
-        if of_tasks
-        else []
-    )
+    shown = sorted({f"{seconds:.2f}" for seconds in (min(of_tasks), max(of_tasks))}, key=float) if of_tasks else []
     return " to ".join(shown)
 
 
 def rows_of(passes: Sequence[Pass]) -> list[list[str]]:
     """Return a row for each mode: those that were measured, and those that failed with the reason."""
-    names = {name for one in passes for name in (*one.runs, *one.failed)}
+    names = {name for each_pass in passes for name in (*each_pass.runs, *each_pass.failed)}
     described = environments.described()
     ordered = [name for name in described if name in names]
     return [row(name, passes, first_mode(ordered[0])) for name in ordered]
@@ -88,9 +83,9 @@ def first_mode(name: str) -> str:
 def row(name: str, passes: Sequence[Pass], base: str) -> list[str]:
     environment = environments.load(name)
     label = mode_label(environment)
-    runs = [one.runs[name] for one in passes if name in one.runs]
+    runs = [each_pass.runs[name] for each_pass in passes if name in each_pass.runs]
     if not runs:
-        reasons = [one.failed[name] for one in passes if name in one.failed]
+        reasons = [each_pass.failed[name] for each_pass in passes if name in each_pass.failed]
         return [name, label, "failed", "", "", "", textwrap.shorten(reasons[0], WIDTH)]
     return [
         name,
@@ -105,7 +100,8 @@ def row(name: str, passes: Sequence[Pass], base: str) -> list[str]:
 
 def memory(runs: Sequence[Run]) -> str:
     """Return the middle peak of the process, and of the device where it has a memory of its own."""
-    host, device = ([value for run in runs if (value := getattr(run, name))] for name in MEMORIES)
+    host = [run.memory.host for run in runs if run.memory.host]
+    device = [run.memory.device for run in runs if run.memory.device]
     shown = f"{middle(host) / MIB:,.0f}" if host else "unknown"
     return f"{shown}, device {middle(device) / MIB:,.0f}" if device else shown
 
@@ -117,15 +113,19 @@ def step(run) -> float:
 
 def ratios(name: str, base: str, passes: Sequence[Pass]) -> list[float]:
     """Return the time of a step over that of another environment, from each pass that has both."""
-    return [step(one.runs[name]) / step(one.runs[base]) for one in passes if {name, base} <= set(one.runs)]
+    return [
+        step(each_pass.runs[name]) / step(each_pass.runs[base])
+        for each_pass in passes
+        if {name, base} <= set(each_pass.runs)
+    ]
 
 
 def ratio(name: str, base: str, passes: Sequence[Pass]) -> str:
     """Return ``0.71 (0.70 to 0.73)``: the middle of the passes, and the range."""
-    found = ratios(name, base, passes)
-    if not found:
+    of_passes = ratios(name, base, passes)
+    if not of_passes:
         return "unknown"
-    return f"{middle(found):.2f} ({min(found):.2f} to {max(found):.2f})"
+    return f"{middle(of_passes):.2f} ({min(of_passes):.2f} to {max(of_passes):.2f})"
 
 
 def reported(in_force: dict[str, object] | None) -> str:
@@ -133,7 +133,7 @@ def reported(in_force: dict[str, object] | None) -> str:
 
 
 def provenance(results: dict[Cell, list[Pass]]) -> str:
-    runs = [run for passes in results.values() for one in passes for run in one.runs.values()]
+    runs = [run for passes in results.values() for each_pass in passes for run in each_pass.runs.values()]
     if not runs:
         return "Nothing is recorded."
     days = sorted({run.when[:10] for run in runs})
@@ -141,8 +141,8 @@ def provenance(results: dict[Cell, list[Pass]]) -> str:
     busy = sum(run.busy for run in runs)
     count = min(len(passes) for passes in results.values())
     return (
-        f"Measured {' to '.join(sorted({days[0], days[-1]}))} on {machine['processor']}, "
-        f"{machine['processors']} processors, {runs[-1].settings['threads']} threads, scale {SCALE}, "
+        f"Measured {' to '.join(sorted({days[0], days[-1]}))} on {machine.processor}, "
+        f"{machine.processors} processors, {runs[-1].settings.threads} threads, scale {SCALE}, "
         f"{count} pass{'' if count == 1 else 'es'} of each cell. "
         f"{busy} of {len(runs)} launches had other programs beside them."
     )

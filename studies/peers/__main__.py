@@ -17,6 +17,7 @@ from checks.harness import LAUNCHES, SETTINGS, measure_ratio
 from stele import environments, statistics
 from stele.environments import builds
 from stele.measuring import lock, machine, measure
+from stele.measuring.run import Options
 from stele.report import page
 from studies import launches
 
@@ -83,7 +84,7 @@ def start_loop(peer: Peer) -> subprocess.Popen[str]:
 def launch(peer: Peer) -> float:
     """Return the ratio of one launch of both."""
     fields, _ = measure.inputs(peer.task)
-    plan = measure.Plan(task=peer.task, phase=peer.phase, scale="gate", steps=STEPS, **fields)
+    plan = measure.Plan(task=peer.task, phase=peer.phase, scale="gate", options=Options(steps=STEPS), **fields)
     return measure_ratio(peer.environment, plan, start_loop(peer))
 
 
@@ -113,16 +114,14 @@ def markdown(stored: dict[str, list[float]]) -> str:
         f"slower than {LIMIT:g}",
     )
     return (
-        f"{page.table(header, rows)}\n\nMeasured until {date.today()} on {facts['processor']}, "
-        f"{facts['processors']} processors, {SETTINGS.threads} thread, scale gate."
+        f"{page.table(header, rows)}\n\nMeasured until {date.today()} on {facts.processor}, "
+        f"{facts.processors} processors, {SETTINGS.threads} thread, scale gate."
     )
 
 
 def main() -> int:
     parser = launches.parser(__doc__, LAUNCHES)
-    parser.add_argument(
-        "--peer", action="append", choices=list(map(str, PEERS)), metavar="PEER", help="default: all"
-    )
+    parser.add_argument("--peer", action="append", choices=list(map(str, PEERS)), metavar="PEER", help="default: all")
     arguments = parser.parse_args()
     with lock.machine("tox -e studies -- peers", wait=True, say=print):
         chosen = [peer for peer in PEERS if str(peer) in (arguments.peer or [str(peer)])]

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "checks"))
 import numpy
 from answering import answer, configure
 
-from stele_worker import tasks
+from stele_suite import tasks
 
 # the framework of a peer that has another name
 FRAMEWORK = {"torchvision": "torch", "transformers": "torch", "flax": "jax", "mxnet": "mxnet_gluon"}

@@ -136,7 +136,7 @@ def markdown(stored: dict[str, list[Seconds]]) -> str:
             table = page.table(HEAD, [row(one, stored[str(one)]) for one in known], right=slice(2, None))
             parts.append(f"**{TITLES[task]}**\n\n{table}")
     facts, count = machine.facts(), min(map(len, stored.values()), default=0)
-    where = f"{facts['processor']}, {facts['processors']} processors"
+    where = f"{facts.processor}, {facts.processors} processors"
     launched = f"at least {count} launch{'' if count == 1 else 'es'} of each"
     threads = f"One thread for the step, {processors.count()} workers for the loader."
     return "\n\n".join([*parts, f"Measured until {date.today()} on {where}, {launched}. {threads}"])

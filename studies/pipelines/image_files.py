@@ -15,9 +15,7 @@ def write(folder: Path, images: Iterator[Image.Image], count: int) -> None:
     for number in range(count):
         image = next(images, None)
         if image is None:
-            raise ValueError(
-                f"There are only {number} images, but {count} are needed: use --samples {number}"
-            )
+            raise ValueError(f"There are only {number} images, but {count} are needed: use --samples {number}")
         resized = image.convert("RGB").resize((PIXELS, PIXELS), Image.Resampling.BICUBIC)
         resized.save(folder / f"{number:06}.jpg", quality=90)
 

@@ -16,7 +16,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy
 
-from stele_worker import frameworks, loaders, recipes, tasks
+from stele_suite import tasks
+from stele_worker import frameworks, loaders, recipes
 
 
 def main(name, request):
@@ -40,8 +41,7 @@ def main(name, request):
 
 def in_memory(name, task, request):
     images, labels = (
-        numpy.array(numpy.load(request[part], mmap_mode="r")[: request["samples"]])
-        for part in ("images", "labels")
+        numpy.array(numpy.load(request[part], mmap_mode="r")[: request["samples"]]) for part in ("images", "labels")
     )
     return loaders.find(name).batches(images, labels, task.batch, request["workers"])
 

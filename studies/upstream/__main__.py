@@ -63,26 +63,20 @@ def launch(folder: Path, comparison: Comparison) -> dict[str, float]:
     return result
 
 
-def start(
-    script: str, request: dict[str, Any], stdout: int | None = None
-) -> subprocess.CompletedProcess[str]:
+def start(script: str, request: dict[str, Any], stdout: int | None = None) -> subprocess.CompletedProcess[str]:
     """Run a script of this folder with the variables of a worker. End with 1 if it fails."""
     settings = Settings(**{name: request[name] for name in ("device", "threads", "malloc")})
     variables = {**os.environ, **settings.variables()}
     command = [sys.executable, str(HERE / script), json.dumps(request)]
     process = subprocess.run(command, env=variables, stdout=stdout, text=True, check=False)
     if process.returncode:
-        sys.exit(
-            f"{script} failed for {request['task']}, exit code {process.returncode}. Its error is above."
-        )
+        sys.exit(f"{script} failed for {request['task']}, exit code {process.returncode}. Its error is above.")
     return process
 
 
 def row(comparison: Comparison, results: list[dict[str, float]]) -> list[str]:
     ratio = statistics.median([one["ratio"] for one in results])
-    seconds = [
-        f"{statistics.median([one[side] for one in results]).middle:.3f}" for side in ("recipe", "author")
-    ]
+    seconds = [f"{statistics.median([one[side] for one in results]).middle:.3f}" for side in ("recipe", "author")]
     return [
         comparison.task,
         f"{comparison.batch:,}",
@@ -119,13 +113,11 @@ def markdown(stored: dict[str, list[dict[str, float]]], device: str) -> str:
         "launches",
         "slower",
     )
-    rows = [
-        row(one, results) for key, results in sorted(stored.items()) if (one := parsed(key)).device == device
-    ]
+    rows = [row(one, results) for key, results in sorted(stored.items()) if (one := parsed(key)).device == device]
     facts = machine.facts()
-    where = ", ".join(gpu["name"] for gpu in facts["gpus"]) if device == "cuda" else facts["processor"]
+    where = ", ".join(gpu["name"] for gpu in facts.gpus) if device == "cuda" else facts.processor
     return (
-        f"{page.table(header, rows)}\n\nMeasured until {date.today()} on {where}, {facts['processors']} processors. "
+        f"{page.table(header, rows)}\n\nMeasured until {date.today()} on {where}, {facts.processors} processors. "
         f"[low middle high]: 95 % interval over launches, each with {TURNS} turns."
     )
 
@@ -160,9 +152,7 @@ def compare_trainings(arguments: argparse.Namespace) -> int:
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     every = parser.add_subparsers(dest="what", required=True)
     steps, trainings = every.add_parser("steps"), every.add_parser("trainings")
     for command, run in ((steps, compare_steps), (trainings, compare_trainings)):

@@ -10,7 +10,7 @@ from images import arrays_of
 from patching import fill, module
 from torch.nn.functional import cross_entropy
 
-from stele_worker.tasks import cifar_airbench
+from stele_suite.tasks import cifar_airbench
 
 FORMAT = torch.channels_last
 # what it requires of CUDA, for any device

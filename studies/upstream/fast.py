@@ -12,7 +12,7 @@ from images import arrays_of
 from patching import fill, module
 from torch import nn
 
-from stele_worker.tasks import cifar_fast
+from stele_suite.tasks import cifar_fast
 
 FORMAT = torch.contiguous_format
 
@@ -69,11 +69,7 @@ def groups_of(core, net, task, batch):
     """Yield the weights and then the biases, with their schedules, for the sum of the losses of a batch."""
     rates = cifar_fast.learning_rates(task)
     for bias in (False, True):
-        held = [
-            value
-            for name, value in net.named_parameters()
-            if value.requires_grad and ("bias" in name) == bias
-        ]
+        held = [value for name, value in net.named_parameters() if value.requires_grad and ("bias" in name) == bias]
         factor, decay = cifar_fast.rate_and_decay(task, "norm.bias" if bias else "weight")
         yield (
             held,

@@ -2,7 +2,7 @@
 
 import numpy
 
-from stele_worker import tasks
+from stele_suite import tasks
 
 
 def arrays_of(paths, count):

@@ -4,7 +4,8 @@ import functools
 
 from images import sizes
 
-from stele_worker import frameworks, recipes, tasks, time_to_accuracy
+from stele_suite import tasks
+from stele_worker import frameworks, recipes, time_to_accuracy
 from stele_worker.subjects import TaskSubject
 
 SETTINGS = {"deterministic": False, "autotune": True, "tuned": True, "seed": 0}
@@ -45,7 +46,11 @@ def make_training(arguments, paths):
         subject = TaskSubject(task(seed), recipe)
         subject.samples = lambda part, data: samples(part)  # read and converted once
         outcome = time_to_accuracy.train(support, subject, HOST, paths, None)
-        return (list(outcome["seconds"]), outcome["evaluation_seconds"][-1], outcome["accuracy"])
+        return (
+            list(outcome["steps"]["seconds"]),
+            outcome["epochs"]["evaluation_seconds"][-1],
+            outcome["learning"]["accuracy"],
+        )
 
     return train
 

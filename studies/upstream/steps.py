@@ -15,7 +15,8 @@ import numpy
 import ours
 import torch
 
-from stele_worker import recipes, tasks
+from stele_suite import tasks
+from stele_worker import recipes
 from stele_worker.subjects import TaskSubject
 
 AUTHORS = {"cifar-fast": fast, "cifar-airbench": airbench}

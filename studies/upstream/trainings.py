@@ -37,9 +37,7 @@ def main():
         paths = measure.inputs(arguments.task)[0]["data"]
         author = AUTHORS[arguments.task].make_training(Path(arguments.folder), arguments, paths)
         try:
-            train_in_turns(
-                {"recipe": ours.make_training(arguments, paths), "author": author}, measured, arguments
-            )
+            train_in_turns({"recipe": ours.make_training(arguments, paths), "author": author}, measured, arguments)
         finally:  # also if it is interrupted
             show(measured)
 

@@ -1,20 +1,18 @@
 """The report in Chromium: open, hover, filter, sort, print; names that execute nothing; contrast and landmarks."""
 
-import dataclasses
 import json
 import time
 
 import pytest
 
-import gate_records
 from stele import __main__ as entry_point
 from stele.measuring import store
-from test_report import EXPLANATION, training
+from tests.support import gate_records
+from tests.support.reports import EXPLANATION, training
+from tests.support.runs import changed
 
 HOSTILE = "<script>document.title='executed'</script><img src=x onerror=\"document.title='executed'\">'\u202e\n{{7*7}}"
-REGRESSED = gate_records.verdict(
-    status="REGRESSED", message="30.0 % slower in 8 passes", ratio=(1.25, 1.3, 1.36)
-)
+REGRESSED = gate_records.verdict(status="REGRESSED", message="30.0 % slower in 8 passes", ratio=(1.25, 1.3, 1.36))
 VERDICTS = [REGRESSED, gate_records.verdict("gru", "infer"), gate_records.verdict(metric="control")]
 SCHEMES = ("light", "dark")
 PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
@@ -43,18 +41,14 @@ def page(page_of, tmp_path):
 
 def drawn(page, table):
     """Return how many rows the charts of a table show."""
-    return page.eval_on_selector_all(
-        f".chart[data-table={table}]", "all => all.map(one => Number(one.dataset.drawn))"
-    )
+    return page.eval_on_selector_all(f".chart[data-table={table}]", "all => all.map(one => Number(one.dataset.drawn))")
 
 
 def test_every_chart_is_drawn_from_all_rows_of_its_table(page):
     charts = page.locator(".chart")
     assert charts.count() == page.locator(".chart svg").count() > 10
     assert drawn(page, "table-launches-cnn-train-long") == [24, 24, 24]
-    points = page.locator(".chart[data-table=table-launches-cnn-train-long]").first.locator(
-        ".mark-symbol path"
-    )
+    points = page.locator(".chart[data-table=table-launches-cnn-train-long]").first.locator(".mark-symbol path")
     assert points.count() >= 24
     assert page.locator("#scripts").count() == 0
 
@@ -143,16 +137,10 @@ def test_a_phone_needs_no_sideways_scrolling(page_of, tmp_path):
     assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
-@pytest.mark.parametrize(
-    "options", [*({"color_scheme": scheme} for scheme in SCHEMES), PHONE], ids=[*SCHEMES, "phone"]
-)
+@pytest.mark.parametrize("options", [*({"color_scheme": scheme} for scheme in SCHEMES), PHONE], ids=[*SCHEMES, "phone"])
 def test_contrast_names_and_landmarks_have_no_fault(page_of, tmp_path, options):
-    axe = pytest.importorskip(
-        "axe_playwright_python.sync_playwright", reason="pip install 'pytest-stele[browser]'"
-    )
-    page = page_of(
-        gate_records.gate(tmp_path / "gate.jsonl", passes=2, factor=1.3, verdicts=VERDICTS), **options
-    )
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install 'pytest-stele[browser]'")
+    page = page_of(gate_records.gate(tmp_path / "gate.jsonl", passes=2, factor=1.3, verdicts=VERDICTS), **options)
     result = axe.Axe().run(page)
     assert result.violations_count == 0, result.generate_report()
 
@@ -182,9 +170,7 @@ def test_names_from_outside_execute_nothing_in_a_gate(page_of, tmp_path):
 def test_names_from_outside_execute_nothing_in_runs(page_of, tmp_path, run):
     for number in range(2):
         facts = {"versions": {HOSTILE: HOSTILE}, "flags": {HOSTILE: HOSTILE}, "label": HOSTILE}
-        run = dataclasses.replace(
-            run, environment=HOSTILE, when=f"2026-01-0{number + 2}T00:00:00+00:00", **facts
-        )
+        run = changed(run, environment=HOSTILE, when=f"2026-01-0{number + 2}T00:00:00+00:00", **facts)
         store.save(run, tmp_path / "runs")
     page = page_of(tmp_path / "runs")
     page.locator(".chart .mark-symbol path").first.hover(force=True)

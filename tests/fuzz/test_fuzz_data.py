@@ -11,11 +11,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from datafiles import CIFAR10, IMDB, Malicious, archive, batch, batches, npz, reviews, unpack
-from hostile import changed_bytes, changed_text
 from stele.data import cifar10, imdb, unpickling, weights
 from stele.errors import DataError
-from stele.models import recipes
+from stele.subjects.model import recipes
+from tests.fuzz.hostile import changed_bytes, changed_text
+from tests.support.data_files import CIFAR10, IMDB, Malicious, archive, batch, batches, npz, reviews, unpack
 
 EXECUTION = {"os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "subprocess.Popen"}
 watched = []  # while it has an item, an audit hook of Python refuses to execute anything
@@ -46,9 +46,7 @@ def folder(tmp_path_factory):
 
 MALICIOUS = [pickle.dumps(Malicious("/nowhere/mark"), protocol=protocol) for protocol in range(5)]
 ARRAY = pickle.dumps({b"data": numpy.zeros((2, 3), "u1"), b"labels": [1, 2]}, protocol=2)
-OPCODES = st.lists(
-    st.sampled_from([bytes([code]) for code in range(256)] + [b"\x00\x00\x00\x01", b"numpy\n"])
-)
+OPCODES = st.lists(st.sampled_from([bytes([code]) for code in range(256)] + [b"\x00\x00\x00\x01", b"numpy\n"]))
 
 
 @given(raw=changed_bytes(ARRAY) | OPCODES.map(b"".join) | st.sampled_from(MALICIOUS).flatmap(changed_bytes))
@@ -119,10 +117,7 @@ TENSORS = b'{"conv1.weight":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}}
 WEIGHTS = len(TENSORS).to_bytes(8, "little") + TENSORS + bytes(16)
 
 
-@given(
-    raw=changed_bytes(WEIGHTS)
-    | changed_bytes(TENSORS).map(lambda head: len(head).to_bytes(8, "little") + head)
-)
+@given(raw=changed_bytes(WEIGHTS) | changed_bytes(TENSORS).map(lambda head: len(head).to_bytes(8, "little") + head))
 def test_weights_are_refused_unless_they_are_those_of_the_network(folder, monkeypatch, raw):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(weights.resnet50, "weights", lambda seed: {"conv1.weight": numpy.zeros((2, 2), "f4")})

@@ -1,6 +1,5 @@
 """Arbitrary and mutated files are read completely, or refused with an error that the user can act on."""
 
-import argparse
 import dataclasses
 import json
 from importlib import metadata
@@ -10,17 +9,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hostile import EXTREME, TEXT, changed_bytes, changed_text, documents, refuses_or_returns
-from stele import environments
+from stele import environments, schema
 from stele.commands import parity
 from stele.data import cache
-from stele.environments import ORACLE, description, lockfiles, packages
+from stele.environments import ORACLE, Environment, changes, description, lockfiles, packages
 from stele.gate import baseline, record
 from stele.measuring import lock, store
-from stele.models import changes
+from stele.measuring.run import Run
 from stele.parity import accuracy, defaults, golden_numbers, ladder
 from stele.releases import frameworks, history, index
 from stele.report import results
+from tests.fuzz.hostile import EXTREME, TEXT, changed_bytes, changed_text, documents, refuses_or_returns
 
 RUN = json.loads((Path(__file__).parent / "run.json").read_text())
 NUMPY = dataclasses.replace(ORACLE, requirements={"numpy": "its release is then known"})
@@ -44,10 +43,16 @@ def test_a_run_that_loads_can_be_shown(file, content):
         refuses_or_returns(results.markdown, [run])
 
 
+CONDITIONS = {"seconds": 1.5, "steal": 0.0, "foreign": 0.0, "gpu": None}
 RECORD = [
     {"schema": 1, "machine": {"processor": "Abacus"}, "old": "jax==1"},
-    {"key": ["long", "gru infer", 0], "took": 1.5, "runs": {"old": RUN["run"], "new": None}},
-    {"key": ["parity"], "took": 2, "findings": [{"rung": 1, "status": "agrees", "message": ""}]},
+    {"key": ["long", "gru infer", 0], "took": 1.5, "runs": {"old": RUN["run"]}, "rounds": [], "conditions": CONDITIONS},
+    {
+        "key": ["parity", "gru", "old"],
+        "took": 2,
+        "failure": None,
+        "findings": [{"rung": 1, "status": "agrees", "message": ""}],
+    },
 ]
 
 
@@ -59,9 +64,7 @@ def lines(values):
     return b"".join(json.dumps(value).encode() + b"\n" for value in values)
 
 
-@given(
-    content=changed_bytes(lines(RECORD)) | st.tuples(*map(documents, RECORD)).map(b"\n".join) | st.binary()
-)
+@given(content=changed_bytes(lines(RECORD)) | st.tuples(*map(documents, RECORD)).map(b"\n".join) | st.binary())
 @example(content=b"[" * 10_000 + b"\n")
 @example(content=lines(WITHOUT_VERSIONS))
 @example(content=lines(WITHOUT_STATUS))
@@ -72,7 +75,17 @@ def test_a_record_of_a_gate_is_resumed_or_refused(file, content):
         log.spent, log.launches, log.versions("old")
 
 
-BASELINE = {"schema": 1, "machine": {}, "settings": {}, "versions": {}, "launches": [{"step": 0.1}] * 6}
+LAUNCH = {
+    "when": "2026-01-02T03:04:05.678+00:00",
+    "step": 0.1,
+    "first-step": 0.5,
+    "import": 1.0,
+    "host-memory": 2**20,
+    "device-memory": None,
+    "median": 0.1,
+    "p90": 0.2,
+}
+BASELINE = {"schema": 1, **schema.to_json(baseline.facts([schema.convert(RUN["run"], Run)])), "launches": [LAUNCH] * 6}
 
 
 @given(content=documents(BASELINE))
@@ -127,7 +140,7 @@ LADDER = {"schema": 1, "settings": {"device": "cpu", "threads": 1}, "recipes": [
 @given(content=documents(LADDER))
 def test_a_ladder_file_is_read_or_refused(file, content):
     file.write_bytes(content)
-    refuses_or_returns(parity.merge, argparse.Namespace(merge=[file], json=None, write=None))
+    refuses_or_returns(parity.merge, parity.ParityOptions(merge=(file,)))
 
 
 ASV = {"version": 2, "results": {"recipes.track_step": [[0.1, None, float("nan")], [["'gru'"], ["'train'"]]]}}
@@ -198,7 +211,7 @@ def test_a_description_gives_environments_or_is_refused(file, content):
         environment.why_absent("cnn", "train", device="cpu", precision="fp32")
 
 
-LOCKS = [path for path in (Path(__file__).parents[1] / "lockfiles").iterdir() if path.is_file()]
+LOCKS = [path for path in (Path(__file__).parents[1] / "environments/lockfiles/samples").iterdir() if path.is_file()]
 
 
 @pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.name)
@@ -218,7 +231,7 @@ def test_a_lock_file_of_each_format_is_read_or_refused(file, path, data):
 def test_the_lock_file_of_a_build_gives_versions_or_is_refused(file, content):
     path = file.with_suffix(".lock")
     path.write_bytes(content)
-    environment = description.Environment(name="toy", label="", framework="toy", lock=path)
+    environment = Environment(name="toy", label="", framework="toy", lock=path)
     refuses_or_returns(environments.locked_versions, environment)
 
 

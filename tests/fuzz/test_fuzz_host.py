@@ -8,38 +8,28 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fakes import INSPECTION
-from hostile import JSON, changed_bytes, changed_json, documents
 from stele.environments import Environment
 from stele.errors import SteleError
 from stele.measuring import measure
 from stele.measuring.measure import Plan
+from stele.measuring.run import Origin
 from stele.measuring.settings import Settings
 from stele.measuring.worker import Worker, WorkerError
-from stele.models import inspection
-from stele.models.spec import Model
 from stele.parity import capabilities, defaults, examination, golden_numbers, ladder, reference
+from stele.subjects.model import inspection
+from stele.subjects.model.spec import Model
+from tests.fuzz.hostile import JSON, changed_bytes, changed_json, documents
+from tests.support.scripted_environments import INSPECTION
 
 CPU = Settings(device="cpu", threads=1)
 RUN = json.loads((Path(__file__).parent / "run.json").read_text())["run"]
-FIELDS = (
-    "seconds",
-    "warmup",
-    "steady",
-    "batch",
-    "host_memory",
-    "device_memory",
-    "losses",
-    "accuracy",
-    "evaluated",
-)
-OUTCOME = {name: RUN[name] for name in FIELDS}
+OUTCOME = {name: RUN[name] for name in ("steps", "memory", "learning")}
 CONFIGURATION = {
     "import_seconds": 1.5,
     "versions": {"torch": "2.4", "cuda": None},
     "flags": {"device": "cpu"},
 }
-HELLO = {"protocol": 4, "python": "3.11.7", "numpy": "2.4.6", "pid": 1}
+HELLO = {"protocol": 1, "python": "3.11.7", "numpy": "2.4.6", "pid": 1}
 REPORT = {"id": 1, "progress": {"phase": "train", "done": 1, "of": 3}}
 LINE = {"id": 1, "result": HELLO}
 ERROR = {"id": 1, "error": {"type": "ValueError", "message": "no", "traceback": ""}}
@@ -81,20 +71,20 @@ def results(*values):
 @example(output=lines(LINE)[:-9])
 def test_any_output_is_an_answer_or_an_error_of_the_worker(speaker, output):
     with speaker(output) as worker, contextlib.suppress(WorkerError):
-        assert isinstance(worker.ask("hello", progress=lambda report: report["phase"]), dict)
+        assert isinstance(worker.ask("hello", progress=lambda report: report.phase), dict)
 
 
 # a worker of another version of the protocol is a SteleError, but no WorkerError: the user has to update it
 @given(changed=changed_json([HELLO, CONFIGURATION, OUTCOME]))
-@example(changed=[HELLO, CONFIGURATION, {**OUTCOME, "seconds": []}])
-@example(changed=[HELLO, CONFIGURATION, {**OUTCOME, "seconds": [0.1, -0.1]}])
-@example(changed=[HELLO, CONFIGURATION, {**OUTCOME, "accuracy": "high"}])
+@example(changed=[HELLO, CONFIGURATION, {**OUTCOME, "steps": {**OUTCOME["steps"], "seconds": []}}])
+@example(changed=[HELLO, CONFIGURATION, {**OUTCOME, "steps": {**OUTCOME["steps"], "seconds": [0.1, -0.1]}}])
+@example(changed=[HELLO, CONFIGURATION, {**OUTCOME, "learning": {"accuracy": "high"}}])
 def test_any_answers_give_a_run_or_an_error_of_the_worker(speaker, changed):
-    plan = Plan("gru", "train", "quick", data=None, data_origin=RUN["data"])
+    plan = Plan("gru", "train", "quick", data=None, data_origin=Origin(**RUN["data"]))
     output = results(*changed) if isinstance(changed, list) else results(changed)
     with speaker(output) as worker, contextlib.suppress(SteleError):
         run = measure.measure(worker, plan, CPU)
-        assert min(run.seconds) > 0 and run.counted_seconds
+        assert min(run.steps.seconds) > 0 and run.counted_seconds
 
 
 GOLDEN = golden_numbers.load("gru")
@@ -156,6 +146,6 @@ def test_any_answer_about_a_capability_gives_a_status(speaker, changed):
 
 @given(output=changed_bytes(results(HELLO, CONFIGURATION, OUTCOME)) | JSON.map(lines))
 def test_mutated_bytes_give_a_run_or_an_error_of_the_worker(speaker, output):
-    plan = Plan("gru", "train", "quick", data=None, data_origin=RUN["data"])
+    plan = Plan("gru", "train", "quick", data=None, data_origin=Origin(**RUN["data"]))
     with speaker(output) as worker, contextlib.suppress(SteleError):
-        assert measure.measure(worker, plan, CPU).seconds
+        assert measure.measure(worker, plan, CPU).steps.seconds

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hostile import TEXT, changed_text, refuses_or_returns
 from stele import environments
 from stele.commands import options
-from stele.environments import lockfiles, revisions
-from stele.gate import thresholds
-from stele.models import arms, inputs, spec
-from stele.models.arms import Extras
+from stele.environments import arms, lockfiles, revisions
+from stele.environments.arms import Extras
+from stele.gate import metrics as gate_metrics
+from stele.subjects.model import inputs, spec
+from tests.fuzz.hostile import TEXT, changed_text, refuses_or_returns
 
 
 def like(*examples):
@@ -49,8 +49,8 @@ def test_a_requirement_names_an_environment_or_is_refused(text):
 @example("torch==2.4.0 " * 400, False)
 def test_an_arm_is_an_environment_or_is_refused(text, allow_vcs):
     extras = Extras(allow_vcs=allow_vcs)
-    refuses_or_returns(arms.load, text, None, extras)
-    refuses_or_returns(arms.load, text, spec.Model("a:b", Path.cwd()), extras)
+    refuses_or_returns(arms.load, text, arms.TASKS, extras)
+    refuses_or_returns(arms.load, text, arms.Needs(), extras)
 
 
 @given(like("8x3x64x64", "int:4x128:30522", "ids=int:4x128:30522,mask=mask:4x128"))
@@ -100,16 +100,16 @@ THRESHOLDS = st.lists(like("5%", "host-memory=3%", "step=0.5%"), max_size=3)
 @example([], ["9" * 5000 + "%"])
 def test_thresholds_are_finite_or_are_refused(tolerances, margins):
     parsed = [
-        refuses_or_returns(thresholds.parse, *pair)
+        refuses_or_returns(gate_metrics.parse_thresholds, *pair)
         for pair in (("--tolerance", tolerances), ("--margin", margins))
     ]
-    metrics = None if None in parsed else refuses_or_returns(thresholds.apply, *parsed)
+    metrics = None if None in parsed else refuses_or_returns(gate_metrics.with_thresholds, *parsed)
     assert metrics is None or all(0 <= metric.tolerance <= metric.margin < math.inf for metric in metrics)
 
 
 @given(like("cnn,gru", "cnn", ","))
 def test_tasks_are_known_or_refused(text):
-    refuses_or_returns(options.parse_cells, text, None)
+    refuses_or_returns(options.CellOptions(task=text).cells)
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hostile import JSON, changed_json, documents
 from stele.environments import Environment
 from stele.measuring.worker import Worker
+from tests.fuzz.hostile import JSON, changed_json, documents
 
 SETTINGS = {
     "device": "cpu",
@@ -78,18 +78,10 @@ def exchange(worker, line):
     worker._process.stdin.write(line + b"\n")
     worker._process.stdin.flush()
     answer = json.loads(worker._lines.get(timeout=20))
-    return (
-        exchange(worker, json.dumps({"id": answer["id"], "go": True}).encode())
-        if "pause" in answer
-        else answer
-    )
+    return exchange(worker, json.dumps({"id": answer["id"], "go": True}).encode()) if "pause" in answer else answer
 
 
-LINE = (
-    st.sampled_from(REQUESTS).flatmap(documents)
-    | st.binary(max_size=50)
-    | JSON.map(json.dumps).map(str.encode)
-)
+LINE = st.sampled_from(REQUESTS).flatmap(documents) | st.binary(max_size=50) | JSON.map(json.dumps).map(str.encode)
 
 
 @given(lines=st.lists(LINE.map(lambda line: line.replace(b"\n", b" ")), max_size=4))

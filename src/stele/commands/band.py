@@ -1,6 +1,7 @@
 """``stele band``: measure the accuracy band of a task, over seeds."""
 
 import argparse
+from dataclasses import dataclass
 from typing import Any
 
 from stele import text
@@ -13,9 +14,17 @@ from stele.measuring.settings import Settings
 from stele.parity import accuracy
 from stele.time_to_accuracy import seeds
 from stele.time_to_accuracy.seeds import Training
-from stele_worker import tasks
+from stele_suite import tasks
 
 SEEDS, MIN_SEEDS = 10, accuracy.MIN_SEEDS
+
+
+@dataclass(frozen=True, kw_only=True)
+class BandOptions:
+    task: str
+    scale: str
+    framework: str = "torch"
+    seeds: int = SEEDS
 
 
 def add(commands: Any) -> None:
@@ -26,17 +35,14 @@ def add(commands: Any) -> None:
         required=True,
         help=f"{', '.join(tasks.SCALES)}; for a task with target accuracies, a scale that has one, such as cpu",
     )
-    command.add_argument(
-        "--framework", type=parse_one, metavar="ID", default="torch", help="default: %(default)s"
-    )
+    command.add_argument("--framework", type=parse_one, metavar="ID", help="default: %(default)s")
     command.add_argument(
         "--seeds",
         type=options.parse_count,
-        default=SEEDS,
         metavar="N",
         help="at least 5; default: %(default)s",
     )
-    command.set_defaults(command=band)
+    options.declare(command, band, BandOptions)
 
 
 def parse_one(name: str) -> str:
@@ -45,22 +51,22 @@ def parse_one(name: str) -> str:
     return name
 
 
-def band(arguments: argparse.Namespace) -> int:
+def band(chosen: BandOptions) -> int:
     """Train from each seed, then record the accuracies and print the band. Returns 0.
 
     The trainings are those of ``stele time-to-accuracy``. An interrupted command continues after the saved seeds.
     """
-    if arguments.seeds < MIN_SEEDS:
-        raise SteleError(f"--seeds {arguments.seeds}: a band needs at least {MIN_SEEDS} seeds.")
-    require_trainable(arguments.task, arguments.scale)
-    require_scale(arguments.task, arguments.scale)
+    if chosen.seeds < MIN_SEEDS:
+        raise SteleError(f"--seeds {chosen.seeds}: a band needs at least {MIN_SEEDS} seeds.")
+    require_trainable(chosen.task, chosen.scale)
+    require_scale(chosen.task, chosen.scale)
     settings = Settings(threads=processors.count(), malloc="steady")
-    training = Training(arguments.task, arguments.scale, settings, arguments.seeds, FOLDER)
-    [environment] = select(arguments.framework, training)
+    training = Training(chosen.task, chosen.scale, settings, chosen.seeds, FOLDER)
+    [environment] = select(chosen.framework, training)
     runs = []
     for run in seeds.train(environment, training):
         runs.append(run)
-        print(f"seed {run.settings['seed']}: {run.accuracy:.2%}", flush=True)
+        print(f"seed {run.settings.seed}: {run.learning.accuracy:.2%}", flush=True)
     print(record(runs))
     seeds.finish(environment, training)
     return 0
@@ -68,14 +74,14 @@ def band(arguments: argparse.Namespace) -> int:
 
 def require_scale(task: str, scale: str) -> None:
     """Raise SteleError unless the ladder or the time to accuracy compares trainings at this scale with a band."""
-    known = accuracy.scales(task)
-    if scale not in known:
-        raise SteleError(text.unknown_message(f"scale of a band of {task}", scale, known))
+    scales = accuracy.scales(task)
+    if scale not in scales:
+        raise SteleError(text.unknown_message(f"scale of a band of {task}", scale, scales))
 
 
 def record(runs: list[Run]) -> accuracy.Band | None:
     """Record the accuracies of all seeds, and return their band."""
-    accuracies = [round(run.accuracy, 6) for run in runs if run.accuracy is not None]
-    source = f"{len(runs)} seeds of {text.versions(runs[0].versions)}, {runs[-1].when[:10]}"
+    accuracies = [round(run.learning.accuracy, 6) for run in runs if run.learning.accuracy is not None]
+    source = f"{len(runs)} seeds of {text.versions(runs[0].framework.versions)}, {runs[-1].when[:10]}"
     accuracy.add(runs[0], accuracies, source)
-    return accuracy.measured_band({"accuracies": accuracies, "source": source})
+    return accuracy.measured_band(accuracy.BandEntry(accuracies, source))

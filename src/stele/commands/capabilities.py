@@ -1,16 +1,24 @@
 """``stele capabilities``: check the capabilities of each framework beyond the Tasks."""
 
-import argparse
-import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from stele import environments, files, schema
+from stele.commands import options
 from stele.measuring.settings import Settings
 from stele.parity import capabilities
+from stele.parity.capabilities import CapabilitiesFile
 from stele.report import page
 from stele.report import parity as parity_page
+
+
+@dataclass(frozen=True, kw_only=True)
+class CapabilitiesOptions:
+    framework: tuple[str, ...] = ()
+    json: Path | None = None
+    write: Path | None = None
 
 
 def add(commands: Any) -> None:
@@ -18,33 +26,26 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--framework", metavar="ID[,ID...]", action="append", help="environments; default: all that are ready"
     )
-    command.add_argument(
-        "--json", type=Path, metavar="FILE", help="write every answer and its reason to FILE"
-    )
+    command.add_argument("--json", type=Path, metavar="FILE", help="write every answer and its reason to FILE")
     command.add_argument(
         "--write", type=Path, metavar="FILE", help="write the table between the markers of the page FILE"
     )
-    command.set_defaults(command=check)
+    options.declare(command, check, CapabilitiesOptions)
 
 
-def check(arguments: argparse.Namespace) -> int:
+def check(chosen: CapabilitiesOptions) -> int:
     """Print the answers of each framework. Returns 1 if an answer is wrong or failed, else 0; "no" is no failure."""
     settings = Settings(device="cpu", threads=1)
     answers = {}
-    for environment in environments.load_ready(arguments.framework):
+    for environment in environments.load_ready(chosen.framework):
         if environment.base is None:  # the capabilities do not depend on the mode
             answers[environment] = capabilities.answers(environment, settings, say=say)
             print("\n".join(parity_page.answer_lines(environment.name, answers[environment])), flush=True)
-    if arguments.json:
-        facts = {
-            environment.name: {name: answer._asdict() for name, answer in by_name.items()}
-            for environment, by_name in answers.items()
-        }
-        files.write_output_text(
-            arguments.json, json.dumps(schema.wrap({"environments": facts}), indent=1) + "\n"
-        )
-    if arguments.write:
-        page.fill(arguments.write, parity_page.capability_table(answers))
+    if chosen.json:
+        content = CapabilitiesFile({environment.name: by_name for environment, by_name in answers.items()})
+        files.write_output_text(chosen.json, schema.document(content))
+    if chosen.write:
+        page.fill(chosen.write, parity_page.capability_table(answers))
     statuses = {answer.status for by_name in answers.values() for answer in by_name.values()}
     return int(not statuses.isdisjoint(("wrong", "failed")))
 

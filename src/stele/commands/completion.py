@@ -2,12 +2,18 @@
 
 import argparse
 import functools
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stele.commands import examples
+from stele.commands import examples, options
 
 PATHS = ("FILE", "FOLDER", "PAGE", "PATH")  # metavars of arguments that are paths
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompletionOptions:
+    shell: str
 
 
 def add(commands: Any, top: argparse.ArgumentParser) -> None:
@@ -17,15 +23,15 @@ def add(commands: Any, top: argparse.ArgumentParser) -> None:
     about = "print a script for your shell, which completes commands, options and files"
     command = commands.add_parser("completion", help=about, description=about)
     command.add_argument("shell", choices=shtab.SUPPORTED_SHELLS)
-    command.set_defaults(command=functools.partial(completion, top))
+    options.declare(command, functools.partial(completion, top), CompletionOptions)
 
 
-def completion(top: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
-    """Print the script. Returns 0."""
+def completion(top: argparse.ArgumentParser, chosen: CompletionOptions) -> int:
+    """Print the script with which a shell completes commands, options and paths. Returns 0."""
     import shtab
 
     mark_paths(top)
-    print(shtab.complete(top, shell=arguments.shell))
+    print(shtab.complete(top, shell=chosen.shell))
     return 0
 
 

@@ -1,41 +1,42 @@
 """``stele doctor``: what this machine has, what it lacks, and which differences it can detect, on one screen."""
 
-import argparse
 import importlib.util
 import os
 import platform
 import shutil
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from stele import data, environments, schema
-from stele.commands import screen
+from stele import config, data, environments, schema
+from stele.commands import options, screen
 from stele.commands.calibrate import FOLDER, MINUTES
+from stele.commands.options import NoOptions
 from stele.environments import Environment
 from stele.environments.state import State
 from stele.gate.advice import advise
 from stele.measuring import devices, machine, progress, speed
 from stele.measuring.conditions import Monitor
+from stele.measuring.machine import Machine
 from stele.measuring.settings import Settings
 from stele.measuring.speed import Speed
 from stele.text import printable
 
 WIDTH, INDENT = 80, 10
 LEAST_FREE = 10 * 2**30  # bytes; an environment has up to 5 GiB
-TOOLS = {"git": "--changed", "Rscript": "r-keras", "julia": "knet", "nvidia-smi": "GPUs"}
+TOOLS = {"git": "--changed", "Rscript": "r-keras", "julia": "knet"}
 CALIBRATE = "unknown. Measure it on the idle machine with: stele calibrate"
 
 
 def add(commands: Any) -> None:
     about = "show what this machine has, what it lacks, and which differences it can detect"
     command = commands.add_parser("doctor", help=about, description=about)
-    command.set_defaults(command=doctor)
+    options.declare(command, doctor, NoOptions)
 
 
-def doctor(arguments: argparse.Namespace) -> int:
+def doctor(_: NoOptions) -> int:
     """Print one screen. Returns 0: nothing that is lacking is an error until it is used."""
     with progress.waiting("looking at this machine"):
         sections = list(examine(machine.facts()))
@@ -59,11 +60,9 @@ def lines(title: str, text: str, most: int) -> list[str]:
     return wrapped or [start.rstrip()]
 
 
-def examine(facts: dict[str, Any]) -> Iterator[tuple[str, str, int]]:
+def examine(facts: Machine) -> Iterator[tuple[str, str, int]]:
     """Yield the title and the text of each section, and how many lines it may have."""
-    states = {
-        environment: environments.state(environment) for environment in environments.described().values()
-    }
+    states = {environment: environments.state(environment) for environment in environments.described().values()}
     first = {environment: state for environment, state in states.items() if environment.base is None}
     yield "machine", describe_machine(facts), 2
     settings = Settings(device="cpu", threads=1, malloc="steady")
@@ -71,31 +70,33 @@ def examine(facts: dict[str, Any]) -> Iterator[tuple[str, str, int]]:
     yield "python", describe_python(speed.measure()), 1
     conditions = monitor.conditions()
     ready = [
-        f"{one.name} {state.version or ''}".strip() for one, state in first.items() if state.status == "ready"
+        f"{environment.name} {state.version or ''}".strip()
+        for environment, state in first.items()
+        if state.status == "ready"
     ]
     yield "ready", ", ".join(ready) or "no environment", 2
     for title, text in lacking(first):
         yield title, text, 2
     yield "tools", describe_tools(), 2
     yield "data", describe_data(), 1
-    yield "cache", describe_cache(data.cache_folder()), 1
+    yield "cache", describe_cache(config.current().cache), 1
     for cell in detectable(facts):
         yield "detects", cell, 1
     for message in list(advise(facts, [conditions], settings))[:1]:
         yield "advice", message, 2
 
 
-def describe_machine(facts: dict[str, Any]) -> str:
-    memory = "unknown memory" if facts["memory"] is None else f"{facts['memory'] / 2**30:.0f} GiB"
-    gpus = ", ".join(gpu.get("name", "GPU") for gpu in facts["gpus"]) or "no GPU"
-    processor = f"{facts['processor'] or 'unknown processor'}, {facts['processors']} processors"
-    load = "" if facts["load"] is None else f", load {facts['load']:.1f}"
-    return f"{processor}, {memory}, {gpus}, {facts['system']}{load}"
+def describe_machine(facts: Machine) -> str:
+    memory = "unknown memory" if facts.memory is None else f"{facts.memory / 2**30:.0f} GiB"
+    gpus = ", ".join(gpu.get("name", "GPU") for gpu in facts.gpus) or "no GPU"
+    processor = f"{facts.processor or 'unknown processor'}, {facts.processors} processors"
+    load = "" if facts.load is None else f", load {facts.load:.1f}"
+    return f"{processor}, {memory}, {gpus}, {facts.system}{load}"
 
 
-def describe_python(found: Speed) -> str:
-    turn = f"an empty loop takes {1e9 * found.fast:.0f} to {1e9 * found.slow:.0f} ns"
-    slowed = ": other work slows it" if found.changes else ""
+def describe_python(python: Speed) -> str:
+    turn = f"an empty loop takes {1e9 * python.fast:.0f} to {1e9 * python.slow:.0f} ns"
+    slowed = ": other work slows it" if python.changes else ""
     return f"{platform.python_version()}, {platform.system()}; {turn}{slowed}"
 
 
@@ -103,9 +104,9 @@ def lacking(states: dict[Environment, State]) -> Iterator[tuple[str, str]]:
     """Yield what can be built or installed, what needs something else first, and what is broken."""
     no_gpu = devices.first() is None
     missing = {
-        one.name: state.reason
-        for one, state in states.items()
-        if state.status == "missing" and not (one.needs_gpu and no_gpu)
+        environment.name: state.reason
+        for environment, state in states.items()
+        if state.status == "missing" and not (environment.needs_gpu and no_gpu)
     }
     built = [name for name, reason in missing.items() if reason.startswith("not built")]
     installed = [name for name, reason in missing.items() if "pip install" in reason]
@@ -116,7 +117,7 @@ def lacking(states: dict[Environment, State]) -> Iterator[tuple[str, str]]:
         yield "missing", f"stele env make NAME: {', '.join(built)}"
     if others:
         yield "missing", f"see stele env list: {', '.join(others)}"
-    broken = [one.name for one, state in states.items() if state.status == "broken"]
+    broken = [environment.name for environment, state in states.items() if state.status == "broken"]
     if broken:
         yield "broken", f"see stele env list: {', '.join(broken)}"
 
@@ -130,7 +131,7 @@ def describe_tools() -> str:
 
 
 def describe_data() -> str:
-    folder = data.data_folder()
+    folder = data.data_folder(config.current())
     if folder is not None:
         return f"from STELE_DATA, {folder}"
     return "STELE_DATA is not set: data is downloaded, or synthetic without a network"
@@ -145,20 +146,20 @@ def describe_cache(folder: Path) -> str:
     return f"{free / 2**30:.0f} GiB free{few}{writable}, {folder}"
 
 
-def detectable(facts: dict[str, Any]) -> list[str]:
+def detectable(facts: Machine) -> list[str]:
     """Return what the last ``stele calibrate`` on this machine found, for at most three cells."""
     for path in sorted(FOLDER.glob("*.json"), reverse=True):
         try:
             content = schema.unwrap(schema.read(path))
-            if machine.fingerprint(content["machine"]) == machine.fingerprint(facts):
+            if machine.fingerprint(schema.convert(content["machine"], Machine)) == machine.fingerprint(facts):
                 day = f"{datetime.fromtimestamp(path.stat().st_mtime):%Y-%m-%d}"
-                return [describe_cell(cell, found, day) for cell, found in content["cells"].items()][:3]
+                return [describe_cell(cell, calibration, day) for cell, calibration in content["cells"].items()][:3]
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue  # damaged, or of another program: an older one may do
     return [CALIBRATE]
 
 
-def describe_cell(cell: str, found: dict[str, Any], day: str) -> str:
-    smallest = found["smallest"]
+def describe_cell(cell: str, calibration: Mapping[str, float | None], day: str) -> str:
+    smallest = calibration["smallest"]
     what = "no slow-down" if smallest is None else f"a slow-down of {smallest:.1%}"
     return f"{what} of {cell} in {MINUTES:g} minutes (calibrated {day})"

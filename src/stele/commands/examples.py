@@ -1,4 +1,4 @@
-"""The examples at the end of ``--help``, for every command. tests/test_command_line.py parses each of them."""
+"""The examples at the end of ``--help``, for every command. tests/commands/test_command_line.py parses each of them."""
 
 import argparse
 import shutil
@@ -70,7 +70,7 @@ EXAMPLES = {
     "schema": ("stele schema", "stele schema gate > gate.schema.json"),
     "baseline": ("stele baseline promote",),
     "baseline promote": ("stele baseline promote", "stele baseline promote torch-cnn-train-cpu-fp32"),
-    "table": ("stele table", "stele table --steps --write README.md"),
+    "table": ("stele table", "stele table --steps --write docs/results/steps.md"),
     "env": ("stele env list", "stele env make mxnet-gluon"),
     "env list": ("stele env list", "stele env list --json"),
     "env make": ("stele env make jax==0.9.2", "stele env make --all --offline"),

@@ -1,29 +1,29 @@
 """``stele explain OLD NEW``: which operations make NEW slower or faster, and what else differs?"""
 
-import argparse
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from stele import files
-from stele.commands import explanation, gate, gate_options, options
+from stele.commands import gate, options
+from stele.commands.gate import PairOptions
+from stele.environments import arms
 from stele.errors import SteleError
-from stele.explain import bundle
+from stele.explain import bundle, explanation
+from stele.gate import preparation
+from stele.gate.metrics import METRICS
+from stele.gate.trial import Trial
 from stele.measuring.settings import DEVICES
 
 EPILOG = "Exit: 0 explained; 2 usage or environment; 130 interrupted. Times under a profiler never enter a verdict."
-# the options of a gate that concern its verdicts
-WITHOUT_VERDICT: dict[str, Any] = {
-    "metric": "step",
-    "tolerance": [],
-    "margin": [],
-    "target": None,
-    "accuracy_scale": "quick",
-    "fail_fast": False,
-    "changed": None,
-    "replaced": (),
-    "budget": 0.0,
-    **options.ONE_DEVICE,
-}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainOptions:
+    pair: PairOptions = field(default_factory=PairOptions)
+    times: int = explanation.TIMES  # launches of each arm
+    json: Path | None = None
+    bundle: Path | None = None
 
 
 def add(commands: Any) -> None:
@@ -34,13 +34,12 @@ def add(commands: Any) -> None:
     options.add_cell_options(command)
     options.add_model_options(command)
     options.add_launch_options(command)
-    command.add_argument("--device", choices=DEVICES, default="cpu", help="default: %(default)s")
+    command.add_argument("--device", choices=DEVICES, help="default: %(default)s")
     options.add_precision(command)
-    gate_options.add_scale(command, "scale of the launches")
+    gate.add_scale(command, "scale of the launches")
     command.add_argument(
         "--times",
         type=options.parse_count,
-        default=explanation.TIMES,
         metavar="N",
         help="launches of each arm; default: %(default)s",
     )
@@ -53,24 +52,46 @@ def add(commands: Any) -> None:
         "the launches, the profiles, and a prepared issue text",
     )
     options.add_trial_options(command)
-    command.set_defaults(command=explain, check=gate_options.trial_from, **WITHOUT_VERDICT)
+    options.declare(command, explain, ExplainOptions, check=lambda chosen: trial_from(chosen.pair))
 
 
-def explain(arguments: argparse.Namespace) -> int:
+def explain(chosen: ExplainOptions) -> int:
     """Print the operations of each cell, and what else differs. Returns 0."""
-    subject, import_failure = gate.prepare(gate_options.trial_from(arguments), ())
+    trial, import_failure = preparation.prepare(trial_from(chosen.pair), ())
     if import_failure:
         raise SteleError(import_failure[0].message)
-    gate.require_reports_apart(arguments, subject)
-    for cell in subject.cells:
-        for arm, reason in zip(("OLD", "NEW"), subject.absences(cell), strict=True):
+    gate.require_reports_apart(options.flat(chosen), trial)
+    for cell in trial.cells:
+        for arm, reason in zip(("OLD", "NEW"), trial.absences(cell), strict=True):
             if reason:
                 raise SteleError(f"{arm} does not have {cell}: {reason}")
-    if arguments.bundle is not None:
-        bundle.model_file(subject.model)  # now, because the launches take minutes
-    found = explanation.explain(subject, subject.cells, times=arguments.times)
-    if arguments.json is not None:
-        files.write_output_text(arguments.json, explanation.to_json(found))
-    if arguments.bundle is not None:
-        bundle.write(arguments.bundle, found)
+    if chosen.bundle is not None:
+        trial.subject.reproduction()  # now, because the launches take minutes
+    result = explanation.explain(trial, trial.cells, times=chosen.times)
+    if chosen.json is not None:
+        files.write_output_text(chosen.json, explanation.to_json(result))
+    if chosen.bundle is not None:
+        bundle.write(chosen.bundle, result)
     return 0
+
+
+def trial_from(pair: PairOptions) -> Trial:
+    """Return the Trial of the options, whose launches are profiled. Raises SteleError for what cannot be done."""
+    subject, extras = pair.subject, pair.extras()
+    gate.check_processors(pair.settings_of(subject))
+    cells = pair.selected_cells(subject)
+    return Trial(
+        old=arms.load(pair.old, subject.needs, extras),
+        new=arms.load(pair.new, subject.needs, extras),
+        subject=subject,
+        cells=cells,
+        metrics=METRICS[:1],
+        settings=pair.settings_of(subject),
+        seed=pair.seed,
+        budget=0.0,
+        parity=False,
+        accuracy=False,
+        scale=pair.scale,
+        timeout=pair.worker_timeout,
+        parallel=pair.parallel,
+    )

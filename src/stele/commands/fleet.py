@@ -1,12 +1,19 @@
 """``stele fleet``: measure cells, gates and releases on several machines, with Ray or as a Slurm array."""
 
-import argparse
 import time
+from dataclasses import dataclass
 from typing import Any
 
-from stele.commands import fleet_gate, fleet_nightly, fleet_run
+from stele.commands import fleet_gate, fleet_nightly, fleet_run, options
+from stele.commands.options import NoOptions
 from stele.errors import SteleError
 from stele.fleet import campaign, joining, status
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinOptions:
+    address: str | None = None
+    head: str | None = None
 
 
 def add(commands: Any) -> None:
@@ -17,16 +24,14 @@ def add(commands: Any) -> None:
     fleet_gate.add(verbs)
     fleet_nightly.add(verbs)
     verb = verbs.add_parser("status", help="show what runs where, what waits, and the estimated end")
-    verb.set_defaults(command=show_status)
+    options.declare(verb, show_status, NoOptions)
     verb = verbs.add_parser("join", help="make this machine a node, until: ray stop")
-    verb.add_argument(
-        "address", nargs="?", metavar="ADDRESS", help="address of the first node, such as 10.0.0.5:6379"
-    )
+    verb.add_argument("address", nargs="?", metavar="ADDRESS", help="address of the first node, such as 10.0.0.5:6379")
     verb.add_argument("--head", metavar="IP[:PORT]", help="make this machine the first node, at this address")
-    verb.set_defaults(command=join)
+    options.declare(verb, join, JoinOptions)
 
 
-def show_status(arguments: argparse.Namespace) -> int:
+def show_status(_: NoOptions) -> int:
     """Print the status of the newest command in this folder. Returns 0."""
     newest = campaign.newest()
     if newest is None:
@@ -38,14 +43,12 @@ def show_status(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def join(arguments: argparse.Namespace) -> int:
+def join(chosen: JoinOptions) -> int:
     """Start a node of Ray on this machine, which stays after this command. Returns 0."""
-    if (arguments.address is None) == (arguments.head is None):
-        raise SteleError(
-            "Name the address of the first node, or make this machine the first one with --head IP."
-        )
-    if arguments.head is not None:
-        print("\n".join(joining.start_head(arguments.head)))
+    if chosen.head is not None and chosen.address is None:
+        print("\n".join(joining.start_head(chosen.head)))
+    elif chosen.address is not None and chosen.head is None:
+        print("\n".join(joining.start_node(chosen.address)))
     else:
-        print("\n".join(joining.start_node(arguments.address)))
+        raise SteleError("Name the address of the first node, or make this machine the first one with --head IP.")
     return 0

@@ -1,6 +1,5 @@
 """``stele fleet gate OLD NEW``: a gate on one node of each device type, and one verdict over all of them."""
 
-import argparse
 import contextlib
 import io
 import shlex
@@ -8,73 +7,80 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from stele import files
-from stele.commands import fleet_run, gate, gate_options, options, screen
-from stele.commands.options import say
-from stele.environments.description import slug
+from stele.commands import fleet_run, gate, options, screen
+from stele.commands.gate import JudgementOptions, PairOptions, ReportOptions
+from stele.commands.options import FleetOptions
 from stele.errors import SteleError
 from stele.fleet import campaign, cluster, node, slots, status
 from stele.fleet.gates import Arena, Gates
 from stele.fleet.stepwise import Emit, Event, Relay
-from stele.fleet.work import Needs, Outcome, Work
-from stele.gate import judgement, outcome, record, trial
+from stele.fleet.work import Ending, Needs, Request, Work
+from stele.gate import judgement, outcome, preparation
+from stele.gate import record as records
+from stele.gate.gate import Gate
 from stele.gate.record import Record
-from stele.gate.trial import Trial
+from stele.gate.run import run
+from stele.gate.trial import Trial, check_record, header, watch
 from stele.measuring import content
+from stele.measuring.progress import say
 from stele.report import build, exports, markdown
 from stele.report import gate as pages
 from stele.report.sources import Sources
-from stele_worker import tasks
+from stele.text import slug
+from stele_suite import tasks
 
-REPORTS = ("json", "markdown", "junit")
-LOCAL = (
-    "command",
-    "json",
-    "markdown",
-    "junit",
-    "address",
-    "type",
-    "again",
-    "typed",
-)  # options that no node needs
 EPILOG = f"{gate.EXIT_CODES} The exit code is that of the worst type."
+
+
+@dataclass(frozen=True, kw_only=True)
+class FleetGateOptions:
+    pair: PairOptions = field(default_factory=PairOptions)
+    judged: JudgementOptions = field(default_factory=JudgementOptions)
+    reports: ReportOptions = field(default_factory=ReportOptions)
+    fleet: FleetOptions = field(default_factory=FleetOptions)
+    again: bool = False
 
 
 def add(verbs: Any) -> None:
     about = "is it safe to upgrade, on each device type?"
     verb = verbs.add_parser("gate", help=about, description=about, epilog=EPILOG)
-    gate_options.add_pair_options(verb)
+    gate.add_pair_options(verb)
     options.add_fleet_options(verb)
     verb.add_argument("--again", action="store_true", help="do not continue a gate that was interrupted")
-    # a node gives each measurement one device
-    verb.set_defaults(command=fleet_gate, replaced=(), changed=None, **options.ONE_DEVICE)
+    options.declare(verb, fleet_gate, FleetGateOptions)
 
 
-def fleet_gate(arguments: argparse.Namespace) -> int:
+def fleet_gate(chosen: FleetGateOptions) -> int:
     """Print the verdicts of each type, and the one over all. Returns the exit code of the worst."""
-    subject = gate_options.trial_from(arguments)  # what no node can do is said here, and not on each node
-    request = request_from(arguments)
-    place, _ = campaign.open_campaign(request, again=arguments.again)
-    arenas = [arena_of(arguments, subject, place, name) for name in (*arguments.type,) or (None,)]
+    trial_here = trial_from(chosen)
+    request = request_from(chosen)
+    place, _ = campaign.open_campaign(request, again=chosen.again)
+    arenas = [arena_of(chosen, trial_here, place, name) for name in chosen.fleet.type or (None,)]
     # a cluster gets the files of this folder, because a model may lie there
-    shipped = str(Path.cwd()) if arguments.address and arguments.model else None
-    with cluster.connected(arguments.address, node.measure_cell, working_dir=shipped) as connected:
-        run(connected, arenas, place)
+    shipped = str(Path.cwd()) if chosen.fleet.address and not chosen.pair.subject.tuned else None
+    with cluster.connected(chosen.fleet.address, node.measure_cell, working_dir=shipped) as connected:
+        run_all(connected, arenas, place)
     for arena in arenas:
-        report(arguments, arena)
+        report(chosen, arena)
     if len(arenas) > 1:
         screen.print_lines([overall_line(arenas)])
     if all(arena.result for arena in arenas):
         place.end()
-    return worst([gate.EXIT_STATUS[arena.result["status"]] if arena.result else 2 for arena in arenas])
+    codes = [judgement.EXIT_CODES[arena.result["status"]] if arena.result else 2 for arena in arenas]
+    return judgement.worst_code(codes)
 
 
-def worst(codes: Sequence[int]) -> int:
-    """Return the worst exit code: a verdict against NEW, then a gate that could not be run, then no verdict."""
-    return max(codes, key=(0, 3, 2, 1).index)
+def trial_from(chosen: FleetGateOptions) -> Trial:
+    """Return the Trial of the options. What no node can do is said here, and not on each node.
+
+    Raises SteleError. Without an address, the only node is this machine.
+    """
+    return gate.trial_from(chosen.pair, chosen.judged, here=chosen.fleet.address is None)
 
 
 def overall_line(arenas: Sequence[Arena]) -> str:
@@ -84,62 +90,55 @@ def overall_line(arenas: Sequence[Arena]) -> str:
     return f"{judgement.overall(list(statuses.values()))} over all types: {each}"
 
 
-def request_from(arguments: argparse.Namespace) -> dict[str, Any]:
+def request_from(chosen: FleetGateOptions) -> Request:
     """Return what identifies the command: an equal one continues it."""
-    typed = {
-        name: str(value)
-        for name, value in vars(arguments).items()
-        if name not in ("command", "again", "typed", *REPORTS)
-    }
-    return {"command": "gate", "options": typed, "code": node.code(), "content": content.of_node()}
+    groups = (chosen.pair, chosen.judged, chosen.fleet)
+    values = {name: str(value) for group in groups for name, value in options.flat(group).items()}
+    return {"command": "gate", "options": values, "code": node.code(), "content": content.of_node()}
 
 
 def name_of(arena: Arena) -> str:
     return str(arena.work.needs)
 
 
-def arena_of(
-    arguments: argparse.Namespace, subject: Trial, place: campaign.Campaign, type_name: str | None
-) -> Arena:
+def arena_of(chosen: FleetGateOptions, trial: Trial, place: campaign.Campaign, type_name: str | None) -> Arena:
     """Return the gate on a type, with the record of an earlier command if there is one."""
-    needs = Needs(arguments.device, type_name)
-    names = f"{subject.old.slug}-{subject.new.slug}"
+    needs = Needs(chosen.pair.device, type_name)
+    names = f"{trial.old.slug}-{trial.new.slug}"
     label = f"-{slug(type_name)}" if type_name else ""
     stem = f"{place.folder.name.partition('-')[0].replace('T', '-')}-{names}{label}"
-    typed = {name: value for name, value in vars(arguments).items() if name not in LOCAL}
-    request: dict[str, Any] = {
-        "arguments": typed,
+    request: Request = {
+        "pair": chosen.pair,
+        "judged": chosen.judged,
         "code": node.code(),
         "content": content.of_node(),
-        "folder": None if arguments.address else str(place.folder.absolute()),
-        "data": {
-            cell.task: fleet_run.fingerprint(cell.task) for cell in subject.cells if cell.task in tasks.NAMES
-        },
-        "name": slug(f"{names}-{type_name or arguments.device}"),
+        "folder": None if chosen.fleet.address else str(place.folder.absolute()),
+        "data": {cell.task: fleet_run.fingerprint(cell.task) for cell in trial.cells if cell.task in tasks.NAMES},
+        "name": slug(f"{names}-{type_name or chosen.pair.device}"),
         "header": None,
         "entries": [],
     }
     path = gate.FOLDER / f"{stem}-{place.folder.name[-8:]}.jsonl"
-    before = record.newest(path)  # a gate that moved to another machine has a new record there
-    found = None if before is None else record.resume(before)
-    return Arena(Work(str(needs), f"gate on {needs}", request, needs), path, found)
+    before = records.newest(path)  # a gate that moved to another machine has a new record there
+    record = None if before is None else records.resume(before)
+    return Arena(Work(str(needs), f"gate on {needs}", request, needs), path, record)
 
 
-def run(connected: cluster.Cluster, arenas: Sequence[Arena], place: campaign.Campaign) -> None:
+def run_all(connected: cluster.Cluster, arenas: Sequence[Arena], place: campaign.Campaign) -> None:
     """Run the gates, and keep the status."""
     state = status.begin(shlex.join(["stele", *sys.argv[1:]]), len(arenas))
     state.places = len(arenas)
     names = {arena.work.key: arena.work.what for arena in arenas}
 
-    def event(arena: Arena, found: Event) -> None:
+    def event(arena: Arena, news: Event) -> None:
         several = len(arenas) > 1
-        for line in spoken_lines(arena, found):
+        for line in spoken_lines(arena, news):
             say(f"{name_of(arena)}: {line}" if several else line)
-        if "status" in found:
-            screen.print_lines([f"{arena.work.what}:", *found["lines"]] if several else found["lines"])
+        if "status" in news:
+            screen.print_lines([f"{arena.work.what}:", *news["lines"]] if several else news["lines"])
 
     def ended(arena: Arena, failure: str | None) -> None:
-        state.end(Outcome(arena.work, failure=failure), time.time())
+        state.end(Ending(arena.work, failure=failure), time.time())
         if failure is not None:
             say(f"stele: {arena.work.what}: {failure}")
 
@@ -156,69 +155,71 @@ def run(connected: cluster.Cluster, arenas: Sequence[Arena], place: campaign.Cam
         status.write(place.folder / status.FILE, state)
 
 
-def spoken_lines(arena: Arena, found: Event) -> list[str]:
+def spoken_lines(arena: Arena, news: Event) -> list[str]:
     """Return what to say about an event."""
-    begun = [f"record: {arena.record.path}"] if "header" in found and arena.record is not None else []
-    return [*begun, *found.get("said", ())]
+    begun = [f"record: {arena.record.path}"] if "header" in news and arena.record is not None else []
+    return [*begun, *news.get("said", ())]
 
 
-def report(arguments: argparse.Namespace, arena: Arena) -> None:
+def report(chosen: FleetGateOptions, arena: Arena) -> None:
     """Write the reports of one type; of several types each file has the name of its type."""
     if arena.result is None or arena.record is None:
         return
-    paths = gate.report_files(arguments, name_of(arena) if len(arguments.type) > 1 else None)
-    said = arena.record.get(*outcome.KEY) or {}
-    found = outcome.of_record(arena.record, outcome.to_verdicts(said, str(arena.record.path)), said)
-    if path := paths["json"]:
-        files.write_output_text(path, arena.result["json"])
-    if path := paths["markdown"]:
-        files.write_output_text(path, markdown.render(build.report(Sources(gates=[found]))))
-    if path := paths["junit"]:
-        files.write_output_text(path, exports.to_junit([found]))
+    reports = chosen.reports.named(name_of(arena) if len(chosen.fleet.type) > 1 else None)
+    last = arena.record.get(*outcome.KEY) or {}
+    result = outcome.of_record(
+        arena.record, outcome.with_known_statuses(last["verdicts"], str(arena.record.path)), last
+    )
+    if reports.json:
+        files.write_output_text(reports.json, arena.result["json"])
+    if reports.markdown:
+        files.write_output_text(reports.markdown, markdown.render(build.report(Sources(gates=[result]))))
+    if reports.junit:
+        files.write_output_text(reports.junit, exports.to_junit([result]))
 
 
-def on_node(request: dict[str, Any], emit: Emit) -> Event:
+def on_node(request: Request, emit: Emit) -> Event:
     """Run the gate on this node: emit what is measured, and return the verdicts. This runs in a thread of an actor."""
     node.check(request["code"])
     node.check_content(request["content"])
     with spoken(emit):
-        subject = gate_options.trial_from(argparse.Namespace(**request["arguments"]))
+        trial = gate.trial_from(request["pair"], request["judged"])
         for task, fingerprint in request["data"].items():
             node.inputs(task, fingerprint)
-        what = f"stele fleet gate {subject.old.name} {subject.new.name}"
+        what = f"stele fleet gate {trial.old.name} {trial.new.name}"
         with (
             node.working_in(request["folder"], request["name"]),
-            slots.taken(what, subject.settings.device, say),
+            slots.slot_for(what, trial.settings.device, say),
         ):
-            gate_options.check_processors(subject.settings)  # of this place
-            return judged(subject, request, emit)
+            gate.check_processors(trial.settings)  # of this place
+            return judged(trial, request, emit)
 
 
-def judged(subject: Trial, request: dict[str, Any], emit: Emit) -> Event:
-    subject, import_failure = gate.prepare(subject, (), fresh=request["header"] is None)
-    log = record_on_node(subject, request, emit)
-    verdicts = import_failure or gate.run_trial(subject, log)
-    log.add({outcome.KEY: outcome.entry(subject, verdicts)})
+def judged(trial: Trial, request: Request, emit: Emit) -> Event:
+    trial, import_failure = preparation.prepare(trial, (), fresh=request["header"] is None)
+    record = record_on_node(trial, request, emit)
+    verdicts = import_failure or run(Gate(trial, record))
+    record.add({outcome.KEY: outcome.entry(trial, verdicts)})
     return {
         "status": pages.overall_status(verdicts),
-        "lines": pages.terminal_lines(subject, verdicts, log),
-        "json": pages.to_json(subject, log, verdicts),
+        "lines": pages.terminal_lines(trial, verdicts, record),
+        "json": pages.to_json(trial, record, verdicts),
     }
 
 
-def record_on_node(subject: Trial, request: dict[str, Any], emit: Emit) -> Record:
+def record_on_node(trial: Trial, request: Request, emit: Emit) -> Record:
     """Return the record so far if this machine measured it, and the same as now; or a new one."""
-    path, header = Path("record.jsonl"), request["header"]
-    if header is not None:
-        log = Relay(path, header, request["entries"], emit)
+    path, begun = Path("record.jsonl"), request["header"]
+    if begun is not None:
+        record = Relay(path, begun, request["entries"], emit)
         try:
-            trial.check_record(log, subject)
-            return trial.watch(log, subject)
+            check_record(record, trial)
+            return watch(record, trial)
         except SteleError as error:
             say(f"The gate starts again here. {error}")
-    facts = trial.header(subject)
+    facts = header(trial)
     emit({"header": facts})
-    return trial.watch(Relay(path, facts, [], emit), subject)
+    return watch(Relay(path, facts, [], emit), trial)
 
 
 class Lines(io.TextIOBase):

@@ -1,20 +1,32 @@
 """``stele fleet nightly``: measure new releases on the nodes of a fleet, one framework and cell on each."""
 
-import argparse
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from stele.commands import fleet_run, nightly, options, releases
-from stele.commands.options import say
-from stele.environments.description import slug
+from stele.commands.nightly import PublishOptions
+from stele.commands.options import FleetOptions
+from stele.commands.releases import MeasuringOptions, SyncOptions
 from stele.fleet import campaign, cluster, nights, node
-from stele.fleet.work import CPU, Work
+from stele.fleet.work import CPU, Request, Work
 from stele.measuring import content
+from stele.measuring.progress import say
 from stele.releases import frameworks, ledger
-from stele_worker import tasks
+from stele.report import charts
+from stele.text import slug
+
+
+@dataclass(frozen=True, kw_only=True)
+class FleetNightlyOptions:
+    sync: SyncOptions = field(default_factory=SyncOptions)
+    last: int = 8
+    published: PublishOptions = field(default_factory=PublishOptions)
+    measuring: MeasuringOptions = field(default_factory=nightly.measuring_all_tasks)
+    fleet: FleetOptions = field(default_factory=FleetOptions)
 
 
 def add(verbs: Any) -> None:
@@ -23,16 +35,17 @@ def add(verbs: Any) -> None:
     nightly.add_options(verb)
     releases.add_measuring_options(verb, locks=False)
     options.add_fleet_options(verb)
-    verb.set_defaults(command=fleet_nightly, task=",".join(tasks.NAMES))
+    options.declare(verb, fleet_nightly, FleetNightlyOptions)
 
 
-def fleet_nightly(arguments: argparse.Namespace) -> int:
+def fleet_nightly(chosen: FleetNightlyOptions) -> int:
     """Returns the exit code, as ``stele nightly`` does; 2 if something could not be measured."""
-    modes = releases.parse_modes(arguments.mode)
-    releases.sync(arguments)
-    deadline = time.time() + arguments.budget
-    place, _ = campaign.open_campaign(request_from(arguments))
-    works = list(works_of(arguments, place, deadline, modes))
+    charts.load_converter()  # now, because hours may pass until it is needed
+    modes = releases.parse_modes(chosen.measuring.mode)
+    releases.sync(chosen.sync)
+    deadline = time.time() + chosen.measuring.budget
+    place, _ = campaign.open_campaign(request_from(chosen))
+    works = list(works_of(chosen, place, deadline, modes))
     new: set[str] = set()
     complete = True
 
@@ -44,29 +57,29 @@ def fleet_nightly(arguments: argparse.Namespace) -> int:
             say(f"{work.what}: {line}")
         return str(result["place"][0])
 
-    with cluster.connected(arguments.address, nights.measure_on_node) as connected:
+    with cluster.connected(chosen.fleet.address, nights.measure_on_node) as connected:
         state = fleet_run.measure(connected, place, works, len(works), save)
     place.end()
-    code = nightly.publish(arguments, sorted(new), complete=complete)
+    code = nightly.publish(chosen.published, sorted(new), complete=complete)
     return 2 if state.failed and code != 1 else code
 
 
-def request_from(arguments: argparse.Namespace) -> dict[str, Any]:
-    typed = {name: str(value) for name, value in vars(arguments).items() if name not in ("command", "typed")}
+def request_from(chosen: FleetNightlyOptions) -> Request:
+    typed = {name: str(value) for name, value in options.flat(chosen).items()}
     return {"command": "nightly", "options": typed, "code": node.code(), "content": content.of_node()}
 
 
 def works_of(
-    arguments: argparse.Namespace, place: campaign.Campaign, deadline: float, modes: tuple[str, ...]
+    chosen: FleetNightlyOptions, place: campaign.Campaign, deadline: float, modes: tuple[str, ...]
 ) -> Iterator[Work]:
     """Yield a work for each framework, cell and type."""
-    code = node.code()
+    code, measuring = node.code(), chosen.measuring
     with tempfile.TemporaryDirectory() as folder:
-        packed = ledger.pack(Path(folder) / "ledger.bundle") if arguments.address else None
-    for framework in arguments.frameworks or frameworks.environment_names():
-        tags = ledger.tags(framework)[-arguments.last :]
-        for cell in options.parse_cells(arguments.task, arguments.phase) if tags else ():
-            for needs in fleet_run.needs_of(CPU, arguments.type):
+        packed = ledger.pack(Path(folder) / "ledger.bundle") if chosen.fleet.address else None
+    for framework in chosen.sync.frameworks or frameworks.environment_names():
+        tags = ledger.tags(framework)[-chosen.last :]
+        for cell in measuring.cells.cells() if tags else ():
+            for needs in fleet_run.needs_of(CPU, chosen.fleet.type):
                 key = slug(f"{framework}-{cell.task}-{cell.phase}-{needs.type or needs.device}")
                 yield Work(
                     key,
@@ -77,12 +90,12 @@ def works_of(
                         "cell": list(cell),
                         "settings": {
                             "device": CPU,
-                            "threads": options.threads_from(arguments),
-                            "malloc": arguments.malloc,
+                            "threads": options.threads_of(measuring.process.threads),
+                            "malloc": measuring.process.malloc,
                         },
-                        "launches": arguments.launches,
-                        "scale": arguments.scale,
-                        "error": arguments.error,
+                        "launches": measuring.launches,
+                        "scale": measuring.scale,
+                        "error": measuring.error,
                         "data": fleet_run.fingerprint(cell.task),
                         "modes": modes,
                         "until": deadline,
@@ -91,7 +104,7 @@ def works_of(
                         "ledger": packed,
                         "saved": nights.saved_files(tags),
                         "name": key,
-                        "folder": None if arguments.address else str(place.folder.absolute()),
+                        "folder": None if chosen.fleet.address else str(place.folder.absolute()),
                     },
                     needs,
                 )

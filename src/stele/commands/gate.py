@@ -2,55 +2,200 @@
 
 import argparse
 import contextlib
+import dataclasses
+import functools
 import glob
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from stele import environments, files
-from stele.commands import explanation, gate_options, options, outputs, screen
-from stele.commands.options import say
-from stele.environments import Environment, builds, installer, packages, relevance
-from stele.environments.description import slug
-from stele.environments.packages import Difference
+from stele import files
+from stele.commands import options, outputs, screen, usage
+from stele.commands.options import CellOptions, ModelOptions, ProcessOptions, flat, parse_names
+from stele.environments import arms, changes, packages
+from stele.environments.lockfiles import Locked
 from stele.errors import SteleError
-from stele.explain.document import Document
-from stele.gate import correctness, model_parity, outcome, record, setup, timing, trial
-from stele.gate.outcome import Together
+from stele.explain import explanation
+from stele.explain.document import ExplanationFile
+from stele.gate import judgement, outcome, preparation
+from stele.gate import record as records
+from stele.gate.entries import Together, Verdict
+from stele.gate.gate import Gate
+from stele.gate.metrics import ALL, LOADER, METRICS, MORE, Metric, parse_thresholds, with_thresholds
 from stele.gate.record import Record
-from stele.gate.trial import Trial
-from stele.gate.verdict import Verdict
-from stele.measuring import progress
-from stele.measuring.content import Noticed, Reads
-from stele.measuring.worker import WorkerError
-from stele.models import arms, changes, comparison, inspection, spec
-from stele.models.comparison import Comparison
-from stele.models.spec import Model
+from stele.gate.run import run
+from stele.gate.trial import PARALLEL, TIMEOUT, Trial, check_record, header, watch
+from stele.measuring import processors
+from stele.measuring.progress import say
+from stele.measuring.run import PHASES
+from stele.measuring.settings import DEVICES, SCALINGS, Settings
 from stele.report import build, exports, markdown
 from stele.report import gate as pages
 from stele.report.sources import Sources
-from stele.text import printable, without_passwords
+from stele.subjects import Cell, Subject
+from stele.text import printable, slug, unknown_message, without_passwords
+from stele_suite import tasks
 
 FOLDER = Path(".stele/gates")
 EXPLAINED = ("step", "latency", "latency-p99", "throughput")  # metrics that consist of the same operations
-EXIT_STATUS = {"PASS": 0, "REGRESSED": 1, "BROKEN": 1, "MISSING": 1, "INCONCLUSIVE": 3}
-SEVERITY = (0, 3, 2, 1)  # exit codes, the worst last
 SHOWN = 8  # names of compared files
-BEFORE_ACCURACY = 0.6  # share of the budget
 EXIT_CODES = (
     "Exit: 0 pass; 1 regressed, broken, or missing in NEW; 2 usage or environment; 3 inconclusive; "
     "4 internal error; 130 interrupted."
 )
 
 
+THRESHOLDS = {
+    "tolerance": "growth that is accepted even if it is certain",
+    "margin": "growth that has to be ruled out before a metric passes, at least the tolerance",
+}
+CORRECTNESS = ("parity", "accuracy")
+# about fifty steps a launch, the same with a small batch, or all
+SCALES = ("gate", "study", "quick", "paper")
+UNTIMED = ("smoke", "parity")  # have too few steps
+OF_ONE_DEVICE = ("time-to-target", "overhead", "loader", "fed-step")  # metrics that several devices do not have
+# options that a command which resumes may change: they do not decide what is measured, or have no meaning for it
+FREE = (
+    "old",
+    "new",
+    "typed",
+    "budget",
+    "fail_fast",
+    "parallel",
+    "worker_timeout",
+    "json",
+    "markdown",
+    "junit",
+    "explain",
+    "resume",
+    "allow_vcs",
+    "changed",
+)
+NAMES = {"spec": "model", "requirements": "with", "extras": "extra"}  # of options whose field has another one
+DEFAULT = (*CORRECTNESS, *(metric.name for metric in METRICS))
+SELECTED = tuple(metric.name for metric in MORE)  # judged only if they are named
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairOptions:
+    """OLD and NEW, which of their cells are compared, and how they are launched."""
+
+    old: str = ""
+    new: str = ""
+    cells: CellOptions = field(default_factory=CellOptions)
+    model: ModelOptions = field(default_factory=ModelOptions)
+    process: ProcessOptions = field(default_factory=ProcessOptions)
+    device: str = "cpu"
+    precision: str | None = None
+    devices: int = 1
+    scaling: str = SCALINGS[0]
+    scale: str = "gate"
+    parallel: int = PARALLEL
+    seed: int = 0
+    worker_timeout: float = TIMEOUT
+
+    def settings_of(self, subject: Subject) -> Settings:
+        """Return the settings of all launches. Their defaults depend on the subject: see ``threads_of``."""
+        return Settings(
+            device=self.device,
+            malloc=self.process.malloc,
+            devices=self.devices,
+            scaling=self.scaling,
+            threads=options.threads_of(self.process.threads, tuned=subject.tuned),
+            precision=options.precision_of(self.precision, tuned=subject.tuned),
+        )
+
+    def extras(self, *, changed: bool = False) -> arms.Extras:
+        """Return what both arms get; with ``changed``, they are lock files."""
+        return self.model.of_arms((self.old, self.new), changed=changed)
+
+    @property
+    def subject(self) -> Subject:
+        """What is judged. Raises SteleError if there is no such thing."""
+        return options.subject_of(self.cells, self.model)
+
+    def selected_cells(self, subject: Subject) -> tuple[Cell, ...]:
+        """Return the cells of the subject. Raises SteleError for an unknown scale."""
+        cells = subject.cells(self.cells.phase)
+        require_scale(self.scale, subject, cells)
+        return cells
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgementOptions:
+    """What is judged, and how strictly."""
+
+    metric: str = ""  # empty: DEFAULT
+    tolerance: tuple[str, ...] = ()
+    margin: tuple[str, ...] = ()
+    accuracy_scale: str = "quick"
+    target: float | None = None
+    fail_fast: bool = False
+    budget: float = 1800.0  # seconds
+
+    @property
+    def names(self) -> list[str]:
+        """The metrics that are judged. Raises SteleError, with the nearest name, for an unknown one."""
+        return parse_names("metric", self.metric or ",".join(DEFAULT), (*DEFAULT, *SELECTED))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions:
+    """The files that are written."""
+
+    json: Path | None = None
+    markdown: Path | None = None
+    junit: Path | None = None
+
+    def named(self, name: str | None) -> "ReportOptions":
+        """Return the files of one of several gates: each has a name of its own, ``gate-keras.json``.
+
+        What is no regular file, such as /dev/stdout, receives the reports of all.
+        """
+        return ReportOptions(
+            **{
+                kind: path.with_stem(f"{path.stem}-{name}")
+                if path is not None and name is not None and files.is_replaceable(path)
+                else path
+                for kind, path in dataclasses.asdict(self).items()
+            }
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateOptions:
+    """The options of ``stele gate``. ``typed`` are the words of the command, after "stele"."""
+
+    pair: PairOptions = field(default_factory=PairOptions)
+    judged: JudgementOptions = field(default_factory=JudgementOptions)
+    reports: ReportOptions = field(default_factory=ReportOptions)
+    changed: str | None = None
+    explain: bool = False
+    resume: Path | None = None
+    typed: tuple[str, ...] = ()
+
+
+class Finished(NamedTuple):
+    """A gate that ended, and what its reports show."""
+
+    trial: Trial
+    record: Record
+    verdicts: list[Verdict]
+    explanations: Sequence[ExplanationFile] = ()
+
+
+Reporter = Callable[[Finished], object]
+
+
 def add(commands: Any) -> None:
     summary = "is it safe to upgrade?"
     about = f"{summary} Measures two environments side by side and judges whether NEW is worse than OLD."
     command = commands.add_parser("gate", help=summary, description=about, epilog=EXIT_CODES)
-    gate_options.add_pair_options(command, nargs="?")
+    add_pair_options(command, nargs="?")
     options.add_devices(command)
     command.add_argument(
         "--changed",
@@ -75,106 +220,152 @@ def add(commands: Any) -> None:
         metavar="FILE",
         help="continue a record; without FILE, the newest record of OLD and NEW",
     )
-    command.set_defaults(command=gate, check=check, replaced=())
+    options.declare(command, gate, GateOptions, check=check)
 
 
-def check(arguments: argparse.Namespace) -> None:
+def add_pair_options(command: argparse.ArgumentParser, *, nargs: str | None = None) -> None:
+    """Add what says which pair is compared and how. ``nargs`` is "?" if OLD and NEW may be left out."""
+    environment = "a requirement such as keras==3.14.1, an environment, or an interpreter"
+    command.add_argument("old", metavar="OLD", nargs=nargs, help=f"what is in use: {environment}")
+    command.add_argument("new", metavar="NEW", nargs=nargs, help=f"what is judged: {environment}")
+    options.add_cell_options(command)
+    options.add_model_options(command)
+    command.add_argument(
+        "--metric", metavar="ID[,ID...]", help=f"default: {','.join(DEFAULT)}; also {','.join(SELECTED)}"
+    )
+    options.add_budget(command, JudgementOptions.budget)
+    options.add_process_options(command)
+    for option, meaning in THRESHOLDS.items():
+        defaults = ", ".join(f"{metric.name}={getattr(metric, option):.0%}%" for metric in ALL)
+        command.add_argument(
+            f"--{option}",
+            action="append",
+            metavar="[METRIC=]N%",
+            help=f"{meaning}; METRIC is step if it is left out; default: {defaults}",
+        )
+    command.add_argument("--fail-fast", action="store_true", help="end at the first certain verdict against NEW")
+    command.add_argument("--device", choices=DEVICES, help="default: %(default)s")
+    options.add_precision(command)
+    add_scale(command, "scale of the timed launches")
+    command.add_argument(
+        "--accuracy-scale",
+        metavar="SCALE",
+        help="scale of the trainings for accuracy and time-to-target; default: %(default)s",
+    )
+    command.add_argument(
+        "--target",
+        type=options.parse_accuracy,
+        metavar="ACCURACY",
+        help="target of the metric time-to-target, such as 94%%; default: that of the task",
+    )
+    options.add_trial_options(command)
+    command.add_argument("--json", type=Path, metavar="FILE", help="write a report as JSON")
+    command.add_argument("--markdown", type=Path, metavar="FILE", help="write a report as Markdown")
+    command.add_argument("--junit", type=Path, metavar="FILE", help="write a report as JUnit XML")
+
+
+def add_scale(command: argparse.ArgumentParser, meaning: str) -> None:
+    """Add --scale, which ``require_scale`` checks: a task may have scales of its own."""
+    names = f"{', '.join(SCALES)}, or one that the task has, such as depth-64 of stack"
+    command.add_argument("--scale", help=f"{meaning}: {names}; default: %(default)s")
+
+
+def check(chosen: GateOptions) -> None:
     """Raise SteleError for what cannot be done, as far as the command line says it. Nothing is built or measured."""
-    if arguments.changed is not None:
-        if arguments.old is not None:
+    if chosen.changed is not None:
+        if chosen.pair.old:
             raise SteleError("--changed finds OLD and NEW itself. Leave them out.")
-        gate_options.check(arguments, options.parse_model(arguments))
-        options.parse_extras(arguments)
-    elif arguments.new is None:
+        check_judged(chosen.pair, chosen.judged, chosen.pair.subject)
+        chosen.pair.extras(changed=True)
+    elif not chosen.pair.new:
         raise SteleError("Name OLD and NEW, or a git revision: stele gate --changed main")
     else:
-        gate_options.require_cells(gate_options.trial_from(arguments))
+        require_cells(trial_from(chosen.pair, chosen.judged))
 
 
-def gate(arguments: argparse.Namespace) -> int:
+def gate(chosen: GateOptions) -> int:
     """Print the verdicts. Return the exit code that the epilog describes."""
     try:
-        return gate_pair(arguments) if arguments.changed is None else gate_changed(arguments)
+        if chosen.changed is not None:
+            return gate_changed(chosen, chosen.changed)
+        return gate_pair(chosen, lambda finished: write(chosen, finished))
     except KeyboardInterrupt as stop:
         raise KeyboardInterrupt(*(stop.args or ("",))) from None  # nothing is saved if it says nothing
 
 
-def gate_changed(arguments: argparse.Namespace) -> int:
+def gate_changed(chosen: GateOptions, revision: str) -> int:
     """Gate each changed framework. Return the exit code of the worst gate; 0 if files were compared and none changed.
 
     All gates and all changes without one are one outcome, which is the last line and in each report. Raises SteleError
     if nothing can be compared, or if something changed and nothing can be gated.
     """
-    revision, model = arguments.changed, options.parse_model(arguments)
-    if model is not None:
-        spec.require_attribute(model)
-    whole_files = model is not None
-    found = changes.find(revision, Path.cwd(), options.parse_extras(arguments), whole_files=whole_files)
-    show(f"compared: {shortened(found.files)}")
-    for line in found.ungated:
+    subject, extras = chosen.pair.subject, chosen.pair.extras(changed=True)
+    subject.require()
+    # a described environment is that of one framework; other subjects run with all that a file names
+    compared = changes.find(revision, Path.cwd(), extras, whole_files=not subject.needs.described)
+    show(f"compared: {shortened(compared.files)}")
+    for line in compared.ungated:
         show(f"not gated: {line}")
-    for line in found.notes:
+    for line in compared.notes:
         show(line)
-    if not found.pairs and found.ungated and found.unread:
+    if not compared.pairs and compared.ungated and compared.unread:
         raise SteleError(
             "A file of packages changed and cannot be read, so it is unknown whether a framework changed. Correct the "
             "line that is named above, or name OLD and NEW: stele gate OLD NEW"
         )
-    if not found.pairs and found.ungated:
+    if not compared.pairs and compared.ungated:
         raise SteleError(
             f"A framework changed between {revision} and the working tree, and nothing can be gated. Name OLD and NEW: "
             "stele gate OLD NEW"
         )
-    if not found.pairs:
+    if not compared.pairs:
         show(f"No version of a framework differs between {revision} and the working tree in these files.")
         return 0
-    gates = list(change_gates(arguments, found))
+    names = unique([pair.name for pair in compared.pairs])
+    several = len(names) > 1
+    gates = [
+        replace(
+            chosen,
+            pair=replace(chosen.pair, old=pair.old, new=pair.new),
+            reports=chosen.reports.named(name if several else None),
+        )
+        for pair, name in zip(compared.pairs, names, strict=True)
+    ]
+    for each in gates:
+        outputs.check(flat(each))
+        outputs.refuse(flat(each), compared.paths)
     codes: list[int] = []
+    finished: dict[int, Finished] = {}  # by the number of the gate
     try:
-        for known, pair in gates:
-            codes.append(gate_change(known, pair, several=len(gates) > 1))
+        for number, (each, pair) in enumerate(zip(gates, compared.pairs, strict=True)):
+            report = functools.partial(finished.__setitem__, number)
+            codes.append(gate_change(each, compared._replace(pairs=[pair]), report, several=several))
     finally:
-        whole = together(found, codes)
-        for known, _ in gates:
-            for result in known.results:
-                write(known, *result, whole=whole)
+        whole = together(compared, codes)
+        for number, ended in finished.items():
+            write(gates[number], ended, whole=whole)
     if whole.lines:
         show(f"{'; '.join(line.removesuffix('.') for line in whole.lines)}. {whole.sentence}")
     return whole.code
 
 
-def change_gates(
-    arguments: argparse.Namespace, found: changes.Changed
-) -> Iterator[tuple[argparse.Namespace, changes.Pair]]:
-    """Yield the arguments of each gate. Raises SteleError if a report would replace a file that was compared."""
-    several = len(found.pairs) > 1
-    for pair, name in zip(found.pairs, unique([pair.name for pair in found.pairs]), strict=True):
-        reports = report_files(arguments, name if several else None)
-        typed = {"old": pair.old, "new": pair.new, "contents": pair.contents, "replaced": pair.packages}
-        known = argparse.Namespace(**{**vars(arguments), **typed, **reports})
-        known.results, known.alone = [], found._replace(pairs=[pair])
-        outputs.check(known)
-        outputs.refuse(known, found.paths)
-        yield known, pair
-
-
 def unique(names: Sequence[str]) -> list[str]:
     """Return names of files, with a number where two would be equal: ``jax``, ``jax-2``."""
-    found: list[str] = []
+    distinct: list[str] = []
     for name in map(slug, names):
-        taken = {one.lower() for one in found}
+        lowercase = {other.lower() for other in distinct}
         numbered = (f"{name}-{number}" for number in itertools.count(2))
-        found.append(next(one for one in itertools.chain([name], numbered) if one.lower() not in taken))
-    return found
+        distinct.append(next(free for free in itertools.chain([name], numbered) if free.lower() not in lowercase))
+    return distinct
 
 
-def together(found: changes.Changed, codes: Sequence[int]) -> Together:
+def together(compared: changes.Changed, codes: Sequence[int]) -> Together:
     """Return the outcome of all gates of a command; the last ones may not have ended."""
-    gates = [f"{pair.summary}: exit code {code}" for pair, code in zip(found.pairs, codes, strict=False)]
-    gates += [f"{pair.summary}: its gate did not end" for pair in found.pairs[len(codes) :]]
-    lines = [*(gates if len(gates) > 1 else []), *(f"not gated: {line}" for line in found.ungated)]
-    blocked = found.blocked or len(codes) < len(found.pairs)
-    return Together(max([*codes, 2 if blocked else 0], key=SEVERITY.index), lines)
+    gates = [f"{pair.summary}: exit code {code}" for pair, code in zip(compared.pairs, codes, strict=False)]
+    gates += [f"{pair.summary}: its gate did not end" for pair in compared.pairs[len(codes) :]]
+    lines = [*(gates if len(gates) > 1 else []), *(f"not gated: {line}" for line in compared.ungated)]
+    blocked = compared.blocked or len(codes) < len(compared.pairs)
+    return Together(judgement.worst_code([*codes, 2 if blocked else 0]), lines)
 
 
 def shortened(names: Sequence[str]) -> str:
@@ -188,14 +379,16 @@ def show(line: str) -> None:
     print(printable(without_passwords(line), keep=""), flush=True)
 
 
-def gate_change(known: argparse.Namespace, pair: changes.Pair, *, several: bool) -> int:
-    """Gate one change. Return its exit code: of several gates, one that is impossible does not prevent the others.
+def gate_change(chosen: GateOptions, compared: changes.Changed, report: Reporter, *, several: bool) -> int:
+    """Gate one change, the only pair of ``compared``. Return its exit code.
 
-    Without a change of a framework, a file that selects the same packages as before passes.
+    Of several gates, one that is impossible does not prevent the others. Without a change of a framework, a file that
+    selects the same packages as before passes.
     """
+    [pair] = compared.pairs
     show(f"changed: {pair.summary}")
     try:
-        return gate_pair(known)
+        return gate_pair(chosen, report, compared)
     except SteleError as error:
         if isinstance(error, packages.NothingUpgradedError) and not pair.is_of_framework:
             show(f"not measured: {pair.old} and the working tree install the same packages.")
@@ -206,313 +399,325 @@ def gate_change(known: argparse.Namespace, pair: changes.Pair, *, several: bool)
         return 2
 
 
-def report_files(arguments: argparse.Namespace, name: str | None) -> dict[str, Path | None]:
-    """Return the files of the reports; of several gates each has a name of its own: ``gate-keras.json``.
+def gate_pair(chosen: GateOptions, report: Reporter, compared: changes.Changed | None = None) -> int:
+    """Gate OLD and NEW, and print the verdicts. Return the exit code.
 
-    What is no regular file, such as /dev/stdout, receives the reports of all.
+    ``report`` receives what ended, and again with an explanation if there is one. With --changed, the gate is that of
+    the only pair of ``compared``.
     """
-    paths = {kind: getattr(arguments, kind) for kind in ("json", "markdown", "junit")}
-    return {
-        kind: path.with_stem(f"{path.stem}-{name}")
-        if path is not None and name is not None and files.is_replaceable(path)
-        else path
-        for kind, path in paths.items()
-    }
-
-
-def gate_pair(arguments: argparse.Namespace) -> int:
-    subject = gate_options.trial_from(arguments)
-    gate_options.require_cells(subject)
-    subject, import_failure = prepare(subject, arguments.replaced, fresh=arguments.resume is None)
-    require_verdicts(subject)
-    require_reports_apart(arguments, subject)
-    with contextlib.closing(open_record(arguments, subject)) as log:
-        say(f"record: {log.path}")
+    pair = None if compared is None else compared.pairs[0]
+    contents = (None, None) if pair is None else pair.contents
+    trial_of_pair = trial_from(chosen.pair, chosen.judged, typed=chosen.typed, contents=contents)
+    require_cells(trial_of_pair)
+    replaced = frozenset[str]() if pair is None else pair.packages
+    prepared, import_failure = preparation.prepare(trial_of_pair, replaced, fresh=chosen.resume is None)
+    require_verdicts(prepared)
+    require_reports_apart(flat(chosen), prepared)
+    with contextlib.closing(open_record(chosen, prepared)) as record:
+        say(f"record: {record.path}")
         if not import_failure:
-            say_conditions(subject)
+            preparation.say_conditions(prepared)
         try:
-            verdicts = import_failure or run_trial(subject, log)
+            verdicts = import_failure or run(Gate(prepared, record))
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(*pages.saved(subject, log)) from None
-        code = EXIT_STATUS[pages.overall_status(verdicts)]
-        alone = None if arguments.changed is None else together(arguments.alone, [code])
-        log.add({outcome.KEY: outcome.entry(subject, verdicts, alone)})
-    screen.print_lines(pages.terminal_lines(subject, verdicts, log))
-    report(arguments, subject, log, verdicts)
-    found = explain(subject, log, verdicts) if arguments.explain else None
-    if found is not None:
-        report(arguments, subject, log, verdicts, [found])
+            raise KeyboardInterrupt(*pages.saved(prepared, record)) from None
+        code = judgement.EXIT_CODES[pages.overall_status(verdicts)]
+        alone = None if compared is None else together(compared, [code])
+        record.add({outcome.KEY: outcome.entry(prepared, verdicts, alone)})
+    screen.print_lines(pages.terminal_lines(prepared, verdicts, record))
+    report(Finished(prepared, record, verdicts))
+    document = explain(prepared, record, verdicts) if chosen.explain else None
+    if document is not None:
+        report(Finished(prepared, record, verdicts, [document]))
     return code
 
 
-def report(
-    arguments: argparse.Namespace,
-    subject: Trial,
-    log: Record,
-    verdicts: list[Verdict],
-    explanations: Sequence[Document] = (),
-) -> None:
-    """Write the reports; of ``--changed``, keep what they show until all gates ended."""
-    if arguments.changed is None:
-        write(arguments, subject, log, verdicts, explanations)
-    else:
-        arguments.results[:] = [(subject, log, verdicts, explanations)]
-
-
-def require_verdicts(subject: Trial) -> None:
+def require_verdicts(trial: Trial) -> None:
     """Raise SteleError if only the accuracy is judged, and no cell has one."""
-    judged = subject.parity or subject.metrics or not subject.accuracy
-    if not judged and not any(correctness.has_accuracy(subject, cell) for cell in subject.cells):
-        remedy = (
-            "Name another task"
-            if subject.model is None
-            else "Write tasks/TASK.py with labels (docs/your-recipe.md)"
-        )
+    judged = trial.parity or trial.metrics or not trial.accuracy
+    if not judged and not any(trial.subject.has_accuracy(cell.task) for cell in trial.cells):
         raise SteleError(
-            f"--metric accuracy: {subject.cells[0].task} has no labels, so nothing can be judged. {remedy}, or judge "
+            f"--metric accuracy: {trial.cells[0].task} has no labels, so nothing can be judged. "
+            f"{trial.subject.accuracy_remedy}, or judge "
             "another metric: --metric parity,step"
         )
 
 
-def require_reports_apart(arguments: argparse.Namespace, subject: Trial) -> None:
-    """Raise SteleError if an output would replace what the model reads, or a part of an arm."""
-    both = (subject.old, subject.new)
+def require_reports_apart(values: Mapping[str, Any], trial: Trial) -> None:
+    """Raise SteleError if an output among the options would replace what the trial reads, or a part of an arm."""
+    both = (trial.old, trial.new)
     links = (path for arm in both for path in packages.links_of(arm))
-    read = itertools.chain(trial.files_of(subject), links)
-    outputs.refuse(arguments, read, [folder for arm in both for folder in packages.folders_of(arm)])
+    read = itertools.chain(trial.subject.files(trial.old), links)
+    outputs.refuse(values, read, [folder for arm in both for folder in packages.folders_of(arm)])
 
 
-def say_conditions(subject: Trial) -> None:
-    """Start both arms and say what they run on. Raises SteleError if an environment lacks a package.
-
-    Other failures are those of a release or of the model's file: the launches judge them.
-    """
-    with contextlib.suppress(WorkerError):
-        say(setup.line(subject, *setup.probe(subject)))
-
-
-def prepare(subject: Trial, replaced: Iterable[str], *, fresh: bool = True) -> tuple[Trial, list[Verdict]]:
-    """Build both arms. Return the trial with what they are known for, and BROKEN if NEW does not import.
-
-    ``fresh`` is that of ``make``. Raises SteleError if NEW has the packages of OLD, but is not stated in its words.
-    """
-    for message in dict.fromkeys(line for arm in (subject.old, subject.new) for line in notes_about(arm)):
-        say(printable(without_passwords(message), keep=""))
-    make(subject.old, fresh=fresh)
-    subject = replace(subject, new=builds.resolved_like(subject.new, subject.old))
-    import_failure = make_new(subject.new, subject.old, fresh=fresh and subject.new != subject.old)
-    packages.require_upgrade(subject.old, subject.new)
-    if subject.model is not None:
-        subject = inspected(subject, subject.model, alone=bool(import_failure))
-    else:
-        options.announce_inputs(cell.task for cell in subject.cells)
-    return with_packages(subject, set(replaced)), import_failure
-
-
-def notes_about(environment: Environment) -> list[str]:
-    """Return the lines about what the user's file has: what is left out, and which index is used."""
-    options = ", ".join(environment.options)
-    return [*environment.messages, *([f"options of the index: {options}"] if options else [])]
-
-
-def explain(subject: Trial, log: Record, verdicts: Sequence[Verdict]) -> Document | None:
+def explain(trial: Trial, record: Record, verdicts: Sequence[Verdict]) -> ExplanationFile | None:
     """Explain the cells whose time did not pass, write the explanation beside the record, and return it.
 
     Never fails the gate: None if there is nothing to explain, or if it cannot be explained.
     """
-    judged = {(one.task, one.phase) for one in verdicts if one.metric in EXPLAINED and one.status != "PASS"}
-    cells = [cell for cell in subject.common_cells() if tuple(cell) in judged]
+    judged = {
+        (verdict.task, verdict.phase)
+        for verdict in verdicts
+        if verdict.metric in EXPLAINED and verdict.status != "PASS"
+    }
+    cells = [cell for cell in trial.common_cells() if tuple(cell) in judged]
     if not cells:
         return None
-    path = log.path.with_suffix(".explanation.json")
+    path = record.path.with_suffix(".explanation.json")
     try:
-        found = explanation.explain(subject, cells)
-        files.write_text(path, explanation.to_json(found))
+        result = explanation.explain(trial, cells)
+        files.write_text(path, explanation.to_json(result))
     except SteleError as error:
         say(f"stele: not explained: {error}")
         return None
     say(f"explanation: {path}")
-    return found.document
+    return result.document
 
 
-def with_packages(subject: Trial, replaced: set[str]) -> Trial:
-    """Return the trial with the packages that OLD and NEW name or ``--changed`` found, and others that differ."""
-    old, new = packages.of_environment(subject.old), packages.of_environment(subject.new)
-    if not old or not new:  # unknown
-        return subject
-    named = arms.packages_in(subject.old.name, subject.new.name) | replaced
-    present = sorted(name for name in named if name in old or name in new)
-    versions = (Difference(name, old.get(name), new.get(name)) for name in present)
-    differing = packages.differences(old, new, named)
-    if differing:
-        frameworks = {name for name in (*old, *new) if changes.FRAMEWORKS.fullmatch(name)}
-        needed = relevance.needed_by(named or frameworks, subject.new)
-        differing = relevance.by_relevance(differing, frameworks, needed)
-    return replace(subject, named=tuple(versions), differences=tuple(differing))
-
-
-def inspected(subject: Trial, model: Model, *, alone: bool = False) -> Trial:
-    """Return the trial with what both arms say about the model; what OLD says, if it is asked ``alone``.
-
-    Raises ModelError if OLD's model cannot be measured.
-    """
-    training = any(cell.phase == "train" for cell in subject.cells)
-    with progress.waiting(f"building the model in {subject.old.name}"):
-        result = inspection.inspect(subject.old, model, timeout=subject.timeout)
-    say(result.describe(training=training))
-    if result.remark:
-        say(result.remark)
-    inspection.check(result, model, training=training)
-    known, old = inspection.resolved(model, subject.old, result)
-    compared, of_new, noticed = Comparison(), None, Noticed()
-    noticed.admit(result.reads.noticed)
-    if not alone:
-        with progress.waiting(f"building the model in {subject.new.name}"):
-            compared, of_new = comparison.ask_new(
-                subject.old, subject.new, model, result, training=training, timeout=subject.timeout
-            )
-    if of_new is not None:
-        files = (*of_new.reads.files, *noticed.admit(of_new.reads.noticed))
-        known = replace(known, reads=known.reads | Reads(files, variables=of_new.reads.variables))
-    new = replace(subject.new, framework=(of_new or result).framework)
-    return replace(subject, model=known, old=old, new=new, compared=compared)
-
-
-def run_trial(subject: Trial, log: Record) -> list[Verdict]:
-    """Judge parity, then a share of the timing, then accuracy, then the rest of the timing.
-
-    A task that NEW breaks is not timed; a model of the user whose arms cannot be compared is.
-    """
-    verdicts = list(correctness.missing_verdicts(subject))
-    if subject.parity:
-        verdicts += correctness.parity_verdicts(subject, log, say)
-    elif subject.model is not None:
-        verdicts += model_parity.failures(subject, subject.model, say)
-    if subject.fail_fast and is_failed(verdicts):
-        return verdicts
-    accepted = ("PASS",) if subject.model is None else ("PASS", "INCONCLUSIVE")
-    broken = {
-        verdict.task for verdict in verdicts if verdict.metric == "parity" and verdict.status not in accepted
-    }
-    cells = [cell for cell in subject.common_cells() if cell.task not in broken]
-    if subject.accuracy and subject.metrics:
-        early = timing.measure_passes(subject, log, cells, say, share=BEFORE_ACCURACY)
-        if subject.fail_fast and is_failed(early):
-            return [*verdicts, *early]
-    if subject.accuracy:
-        verdicts += correctness.accuracy_verdicts(subject, log, cells, say)
-    return [*verdicts, *(timing.measure_passes(subject, log, cells, say) if subject.metrics else [])]
-
-
-def is_failed(verdicts: Sequence[Verdict]) -> bool:
-    """Return whether one of the verdicts is against NEW."""
-    return any(EXIT_STATUS.get(verdict.status) == 1 for verdict in verdicts)
-
-
-def make(environment: Environment, *, fresh: bool = False) -> None:
-    """Build an environment if it is missing. With ``fresh``, first resolve ranges again, as they are today.
-
-    Raises SteleError if it cannot be built.
-    """
-    if fresh and builds.is_dated(environment):
-        resolve_again(environment)
-    state = environments.state(environment)
-    if state.status != "ready" and environment.lock is not None:
-        say(f"building {environment.name} ...")
-        with progress.waiting(f"building {environment.name}"):
-            builds.make(environment)
-    elif state.status != "ready":
-        raise SteleError(f"'{environment.name}' is {state.status}: {state.reason}")
-
-
-def resolve_again(environment: Environment) -> None:
-    """Resolve typed requirements as they are today; without a network, say when that was done."""
-    lock = environment.lock
-    if installer.is_offline() and lock is not None and lock.exists():
-        when = datetime.fromtimestamp(lock.stat().st_mtime)
-        say(f"{environment.name}: UV_OFFLINE is set, so the packages are those of {when:%Y-%m-%d %H:%M}.")
-        return
-    with progress.waiting(f"resolving {environment.name}"):
-        builds.resolve(environment, builds.require_interpreter(environment), fresh=True)
-
-
-def make_new(new: Environment, old: Environment, *, fresh: bool = False) -> list[Verdict]:
-    """Build NEW. Return BROKEN if it installs, its import fails twice, and that of OLD works now; else nothing.
-
-    Raises SteleError if the import of OLD fails, too: what both have in common is the cause.
-    """
-    try:
-        make(new, fresh=fresh)
-        return []
-    except builds.ImportFailed as error:
-        problem = builds.import_error_now(old)
-        if problem is not None:
-            raise SteleError(
-                f"The import fails in OLD and in NEW, so no release is to blame. Check your environment variables and "
-                f"the libraries of this machine.\nOLD, '{old.name}':\n    {problem}\nNEW: {error}"
-            ) from None
-    try:
-        make(new)
-    except builds.ImportFailed as error:
-        return [Verdict("all", "all", "import", "BROKEN", f"NEW: {error}")]
-    return []
-
-
-def open_record(arguments: argparse.Namespace, subject: Trial) -> Record:
+def open_record(chosen: GateOptions, trial: Trial) -> Record:
     """Return a new record, or with --resume the existing one."""
-    names = f"{subject.old.slug}-{subject.new.slug}"
-    if arguments.resume is None:
+    names = f"{trial.old.slug}-{trial.new.slug}"
+    if chosen.resume is None:
         new = FOLDER / f"{datetime.now():%Y%m%d-%H%M%S}-{names}.jsonl"
-        return trial.watch(record.create(new, trial.header(subject)), subject)
-    newest = arguments.resume == Path()
-    path = newest_record(names) if newest else arguments.resume
+        return watch(records.create(new, header(trial)), trial)
+    newest = chosen.resume == Path()
+    path = newest_record(names) if newest else chosen.resume
     if path is None:
         raise SteleError(
-            f"No record of {subject.old.name} and {subject.new.name} in {FOLDER} to resume. "
-            "Run without --resume."
+            f"No record of {trial.old.name} and {trial.new.name} in {FOLDER} to resume. Run without --resume."
         )
-    outputs.refuse(arguments, [path])
-    log = record.resume(path)
+    outputs.refuse(flat(chosen), [path])
+    record = records.resume(path)
     try:
-        trial.check_record(log, subject)
+        check_record(record, trial, different=different_options(record.header.get("command"), chosen))
     except SteleError as error:
-        older = [one for one in records(names) if one.name < path.name]
+        older = [candidate for candidate in records_of(names) if candidate.name < path.name]
         if not (newest and older):
             raise
         raise SteleError(
             f"{error} This is the newest record of OLD and NEW; an older one may fit: --resume {max(older)}"
         ) from None
-    return trial.watch(log, subject)
+    return watch(record, trial)
 
 
 def newest_record(names: str) -> Path | None:
     """Return the last record of two arms; gates that started in the same second have numbers."""
-    first = max(records(names), default=None)
-    return first and record.newest(first)
+    first = max(records_of(names), default=None)
+    return first and records.newest(first)
 
 
-def records(names: str) -> list[Path]:
+def records_of(names: str) -> list[Path]:
     """Return the records of two arms, without those that have numbers."""
     return list(FOLDER.glob(f"{'[0-9]' * 8}-{'[0-9]' * 6}-{glob.escape(names)}.jsonl"))
 
 
-def write(
-    arguments: argparse.Namespace,
-    subject: Trial,
-    log: Record,
-    verdicts: list[Verdict],
-    explanations: Sequence[Document] = (),
-    *,
-    whole: Together | None = None,
-) -> None:
+def write(chosen: GateOptions, finished: Finished, *, whole: Together | None = None) -> None:
     """Write the reports of a gate. ``whole`` is the outcome of a command with more than this gate."""
-    said = outcome.of_record(log, verdicts, outcome.entry(subject, verdicts, whole))
-    read = log.header.get("content", {}).get("files", {})  # launches may have read more than the inspection
-    outputs.refuse(arguments, (trial.folder_of(subject) / name for name in read))
-    if arguments.json:
-        files.write_output_text(arguments.json, pages.to_json(subject, log, verdicts, whole))
-    if arguments.markdown:
-        shown = Sources(gates=[said], explanations=list(explanations))
-        files.write_output_text(arguments.markdown, markdown.render(build.report(shown)))
-    if arguments.junit:
-        files.write_output_text(arguments.junit, exports.to_junit([said]))
+    trial, record, verdicts, explanations = finished
+    result = outcome.of_record(record, verdicts, outcome.entry(trial, verdicts, whole))
+    read = record.header.get("content", {}).get("files", {})  # launches may have read more than the inspection
+    outputs.refuse(flat(chosen), (trial.subject.root / name for name in read))
+    reports = chosen.reports
+    if reports.json:
+        files.write_output_text(reports.json, pages.to_json(trial, record, verdicts, whole))
+    if reports.markdown:
+        shown = Sources(gates=[result], explanations=list(explanations))
+        files.write_output_text(reports.markdown, markdown.render(build.report(shown)))
+    if reports.junit:
+        files.write_output_text(reports.junit, exports.to_junit([result]))
+
+
+def trial_from(
+    pair: PairOptions,
+    judged: JudgementOptions,
+    *,
+    typed: tuple[str, ...] = (),
+    contents: tuple[Locked | None, Locked | None] = (None, None),
+    here: bool = True,
+) -> Trial:
+    """Return the Trial that the options describe. Raises SteleError, which quotes what cannot be done.
+
+    ``contents`` are what --changed found in OLD and NEW. ``here`` says whether this machine measures: a node of a
+    cluster has other processors, and checks them itself.
+    """
+    subject, extras = pair.subject, pair.extras()
+    cells = check_judged(pair, judged, subject, here=here)
+    old, new = (
+        arms.load(text, subject.needs, extras, locked=locked)
+        for text, locked in zip((pair.old, pair.new), contents, strict=True)
+    )
+    return Trial(
+        old=old,
+        new=new,
+        subject=subject,
+        typed=typed,
+        cells=cells,
+        metrics=selected_metrics(pair, judged),
+        settings=pair.settings_of(subject),
+        seed=pair.seed,
+        budget=judged.budget,
+        parity="parity" in judged.names,
+        accuracy="accuracy" in judged.names,
+        scale=pair.scale,
+        training=judged.accuracy_scale,
+        target=judged.target,
+        timeout=pair.worker_timeout,
+        fail_fast=judged.fail_fast,
+        parallel=pair.parallel,
+    )
+
+
+def check_judged(
+    pair: PairOptions, judged: JudgementOptions, subject: Subject, *, here: bool = True
+) -> tuple[Cell, ...]:
+    """Return the cells. Raises SteleError for options that do not fit each other."""
+    names, settings = judged.names, pair.settings_of(subject)
+    if here:
+        check_processors(settings)
+    if settings.devices > 1:
+        require_training(pair, judged, subject)
+        pair = replace(pair, cells=replace(pair.cells, phase="train"))
+    cells = subject.cells(pair.cells.phase)
+    require_phase(pair.cells.phase, judged)
+    require_scale(pair.scale, subject, cells)
+    require_loaders(names, cells)
+    require_trainings(judged, subject, cells)
+    selected_metrics(pair, judged)
+    return cells
+
+
+def require_cells(trial: Trial) -> None:
+    """Raise SteleError, with the reason, if neither OLD nor NEW has any of the cells."""
+    absent = [trial.absences(cell) for cell in trial.cells]
+    if all(None not in reasons for reasons in absent):
+        raise SteleError(f"Neither OLD nor NEW can measure {trial.cells[0]}: {absent[0][0]}.")
+
+
+def check_processors(settings: Settings) -> None:
+    """Raise SteleError if the launches leave no processor for other processes, or share processors."""
+    present = processors.count()
+    most = max(present - 1, 1)
+    if settings.devices == 1 and settings.threads > most:
+        raise SteleError(
+            f"--threads {settings.threads} leaves no processor of {present} for other processes. "
+            f"Use --threads {most} or less."
+        )
+    settings.check_processors()
+
+
+def require_training(pair: PairOptions, judged: JudgementOptions, subject: Subject) -> None:
+    """Raise SteleError if something was selected that several devices do not have."""
+    if subject.one_device is not None:
+        raise SteleError(subject.one_device)
+    for metric in OF_ONE_DEVICE:
+        if metric in judged.metric.split(","):
+            raise SteleError(f"--metric {metric} is measured on one device. Leave out --devices or the metric.")
+    if pair.cells.phase == "infer":
+        raise SteleError("Inference uses one device. Leave out --devices or --phase infer.")
+
+
+def require_phase(phase: str | None, judged: JudgementOptions) -> None:
+    """Raise SteleError if --phase excludes all metrics."""
+    phases = {metric.name: metric.phases for metric in ALL} | {"accuracy": ("train",)}
+    if phase and all(phase not in phases.get(name, PHASES) for name in judged.names):
+        [needed] = set(PHASES) - {phase}
+        raise SteleError(
+            f"--metric {judged.metric} needs {outcome.PHASE_NAMES[needed]}, but --phase {phase} excludes it. "
+            f"Use --phase {needed}."
+        )
+
+
+def require_loaders(names: list[str], cells: Sequence[Cell]) -> None:
+    """Raise SteleError if a metric of loaders is judged in a task without them."""
+    for name in {metric.name for metric in ALL if metric.kinds == (LOADER,)} & set(names):
+        for task in {cell.task for cell in cells} - set(tasks.LOADED):
+            raise SteleError(f"--metric {name} needs a task with loaders, and '{task}' has none. Add --task cnn.")
+
+
+def require_scale(scale: str, subject: Subject, cells: Sequence[Cell]) -> None:
+    """Raise SteleError if a task does not have the scale of the timed launches."""
+    for task in {cell.task for cell in cells}:
+        scales = subject.scales(task) or SCALES
+        timed = [name for name in scales if name not in UNTIMED]
+        if scale not in timed:
+            raise SteleError(unknown_message(f"scale of {task}", scale, timed))
+
+
+def require_trainings(judged: JudgementOptions, subject: Subject, cells: Sequence[Cell]) -> None:
+    """Raise SteleError if a task lacks the scale of the trainings, or a target that is judged."""
+    scale, timed = judged.accuracy_scale, "time-to-target" in judged.names
+    if timed and (reason := subject.why_no_metric("time-to-target")):
+        raise SteleError(f"--metric time-to-target {reason}.")
+    for task in {cell.task for cell in cells if cell.phase == "train"}:
+        scales = subject.scales(task) or tasks.SCALES
+        if scale not in scales:
+            raise SteleError(unknown_message(f"scale of {task}", scale, scales))
+        if timed and not tasks.make(task, scale).data:
+            raise SteleError(f"--metric time-to-target needs a data set, but '{task}' generates its samples.")
+        if timed and (judged.target or subject.target_accuracy(task, scale)) is None:
+            raise SteleError(f"Task '{task}' has no target at scale {scale}. Add --target 60%.")
+        if timed:
+            options.require_real_data(task, scale)
+
+
+def selected_metrics(pair: PairOptions, judged: JudgementOptions) -> tuple[Metric, ...]:
+    """Return the metrics to judge, with their thresholds. A CPU has no device memory."""
+    names = judged.names
+    if pair.device == "cpu":
+        if judged.metric and "device-memory" in names:
+            raise SteleError("--metric device-memory needs a device with a memory of its own. Add --device cuda.")
+        names = [name for name in names if name != "device-memory"]
+    tolerances = parse_thresholds("--tolerance", judged.tolerance)
+    margins = parse_thresholds("--margin", judged.margin)
+    return tuple(metric for metric in with_thresholds(tolerances, margins) if metric.name in names)
+
+
+class RecordedParser(usage.Parser):
+    """A parser of the words of a recorded command. Raises SteleError in place of ending the process."""
+
+    def error(self, message: str) -> Any:
+        raise SteleError(message)
+
+
+def options_of(words: Iterable[str]) -> GateOptions:
+    """Return the options of a command, as a record keeps its words: without passwords.
+
+    Raises SteleError if this release does not have them.
+    """
+    parser = RecordedParser(prog="stele")
+    add(parser.add_subparsers(required=True))
+    return options.from_arguments(GateOptions, parser.parse_args(list(map(without_passwords, words))))
+
+
+def different_options(command: object, chosen: GateOptions) -> Iterator[str]:
+    """Yield ``without --metric; now --metric parity`` for each option in which two commands measure something else.
+
+    ``command`` has the words of a record. Nothing if they are unknown, or of another release.
+    """
+    if not isinstance(command, list) or not chosen.typed:
+        return
+    try:
+        before, now = flat(options_of(map(str, command))), flat(options_of(chosen.typed))
+    except SteleError:
+        return
+    default = options.defaults_of(GateOptions)
+    names = {f"--{NAMES.get(name, name).replace('_', '-')}": name for name in now if name not in FREE}
+    typed = [str(word).partition("=")[0] for word in (*command, *chosen.typed)]
+    for option in sorted(names, key=lambda option: typed.index(option) if option in typed else len(typed)):
+        name = names[option]
+        if before[name] != now[name]:
+            then, today = (
+                shlex.join([option, *as_typed(values[name])]) if values[name] != default[name] else f"without {option}"
+                for values in (before, now)
+            )
+            yield f"{then if before[name] == default[name] else f'with {then}'}; now {today}"
+
+
+def as_typed(value: Any) -> list[str]:
+    """Return the value of an option as its words."""
+    if isinstance(value, float):
+        return [f"{100 * value:g}%"]  # a target
+    if isinstance(value, tuple):
+        return [",".join(map(str, value))] if value and not isinstance(value[0], str) else list(value)
+    return [str(value)]

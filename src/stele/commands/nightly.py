@@ -2,16 +2,19 @@
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from stele import files
 from stele.commands import options, releases
-from stele.commands.options import say
+from stele.commands.options import CellOptions, ModelOptions
+from stele.commands.releases import MeasuringOptions, SyncOptions
+from stele.measuring.progress import say
 from stele.releases import campaign, frameworks, history, ledger, trend
-from stele.report import history as history_pages
+from stele.report import charts
 from stele.report import releases as pages
-from stele_worker import tasks
+from stele_suite import tasks
 
 EPILOG = (
     "Exit: 0 no number rose; 1 a number rose at a release that was measured now; 2 usage or environment; "
@@ -19,12 +22,33 @@ EPILOG = (
 )
 
 
+def measuring_all_tasks() -> MeasuringOptions:
+    return MeasuringOptions(cells=CellOptions(task=",".join(tasks.NAMES)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishOptions:
+    """Where the results are written."""
+
+    site: Path = Path(".stele/site")
+    report: Path = Path(".stele/nightly.md")
+    json: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class NightlyOptions:
+    sync: SyncOptions = field(default_factory=SyncOptions)
+    last: int = 8
+    published: PublishOptions = field(default_factory=PublishOptions)
+    measuring: MeasuringOptions = field(default_factory=measuring_all_tasks)
+
+
 def add(commands: Any) -> None:
     about = "measure new releases, publish the site, and report the numbers that rose"
     command = commands.add_parser("nightly", help=about, description=about, epilog=EPILOG)
     add_options(command)
     releases.add_measuring_options(command)
-    command.set_defaults(command=nightly, task=",".join(tasks.NAMES))
+    options.declare(command, nightly, NightlyOptions)
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -36,45 +60,41 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--last",
         type=options.parse_count,
-        default=8,
         metavar="N",
         help="number of releases of each framework; default: %(default)s",
     )
     releases.add_site_option(command)
-    command.add_argument(
-        "--report", type=Path, default=".stele/nightly.md", metavar="FILE", help="default: %(default)s"
-    )
+    command.add_argument("--report", type=Path, metavar="FILE", help="default: %(default)s")
     command.add_argument("--json", type=Path, metavar="FILE", help="write all rises, for programs")
 
 
-def nightly(arguments: argparse.Namespace) -> int:
+def nightly(chosen: NightlyOptions) -> int:
     """Returns the exit code, as in EPILOG."""
-    request, place = releases.request_from(arguments), history.current_place()
-    releases.sync(arguments)
+    charts.load_converter()  # now, because hours may pass until it is needed
+    request, place = releases.request_from(chosen.measuring, ModelOptions()), history.current_place()
+    releases.sync(chosen.sync)
     new, complete = [], True
-    for framework in arguments.frameworks or frameworks.environment_names():
-        tags = ledger.tags(framework)[-arguments.last :]
+    for framework in chosen.sync.frameworks or frameworks.environment_names():
+        tags = ledger.tags(framework)[-chosen.last :]
         before = {tag: history.numbers(tag, place) for tag in tags}
         complete &= campaign.measure_releases(tags, request)
         new += [tag for tag in tags if history.has_more(history.numbers(tag, place), before[tag])]
-    return publish(arguments, new, complete=complete)
+    return publish(chosen.published, new, complete=complete)
 
 
-def publish(arguments: argparse.Namespace, new: Sequence[str], *, complete: bool) -> int:
+def publish(chosen: PublishOptions, new: Sequence[str], *, complete: bool) -> int:
     """Publish the site and the report of the releases that are ``new``. Returns the exit code."""
     published = history.publish()
     trend.record_changes(published)
-    history_pages.write(arguments.site, published)
+    pages.write_site(chosen.site, published)
     rises = trend.rises(published)
-    files.write_output_text(arguments.report, pages.markdown(rises, new))
-    if arguments.json:
-        files.write_output_text(arguments.json, pages.to_json(rises, new))
+    files.write_output_text(chosen.report, pages.markdown(rises, new))
+    if chosen.json:
+        files.write_output_text(chosen.json, pages.to_json(rises, new))
     new_rises = [rise for rise in rises if rise.release in new]
     for rise in new_rises:
         print(rise.message)
-    print(
-        f"{len(new)} releases measured, {len(new_rises)} steps. Site: {arguments.site}. Report: {arguments.report}"
-    )
+    print(f"{len(new)} releases measured, {len(new_rises)} steps. Site: {chosen.site}. Report: {chosen.report}")
     if not complete:
         say("The budget ran out. The next run continues from here.")
     return 1 if new_rises else 0 if complete else 3

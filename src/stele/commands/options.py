@@ -1,41 +1,187 @@
-"""Options that several commands share: which cells to measure, how, and for how long."""
+"""The options of the commands: the groups that several share, and how a command line becomes one frozen value.
+
+A command has a dataclass of its options. Its defaults are those of the parser, so each default is written once. The
+dataclass may have groups, which are dataclasses, too. argparse ends here: ``from_arguments`` builds the value, and
+everything else receives it.
+"""
 
 import argparse
+import dataclasses
 import math
 import os
 import re
-import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from stele import environments
 from stele.environments import lockfiles, revisions
+from stele.environments.arms import Extras
 from stele.errors import SteleError
-from stele.gate.trial import AT_ONCE, TIMEOUT, Cell
 from stele.measuring import measure, processors
+from stele.measuring.run import PHASES
 from stele.measuring.settings import MALLOC, PRECISIONS, SCALINGS, SEEDS, THREADS
 from stele.measuring.worker import MAX_TIMEOUT
-from stele.models import inputs, spec
-from stele.models.arms import Extras
-from stele.models.inputs import Input
-from stele.models.spec import Model
-from stele_worker import tasks
+from stele.subjects import Cell, Subject, Tasks
+from stele.subjects.model import inputs, spec
+from stele.subjects.model.inputs import Input
+from stele.subjects.model.spec import Model
+from stele_suite import tasks
 
-PHASES = ("train", "infer")
 UNITS = {"s": 1, "m": 60, "h": 3600}
-# of a command without the options of several devices
-ONE_DEVICE: dict[str, Any] = {"devices": 1, "scaling": SCALINGS[0]}
+Options = TypeVar("Options")
 
 
-def add_budget(command: argparse.ArgumentParser, default: str) -> None:
-    """Add the option that limits the time of the launches."""
+@dataclass(frozen=True, kw_only=True)
+class CellOptions:
+    """Which cells are measured."""
+
+    task: str = "cnn,gru"
+    phase: str | None = None  # None: both
+
+    def tasks(self) -> Tasks:
+        """Return the tasks. Raises SteleError, with the nearest name, for an unknown one."""
+        return Tasks(tuple(parse_names("task", self.task, tasks.NAMES)))
+
+    def cells(self) -> tuple[Cell, ...]:
+        """Return the cells of the tasks. Raises SteleError, with the nearest name, for an unknown one."""
+        return self.tasks().cells(self.phase)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessOptions:
+    """How the process of a framework runs."""
+
+    threads: int | None = None  # None: 1; for a model of the user, as many as the user's variable says
+    malloc: str = "plain"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """A model of the user, and what both arms need for it."""
+
+    spec: str | None = None
+    input: tuple[Input, ...] | None = None
+    optimizer: str | None = None
+    pretrained: str | None = None
+    weights_map: str | None = None
+    requirements: tuple[str, ...] = ()
+    with_project: Path | None = None
+    extras: tuple[str, ...] = ()
+    python: str | None = None
+    allow_vcs: bool = False
+
+    def model(self) -> Model | None:
+        """Return the model that ``--model`` names, or None. Raises SteleError if it cannot name one."""
+        if self.spec is None:
+            return None
+        return spec.parse(
+            self.spec,
+            Path.cwd(),
+            inputs=self.input,
+            optimizer=self.optimizer,
+            pretrained=self.pretrained,
+            weights_map=self.weights_map,
+        )
+
+    def of_arms(self, arms: Iterable[str] = (), *, changed: bool = False) -> Extras:
+        """Return what both ``arms`` get; with ``changed``, they are lock files.
+
+        Raises SteleError if nothing has the extras of ``--extra``. This may ask git.
+        """
+        if self.extras and self.with_project is None and not (changed or any(map(names_lock_file, arms))):
+            raise SteleError(
+                "--extra selects packages of a lock file or of --with-project. Name one, or leave --extra out."
+            )
+        requirements = self.requirements
+        of_index: tuple[str, ...] = ()
+        if self.with_project is not None:
+            project = self.with_project / "pyproject.toml"
+            locked = revisions.read(str(project), allow_vcs=self.allow_vcs, extras=self.extras)
+            requirements += tuple(locked.requirements)
+            of_index = locked.options
+        return Extras(requirements, self.python, self.allow_vcs, self.extras, of_index)
+
+
+def subject_of(cells: CellOptions, model: ModelOptions) -> Subject:
+    """Return what the options name: a model of the user, or tasks. Raises SteleError if there is no such thing."""
+    return model.model() or cells.tasks()
+
+
+@dataclass(frozen=True, kw_only=True)
+class FleetOptions:
+    """Which machines of a fleet measure."""
+
+    address: str | None = None  # of a Ray cluster; None: this machine
+    type: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """Of a command without options."""
+
+
+def declare(
+    command: argparse.ArgumentParser,
+    run: Callable[[Options], int],
+    kind: Callable[..., Options],
+    *,
+    check: Callable[[Options], object] | None = None,
+) -> None:
+    """Let a command run with a value of the dataclass ``kind``, whose defaults become those of the parser.
+
+    ``check`` raises SteleError for what cannot be done, as far as the command line says it.
+    """
+    # argparse appends to a list of its own, and says None for what was not typed
+    command.set_defaults(**{name: value for name, value in defaults_of(kind).items() if value not in (None, ())})
+    command.set_defaults(command=run, options=kind, check=check)
+
+
+def defaults_of(kind: Any) -> dict[str, object]:
+    """Return the default of each option of a dataclass and of its groups, by name."""
+    values: dict[str, object] = {}
+    for option in dataclasses.fields(kind):
+        default = option.default_factory() if option.default_factory is not MISSING else option.default
+        if dataclasses.is_dataclass(option.type):
+            values.update(defaults_of(option.type) if default is MISSING else flat(default))
+        elif default is not MISSING:
+            values[option.name] = default
+    return values
+
+
+def from_arguments(kind: Callable[..., Options], arguments: argparse.Namespace) -> Options:
+    """Return the options of a command line as a value of the dataclass ``kind``.
+
+    What was not typed has the default of its field.
+    """
+    values: dict[str, object] = {}
+    for option in dataclasses.fields(kind):  # type: ignore[arg-type]
+        if isinstance(option.type, type) and dataclasses.is_dataclass(option.type):
+            values[option.name] = from_arguments(option.type, arguments)
+            continue
+        value = getattr(arguments, option.name, None)
+        if value is not None:
+            values[option.name] = tuple(value) if isinstance(value, list) else value
+    return kind(**values)
+
+
+def flat(options: Any) -> dict[str, object]:
+    """Return the value of each option, by name, with those of the groups."""
+    values: dict[str, object] = {}
+    for option in dataclasses.fields(options):
+        value = getattr(options, option.name)
+        values.update(flat(value) if dataclasses.is_dataclass(value) else {option.name: value})
+    return values
+
+
+def add_budget(command: argparse.ArgumentParser, default: float) -> None:
+    """Add the option that limits the time of the launches; the default is in seconds."""
     command.add_argument(
         "--budget",
         type=parse_duration,
-        default=default,
         metavar="TIME",
-        help="time limit, such as 20m; default: %(default)s",
+        help=f"time limit, such as 20m; default: {format_duration(default)}",
     )
 
 
@@ -60,33 +206,28 @@ def add_process_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--malloc",
         choices=MALLOC,
-        default="plain",
         help="plain: the C library's allocator as it is; steady: it keeps freed memory, so launches differ less, but a "
         "change of what is allocated may be hidden; default: %(default)s",
     )
 
 
 def add_precision(command: argparse.ArgumentParser) -> None:
-    """Add the option of the arithmetic, of which ``conditions_from`` knows the default."""
+    """Add the option of the arithmetic, of which ``precision_of`` knows the default."""
     command.add_argument(
         "--precision", choices=PRECISIONS, help="default: fp32; with --model the framework's own: default"
     )
 
 
-def conditions_from(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the fields of Settings that depend on whose model is measured: the user's runs as the user runs it."""
-    precision = "fp32" if arguments.model is None else "default"
-    return {
-        "threads": threads_from(arguments),
-        "precision": getattr(arguments, "precision", None) or precision,
-    }
+def precision_of(precision: str | None, *, tuned: bool) -> str:
+    """Return the arithmetic; without --precision, what is not ``tuned`` computes as the user runs it."""
+    return precision or ("fp32" if tuned else "default")
 
 
-def threads_from(arguments: argparse.Namespace) -> int:
-    """Return --threads; else, for a model of the user, OMP_NUM_THREADS, with one processor left for other processes."""
-    own = os.environ.get(THREADS, "") if getattr(arguments, "model", None) is not None else ""
-    asked = int(own) if own.isdecimal() else 1
-    return int(getattr(arguments, "threads", None) or max(min(asked, processors.count() - 1), 1))
+def threads_of(threads: int | None, *, tuned: bool = True) -> int:
+    """Return --threads; else, for what is not ``tuned``, OMP_NUM_THREADS without one processor for others."""
+    variable = "" if tuned else os.environ.get(THREADS, "")
+    count = int(variable) if variable.isdecimal() else 1
+    return threads or max(min(count, processors.count() - 1), 1)
 
 
 def add_devices(command: argparse.ArgumentParser) -> None:
@@ -94,24 +235,21 @@ def add_devices(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--devices",
         type=parse_count,
-        default=1,
         metavar="N",
         help="train on so many devices, each with its threads; default: %(default)s",
     )
     command.add_argument(
         "--scaling",
         choices=SCALINGS,
-        default=SCALINGS[0],
         help="weak: the batch grows with the devices; strong: it is divided; default: %(default)s",
     )
 
 
-def add_at_once(command: argparse.ArgumentParser) -> None:
+def add_parallel(command: argparse.ArgumentParser) -> None:
     """Add the option that says how many passes are measured at the same time."""
     command.add_argument(
-        "--at-once",
+        "--parallel",
         type=parse_count,
-        default=AT_ONCE,
         metavar="N",
         help="passes that are measured at the same time, if each has a core of its own and there is enough memory; "
         "default: %(default)s",
@@ -128,7 +266,6 @@ def add_fleet_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--type",
         action="append",
-        default=[],
         metavar="TYPE",
         help="a device type of the nodes, such as H100 or the name of a processor; may be repeated; default: any",
     )
@@ -136,11 +273,10 @@ def add_fleet_options(command: argparse.ArgumentParser) -> None:
 
 def add_trial_options(command: argparse.ArgumentParser) -> None:
     """Add the options of a trial that the user seldom needs."""
-    add_at_once(command)
+    add_parallel(command)
     command.add_argument(
         "--seed",
         type=parse_seed,
-        default=0,
         metavar="N",
         help="seed of the random orders; default: %(default)s",
     )
@@ -152,7 +288,6 @@ def add_worker_timeout(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--worker-timeout",
         type=parse_timeout,
-        default=TIMEOUT,
         metavar="SECONDS",
         help="longest silence of a worker; default: %(default)s",
     )
@@ -163,6 +298,7 @@ def add_model_options(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("a model of your own")
     group.add_argument(
         "--model",
+        dest="spec",
         metavar="SPEC",
         help="package.module:attribute, path/file.py:attribute, torchvision:NAME, timm:NAME, keras:NAME, "
         "hf:TYPE_OR_FOLDER or hf-tiny:TYPE_OR_FOLDER, in place of the built-in tasks",
@@ -174,9 +310,7 @@ def add_model_options(command: argparse.ArgumentParser) -> None:
         help="its inputs, such as 8x3x64x64 or ids=int:4x128:30522,mask=mask:4x128; default: inferred",
     )
     group.add_argument("--optimizer", metavar="MODULE:CLASS", help="its optimizer; default: SGD")
-    group.add_argument(
-        "--pretrained", metavar="FILE", help="its weights, a safetensors file; default: seeded"
-    )
+    group.add_argument("--pretrained", metavar="FILE", help="its weights, a safetensors file; default: seeded")
     group.add_argument(
         "--weights-map",
         metavar="FILE",
@@ -187,7 +321,6 @@ def add_model_options(command: argparse.ArgumentParser) -> None:
         dest="requirements",
         metavar="REQUIREMENT",
         action="append",
-        default=[],
         help="a package for both arms; may be repeated",
     )
     group.add_argument(
@@ -198,7 +331,6 @@ def add_model_options(command: argparse.ArgumentParser) -> None:
         dest="extras",
         metavar="NAME",
         action="append",
-        default=[],
         help="an extra of the lock files and of --with-project; may be repeated",
     )
     group.add_argument("--python", metavar="VERSION", help="the Python of both arms, such as 3.11")
@@ -212,58 +344,15 @@ def parse_inputs(text: str) -> tuple[Input, ...]:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def parse_model(arguments: argparse.Namespace) -> Model | None:
-    """Return the model that ``--model`` names, or None. Raises SteleError if it cannot name one."""
-    if arguments.model is None:
-        return None
-    names = ("optimizer", "pretrained", "weights_map")
-    options = {name: getattr(arguments, name) for name in names}
-    return spec.parse(arguments.model, Path.cwd(), inputs=arguments.input, **options)
-
-
-def parse_extras(arguments: argparse.Namespace) -> Extras:
-    """Return what both arms get. Raises SteleError if nothing has the extras of ``--extra``."""
-    if arguments.extras and arguments.with_project is None and not names_lock_file(arguments):
-        raise SteleError(
-            "--extra selects packages of a lock file or of --with-project. Name one, or leave --extra out."
-        )
-    requirements = list(arguments.requirements)
-    of_index: tuple[str, ...] = ()
-    if arguments.with_project is not None:
-        project = arguments.with_project / "pyproject.toml"
-        locked = revisions.read(str(project), allow_vcs=arguments.allow_vcs, extras=arguments.extras)
-        requirements += locked.requirements
-        of_index = locked.options
-    names = tuple(arguments.extras)
-    return Extras(tuple(requirements), arguments.python, arguments.allow_vcs, names, of_index)
-
-
-def names_lock_file(arguments: argparse.Namespace) -> bool:
-    """Return whether OLD or NEW is a lock file, as it is with --changed. This may ask git."""
-    if getattr(arguments, "changed", None) is not None:
-        return True
-    arms = [getattr(arguments, name, None) or "" for name in ("old", "new")]
-    return any(lockfiles.is_lockfile(str(revisions.split(text)[0])) for text in arms)
+def names_lock_file(arm: str) -> bool:
+    """Return whether OLD or NEW is a lock file. This may ask git."""
+    return lockfiles.is_lockfile(str(revisions.split(arm)[0]))
 
 
 def add_cell_options(command: argparse.ArgumentParser) -> None:
     """Add the options that select cells."""
-    command.add_argument("--task", metavar="ID[,ID...]", default="cnn,gru", help="default: %(default)s")
+    command.add_argument("--task", metavar="ID[,ID...]", help="default: %(default)s")
     command.add_argument("--phase", choices=PHASES, help="default: both")
-
-
-def parse_cells(task: str, phase: str | None) -> tuple[Cell, ...]:
-    """Return the cells that ``--task`` and ``--phase`` select.
-
-    Raises SteleError, with the nearest name, for an unknown task.
-    """
-    names = parse_names("task", task, tasks.NAMES)
-    return tuple(cell for name in names for cell in phases_of(name, phase))
-
-
-def phases_of(task: str, phase: str | None) -> tuple[Cell, ...]:
-    """Return the cells of a task, or the one of its ``phase``."""
-    return tuple(Cell(task, part) for part in ([phase] if phase else PHASES))
 
 
 def parse_names(kind: str, text: str, choices: tuple[str, ...]) -> list[str]:
@@ -285,6 +374,12 @@ def parse_duration(text: str) -> float:
     return float(match[1]) * UNITS[match[2]]
 
 
+def format_duration(seconds: float) -> str:
+    """Return the duration as ``parse_duration`` reads it: ``90s``, ``20m`` or ``1h``."""
+    unit = next(unit for unit in reversed(UNITS) if seconds % UNITS[unit] == 0)
+    return f"{seconds / UNITS[unit]:g}{unit}"
+
+
 def parse_count(text: str) -> int:
     if not (text.isdecimal() and int(text)):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
@@ -293,9 +388,7 @@ def parse_count(text: str) -> int:
 
 def parse_seed(text: str) -> int:
     if not (text.isdecimal() and int(text) in SEEDS):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a seed. Write a whole number from 0 to {SEEDS[-1]}"
-        )
+        raise argparse.ArgumentTypeError(f"{text!r} is not a seed. Write a whole number from 0 to {SEEDS[-1]}")
     return int(text)
 
 
@@ -320,23 +413,11 @@ def parse_timeout(text: str) -> float:
     return seconds
 
 
-def announce_inputs(names: Iterable[str]) -> None:
-    """Find the data of the tasks before anything is timed, and say so if it is synthetic."""
-    for name in dict.fromkeys(names):
-        _, notice = measure.inputs(name)
-        if notice:
-            say(f"stele: {notice}")
-
-
 def require_real_data(task: str, scale: str) -> None:
     """Raise SteleError if the data of a task is synthetic, except at scale smoke."""
     fields, _ = measure.inputs(task)
-    if fields["data_origin"]["origin"] == "synthetic" and scale != "smoke":
+    if fields["data_origin"].origin == "synthetic" and scale != "smoke":
         raise SteleError(
             f"The scale '{scale}' of '{task}' needs real data. Set STELE_DATA to a folder that has it, "
             "or choose the scale smoke."
         )
-
-
-def say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

@@ -1,9 +1,11 @@
-"""The files that the options of a command name to be written: what is checked before anything is measured."""
+"""The files that the options of a command name to be written: what is checked before anything is measured.
 
-import argparse
+The functions receive the values of all options by name, as ``options.flat`` returns them.
+"""
+
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,9 @@ OWN = Path(".stele")
 DEFAULTS = (OWN / "nightly.md", OWN / "site")  # of stele nightly, and of stele releases
 
 
-def check(arguments: argparse.Namespace) -> None:
+def check(values: Mapping[str, Any]) -> None:
     """Raise SteleError if an output cannot be written, is written twice, or is a file that the command reads."""
-    outputs = dict(of(arguments))
+    outputs = dict(of(values))
     for option, path in outputs.items():
         check_place(option, path)
     replaced = {option: path for option, path in outputs.items() if files.is_replaceable(path)}
@@ -34,13 +36,13 @@ def check(arguments: argparse.Namespace) -> None:
                 break
             if files.same(path, earlier):
                 raise SteleError(f"{option} {path} and {other} {earlier} are the same file. Name two files.")
-    refuse(arguments, (path for name, value in vars(arguments).items() for path in inputs(name, value)))
+    refuse(values, (path for name, value in values.items() for path in inputs(name, value)))
 
 
-def of(arguments: argparse.Namespace) -> Iterator[tuple[str, Path]]:
+def of(values: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
     """Yield the option and the path of each file and folder that is written."""
     for name in (*FILES, *FOLDERS):
-        path = getattr(arguments, name, None)
+        path = values.get(name)
         if isinstance(path, Path):
             yield f"--{name}", path
 
@@ -50,9 +52,7 @@ def check_place(option: str, path: Path) -> None:
     if path in DEFAULTS:
         OWN.mkdir(exist_ok=True)
     elif is_record(path):
-        raise SteleError(
-            f"{option} {path} would replace a record of Stele, or lie among them. Name another file."
-        )
+        raise SteleError(f"{option} {path} would replace a record of Stele, or lie among them. Name another file.")
     try:
         if option.removeprefix("--") in FOLDERS:
             files.check_writable_folder(path)
@@ -70,18 +70,16 @@ def is_record(path: Path) -> bool:
     return OWN.name in (target.relative_to(here) if target.is_relative_to(here) else target).parts[:-1]
 
 
-def refuse(arguments: argparse.Namespace, read: Iterable[Path], within: Iterable[Path] = ()) -> None:
+def refuse(values: Mapping[str, Any], read: Iterable[Path], within: Iterable[Path] = ()) -> None:
     """Raise SteleError if an output would replace one of the files that are read, or Python code.
 
     Also if it lies below one of the folders ``within``.
     """
     for folder in within:
-        for option, path in of(arguments):
+        for option, path in of(values):
             if is_below(path, folder):
-                raise SteleError(
-                    f"{option} {path} is in {folder}, which this command reads. Name another place."
-                )
-    outputs = [(option, path) for option, path in of(arguments) if files.is_file(path)]
+                raise SteleError(f"{option} {path} is in {folder}, which this command reads. Name another place.")
+    outputs = [(option, path) for option, path in of(values) if files.is_file(path)]
     if not outputs:
         return
     for source in read:
@@ -98,9 +96,7 @@ def refuse(arguments: argparse.Namespace, read: Iterable[Path], within: Iterable
 def is_below(path: Path, folder: Path) -> bool:
     """Return whether a path is below a folder, by its name or by that to which links lead."""
     names = (files.without_dots(path), Path(os.path.realpath(path)))
-    return any(
-        name.is_relative_to(place) for name in names for place in (folder, Path(os.path.realpath(folder)))
-    )
+    return any(name.is_relative_to(place) for name in names for place in (folder, Path(os.path.realpath(folder))))
 
 
 def inputs(name: str, value: Any) -> Iterator[Path]:
@@ -108,8 +104,8 @@ def inputs(name: str, value: Any) -> Iterator[Path]:
     if name in (*FILES, *FOLDERS, *MERGED, "typed"):
         return
     if isinstance(value, (list, tuple)):
-        for one in value:
-            yield from inputs(name, one)
+        for item in value:
+            yield from inputs(name, item)
     elif isinstance(value, (str, Path)):
         text = str(value)
         for part in (text, text.rpartition(":")[0], text.partition(":")[2], text.rpartition("@")[0]):
@@ -129,13 +125,13 @@ def of_input(path: Path) -> Iterator[Path]:
 
 def included(path: Path) -> list[Path]:
     """Return the files that a lock file includes, or that lie beside it and complete it."""
-    found = []
+    paths = []
     read = revisions.sibling_reader(path, None)
 
     def noted(name: str) -> str:
-        found.append(path.parent / name)
+        paths.append(path.parent / name)
         return read(name)
 
     with contextlib.suppress(SteleError):  # the command says what is wrong with it
         lockfiles.read(str(path), revisions.read_text(path), noted, allow_vcs=True)
-    return found
+    return paths

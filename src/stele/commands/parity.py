@@ -1,34 +1,58 @@
 """``stele parity``: run the ladder for every recipe; with --rebase, regenerate the golden numbers with the oracle."""
 
-import argparse
-import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from stele import environments, files, schema
-from stele.commands import gate, options
-from stele.environments import Environment, builds, packages
+from stele.commands import options
+from stele.commands.options import ModelOptions
+from stele.environments import Environment, arms, builds, packages
 from stele.errors import SteleError
-from stele.gate import correctness, judgement, record, trial
-from stele.gate.trial import Trial
+from stele.gate import correctness, judgement, preparation
+from stele.gate import record as records
+from stele.gate.gate import Gate
+from stele.gate.trial import TIMEOUT, Trial, header, watch
 from stele.measuring import measure, progress, store, worker
+from stele.measuring.progress import say
 from stele.measuring.settings import DEVICES, Settings
-from stele.models import arms
-from stele.models.spec import Model
 from stele.parity import devices, examination, golden_numbers, ladder
-from stele.parity.ladder import Finding, LadderResult
+from stele.parity.ladder import LadderFile, LadderResult, RecipeResult
 from stele.report import page
 from stele.report import parity as parity_page
-from stele_worker import tasks
+from stele.subjects import InBoth, Subject, Tasks
+from stele_suite import tasks
 
 FOLDER = Path(".stele/parity")
 MIN_SEEDS = 5
 
-Cell = tuple[Environment, str]
+Examined = tuple[Environment, str]  # and the task
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParityOptions:
+    framework: tuple[str, ...] = ()
+    modes: bool = False
+    task: tuple[str, ...] = ()
+    device: str = "cpu"
+    precision: str | None = None
+    devices: int | None = None
+    seeds: int | None = None
+    scale: str = "quick"
+    runs: Path = FOLDER
+    json: Path | None = None
+    write: Path | None = None
+    merge: tuple[Path, ...] = ()
+    rebase: bool = False
+    model: ModelOptions = field(default_factory=ModelOptions)
+
+    def settings_of(self, subject: Subject) -> Settings:
+        precision = options.precision_of(self.precision, tuned=subject.tuned)
+        threads = options.threads_of(None, tuned=subject.tuned)
+        return Settings(device=self.device, threads=threads, precision=precision)
 
 
 def add(commands: Any) -> None:
@@ -36,11 +60,9 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--framework", metavar="ID[,ID...]", action="append", help="environments; default: all that are ready"
     )
-    command.add_argument(
-        "--modes", action="store_true", help="compare the other modes of the environments, too"
-    )
+    command.add_argument("--modes", action="store_true", help="compare the other modes of the environments, too")
     command.add_argument("--task", choices=tasks.NAMES, action="append", help="default: all")
-    command.add_argument("--device", choices=DEVICES, default="cpu", help="default: %(default)s")
+    command.add_argument("--device", choices=DEVICES, help="default: %(default)s")
     options.add_precision(command)
     command.add_argument(
         "--devices",
@@ -57,13 +79,11 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--scale",
         choices=tasks.SCALES,
-        default="quick",
         help="scale of the training for rung 10; default: %(default)s",
     )
     command.add_argument(
         "--runs",
         type=Path,
-        default=Path(".stele/parity"),
         help="folder for the Runs of rung 10; default: %(default)s",
     )
     command.add_argument("--json", type=Path, metavar="FILE", help="write every rung of every recipe to FILE")
@@ -77,137 +97,127 @@ def add(commands: Any) -> None:
         metavar="FILE",
         help="run nothing; show the results in these files from --json; a later file replaces an earlier one",
     )
-    command.add_argument(
-        "--rebase", action="store_true", help="regenerate the golden numbers with the oracle"
-    )
+    command.add_argument("--rebase", action="store_true", help="regenerate the golden numbers with the oracle")
     options.add_model_options(command)
-    command.set_defaults(command=parity_command)
+    options.declare(command, parity_command, ParityOptions)
 
 
-def parity_command(arguments: argparse.Namespace) -> int:
+def parity_command(chosen: ParityOptions) -> int:
     """Run, merge or rebase. Returns the exit code."""
-    if arguments.rebase:
-        return rebase(arguments)
-    if arguments.model:
-        return compare_model(arguments)
-    return merge(arguments) if arguments.merge else run_ladders(arguments)
+    if chosen.rebase:
+        return rebase(chosen)
+    if chosen.model.spec:
+        return compare_model(chosen)
+    return merge(chosen) if chosen.merge else run_ladders(chosen)
 
 
-def compare_model(arguments: argparse.Namespace) -> int:
+def compare_model(chosen: ParityOptions) -> int:
     """Compare a user's model in each environment with the first one. Returns 1 if one differs, 3 without a verdict."""
-    model, extras = options.parse_model(arguments), options.parse_extras(arguments)
-    names = [name for value in arguments.framework or () for name in value.split(",") if name]
+    model, extras = chosen.model.model(), chosen.model.of_arms()
+    names = [name for value in chosen.framework for name in value.split(",") if name]
     if model is None or len(names) < 2:
-        raise SteleError(
-            "--model compares environments. Name at least two: --framework jax==0.10.1,jax==0.10.2"
-        )
-    old, *others = [arms.load(name, model, extras) for name in names]
-    gate.make(old, fresh=True)
+        raise SteleError("--model compares environments. Name at least two: --framework jax==0.10.1,jax==0.10.2")
+    old, *others = [arms.load(name, model.needs, extras) for name in names]
+    preparation.make(old, fresh=True)
+    in_old = model.resolve(old, model.cells(), timeout=TIMEOUT, say=progress.say)
     statuses = []
     for new in others:
         resolved = builds.resolved_like(new, old)
-        gate.make(resolved, fresh=True)
+        preparation.make(resolved, fresh=True)
         packages.require_upgrade(old, resolved)
-        subject = gate.inspected(parity_trial(arguments, model, old, resolved), model)
+        trial = parity_trial(chosen, in_old.compare(resolved))
         path = FOLDER / f"{datetime.now():%Y%m%d-%H%M%S-%f}.jsonl"
-        log = trial.watch(record.create(path, trial.header(subject)), subject)
-        for verdict in correctness.parity_verdicts(subject, log, options.say):
+        record = watch(records.create(path, header(trial)), trial)
+        for verdict in correctness.parity(Gate(trial, record)):
             print(f"{verdict.status}  {old.name} to {new.name}: {verdict.message}", flush=True)
             statuses.append(verdict.status)
-    return gate.EXIT_STATUS[judgement.overall(statuses)]
+    return judgement.EXIT_CODES[judgement.overall(statuses)]
 
 
-def parity_trial(arguments: argparse.Namespace, model: Model, old: Environment, new: Environment) -> Trial:
-    settings = Settings(device=arguments.device, **options.conditions_from(arguments))
-    cells = options.phases_of(model.name, None)
-    return Trial(old, new, cells, (), settings, seed=0, budget=math.inf, accuracy=False, model=model)
+def parity_trial(chosen: ParityOptions, both: InBoth) -> Trial:
+    return Trial(
+        both.old,
+        both.new,
+        both.subject.cells(),
+        (),
+        chosen.settings_of(both.subject),
+        seed=0,
+        budget=math.inf,
+        accuracy=False,
+        subject=both.subject,
+        compared=both.compared,
+    )
 
 
-def run_ladders(arguments: argparse.Namespace) -> int:
+def run_ladders(chosen: ParityOptions) -> int:
     """Run the ladder for every recipe, and print a line for each. Returns 1 if a recipe differs, else 0."""
-    if arguments.seeds is not None and arguments.seeds < MIN_SEEDS:
-        raise SteleError(
-            f"--seeds {arguments.seeds}: fewer than {MIN_SEEDS} seeds are not enough for rung 10, accuracy."
-        )
-    settings = Settings(device=arguments.device, **options.conditions_from(arguments))
-    if arguments.devices is not None:
-        return run_on_devices(arguments, replace(settings, devices=arguments.devices))
-    results: dict[Cell, LadderResult] = {}
-    if arguments.seeds:
-        options.announce_inputs(arguments.task or tasks.NAMES)
-    for environment, task in cells(arguments, settings):
+    if chosen.seeds is not None and chosen.seeds < MIN_SEEDS:
+        raise SteleError(f"--seeds {chosen.seeds}: fewer than {MIN_SEEDS} seeds are not enough for rung 10, accuracy.")
+    settings = chosen.settings_of(Tasks())
+    if chosen.devices is not None:
+        return run_on_devices(chosen, replace(settings, devices=chosen.devices))
+    results: dict[Examined, LadderResult] = {}
+    if chosen.seeds:
+        measure.announce_inputs(chosen.task or tasks.NAMES)
+    for environment, task in cells(chosen, settings):
         results[environment, task] = result = examination.run_ladder(environment, task, settings)
-        if arguments.seeds and "train" in examination.phases(environment, task, settings):
-            scale, seeds, runs = arguments.scale, arguments.seeds, arguments.runs
-            finding = examination.accuracy_rung(
-                environment, task, scale, seeds, settings, runs, result.versions
-            )
+        if chosen.seeds and "train" in examination.phases(environment, task, settings):
+            scale, seeds, runs = chosen.scale, chosen.seeds, chosen.runs
+            finding = examination.accuracy_rung(environment, task, scale, seeds, settings, runs, result.versions)
             result.findings.append(finding)
         print(parity_page.ladder_line(environment.name, task, result.findings), flush=True)
-        write_results(arguments, results, settings)
+        write_results(chosen, results, settings)
     examined = {(environment.name, task) for environment, task in results}
-    store.finish(arguments.runs, lambda run: (run.environment, run.task) in examined)
+    store.finish(chosen.runs, lambda run: (run.environment, run.task) in examined)
     return int(any(ladder.first_difference(result.findings) for result in results.values()))
 
 
-def run_on_devices(arguments: argparse.Namespace, settings: Settings) -> int:
+def run_on_devices(chosen: ParityOptions, settings: Settings) -> int:
     """Compare several devices with one in every recipe, and print a line for each. Returns 1 if one differs, else 0."""
     if settings.devices < 2:
         raise SteleError("--devices 1: there is nothing to compare. Use --devices 2 or more.")
-    results: dict[Cell, LadderResult] = {}
-    for environment, task in cells(arguments, settings):
+    results: dict[Examined, LadderResult] = {}
+    for environment, task in cells(chosen, settings):
         if reason := devices.why_absent(environment, task, settings):
-            if arguments.framework:
+            if chosen.framework:
                 print(f"{environment.name}  {task}  not compared: {reason}")
             continue
         results[environment, task] = result = devices.run_ladder(environment, task, settings)
         print(parity_page.devices_line(environment, task, result.findings[0], settings), flush=True)
-        write_results(arguments, results, settings)
+        write_results(chosen, results, settings)
     if not results:
         raise SteleError("No selected environment has a recipe for several devices. See: stele env list")
     return int(any(ladder.first_difference(result.findings) for result in results.values()))
 
 
-def write_results(
-    arguments: argparse.Namespace, results: dict[Cell, LadderResult], settings: Settings
-) -> None:
+def write_results(chosen: ParityOptions, results: dict[Examined, LadderResult], settings: Settings) -> None:
     """Write the results so far to --json and --write, so that nothing is lost if the command is interrupted."""
-    if arguments.json:
-        files.write_output_text(arguments.json, json.dumps(facts(results, settings), indent=1) + "\n")
-    if arguments.write:
-        page.fill(arguments.write, parity_page.ladder_tables(results, settings))
+    if chosen.json:
+        files.write_output_text(chosen.json, schema.document(facts(results, settings)))
+    if chosen.write:
+        page.fill(chosen.write, parity_page.ladder_tables(results, settings))
 
 
-def merge(arguments: argparse.Namespace) -> int:
+def merge(chosen: ParityOptions) -> int:
     """Show and write the results of several files. Returns 1 if a recipe differs, else 0."""
-    results: dict[Cell, LadderResult] = {}
+    results: dict[Examined, LadderResult] = {}
     settings: set[Settings] = set()
-    for path in arguments.merge:
+    for path in chosen.merge:
         try:
-            content = schema.ladder_file(schema.read(path))
-            schema.check_fields(content["settings"], Settings)
-            settings.add(Settings(**content["settings"]))
-            for cell, result in map(result_from_facts, content["recipes"]):
+            content = schema.of_document(schema.read(path), LadderFile)
+            settings.add(content.settings)
+            for recipe in content.recipes:
+                cell = environment_of(recipe.framework), recipe.task
+                result = LadderResult(list(recipe.rungs), recipe.versions, recipe.day)
                 results[cell] = newer_result(results.get(cell, result), result)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise SteleError(f"{path} was not written by stele parity --json: {error!r}.") from None
+        except (OSError, ValueError) as error:
+            raise SteleError(f"{path} was not written by stele parity --json: {error}.") from None
     if len(settings) > 1:
         raise SteleError("The files have different settings. Merge only files with equal settings.")
     for (environment, task), result in results.items():
         print(parity_page.ladder_line(environment.name, task, result.findings))
-    write_results(arguments, results, *settings)
+    write_results(chosen, results, *settings)
     return int(any(ladder.first_difference(result.findings) for result in results.values()))
-
-
-def result_from_facts(recipe: dict[str, Any]) -> tuple[Cell, LadderResult]:
-    """Return the environment, the task and the result of one recipe in ``facts``."""
-    rungs = [{name: rung[name] for name in Finding._fields} for rung in recipe["rungs"]]
-    for rung in rungs:
-        schema.check_fields(rung, Finding)
-        if not 1 <= rung["rung"] <= len(ladder.TITLES):
-            raise ValueError(f"there is no rung {rung['rung']}")
-    result = LadderResult([Finding(**rung) for rung in rungs], recipe["versions"], recipe["day"])
-    return (environment_of(recipe["framework"]), recipe["task"]), result
 
 
 def environment_of(name: str) -> Environment:
@@ -227,53 +237,49 @@ def newer_result(earlier: LadderResult, later: LadderResult) -> LadderResult:
     return later._replace(findings=later.findings + accuracies)
 
 
-def cells(arguments: argparse.Namespace, settings: Settings) -> Iterator[Cell]:
+def cells(chosen: ParityOptions, settings: Settings) -> Iterator[Examined]:
     """Yield each selected environment and task, if the environment can run a phase of the task."""
-    selected = environments.load_ready(arguments.framework)
-    if arguments.modes:
+    selected = environments.load_ready(chosen.framework)
+    if chosen.modes:
         selected = ready_modes(selected)
-    for task in arguments.task or tasks.NAMES:
+    for task in chosen.task or tasks.NAMES:
         yield from (
-            (item, task)
-            for item in selected
-            if settings.devices > 1 or examination.phases(item, task, settings)
+            (item, task) for item in selected if settings.devices > 1 or examination.phases(item, task, settings)
         )
 
 
 def ready_modes(selected: Sequence[Environment]) -> list[Environment]:
     """Return the environments with their other modes, each once, without the modes that this machine cannot run."""
     ready = []
-    for environment in {one.name: one for one in environments.with_modes(selected)}.values():
+    for environment in {environment.name: environment for environment in environments.with_modes(selected)}.values():
         state = environments.state(environment)
         if state.status == "ready":
             ready.append(environment)
         else:
-            options.say(f"stele: {environment.name} is left out: {state.reason}")
+            say(f"stele: {environment.name} is left out: {state.reason}")
     return ready
 
 
-def facts(results: dict[Cell, LadderResult], settings: Settings) -> dict[str, Any]:
+def facts(results: dict[Examined, LadderResult], settings: Settings) -> LadderFile:
     """Return every rung of every recipe as the content of the JSON file."""
     recipes = [
-        {
-            "framework": environment.name,
-            "versions": result.versions,
-            "day": result.day,
-            "task": task,
-            "reached": ladder.highest_rung(result.findings),
-            "rungs": [{**finding._asdict(), "title": finding.title} for finding in result.findings],
-        }
+        RecipeResult(
+            framework=environment.name,
+            versions=result.versions,
+            day=result.day,
+            task=task,
+            reached=ladder.highest_rung(result.findings),
+            rungs=tuple(ladder.named(finding) for finding in result.findings),
+        )
         for (environment, task), result in results.items()
     ]
-    return schema.wrap(
-        {"settings": settings.as_fields(), "epsilon": ladder.EPSILON[settings.arithmetic], "recipes": recipes}
-    )
+    return LadderFile(settings, ladder.EPSILON[settings.arithmetic], tuple(recipes))
 
 
-def rebase(arguments: argparse.Namespace) -> int:
+def rebase(chosen: ParityOptions) -> int:
     """Regenerate the golden numbers of the selected tasks, and print the paths. Returns 0."""
     settings = Settings(device="cpu")
-    for task in arguments.task or tasks.NAMES:
+    for task in chosen.task or tasks.NAMES:
         for form in (None, *tasks.forms(task)):
             title = f"the oracle computes {task}"
             with progress.waiting(title), worker.launch(environments.ORACLE, settings) as live:

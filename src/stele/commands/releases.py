@@ -1,29 +1,75 @@
 """``stele releases``: the history of a framework. ``sync`` reads releases, ``run`` measures them, asv shows them."""
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from stele import environments, files, schema
 from stele.commands import options
-from stele.commands.options import say
+from stele.commands.options import CellOptions, ModelOptions, ProcessOptions
 from stele.environments import Environment
+from stele.environments.arms import Extras
 from stele.errors import SteleError
 from stele.measuring import machine, progress
+from stele.measuring.progress import say
 from stele.measuring.settings import Settings
-from stele.models.arms import Extras
 from stele.releases import campaign, frameworks, history, index, ledger, measuring, trend
 from stele.releases.campaign import Request
 from stele.releases.index import IndexUnavailable, Release
-from stele.report import history as history_pages
-from stele.report import page
+from stele.report import charts, page
 from stele.report import releases as pages
-from stele_worker import tasks
+from stele_suite import tasks
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyncOptions:
+    frameworks: tuple[str, ...] = ()
+    pre: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListOptions:
+    range: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuringOptions:
+    """What all commands that measure releases share."""
+
+    cells: CellOptions = field(default_factory=CellOptions)
+    process: ProcessOptions = field(default_factory=ProcessOptions)
+    launches: int = 5
+    scale: str = "gate"
+    error: str | None = None
+    mode: str | None = None
+    budget: float = 86400.0  # seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    range: tuple[str, ...] = ()
+    last: int = 8
+    again: bool = False
+    measuring: MeasuringOptions = field(default_factory=MeasuringOptions)
+    model: ModelOptions = field(default_factory=ModelOptions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiteOptions:
+    site: Path = Path(".stele/site")
+    write: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstalledOptions:
+    release: str
+    python: Path
+    measuring: MeasuringOptions = field(default_factory=MeasuringOptions)
 
 
 def add(commands: Any) -> None:
@@ -33,10 +79,10 @@ def add(commands: Any) -> None:
     listed = f"default: {', '.join(frameworks.ENVIRONMENTS)}"
     verb.add_argument("frameworks", nargs="*", metavar="FRAMEWORK", help=listed)
     verb.add_argument("--pre", action="store_true", help="include pre-releases and nightlies")
-    verb.set_defaults(command=sync)
+    options.declare(verb, sync, SyncOptions)
     verb = verbs.add_parser("list", help="list the releases in the ledger, and their numbers on this machine")
     verb.add_argument("range", nargs="+", metavar="RANGE", help="jax, jax-0.9.2 or jax-0.9.2..jax-0.10.2")
-    verb.set_defaults(command=show)
+    options.declare(verb, show, ListOptions)
     verb = verbs.add_parser("run", help="measure releases side by side, for asv to show")
     verb.add_argument(
         "range",
@@ -47,24 +93,19 @@ def add(commands: Any) -> None:
     verb.add_argument(
         "--last",
         type=options.parse_count,
-        default=8,
         metavar="N",
         help="number of releases if RANGE is a framework; default: %(default)s",
     )
     verb.add_argument("--again", action="store_true", help="measure again what has numbers already")
     add_measuring_options(verb)
     options.add_model_options(verb)
-    verb.set_defaults(command=run)
+    options.declare(verb, run, RunOptions)
     for name in ("publish", "report"):
         verb = verbs.add_parser(name, help="publish the site, and show its lines and steps")
         add_site_option(verb)
-        verb.add_argument(
-            "--write", type=Path, metavar="PAGE", help="write the table between the markers of PAGE"
-        )
-        verb.set_defaults(command=report)
-    verb = verbs.add_parser(
-        "measure", help="measure a release that is already installed; used by asv_benchmarks"
-    )
+        verb.add_argument("--write", type=Path, metavar="PAGE", help="write the table between the markers of PAGE")
+        options.declare(verb, report, SiteOptions)
+    verb = verbs.add_parser("measure", help="measure a release that is already installed; used by asv_benchmarks")
     verb.add_argument("release", metavar="RELEASE", help="a tag or a commit in the ledger")
     verb.add_argument(
         "--python",
@@ -74,13 +115,13 @@ def add(commands: Any) -> None:
         help="the interpreter in which it is installed",
     )
     add_measuring_options(verb)
-    verb.set_defaults(command=measure_installed)
+    options.declare(verb, measure_installed, InstalledOptions)
 
 
 def add_site_option(verb: argparse.ArgumentParser) -> None:
     """Add the option that says where the site is written."""
     about = "write the site, which needs no network, to this folder; default: %(default)s"
-    verb.add_argument("--site", type=Path, default=".stele/site", metavar="FOLDER", help=about)
+    verb.add_argument("--site", type=Path, metavar="FOLDER", help=about)
 
 
 def add_measuring_options(verb: argparse.ArgumentParser, *, locks: bool = True) -> None:
@@ -89,14 +130,12 @@ def add_measuring_options(verb: argparse.ArgumentParser, *, locks: bool = True) 
     verb.add_argument(
         "--launches",
         type=options.parse_count,
-        default=5,
         metavar="N",
         help="long launches of each cell; default: %(default)s",
     )
     verb.add_argument(
         "--scale",
         choices=("gate", *tasks.SCALES),
-        default="gate",
         help="scale of a launch; default: %(default)s",
     )
     verb.add_argument(
@@ -111,32 +150,32 @@ def add_measuring_options(verb: argparse.ArgumentParser, *, locks: bool = True) 
         help="tuned is the first mode of a framework; also as-shipped, another mode such as compile, or all; "
         f"default: {','.join(campaign.MODES)}; of a model tuned only",
     )
-    options.add_budget(verb, "24h")
+    options.add_budget(verb, MeasuringOptions.budget)
     (options.add_launch_options if locks else options.add_process_options)(verb)
 
 
-def request_from(arguments: argparse.Namespace) -> Request:
-    """Return the Request that the options describe. Its deadline starts now."""
-    model = options.parse_model(arguments) if arguments.command is run else None
-    if model is not None and arguments.mode is not None:
+def request_from(chosen: MeasuringOptions, model: ModelOptions) -> Request:
+    """Return the Request that the options describe, of the user's ``model`` if they name it.
+
+    Its deadline starts now.
+    """
+    subject = options.subject_of(chosen.cells, model)
+    if not subject.tuned and chosen.mode is not None:
         raise SteleError("A model is measured in the first mode of a framework. Leave out --mode.")
-    if model is not None:
-        history.register(history.MODELS, model.name)
-        cells = options.phases_of(model.name, arguments.phase)
-    else:
-        cells = options.parse_cells(arguments.task, arguments.phase)
-        options.announce_inputs(cell.task for cell in cells)
+    for name in subject.names:
+        if name not in tasks.NAMES:
+            history.register(history.MODELS, name)
     return Request(
-        cells,
-        Settings(device="cpu", threads=options.threads_from(arguments), malloc=arguments.malloc),
-        arguments.launches,
-        arguments.scale,
-        arguments.error,
-        time.monotonic() + arguments.budget,
+        subject.cells(chosen.cells.phase),
+        Settings(device="cpu", threads=options.threads_of(chosen.process.threads), malloc=chosen.process.malloc),
+        chosen.launches,
+        chosen.scale,
+        chosen.error,
+        time.monotonic() + chosen.budget,
         say,
-        model,
-        options.parse_extras(arguments) if model is not None else Extras(),
-        parse_modes(arguments.mode) if model is None else (campaign.TUNED,),
+        subject,
+        Extras() if subject.needs.described else model.of_arms(),
+        parse_modes(chosen.mode) if subject.tuned else (campaign.TUNED,),
     )
 
 
@@ -144,24 +183,22 @@ def parse_modes(text: str | None) -> tuple[str, ...]:
     """Return the modes that ``--mode`` selects, and have asv track them. Raises SteleError for an unknown one."""
     if text is None:
         return campaign.MODES
-    described = [
-        mode for name in environments.first_modes() for mode in campaign.other_modes(environments.load(name))
-    ]
-    known = tuple(dict.fromkeys((*campaign.MODES, *described)))
-    modes = known if text == "all" else tuple(options.parse_names("mode", text, known))
+    described = [mode for name in environments.first_modes() for mode in campaign.other_modes(environments.load(name))]
+    every = tuple(dict.fromkeys((*campaign.MODES, *described)))
+    modes = every if text == "all" else tuple(options.parse_names("mode", text, every))
     campaign.track(modes)
     return modes
 
 
-def sync(arguments: argparse.Namespace) -> int:
+def sync(chosen: SyncOptions) -> int:
     """Update the ledger, and print a line for each framework. Returns 0.
 
     If the index is not available, the releases that are already in the ledger are used.
     """
-    names = list(arguments.frameworks or frameworks.environment_names())
+    names = list(chosen.frameworks or frameworks.environment_names())
     with progress.counted("package index", len(names)) as show:
         for number, framework in enumerate(names, 1):
-            sync_framework(framework, prereleases=arguments.pre)
+            sync_framework(framework, prereleases=chosen.pre)
             show(number)
     ledger.create(frameworks.ENVIRONMENTS)
     history.record_interpreter()
@@ -193,10 +230,10 @@ def releases_of_requirements(environment: Environment) -> list[Release]:
     return [release for name in dependencies for release in index.releases(name)]
 
 
-def show(arguments: argparse.Namespace) -> int:
+def show(chosen: ListOptions) -> int:
     """Print a line for each release: tag, date, commit, and the count of its numbers on this machine. Returns 0."""
     place = history.current_place()
-    for text in arguments.range:
+    for text in chosen.range:
         for tag in ledger.span(text):
             commit, date = ledger.commit(tag)
             numbers = history.numbers(tag, place)
@@ -205,14 +242,14 @@ def show(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(chosen: RunOptions) -> int:
     """Measure the releases that have no numbers. Returns 0, or 3 if the budget ran out."""
-    request = request_from(arguments)
-    ranges = arguments.range or [name for name in ledger.branches() if ledger.tags(name)]
+    request = request_from(chosen.measuring, chosen.model)
+    ranges = chosen.range or [name for name in ledger.branches() if ledger.tags(name)]
     if not ranges:
         raise SteleError("The ledger is empty. Fill it with: stele releases sync")
-    groups = group_by_framework(ranges, arguments.last)
-    complete = [campaign.measure_releases(tags, request, again=arguments.again) for tags in groups]
+    groups = group_by_framework(ranges, chosen.last)
+    complete = [campaign.measure_releases(tags, request, again=chosen.again) for tags in groups]
     return 0 if all(complete) else 3
 
 
@@ -225,27 +262,28 @@ def group_by_framework(ranges: Sequence[str], last: int) -> list[list[str]]:
     return [[tag for tag in ledger.tags(name) if tag in group] for name, group in groups.items()]
 
 
-def report(arguments: argparse.Namespace) -> int:
+def report(chosen: SiteOptions) -> int:
     """Publish the site, and print the table or write it to a page. Returns 0."""
+    charts.load_converter()  # before asv is started
     published = history.publish()
     trend.record_changes(published)
-    history_pages.write(arguments.site, published)
+    pages.write_site(chosen.site, published)
     facts, overview = machine.facts(), pages.overview(published)
-    where = f"On {facts['processor']}, {facts['processors']} processors, {facts['system']}; {date.today()}."
-    if arguments.write:
-        page.fill(arguments.write, f"{where} One thread, the steady allocator.\n\n{overview}")
+    where = f"On {facts.processor}, {facts.processors} processors, {facts.system}; {date.today()}."
+    if chosen.write:
+        page.fill(chosen.write, f"{where} One thread, the steady allocator.\n\n{overview}")
     else:
         print(overview)
-    say(f"site: {arguments.site / 'index.html'}")
+    say(f"site: {chosen.site / 'index.html'}")
     return 0
 
 
-def measure_installed(arguments: argparse.Namespace) -> int:
+def measure_installed(chosen: InstalledOptions) -> int:
     """Measure an installed release, and print its numbers as JSON, by metric and cell. Returns 2 if there are none."""
-    tag = ledger.tag_of(arguments.release)
-    request = request_from(arguments)
+    tag = ledger.tag_of(chosen.release)
+    request = request_from(chosen.measuring, ModelOptions())
     numbers: dict[str, dict[str, float]] = {}
-    environment = frameworks.asv_environment(tag, arguments.python)
+    environment = frameworks.asv_environment(tag, chosen.python)
     for cell in request.cells:
         for mode in request.modes:
             if campaign.has_cell(environment, cell, mode, request.settings):
@@ -257,10 +295,11 @@ def measure_installed(arguments: argparse.Namespace) -> int:
                     scale=request.scale,
                     launches=request.launches,
                     say=say,
+                    subject=request.subject,
                 )[tag]
                 if outcome.failure is not None:
                     say(f"{tag}, {cell}: {outcome.failure}")
                 for metric, value in outcome.numbers.items():
                     numbers.setdefault(metric, {})[f"{cell} {mode}"] = value
-    print(json.dumps(schema.wrap({"numbers": numbers})))
+    print(schema.encode(schema.wrap(schema.to_json(measuring.NumbersFile(numbers)))))
     return 0 if numbers else 2

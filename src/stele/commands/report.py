@@ -1,18 +1,19 @@
 """``stele report``: one page about a gate, or about Runs, for people who did not measure them."""
 
-import argparse
 import os
 import shutil
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from stele import files
-from stele.commands import outputs
-from stele.commands.options import say
+from stele.commands import options, outputs
 from stele.errors import SteleError
 from stele.measuring import progress
-from stele.report import build, exports, html, markdown, sources, terminal
+from stele.measuring.answers import Progress
+from stele.measuring.progress import say
+from stele.report import build, charts, exports, html, markdown, sources, terminal
 from stele.report.content import Report
 from stele.report.sources import Sources
 
@@ -21,6 +22,17 @@ ABOUT = (
     "Without PATH: the newest gate in .stele/gates, or else the Runs in .stele/runs."
 )
 SUMMARY = "GITHUB_STEP_SUMMARY"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions:
+    paths: tuple[Path, ...] = ()
+    html: Path | None = None
+    markdown: Path | None = None
+    junit: Path | None = None
+    openmetrics: Path | None = None
+    csv: Path | None = None
+    step_summary: bool = False
 
 
 def add(commands: Any) -> None:
@@ -45,20 +57,20 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--step-summary", action="store_true", help=f"append Markdown to the file that {SUMMARY} names"
     )
-    command.set_defaults(command=report)
+    options.declare(command, report, ReportOptions)
 
 
-def report(arguments: argparse.Namespace) -> int:
+def report(chosen: ReportOptions) -> int:
     """Write the files that the options name; without any, print the summary. Returns 0, whatever the verdict."""
-    if arguments.html:
-        html.check_installed()
-    step_summary = step_summary_file() if arguments.step_summary else None
-    read = sources.read(arguments.paths or sources.default_paths(), counted)
-    outputs.refuse(arguments, read.files)
+    if chosen.html:
+        charts.load_converter()  # before anything is read
+    step_summary = step_summary_file() if chosen.step_summary else None
+    read = sources.read(chosen.paths or sources.default_paths(), counted)
+    outputs.refuse(options.flat(chosen), read.files)
     for note in read.notes:
         say(f"stele: {note}")
     whole = build.report(read)
-    written = list(write(arguments, read, whole, step_summary))
+    written = list(write(chosen, read, whole, step_summary))
     for path in written:
         say(f"written: {path}")
     if not written:
@@ -70,7 +82,7 @@ def counted(paths: Sequence[Path]) -> Iterator[Path]:
     """Yield the paths, and show how many are done."""
     with progress.bar("reading") as draw:
         for done, path in enumerate(paths):
-            draw({"phase": "files", "done": done, "of": len(paths)})
+            draw(Progress(phase="files", done=done, of=len(paths)))
             yield path
 
 
@@ -84,26 +96,24 @@ def step_summary_file() -> Path:
     return Path(path)
 
 
-def write(
-    arguments: argparse.Namespace, read: Sources, whole: Report, step_summary: Path | None
-) -> Iterator[Path]:
+def write(chosen: ReportOptions, read: Sources, whole: Report, step_summary: Path | None) -> Iterator[Path]:
     """Write each file that the options name, and yield its path."""
-    if arguments.junit and not read.gates:
+    if chosen.junit and not read.gates:
         raise SteleError(
             "--junit needs a gate: Runs alone have no verdict. Name a record, or a file of stele gate --json."
         )
-    if arguments.html:
-        yield write_file(arguments.html, html.render(whole))
-    if arguments.markdown:
-        yield write_file(arguments.markdown, markdown.render(whole))
-    if arguments.junit:
-        yield write_file(arguments.junit, exports.to_junit(read.gates))
-    if arguments.openmetrics:
-        yield write_file(arguments.openmetrics, exports.to_openmetrics(read.gates, read.runs))
-    if arguments.csv:
-        arguments.csv.mkdir(exist_ok=True)
+    if chosen.html:
+        yield write_file(chosen.html, html.render(whole))
+    if chosen.markdown:
+        yield write_file(chosen.markdown, markdown.render(whole))
+    if chosen.junit:
+        yield write_file(chosen.junit, exports.to_junit(read.gates))
+    if chosen.openmetrics:
+        yield write_file(chosen.openmetrics, exports.to_openmetrics(read.gates, read.runs))
+    if chosen.csv:
+        chosen.csv.mkdir(exist_ok=True)
         for name, text in exports.to_csv(whole).items():
-            yield write_file(arguments.csv / f"{name}.csv", text)
+            yield write_file(chosen.csv / f"{name}.csv", text)
     if step_summary:
         files.append_text(step_summary, markdown.render(whole))
         yield step_summary

@@ -1,32 +1,38 @@
 """``stele table``: write the tables of the Rosetta Stone, or the step times of this machine, as Markdown."""
 
-import argparse
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stele.commands import options
 from stele.measuring import store
 from stele.measuring.run import PHASES
 from stele.report import page, published, results
 
 
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    steps: bool = False
+    runs: Path = Path(".stele/runs")
+    write: Path | None = None
+
+
 def add(commands: Any) -> None:
     command = commands.add_parser("table", help="compare published results with results of this machine")
-    command.add_argument(
-        "--steps", action="store_true", help="show milliseconds per step instead, as in README.md"
-    )
-    command.add_argument("--runs", type=Path, default=Path(".stele/runs"), help="default: %(default)s")
+    command.add_argument("--steps", action="store_true", help="show milliseconds per step instead, as steps.md does")
+    command.add_argument("--runs", type=Path, help="default: %(default)s")
     command.add_argument(
         "--write", type=Path, metavar="FILE", help="write the tables between the markers of the page FILE"
     )
-    command.set_defaults(command=table)
+    options.declare(command, table, TableOptions)
 
 
-def table(arguments: argparse.Namespace) -> int:
+def table(chosen: TableOptions) -> int:
     """Print the tables, or write them to a page. Returns 0."""
-    runs = (run for run in store.load_each(arguments.runs) if run.phase in PHASES)
-    text = results.markdown(runs) if arguments.steps else published.tables(runs)
-    if arguments.write is None:
+    runs = (run for run in store.load_each(chosen.runs) if run.phase in PHASES)
+    text = results.markdown(runs) if chosen.steps else published.tables(runs)
+    if chosen.write is None:
         print(text)
         return 0
-    page.fill(arguments.write, text)
+    page.fill(chosen.write, text)
     return 0

@@ -2,16 +2,17 @@
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from stele import convergence, environments, files
 from stele.commands import options
-from stele.commands.options import say
 from stele.environments import Environment
 from stele.errors import SteleError
-from stele.measuring import machine, processors
+from stele.measuring import machine, measure, processors
+from stele.measuring.progress import say
 from stele.measuring.run import CLOSED, DIVISIONS, Run
 from stele.measuring.settings import DEVICES, PRECISIONS, Settings
 from stele.measuring.worker import TIMEOUT, WorkerError
@@ -22,7 +23,7 @@ from stele.text import unknown_message
 from stele.time_to_accuracy import prices, seeds
 from stele.time_to_accuracy.seeds import Training
 from stele.time_to_accuracy.summary import Summary, summarise
-from stele_worker import tasks
+from stele_suite import tasks
 from stele_worker.protocol import TIME_TO_ACCURACY
 
 FOLDER = Path(".stele/time-to-accuracy")
@@ -35,10 +36,42 @@ EPILOG = (
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """What is trained, and how; ``stele tricks`` has these options, too."""
+
+    framework: str = "torch"
+    task: str = "cifar-fast"
+    scale: str | None = None
+    target: float | None = None
+    seeds: int = SEEDS
+    device: str = "cpu"
+    precision: str = "fp32"
+    threads: int = field(default_factory=processors.count)
+    worker_timeout: float = TIMEOUT
+
+    @property
+    def known_scale(self) -> str:
+        """The scale; without --scale, that of the device."""
+        return self.scale or ("gpu" if self.device == "cuda" else "cpu")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeToAccuracyOptions:
+    training: TrainingOptions = field(default_factory=TrainingOptions)
+    price: str | None = None
+    epochs: int | None = None
+    division: str = CLOSED
+    json: Path | None = None
+    markdown: Path | None = None
+    write: Path | None = None
+    dawnbench: Path | None = None
+    mlperf: Path | None = None
+
+
 def add(commands: Any) -> None:
     summary = "how long does a training take until a target accuracy?"
     command = commands.add_parser("time-to-accuracy", help=summary, description=summary, epilog=EPILOG)
-    command.add_argument("--framework", metavar="ID[,ID...]", default="torch", help="default: %(default)s")
     add_training_options(command)
     command.add_argument(
         "--price",
@@ -51,7 +84,6 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--division",
         choices=DIVISIONS,
-        default=CLOSED,
         help="who draws initial weights, crops and flips: in the closed one the task, the same for every framework; in "
         "the open one the framework; default: %(default)s",
     )
@@ -60,16 +92,15 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--write", type=Path, metavar="FILE", help="write the table between the markers of the page FILE"
     )
-    command.add_argument(
-        "--dawnbench", type=Path, metavar="FOLDER", help="write DAWNBench's TSV and JSON files"
-    )
+    command.add_argument("--dawnbench", type=Path, metavar="FOLDER", help="write DAWNBench's TSV and JSON files")
     command.add_argument("--mlperf", type=Path, metavar="FOLDER", help="write MLPerf's log files")
-    command.set_defaults(command=time_to_accuracy)
+    options.declare(command, time_to_accuracy, TimeToAccuracyOptions)
 
 
 def add_training_options(command: argparse.ArgumentParser) -> None:
-    """Add the options that ``stele tricks`` has, too."""
-    command.add_argument("--task", metavar="ID", default="cifar-fast", help="default: %(default)s")
+    """Add the options of TrainingOptions, and the one that says not to wait for the machine."""
+    command.add_argument("--framework", metavar="ID[,ID...]", help="default: %(default)s")
+    command.add_argument("--task", metavar="ID", help="default: %(default)s")
     command.add_argument("--scale", help="a scale of the task; default: gpu on a GPU, cpu elsewhere")
     command.add_argument(
         "--target",
@@ -77,15 +108,12 @@ def add_training_options(command: argparse.ArgumentParser) -> None:
         metavar="ACCURACY",
         help="such as 94%%; default: that of the task",
     )
-    command.add_argument(
-        "--seeds", type=options.parse_count, default=SEEDS, metavar="N", help="default: %(default)s"
-    )
-    command.add_argument("--device", choices=DEVICES, default="cpu", help="default: %(default)s")
-    command.add_argument("--precision", choices=PRECISIONS, default="fp32", help="default: %(default)s")
+    command.add_argument("--seeds", type=options.parse_count, metavar="N", help="default: %(default)s")
+    command.add_argument("--device", choices=DEVICES, help="default: %(default)s")
+    command.add_argument("--precision", choices=PRECISIONS, help="default: %(default)s")
     command.add_argument(
         "--threads",
         type=options.parse_count,
-        default=processors.count(),
         metavar="N",
         help="default: all processors",
     )
@@ -97,45 +125,40 @@ def add_training_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--worker-timeout",
         type=options.parse_timeout,
-        default=TIMEOUT,
         metavar="SECONDS",
         help="longest silence of a worker; default: %(default)s",
     )
 
 
-def time_to_accuracy(arguments: argparse.Namespace) -> int:
+def time_to_accuracy(chosen: TimeToAccuracyOptions) -> int:
     """Print a line for each seed, then the table. Returns the exit code, as in EPILOG."""
-    training = training_from(arguments, epochs=arguments.epochs, division=arguments.division)
-    target, price = target_of(arguments), price_of(arguments)
-    if arguments.mlperf is not None:
+    training = training_from(chosen.training, epochs=chosen.epochs, division=chosen.division)
+    target, price = target_of(chosen.training), price_of(chosen.price, chosen.training.device)
+    if chosen.mlperf is not None:
         mlperf.load_package()  # now, because hours may pass until it is needed
-    selected = select(arguments.framework, training)
-    measured = measure_in_turns(selected, training, target)
-    summaries = [summary_of(runs, training, target, price) for runs in measured.values()]
+    selected = select(chosen.training.framework, training)
+    runs_of = measure_in_turns(selected, training, target)
+    summaries = [summary_of(runs, training, target, price) for runs in runs_of.values()]
     if summaries:
         print("", *pages.lines(summaries), sep="\n")
-        write(arguments, summaries)
+        write(chosen, summaries)
     for environment in selected:  # last, so that a failed write does not train again
-        if environment.name in measured:
+        if environment.name in runs_of:
             seeds.finish(environment, training)
     return exit_code(summaries) if len(summaries) == len(selected) else 2
 
 
-def training_from(arguments: argparse.Namespace, **changes: Any) -> Training:
+def training_from(chosen: TrainingOptions, **changes: Any) -> Training:
     """Return the Training of the command line. Raises SteleError for a task or a scale that cannot be trained."""
-    if arguments.scale is None:
-        arguments.scale = "gpu" if arguments.device == "cuda" else "cpu"
-    require_trainable(arguments.task, arguments.scale)
-    settings = Settings(
-        device=arguments.device, precision=arguments.precision, threads=arguments.threads, malloc="steady"
-    )
+    require_trainable(chosen.task, chosen.known_scale)
+    settings = Settings(device=chosen.device, precision=chosen.precision, threads=chosen.threads, malloc="steady")
     return Training(
-        arguments.task,
-        arguments.scale,
+        chosen.task,
+        chosen.known_scale,
         settings,
-        arguments.seeds,
+        chosen.seeds,
         FOLDER,
-        timeout=arguments.worker_timeout,
+        timeout=chosen.worker_timeout,
         **changes,
     )
 
@@ -148,26 +171,22 @@ def require_trainable(task: str, scale: str) -> None:
     if scale not in scales:
         raise SteleError(unknown_message(f"scale of {task}", scale, scales))
     if tasks.make(task, scale).data is None:
-        raise SteleError(
-            f"Task '{task}' generates its samples, so it has no target accuracy. Choose a task with data."
-        )
-    options.announce_inputs([task])
+        raise SteleError(f"Task '{task}' generates its samples, so it has no target accuracy. Choose a task with data.")
+    measure.announce_inputs([task])
     options.require_real_data(task, scale)
 
 
-def target_of(arguments: argparse.Namespace) -> float:
+def target_of(chosen: TrainingOptions) -> float:
     """Return the target of the command line, or that of the task at its scale."""
-    target: float | None = arguments.target or tasks.target(arguments.task, arguments.scale)
+    target: float | None = chosen.target or tasks.target(chosen.task, chosen.known_scale)
     if target is None:
-        raise SteleError(
-            f"Task '{arguments.task}' has no target at scale {arguments.scale}. Add --target 60%."
-        )
+        raise SteleError(f"Task '{chosen.task}' has no target at scale {chosen.known_scale}. Add --target 60%.")
     return target
 
 
-def price_of(arguments: argparse.Namespace) -> prices.Price | None:
+def price_of(text: str | None, device: str) -> prices.Price | None:
     """Return the price of the machine, and warn if it is old. None if it is unknown."""
-    price = prices.find(arguments.price, machine.facts(), arguments.device)
+    price = prices.find(text, machine.facts(), device)
     warning = None if price is None else prices.warning(price, date.today())
     if warning:
         say(f"stele: {warning}")
@@ -177,9 +196,11 @@ def price_of(arguments: argparse.Namespace) -> prices.Price | None:
 def select(names: str, training: Training) -> list[Environment]:
     """Return the environments ID[,ID...], each ready. Raises SteleError if one lacks the task."""
     selected = environments.load_ready(dict.fromkeys(name for name in names.split(",") if name))
-    where: dict[str, Any] = {"device": training.settings.device, "precision": training.settings.precision}
+    settings = training.settings
     for environment in selected:
-        reason = environment.why_absent(training.task, TIME_TO_ACCURACY, **where)
+        reason = environment.why_absent(
+            training.task, TIME_TO_ACCURACY, device=settings.device, precision=settings.precision
+        )
         if reason is None and training.division != CLOSED:
             reason = tasks.why_closed(training.task, environment.framework)
         if reason:
@@ -187,60 +208,58 @@ def select(names: str, training: Training) -> list[Environment]:
     return selected
 
 
-def measure_in_turns(
-    selected: Sequence[Environment], training: Training, target: float
-) -> dict[str, list[Run]]:
+def measure_in_turns(selected: Sequence[Environment], training: Training, target: float) -> dict[str, list[Run]]:
     """Return the Runs by environment, without those that failed, or whose first seeds cannot reach the target."""
-    measured: dict[str, list[Run]] = {one.name: [] for one in selected}
-    waiting = {one.name: seeds.train(one, training) for one in selected}
+    runs_of: dict[str, list[Run]] = {environment.name: [] for environment in selected}
+    waiting = {environment.name: seeds.train(environment, training) for environment in selected}
     for name, run in seeds.in_turns(waiting):
         if isinstance(run, WorkerError):  # the others go on
             say(f"stele: {run}")
-            del measured[name]
+            del runs_of[name]
             continue
-        measured[name].append(run)
+        runs_of[name].append(run)
         print(pages.seed_line(run, target), flush=True)
-        if len(measured[name]) == FIRST and (reason := why_unreachable(measured[name], target)):
+        if len(runs_of[name]) == FIRST and (reason := why_unreachable(runs_of[name], target)):
             say(f"stele: {reason} Lower --target, or raise --epochs.")
-            del waiting[name], measured[name]
-    return measured
+            del waiting[name], runs_of[name]
+    return runs_of
 
 
 def summary_of(runs: Sequence[Run], training: Training, target: float, price: prices.Price | None) -> Summary:
-    reference = None if training.changes else accuracy.reference_accuracies(runs[0])
+    reference = None if training.options.changes else accuracy.reference_accuracies(runs[0])
     return summarise(runs, target, price=price, reference=reference)
 
 
 def why_unreachable(runs: Sequence[Run], target: float) -> str | None:
     """Return, with the probability, that the epochs are too few for the target, if the first seeds show it."""
-    accuracies = [run.accuracy for run in runs if run.accuracy is not None]
+    accuracies = [run.learning.accuracy for run in runs if run.learning.accuracy is not None]
     p = convergence.reach_p(accuracies, target)
     if p is None or p >= UNREACHABLE:
         return None
     average = convergence.mean(accuracies).middle
     return (
-        f"{runs[0].environment} cannot reach {target:.1%} in {len(runs[0].seconds)} epochs: after {len(runs)} seeds, "
-        f"the mean accuracy is {average:.2%}, and a run reaches the target with a probability of {p:.2g}."
+        f"{runs[0].environment} cannot reach {target:.1%} in {len(runs[0].steps.seconds)} epochs: after {len(runs)} "
+        f"seeds, the mean accuracy is {average:.2%}, and a run reaches the target with a probability of {p:.2g}."
     )
 
 
-def write(arguments: argparse.Namespace, summaries: Sequence[Summary]) -> None:
+def write(chosen: TimeToAccuracyOptions, summaries: Sequence[Summary]) -> None:
     """Write the reports that were asked for. A page may have a part for each task and scale."""
-    if arguments.json:
-        files.write_output_text(arguments.json, pages.to_json(summaries))
-    if arguments.markdown:
-        files.write_output_text(arguments.markdown, pages.markdown(summaries) + "\n")
-    if arguments.write:
-        part = f"{page.BY}, {arguments.task} {arguments.scale}"
-        by = part if page.has_part(arguments.write, part) else page.BY
-        page.fill(arguments.write, pages.markdown(summaries), by=by)
-    for folder in filter(None, (arguments.dawnbench, arguments.mlperf)):
+    if chosen.json:
+        files.write_output_text(chosen.json, pages.to_json(summaries))
+    if chosen.markdown:
+        files.write_output_text(chosen.markdown, pages.markdown(summaries) + "\n")
+    if chosen.write:
+        part = f"{page.BY}, {chosen.training.task} {chosen.training.known_scale}"
+        by = part if page.has_part(chosen.write, part) else page.BY
+        page.fill(chosen.write, pages.markdown(summaries), by=by)
+    for folder in filter(None, (chosen.dawnbench, chosen.mlperf)):
         folder.mkdir(exist_ok=True)
     for summary in summaries:
-        if arguments.dawnbench:
-            dawnbench.write(arguments.dawnbench, list(summary.runs), summary.price)
-        if arguments.mlperf:
-            mlperf.write(arguments.mlperf, list(summary.runs), summary.target)
+        if chosen.dawnbench:
+            dawnbench.write(chosen.dawnbench, list(summary.runs), summary.price)
+        if chosen.mlperf:
+            mlperf.write(chosen.mlperf, list(summary.runs), summary.target)
 
 
 def exit_code(summaries: Sequence[Summary]) -> int:

@@ -16,10 +16,10 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Let a subcommand itself refuse what it does not know, because only it has its options."""
-        found, unknown = super().parse_known_args(args, namespace)
+        options, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(self.describe(unknown))
-        return found, unknown
+        return options, unknown
 
     def describe(self, unknown: Sequence[str]) -> str:
         """Return the message for arguments that the command does not know. Values may follow an option."""
@@ -34,7 +34,7 @@ class Parser(argparse.ArgumentParser):
         """Print the message and end with exit code 2. The usage of all options would hide the message."""
         choice = CHOICE.fullmatch(message)
         if choice is not None:
-            value, *names = (one.strip("'\"") for one in (choice[2], *choice[3].split(", ")))
+            value, *names = (word.strip("'\"") for word in (choice[2], *choice[3].split(", ")))
             kind = f"value of {choice[1]}" if choice[1].startswith("-") else "command"
             message = unknown_message(kind, value, names)
         text = printable(without_passwords(sentence(message)))

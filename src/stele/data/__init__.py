@@ -6,20 +6,19 @@ origin. It does not depend on the scale or the batch order of a task, and execut
 
 import contextlib
 import hashlib
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from stele import files as _files
+from stele import config as _config
+from stele.config import Config
 from stele.data import cache as _cache
 from stele.data import cifar10, download, imdb, synthetic, weights
-from stele.data.cache import folder as cache_folder
-from stele.data.source import Arrays, Source
+from stele.data.source import Arrays, PublishedSet
 from stele.errors import DataError, DataUnavailable
 from stele.text import unknown_message
 
-__all__ = ["DataError", "Dataset", "Weights", "cache_folder", "load", "load_pretrained"]
+__all__ = ["DataError", "Dataset", "Weights", "load", "load_pretrained"]
 
 SETS = {"cifar10": cifar10, "imdb": imdb}
 
@@ -44,34 +43,35 @@ class Weights:
     path: Path
 
 
-def load(name: str, *, folder: Path | None = None, cache: Path | None = None) -> Dataset:
+def load(name: str, config: Config | None = None) -> Dataset:
     """Return the data set ``cifar10`` or ``imdb``: real data if available, else synthetic data with a notice.
 
     cifar10: x uint8 (n, 32, 32, 3), y int32 (n,) in 0..9; 50,000 and 10,000 images.
     imdb: x int32 (n, 150) tokens under 30,000, y int32 (n,) 0 or 1; 25,000 and 25,000 reviews.
-    ``folder`` replaces STELE_DATA and ``cache`` replaces STELE_CACHE. Raises DataError if an existing file is unsafe,
-    damaged or incomplete, or if the cache cannot be written.
+    Raises DataError if an existing file is unsafe, damaged or incomplete, if STELE_DATA is not a folder, or if the
+    cache cannot be written.
     """
     if name not in SETS:
         raise DataError(unknown_message("data set", name, SETS))
-    source, cache = SETS[name].SOURCE, cache or cache_folder()
-    folder = folder or data_folder()
+    config = config or _config.current()
+    source, cache, folder = SETS[name].SOURCE, config.cache, data_folder(config)
     with _explain_os_errors(cache):
         _cache.create(cache)
         try:
-            files = _in_folder(source, folder) or [_download(source, cache)]
+            files = _in_folder(source, folder) or [_download(source, config)]
         except DataUnavailable as problem:
             return _load_synthetic(source, cache, str(problem))
         return _load_real(source, files, cache)
 
 
-def load_pretrained(*, folder: Path | None = None, cache: Path | None = None) -> Weights | None:
+def load_pretrained(config: Config | None = None) -> Weights | None:
     """Return the weights of ResNet-50 from resnet50.safetensors in STELE_DATA, with the names of torchvision.
 
     Returns None if there is no such file; the weights are then seeded. Raises DataError if the file is damaged or has
     the weights of another network.
     """
-    folder, cache = folder or data_folder(), cache or cache_folder()
+    config = config or _config.current()
+    folder, cache = data_folder(config), config.cache
     path = folder / weights.FILE if folder else None
     if path is None or not path.is_file():
         return None
@@ -84,12 +84,12 @@ def load_pretrained(*, folder: Path | None = None, cache: Path | None = None) ->
     return Weights(entry.origin, entry.fingerprint, entry.files["weights"])
 
 
-def state(name: str | None) -> tuple[object, ...]:
+def state(name: str | None, config: Config) -> tuple[object, ...]:
     """Return what changes if a file changes from which ``load`` or ``load_pretrained`` reads."""
-    folder, sources = data_folder(), [SETS[name].SOURCE] if name in SETS else []
-    paths = [cache_folder() / "downloads" / one.file for one in sources]
+    folder, sources = data_folder(config), [SETS[name].SOURCE] if name in SETS else []
+    paths = [config.cache / "downloads" / source.file for source in sources]
     if folder is not None:
-        names = [name for one in sources for name in (one.file, *one.unpacked)]
+        names = [name for source in sources for name in (source.file, *source.unpacked)]
         paths += [folder / name for name in (*names, weights.FILE)]
     return tuple((str(path), _times(path)) for path in paths)
 
@@ -102,18 +102,14 @@ def _times(path: Path) -> tuple[int, ...] | None:
     return facts.st_mtime_ns, facts.st_ctime_ns, facts.st_size, facts.st_ino
 
 
-def data_folder() -> Path | None:
+def data_folder(config: Config) -> Path | None:
     """Return STELE_DATA, or None if it is not set. Raises DataError if it is not a folder."""
-    value = os.environ.get("STELE_DATA")
-    if not value:
-        return None
-    folder = _files.absolute(value)
-    if not folder.is_dir():
-        raise DataError(f"STELE_DATA={value} is not a folder. Correct it, or unset it to download.")
-    return folder
+    if config.data is not None and not config.data.is_dir():
+        raise DataError(f"STELE_DATA={config.data} is not a folder. Correct it, or unset it to download.")
+    return config.data
 
 
-def _in_folder(source: Source, folder: Path | None) -> list[Path] | None:
+def _in_folder(source: PublishedSet, folder: Path | None) -> list[Path] | None:
     """Return the published archive, or its extracted files; None if ``folder`` contains neither."""
     if folder is None:
         return None
@@ -127,13 +123,17 @@ def _in_folder(source: Source, folder: Path | None) -> list[Path] | None:
     return [archive] if archive.is_file() else None
 
 
-def _download(source: Source, cache: Path) -> Path:
-    """Return the published file in the cache, downloaded if necessary."""
-    path = cache / "downloads" / source.file
-    return path if path.exists() else download.fetch(source.url, source.sha256, path)
+def _download(source: PublishedSet, config: Config) -> Path:
+    """Return the published file in the cache, downloaded if necessary. Raises DataUnavailable."""
+    path = config.cache / "downloads" / source.file
+    if path.exists():
+        return path
+    if config.offline:
+        raise DataUnavailable("STELE_OFFLINE is set, so nothing is downloaded")
+    return download.fetch(source.url, source.sha256, path)
 
 
-def _load_real(source: Source, files: list[Path], cache: Path) -> Dataset:
+def _load_real(source: PublishedSet, files: list[Path], cache: Path) -> Dataset:
     key = _cache.source_key(source.name, files)
     entry = _cache.look_up(cache, key)
     if entry is None:
@@ -142,7 +142,7 @@ def _load_real(source: Source, files: list[Path], cache: Path) -> Dataset:
     return Dataset(source.name, entry.origin, entry.fingerprint, entry.files)
 
 
-def _read(source: Source, files: list[Path]) -> Arrays:
+def _read(source: PublishedSet, files: list[Path]) -> Arrays:
     try:
         arrays: Arrays = SETS[source.name].read(files, source)
     except DataError as problem:
@@ -150,7 +150,7 @@ def _read(source: Source, files: list[Path]) -> Arrays:
     return arrays
 
 
-def _origin(source: Source, files: list[Path], cache: Path) -> str:
+def _origin(source: PublishedSet, files: list[Path], cache: Path) -> str:
     """Return "official" if the hashes are the published ones. Raises DataError for a damaged download."""
     if len(files) > 1:
         is_official = [_md5(file) for file in files] == list(source.unpacked.values())
@@ -166,7 +166,7 @@ def _md5(file: Path) -> str:
     return hashlib.md5(file.read_bytes(), usedforsecurity=False).hexdigest()
 
 
-def _load_synthetic(source: Source, cache: Path, reason: str) -> Dataset:
+def _load_synthetic(source: PublishedSet, cache: Path, reason: str) -> Dataset:
     key = _cache.source_key(f"{source.name}-synthetic-{source.train}-{source.test}", [])
     entry = _cache.look_up(cache, key)
     if entry is None:

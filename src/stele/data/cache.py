@@ -8,27 +8,22 @@ Files are written atomically, so two processes may write the same file at the sa
 
 import hashlib
 import json
-import os
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy
 
-from stele import schema
+from stele import config, schema
 from stele.data.source import Arrays
-from stele.files import absolute, write
+from stele.files import write
 
 LAYOUT = 1  # increase it if the same sources should result in different arrays
 
 
 def folder() -> Path:
-    """Return STELE_CACHE, or the cache folder for stele of this user and system."""
-    if os.environ.get("STELE_CACHE"):
-        return absolute(os.environ["STELE_CACHE"])
-    import platformdirs
-
-    return platformdirs.user_cache_path("stele", appauthor=False)
+    """Return the user's cache folder."""
+    return config.current().cache
 
 
 def create(path: Path | None = None) -> Path:
@@ -58,7 +53,7 @@ def fingerprint(arrays: Arrays) -> str:
     return digest.hexdigest()[:16]
 
 
-class Entry(NamedTuple):
+class CacheEntry(NamedTuple):
     """The arrays in the cache that were read from a source."""
 
     origin: str
@@ -66,7 +61,7 @@ class Entry(NamedTuple):
     files: dict[str, Path]
 
 
-def store(cache: Path, key: str, origin: str, arrays: Arrays, *, archive: str | None = None) -> Entry:
+def store(cache: Path, key: str, origin: str, arrays: Arrays, *, archive: str | None = None) -> CacheEntry:
     """Write each array as .npy, or all as one .npz ``archive``; then write the index entry of ``key``."""
     digest = fingerprint(arrays)
     target = Path("data") / f"{key.split('-')[0]}-{digest}"
@@ -81,18 +76,16 @@ def store(cache: Path, key: str, origin: str, arrays: Arrays, *, archive: str | 
     sizes = {name: [str(path), (cache / path).stat().st_size] for name, path in files.items()}
     content = json.dumps({"origin": origin, "fingerprint": digest, "files": sizes})
     write(cache / "data" / f"{key}.json", lambda file: file.write(content.encode()))
-    return Entry(origin, digest, {name: cache / path for name, path in files.items()})
+    return CacheEntry(origin, digest, {name: cache / path for name, path in files.items()})
 
 
-def look_up(cache: Path, key: str) -> Entry | None:
+def look_up(cache: Path, key: str) -> CacheEntry | None:
     """Return what ``store`` wrote for ``key``; None if an entry or a file is missing, elsewhere, or of another size."""
     try:
         content = schema.read(cache / "data" / f"{key}.json")
         files = {name: cache / path for name, (path, _) in content["files"].items()}
         inside = all(path.resolve().is_relative_to((cache / "data").resolve()) for path in files.values())
-        complete = inside and all(
-            files[name].stat().st_size == size for name, (_, size) in content["files"].items()
-        )
-        return Entry(content["origin"], content["fingerprint"], files) if complete else None
+        complete = inside and all(files[name].stat().st_size == size for name, (_, size) in content["files"].items())
+        return CacheEntry(content["origin"], content["fingerprint"], files) if complete else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None

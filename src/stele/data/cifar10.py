@@ -16,7 +16,7 @@ import numpy
 from numpy.typing import NDArray
 
 from stele.data import unpickling
-from stele.data.source import Arrays, Source, zeros
+from stele.data.source import Arrays, PublishedSet, zeros
 from stele.errors import DataError
 
 BATCHES = {
@@ -27,7 +27,7 @@ BATCHES = {
     "cifar-10-batches-py/data_batch_5": "482c414d41f54cd18b22e5b47cb7c3cb",
     "cifar-10-batches-py/test_batch": "40351d587109b95175f43aff81a1287e",
 }
-SOURCE = Source(
+SOURCE = PublishedSet(
     name="cifar10",
     url="https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
     sha256="6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
@@ -39,7 +39,7 @@ LARGEST = 40 * 2**20  # bytes; a published batch has 31 million
 MEMBERS = 64  # maximum number of files in the archive; the published one has nine
 
 
-def read(files: list[Path], source: Source) -> Arrays:
+def read(files: list[Path], source: PublishedSet) -> Arrays:
     """Return x uint8 (n, 32, 32, 3) in RGB and y int32 (n,) in 0..9, in the order of the batches.
 
     ``files`` is either the archive or the six batches. Raises DataError if they are unsafe or damaged.
@@ -52,7 +52,7 @@ def read(files: list[Path], source: Source) -> Arrays:
     return arrays
 
 
-def _position(name: str, source: Source) -> tuple[str, slice]:
+def _position(name: str, source: PublishedSet) -> tuple[str, slice]:
     """Return the split of a batch and its rows in the arrays of the split."""
     if name.endswith("test_batch"):
         return "test", slice(0, source.test)

@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import http.client
-import os
 import queue
 import sys
 import threading
@@ -26,11 +25,9 @@ CHUNK = 2**18  # bytes
 def fetch(url: str, sha256: str, target: Path) -> Path:
     """Download ``url`` to ``target`` unless it exists, and return ``target``.
 
-    An incomplete download stays as ``target``.part, and the next call resumes it. Raises DataUnavailable if
-    STELE_OFFLINE is set, if the server cannot be reached or refuses, or if the hash differs from the published one.
+    An incomplete download stays as ``target``.part, and the next call resumes it. Raises DataUnavailable if the server
+    cannot be reached or refuses, or if the hash differs from the published one.
     """
-    if os.environ.get("STELE_OFFLINE", "0") not in ("", "0"):
-        raise DataUnavailable("STELE_OFFLINE is set, so nothing is downloaded")
     target.parent.mkdir(parents=True, exist_ok=True)
     with filelock.FileLock(target.with_name(target.name + ".lock")):
         if not target.exists():  # another process may have downloaded it while this one waited

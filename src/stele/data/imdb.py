@@ -15,10 +15,10 @@ import numpy
 from numpy.typing import NDArray
 
 from stele.data import unpickling
-from stele.data.source import Arrays, Source, zeros
+from stele.data.source import Arrays, PublishedSet, zeros
 from stele.errors import DataError
 
-SOURCE = Source(
+SOURCE = PublishedSet(
     name="imdb",
     url="https://storage.googleapis.com/tensorflow/tf-keras-datasets/imdb.npz",
     sha256="69664113be75683a8fe16e3ed0ab59fda8886cb3cd7ada244f7d9544e4676b9f",
@@ -31,7 +31,7 @@ START, UNKNOWN, SHIFT = 1, 2, 3  # 0 is the padding
 LARGEST = 40 * 2**20  # bytes; a published member has 14 million
 
 
-def read(files: list[Path], source: Source) -> Arrays:
+def read(files: list[Path], source: PublishedSet) -> Arrays:
     """Return x int32 (n, 150), the last tokens with padding at the end, and y int32 (n,), 1 for a positive review.
 
     ``files`` contains the archive; its order is kept. Raises DataError if it is unsafe or damaged.
@@ -81,9 +81,7 @@ def _read_labels(archive: zipfile.ZipFile, path: Path, name: str, count: int) ->
     return labels
 
 
-def _read_member(
-    archive: zipfile.ZipFile, where: str, name: str, count: int
-) -> tuple[numpy.dtype[Any], bytes]:
+def _read_member(archive: zipfile.ZipFile, where: str, name: str, count: int) -> tuple[numpy.dtype[Any], bytes]:
     """Return the declared dtype and the bytes after the header. The declared shape is never allocated."""
     if name not in archive.namelist():
         raise DataError(f"{where} is missing.")

@@ -11,7 +11,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
-class Source:
+class PublishedSet:
     """A public data set as its authors publish it."""
 
     name: str
@@ -27,7 +27,7 @@ class Source:
         return self.url.rsplit("/", 1)[-1]
 
 
-def zeros(source: Source, shape: tuple[int, ...], dtype: type) -> Arrays:
+def zeros(source: PublishedSet, shape: tuple[int, ...], dtype: type) -> Arrays:
     """Return zero arrays for all samples: x (samples, *shape) of ``dtype`` and y int32 (samples,)."""
     arrays: Arrays = {}
     for split, samples in (("train", source.train), ("test", source.test)):

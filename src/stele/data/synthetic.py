@@ -7,13 +7,13 @@ import numpy
 from numpy.typing import NDArray
 
 from stele.data.imdb import LENGTH, SHIFT, START, VOCABULARY
-from stele.data.source import Arrays, Source, zeros
+from stele.data.source import Arrays, PublishedSet, zeros
 
 CHUNK = 5000  # images at a time, to limit the memory
 INDICATIVE = 50  # number of words in each of the two lists, which indicate a positive or a negative review
 
 
-def cifar10(source: Source) -> Arrays:
+def cifar10(source: PublishedSet) -> Arrays:
     """Return x uint8 (n, 32, 32, 3), y int32 (n,) in 0..9: one picture per class, shifted and with noise."""
     rng = numpy.random.RandomState(0)
     blocks = rng.randint(-48, 49, (10, 4, 4, 3)).astype(numpy.int16)
@@ -41,7 +41,7 @@ def _make_images(
     return images.clip(0, 255).astype(numpy.uint8)
 
 
-def imdb(source: Source) -> Arrays:
+def imdb(source: PublishedSet) -> Arrays:
     """Return x int32 (n, 150), y int32 (n,) 0 or 1: words of unequal frequency, some of them indicative."""
     rng = numpy.random.RandomState(0)
     indicative = rng.permutation(2000)[: 2 * INDICATIVE].reshape(2, INDICATIVE) + 100

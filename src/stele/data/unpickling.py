@@ -25,7 +25,7 @@ class Dtype:
         """Ignore byte order and flags, which bytes and objects do not have."""
 
 
-class Array:
+class PickledArray:
     """Replaces numpy.ndarray: stores shape, type code, order and content."""
 
     def __init__(self, *_: object) -> None:
@@ -43,8 +43,8 @@ class Array:
 ALLOWED = {
     ("numpy", "ndarray"): "numpy.ndarray",  # it is only an argument, so it does not need to be callable
     ("numpy", "dtype"): Dtype,
-    ("numpy.core.multiarray", "_reconstruct"): Array,
-    ("numpy._core.multiarray", "_reconstruct"): Array,
+    ("numpy.core.multiarray", "_reconstruct"): PickledArray,
+    ("numpy._core.multiarray", "_reconstruct"): PickledArray,
     ("_codecs", "encode"): str.encode,  # Python 3 writes bytes for Python 2 with it
 }
 
@@ -63,7 +63,7 @@ class _Unpickler(pickle._Unpickler):
 
 
 def load(raw: bytes, where: str) -> Any:
-    """Return the lists, dicts, numbers, bytes, strings and ``Array`` objects in the pickle ``raw``.
+    """Return the lists, dicts, numbers, bytes, strings and ``PickledArray`` objects in the pickle ``raw``.
 
     Errors name the file as ``where``. Raises DataError if the pickle uses any other name, or is damaged.
     """
@@ -78,8 +78,8 @@ def load(raw: bytes, where: str) -> Any:
 
 
 def uint8_matrix(value: object, shape: tuple[int, int], where: str) -> NDArray[numpy.uint8]:
-    """Return the uint8 matrix in an ``Array``. Raises DataError if it is anything else."""
-    if not isinstance(value, Array) or (value.code, value.shape) != ("u1", shape):
+    """Return the uint8 matrix in an ``PickledArray``. Raises DataError if it is anything else."""
+    if not isinstance(value, PickledArray) or (value.code, value.shape) != ("u1", shape):
         raise DataError(f"{where} contains {_describe(value)}, expected uint8 of shape {shape}.")
     if not isinstance(value.content, bytes) or len(value.content) != shape[0] * shape[1]:
         raise DataError(f"{where} contains an array with the wrong number of bytes for its shape {shape}.")
@@ -88,15 +88,13 @@ def uint8_matrix(value: object, shape: tuple[int, int], where: str) -> NDArray[n
 
 
 def object_list(value: object, count: int, where: str) -> list[Any]:
-    """Return the ``count`` objects in a one-dimensional ``Array``. Raises DataError if it is anything else."""
-    if not isinstance(value, Array) or value.shape != (count,):
+    """Return the ``count`` objects in a one-dimensional ``PickledArray``. Raises DataError if it is anything else."""
+    if not isinstance(value, PickledArray) or value.shape != (count,):
         raise DataError(f"{where} contains {_describe(value)}, expected {count} objects.")
     if not isinstance(value.content, list) or len(value.content) != count:
-        raise DataError(
-            f"{where} contains an array with the wrong number of objects for its shape ({count},)."
-        )
+        raise DataError(f"{where} contains an array with the wrong number of objects for its shape ({count},).")
     return value.content
 
 
 def _describe(value: object) -> str:
-    return repr(value) if isinstance(value, Array) else f"a {type(value).__name__}"
+    return repr(value) if isinstance(value, PickledArray) else f"a {type(value).__name__}"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from stele.data.source import Arrays
 from stele.errors import DataError
-from stele_worker.tasks import resnet50
+from stele_suite.tasks import resnet50
 
 FILE = "resnet50.safetensors"
 LARGEST = 256 * 2**20  # bytes; 25.6 million parameters in float64 have 205 million

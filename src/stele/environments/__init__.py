@@ -6,13 +6,12 @@ the name of an environment on a command line: see ``pins``.
 """
 
 import functools
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from stele import files
+from stele import config
 from stele.environments import description, pins
-from stele.environments.description import ORACLE, Environment
+from stele.environments.environment import ORACLE, Environment
 from stele.environments.state import State, locked_versions, state
 from stele.errors import SteleError
 from stele.text import unknown_message
@@ -37,8 +36,8 @@ FOLDER = Path(__file__).parent / "descriptions"
 
 def folders() -> list[Path]:
     """Return the folders with descriptions: the one of this package, and that of the user if there is one."""
-    user_folder = os.environ.get("STELE_ENVIRONMENTS")
-    return [FOLDER, files.absolute(user_folder)] if user_folder else [FOLDER]
+    user_folder = config.current().environments
+    return [FOLDER] if user_folder is None else [FOLDER, user_folder]
 
 
 @functools.cache
@@ -74,7 +73,9 @@ def with_modes(selected: Iterable[Environment]) -> list[Environment]:
     """Return the environments, each followed by its other modes."""
     every = described().values()
     return [
-        one for first in selected for one in (first, *(mode for mode in every if mode.base == first.name))
+        environment
+        for first in selected
+        for environment in (first, *(mode for mode in every if mode.base == first.name))
     ]
 
 
@@ -105,7 +106,5 @@ def load_ready(values: Iterable[str] | None = None) -> list[Environment]:
         elif listed:
             raise SteleError(f"'{environment.name}' is {current.status}: {current.reason}")
     if not environments:
-        raise SteleError(
-            "No framework is ready on this machine. List all, and how to install them: stele env list"
-        )
+        raise SteleError("No framework is ready on this machine. List all, and how to install them: stele env list")
     return environments

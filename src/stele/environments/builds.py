@@ -25,7 +25,7 @@ from packaging.utils import canonicalize_name
 from stele import files, temporary
 from stele.data import cache
 from stele.environments import installer, libraries, lock_text, probe, revisions
-from stele.environments.description import MODULE, REQUESTED, Environment
+from stele.environments.environment import MODULE, REQUESTED, Environment
 from stele.errors import SteleError
 from stele.text import without_passwords
 
@@ -34,13 +34,10 @@ BUILD_TOOLS = "builds.txt"
 COMMON_TOOLS = Path(__file__).parent / "descriptions" / BUILD_TOOLS
 # a package without a hash: Git itself verifies the content of a commit
 COMMIT = re.compile(r"\S+ @ git\+\S+@[0-9a-f]{40}(#\S*)?")
-SAME_CONTENT = re.compile(
-    r"git\+\S+@[0-9a-f]{40}(#.*)?|\S+#(.*&)?sha(256|384|512)=\S+"
-)  # of a URL, on every day
+SAME_CONTENT = re.compile(r"git\+\S+@[0-9a-f]{40}(#.*)?|\S+#(.*&)?sha(256|384|512)=\S+")  # of a URL, on every day
 
 
 def root_folder() -> Path:
-    """Return the folder of all builds."""
     return cache.folder() / "environments"
 
 
@@ -70,7 +67,7 @@ def python(environment: Environment) -> Path:
 
 
 def variables(environment: Environment) -> dict[str, str]:
-    """Return the environment variables of the worker."""
+    """Return the environment variables of the environment's worker, with those of its build if there is one."""
     return variables_for(environment, folder(environment))
 
 
@@ -98,7 +95,7 @@ def has_dangling_links(folder: Path) -> bool:
 
 
 def make_command(environment: Environment) -> str:
-    """Return the command that builds the environment."""
+    """Return the command that builds the environment, as it can be pasted into a shell."""
     name = environment.name
     return f"stele env make {name if name.replace('-', '').replace('_', '').isalnum() else repr(name)}"
 
@@ -153,8 +150,8 @@ def install_locked(environment: Environment, python: Path, *, offline: bool) -> 
     lines = revisions.read_text(lock).splitlines()
     commits = [line for line in lines if COMMIT.fullmatch(line)]
     options: list[str | Path] = ["--python", python, "--link-mode", "hardlink", *verified_tools(lock)]
-    options += installer.as_arguments(environment.options)
-    indexes = installer.in_file(environment.options)
+    options += installer.as_arguments(environment.resolution.options)
+    indexes = installer.in_file(environment.resolution.options)
     purpose = f"Installing '{environment.name}' from {lock}"
     with temporary.folder() as folder:
         hashed = folder / "requirements.txt"
@@ -209,9 +206,7 @@ def import_error(environment: Environment, python: Path, target: Path | None) ->
     try:
         process = probe.run(command, timeout=TIMEOUT, variables=variables_for(environment, target))
     except subprocess.TimeoutExpired:
-        raise SteleError(
-            f"'{environment.name}' was installed, but its import took more than {TIMEOUT:g} s."
-        ) from None
+        raise SteleError(f"'{environment.name}' was installed, but its import took more than {TIMEOUT:g} s.") from None
     if process.returncode == 0:
         return None
     return "\n    ".join(process.stderr.strip().splitlines()[-installer.LINES :])
@@ -266,6 +261,7 @@ def is_typed(environment: Environment) -> bool:
 def lock(environment: Environment, base: Path, *, offline: bool = False) -> None:
     """Write the lock file: every package that the requirements need, with hashes."""
     assert environment.lock is not None
+    resolution = environment.resolution
     options: list[str | Path] = [
         "--generate-hashes",
         "--no-header",
@@ -274,19 +270,17 @@ def lock(environment: Environment, base: Path, *, offline: bool = False) -> None
         base,
         "--quiet",
         *verified_tools(environment.lock),
-        *installer.as_arguments(environment.options),
+        *installer.as_arguments(resolution.options),
     ]
     with temporary.folder() as folder:
         output = folder / "requirements.txt"
-        if environment.prefer is not None:
+        if resolution.prefer is not None:
             # uv keeps the versions of an existing output file, and their hashes
-            output.write_text(
-                lock_text.without_hashes(environment.prefer.read_text(encoding="utf-8")), encoding="utf-8"
-            )
-            options += [word for name in environment.upgraded for word in ("--upgrade-package", name)]
-        if environment.constraints:
+            output.write_text(lock_text.without_hashes(resolution.prefer.read_text(encoding="utf-8")), encoding="utf-8")
+            options += [word for name in resolution.upgraded for word in ("--upgrade-package", name)]
+        if resolution.constraints:
             limits = folder / "constraints.txt"
-            limits.write_text("\n".join(environment.constraints), encoding="utf-8")
+            limits.write_text("\n".join(resolution.constraints), encoding="utf-8")
             options += ["--constraints", limits]
         installer.run_uv(
             "pip",
@@ -296,11 +290,11 @@ def lock(environment: Environment, base: Path, *, offline: bool = False) -> None
             "--output-file",
             output,
             purpose=f"Resolving '{environment.name}'",
-            text="\n".join([*installer.in_file(environment.options), *environment.requirements]),
+            text="\n".join([*installer.in_file(resolution.options), *environment.requirements]),
             offline=offline,
         )
         text = output.read_text(encoding="utf-8")
-        files.write_text(environment.lock, lock_text.keep_allowed(text, environment.hashes))
+        files.write_text(environment.lock, lock_text.keep_allowed(text, resolution.hashes))
 
 
 def resolved_like(environment: Environment, other: Environment) -> Environment:
@@ -315,9 +309,8 @@ def resolved_like(environment: Environment, other: Environment) -> Environment:
     upgraded = tuple(stated_differently(environment, other))
     words = [environment.lock.name, *upgraded]
     key = hashlib.sha256(" ".join(words).encode() + b"\n" + other.lock.read_bytes()).hexdigest()[:16]
-    return dataclasses.replace(
-        environment, lock=locks_folder() / f"{key}.lock", prefer=other.lock, upgraded=upgraded
-    )
+    resolution = dataclasses.replace(environment.resolution, prefer=other.lock, upgraded=upgraded)
+    return dataclasses.replace(environment, lock=locks_folder() / f"{key}.lock", resolution=resolution)
 
 
 def stated_differently(environment: Environment, other: Environment) -> list[str]:
@@ -328,27 +321,27 @@ def stated_differently(environment: Environment, other: Environment) -> list[str
 
 def stated(environment: Environment) -> dict[str, list[str]]:
     """Return what an environment says about each package that it names, by canonical name, with the index options."""
-    options = [without_passwords(option) for option in environment.options]
-    found: dict[str, set[str]] = {}
-    for kind, texts in (("require", environment.requirements), ("limit", environment.constraints)):
+    options = [without_passwords(option) for option in environment.resolution.options]
+    lines_of: dict[str, set[str]] = {}
+    for kind, texts in (("require", environment.requirements), ("limit", environment.resolution.constraints)):
         for text in texts:
             requirement = Requirement(text)
             requirement.name = canonicalize_name(requirement.name)
-            found.setdefault(requirement.name, set()).add(f"{kind} {requirement}")
-    return {name: [*options, *sorted(lines)] for name, lines in found.items()}
+            lines_of.setdefault(requirement.name, set()).add(f"{kind} {requirement}")
+    return {name: [*options, *sorted(lines)] for name, lines in lines_of.items()}
 
 
 def have_same_files(lock: Path, other: Path) -> bool:
     """Return whether two lock files select the same versions, and files that are equal as far as both list them."""
     here, there = hashes_in(lock), hashes_in(other)
     pairs = [(here[package], there[package]) for package in here if package in there]
-    return here.keys() == there.keys() and all(one & two or one == two for one, two in pairs)
+    return here.keys() == there.keys() and all(ours & theirs or ours == theirs for ours, theirs in pairs)
 
 
 def hashes_in(lock: Path) -> dict[str, set[str]]:
     """Return the hashes of each package, ``name==version``, in a lock file."""
-    found = (entry for entry in lock_text.entries(revisions.read_text(lock)) if entry[0])
-    return {first: {line.strip() for line in lines} for first, *lines in found}
+    pinned_lines = (entry for entry in lock_text.entries(revisions.read_text(lock)) if entry[0])
+    return {first: {line.strip() for line in lines} for first, *lines in pinned_lines}
 
 
 def locks_folder() -> Path:

@@ -103,27 +103,27 @@ class Comparison:
 
     def names(self) -> list[str]:
         """Return the names of the files, the changed ones first, each followed by the files that it includes."""
-        found: dict[str, str] = {}
-        compared = [one for one in self.files if one.changes or one.ungated or not one.notes]
-        for one in sorted(compared, key=lambda one: not (one.changes or one.ungated)):
-            renamed = one.old_name and one.new_name and one.old_name != one.new_name
-            found.setdefault(one.name, f"{one.name} (was {one.old_name})" if renamed else one.name)
-            for locked in (one.new, one.old):
+        titles: dict[str, str] = {}
+        compared = [file for file in self.files if file.changes or file.ungated or not file.notes]
+        for file in sorted(compared, key=lambda file: not (file.changes or file.ungated)):
+            renamed = file.old_name and file.new_name and file.old_name != file.new_name
+            titles.setdefault(file.name, f"{file.name} (was {file.old_name})" if renamed else file.name)
+            for locked in (file.new, file.old):
                 for included in locked.included if locked else ():
-                    found.setdefault(included, f"{included} (included by {one.name})")
-        return list(found.values())
+                    titles.setdefault(included, f"{included} (included by {file.name})")
+        return list(titles.values())
 
     def paths(self) -> list[Path]:
         """Return the paths of the files, and of all that they include."""
         included = {
-            name for one in self.files for locked in (one.new, one.old) if locked for name in locked.included
+            name for file in self.files for locked in (file.new, file.old) if locked for name in locked.included
         }
-        names = {*self.new.texts, *self.old.texts, *included, *(one.name for one in self.files)}
+        names = {*self.new.texts, *self.old.texts, *included, *(file.name for file in self.files)}
         return [self.new.root / name for name in sorted(names)]
 
-    def read(self, one: Compared, *, new: bool, allow_vcs: bool, extras: Iterable[str]) -> Locked:
+    def read(self, file: Compared, *, new: bool, allow_vcs: bool, extras: Iterable[str]) -> Locked:
         """Return the packages of a file to install them, without those in local folders."""
-        tree, name = (self.new, one.new_name) if new else (self.old, one.old_name)
+        tree, name = (self.new, file.new_name) if new else (self.old, file.old_name)
         assert name is not None
         text, revision = tree.texts[name], None if new else self.revision
         declared = {canonicalize_name(extra) for extra in lockfiles.extras_of(name, text)}
@@ -152,7 +152,7 @@ def at(revision: str | None) -> Iterator[None]:
 def compare(
     revision: str,
     folder: Path,
-    known: re.Pattern[str],
+    frameworks: re.Pattern[str],
     extras: Iterable[str] = (),
     *,
     python: str | None = None,
@@ -160,34 +160,34 @@ def compare(
 ) -> Comparison:
     """Compare all files of a repository that name packages, with these extras and for a Python such as 3.11.
 
-    ``known`` matches the names of frameworks. Raises SteleError for an unknown revision, and if neither tree has such a
-    file.
+    ``frameworks`` matches the names of frameworks. Raises SteleError for an unknown revision, and if neither tree
+    has such a file.
     """
-    old, new = trees_of(folder, revision, known)
+    old, new = trees_of(folder, revision, frameworks)
     if not (old.texts or new.texts):
         raise SteleError(
             f"There is nothing to compare: neither {revision!r} nor the working tree has a file in Git that names "
             "packages, such as requirements.txt, pyproject.toml or uv.lock. Name OLD and NEW: stele gate OLD NEW"
         )
-    pairs = [parse(one, old, new, revision, tuple(extras)) for one in paired(old, new)]
-    files = [one for one in pairs if not is_included(one, pairs)]
-    naming = [names_framework(one, old, new, known) for one in files]
-    for one, names in zip(files, naming, strict=True):
-        one.names_framework, one.is_environment = names, names or not any(naming)
-        find_failure(one, old, new)
-        find_changes(one, known, python=python, allow_vcs=allow_vcs)
+    pairs = [parse(file, old, new, revision, tuple(extras)) for file in paired(old, new)]
+    files = [file for file in pairs if not is_included(file, pairs)]
+    naming = [names_framework(file, old, new, frameworks) for file in files]
+    for file, names in zip(files, naming, strict=True):
+        file.names_framework, file.is_environment = names, names or not any(naming)
+        find_failure(file, old, new)
+        find_changes(file, frameworks, python=python, allow_vcs=allow_vcs)
         try:
-            find_unselected(one, old, new, known)
+            find_unselected(file, old, new, frameworks)
         except SteleError as error:
-            one.ungated.append(Ungated("", str(error), blocks=True))
-    not_read = find_unread(files, old, new, known, revision)
-    for one in files:
-        let_lock_count(one, files, python)
+            file.ungated.append(Ungated("", str(error), blocks=True))
+    not_read = find_unread(files, old, new, frameworks, revision)
+    for file in files:
+        let_lock_count(file, files, python)
     leave_out_limits(files)
     files += [
         *not_read,
         *find_links(old, new, lonely=not any(naming)),
-        *find_submodules(old.root, revision, known),
+        *find_submodules(old.root, revision, frameworks),
     ]
     find_settings(files, old, new)
     for name in sorted(old.large | new.large):
@@ -234,57 +234,57 @@ def name_of(line: str) -> str:
     return canonicalize_name(Requirement(line).name)
 
 
-def parse(one: Compared, old: Tree, new: Tree, revision: str, extras: tuple[str, ...]) -> Compared:
+def parse(file: Compared, old: Tree, new: Tree, revision: str, extras: tuple[str, ...]) -> Compared:
     """Read the file in each tree that has it."""
     try:
-        if one.new_name is not None:
-            text = new.texts[one.new_name]
-            one.new = lockfiles.outline(one.new_name, text, new.sibling(one.new_name), extras=extras)
-        if one.old_name is not None:
+        if file.new_name is not None:
+            text = new.texts[file.new_name]
+            file.new = lockfiles.outline(file.new_name, text, new.sibling(file.new_name), extras=extras)
+        if file.old_name is not None:
             with at(revision):
-                text = old.texts[one.old_name]
-                one.old = lockfiles.outline(one.old_name, text, old.sibling(one.old_name), extras=extras)
+                text = old.texts[file.old_name]
+                file.old = lockfiles.outline(file.old_name, text, old.sibling(file.old_name), extras=extras)
     except SteleError as error:
-        one.failure = str(error)
-    return one
+        file.failure = str(error)
+    return file
 
 
-def is_included(one: Compared, files: Iterable[Compared]) -> bool:
+def is_included(file: Compared, files: Iterable[Compared]) -> bool:
     """Return whether another file includes it, so that it is compared as a part of that file.
 
     Files with requirements are also used as constraints of others, and then count themselves.
     """
-    options = ("-r",) if "requirements" in one.name.lower() else ("-r", "-c")
+    options = ("-r",) if "requirements" in file.name.lower() else ("-r", "-c")
     for other in files:
-        if other is not one and other.old and other.new:
+        if other is not file and other.old and other.new:
             before, after = (
                 name is None or locked.included.get(name) in options
-                for name, locked in ((one.old_name, other.old), (one.new_name, other.new))
+                for name, locked in ((file.old_name, other.old), (file.new_name, other.new))
             )
             if before and after:
                 return True
     return False
 
 
-def names_framework(one: Compared, old: Tree, new: Tree, known: re.Pattern[str]) -> bool:
+def names_framework(file: Compared, old: Tree, new: Tree, frameworks: re.Pattern[str]) -> bool:
     """Return whether a file, or one that it includes, names a framework."""
-    if one.failure is None:
-        return any(map(known.fullmatch, packages_of(one.old) | packages_of(one.new)))
-    sides = (with_included(old, one.old_name), with_included(new, one.new_name))
-    return any(map(lockfiles.spelled(known).search, (text for side in sides for text in side.values())))
+    if file.failure is None:
+        return any(map(frameworks.fullmatch, packages_of(file.old) | packages_of(file.new)))
+    sides = (with_included(old, file.old_name), with_included(new, file.new_name))
+    return any(map(lockfiles.spelled(frameworks).search, (text for side in sides for text in side.values())))
 
 
-def find_failure(one: Compared, old: Tree, new: Tree) -> None:
+def find_failure(file: Compared, old: Tree, new: Tree) -> None:
     """Note that a file cannot be read. It blocks if the file changed, or if what it includes may have changed."""
-    if one.failure is None:
+    if file.failure is None:
         return
-    before, after = (with_included(tree, name) for tree, name in ((old, one.old_name), (new, one.new_name)))
+    before, after = (with_included(tree, name) for tree, name in ((old, file.old_name), (new, file.new_name)))
     changed = [*before.values()] != [*after.values()]
-    if changed or (one.is_environment and any(map(is_elsewhere, before))):
+    if changed or (file.is_environment and any(map(is_elsewhere, before))):
         more = "" if changed else " The line is the same, but the content may be another."
-        one.ungated.append(Ungated("", one.failure + more, blocks=True))
+        file.ungated.append(Ungated("", file.failure + more, blocks=True))
     else:
-        one.notes.append(f"not compared: {one.failure}")
+        file.notes.append(f"not compared: {file.failure}")
 
 
 def is_elsewhere(path: str) -> bool:
@@ -316,87 +316,83 @@ def included_path(name: str, reference: str) -> str:
     return posixpath.normpath(posixpath.join(posixpath.dirname(name), reference))
 
 
-def find_changes(one: Compared, known: re.Pattern[str], *, python: str | None, allow_vcs: bool) -> None:
+def find_changes(file: Compared, frameworks: re.Pattern[str], *, python: str | None, allow_vcs: bool) -> None:
     """Find the frameworks whose lines differ, and why one of them cannot be gated."""
-    if one.failure:
+    if file.failure:
         return
-    packages = filter(known.fullmatch, sorted(packages_of(one.old) | packages_of(one.new)))
-    sides = {name: (Lines(one.old, name, python), Lines(one.new, name, python)) for name in packages}
+    packages = filter(frameworks.fullmatch, sorted(packages_of(file.old) | packages_of(file.new)))
+    sides = {name: (Lines(file.old, name, python), Lines(file.new, name, python)) for name in packages}
     for package, (old, new) in with_other_names(sides).items():
-        how = other_files(one, package)
-        if old.wanted and new.wanted and (meaning(old.wanted) != meaning(new.wanted) or how):
-            url = next((side for side in (new, old) if " @ " in (side.wanted or "")), None)
+        how = other_files(file, package)
+        if old.requirement and new.requirement and (meaning(old.requirement) != meaning(new.requirement) or how):
+            url = next((side for side in (new, old) if " @ " in (side.requirement or "")), None)
             if url is None or allow_vcs:
-                file = new.file or one.name
-                where = one.name if file == one.name else f"{one.name} ({file})"
-                change = Change(package, old.wanted, new.wanted, where, old.required and new.required, how)
-                one.changes.append(change)
+                place = new.file or file.name
+                where = file.name if place == file.name else f"{file.name} ({place})"
+                change = Change(package, old.requirement, new.requirement, where, old.required and new.required, how)
+                file.changes.append(change)
             else:
-                message = (
-                    f"{url.place(one.name)} is installed from a URL. Pass --allow-vcs to gate this change."
-                )
-                one.ungated.append(Ungated(package, message, blocks=True))
-        elif bool(old.wanted) != bool(new.wanted):
-            side, where = (new, "the revision") if new.wanted else (old, "the working tree")
-            message = (
-                f"{side.place(one.name)} has nothing to be compared with: {where} does not name {package}."
-            )
-            one.ungated.append(Ungated(package, message, blocks=False, added=bool(new.wanted)))
+                message = f"{url.place(file.name)} is installed from a URL. Pass --allow-vcs to gate this change."
+                file.ungated.append(Ungated(package, message, blocks=True))
+        elif bool(old.requirement) != bool(new.requirement):
+            side, where = (new, "the revision") if new.requirement else (old, "the working tree")
+            message = f"{side.place(file.name)} has nothing to be compared with: {where} does not name {package}."
+            file.ungated.append(Ungated(package, message, blocks=False, added=bool(new.requirement)))
         elif {*old.elsewhere.values()} != {*new.elsewhere.values()}:
             side, other = (new, old) if {*new.elsewhere.values()} - {*old.elsewhere.values()} else (old, new)
             known_there = {*other.elsewhere.values()}
             line = next(line for line, value in side.elsewhere.items() if value not in known_there)
-            place = side.place(one.name, line)
+            place = side.place(file.name, line)
             message = f"{place} changed, and its marker does not hold here. Try another --python."
-            one.ungated.append(Ungated(package, message, blocks=False))
-    find_others(one, known, python)
-    find_local(one, known)
+            file.ungated.append(Ungated(package, message, blocks=False))
+    find_others(file, frameworks, python)
+    find_local(file, frameworks)
 
 
-def find_others(one: Compared, known: re.Pattern[str], python: str | None) -> None:
+def find_others(file: Compared, frameworks: re.Pattern[str], python: str | None) -> None:
     """Find the other packages whose lines differ, also those that only one side names.
 
     What differs of their files counts if it does not differ for a framework, which stands for all.
     """
-    common = {change.how for change in one.changes}
-    for package in sorted(packages_of(one.old) | packages_of(one.new)):
-        if known.fullmatch(package):
+    common = {change.how for change in file.changes}
+    for package in sorted(packages_of(file.old) | packages_of(file.new)):
+        if frameworks.fullmatch(package):
             continue
-        old, new = Lines(one.old, package, python), Lines(one.new, package, python)
-        how = other_files(one, package) if old.wanted and new.wanted else ""
-        before, after = (meaning(side.wanted) if side.wanted else None for side in (old, new))
+        old, new = Lines(file.old, package, python), Lines(file.new, package, python)
+        how = other_files(file, package) if old.requirement and new.requirement else ""
+        before, after = (meaning(side.requirement) if side.requirement else None for side in (old, new))
         if before != after or (how and how not in common):
-            file = new.file or old.file or one.name
-            where = one.name if file == one.name else f"{one.name} ({file})"
+            place = new.file or old.file or file.name
+            where = file.name if place == file.name else f"{file.name} ({place})"
             required = old.required or new.required
-            one.others.append(Change(package, old.wanted or "", new.wanted or "", where, required, how))
+            file.others.append(Change(package, old.requirement or "", new.requirement or "", where, required, how))
 
 
-def find_local(one: Compared, known: re.Pattern[str]) -> None:
+def find_local(file: Compared, frameworks: re.Pattern[str]) -> None:
     """Find the frameworks in local folders and files. They are left out of both arms, so no gate measures them."""
-    before, after = (locked.local if locked else {} for locked in (one.old, one.new))
-    found: dict[str, str] = {}
+    before, after = (locked.local if locked else {} for locked in (file.old, file.new))
+    lines: dict[str, str] = {}
     for line in (*after, *before):
-        match = lockfiles.spelled(known).search(line)
-        if match is not None and (one.changes or (line in before) != (line in after)):
-            found.setdefault(lockfiles.known_name(match["name"], known) or match["name"], line)
-    for package, line in found.items():
+        match = lockfiles.spelled(frameworks).search(line)
+        if match is not None and (file.changes or (line in before) != (line in after)):
+            lines.setdefault(lockfiles.known_name(match["name"], frameworks) or match["name"], line)
+    for package, line in lines.items():
         place = f"{after.get(line) or before[line]}: {without_passwords(line)!r}"
         message = f"{place} is a local package, which is not measured. Name OLD and NEW."
-        one.ungated.append(Ungated(package, message, blocks=True))
+        file.ungated.append(Ungated(package, message, blocks=True))
 
 
 def with_other_names(sides: Mapping[str, tuple["Lines", "Lines"]]) -> dict[str, tuple["Lines", "Lines"]]:
     """Return the packages with OLD and NEW; of a framework that changed its name, they are the two names."""
-    found = dict(sides)
-    removed = [name for name, (old, new) in sides.items() if old.wanted and not new.wanted]
+    renamed = dict(sides)
+    removed = [name for name, (old, new) in sides.items() if old.requirement and not new.requirement]
     for name, (old, new) in sides.items():
-        other = next((one for one in removed if same_framework(one) == same_framework(name)), None)
-        if new.wanted and not old.wanted and other is not None:
-            found[name] = (sides[other][0], new)
+        other = next((each for each in removed if same_framework(each) == same_framework(name)), None)
+        if new.requirement and not old.requirement and other is not None:
+            renamed[name] = (sides[other][0], new)
             removed.remove(other)
-            del found[other]
-    return found
+            del renamed[other]
+    return renamed
 
 
 def same_framework(name: str) -> str:
@@ -405,16 +401,16 @@ def same_framework(name: str) -> str:
     return "tensorflow" if name == "tf" else name
 
 
-def other_files(one: Compared, package: str) -> str:
+def other_files(file: Compared, package: str) -> str:
     """Return what differs of the files of a package, as far as both sides say it: the index or the hashes; or ""."""
-    if one.old is None or one.new is None:
+    if file.old is None or file.new is None:
         return ""
-    registries = [locked.registries.get(package) for locked in (one.old, one.new)]
-    if all(registries) or (any(registries) and one.old.kind == one.new.kind):
+    registries = [locked.registries.get(package) for locked in (file.old, file.new)]
+    if all(registries) or (any(registries) and file.old.kind == file.new.kind):
         from_another = registries[0] != registries[1]
     else:
-        from_another = one.old.options != one.new.options
-    hashes = [locked.hashes.get(package) for locked in (one.old, one.new)]
+        from_another = file.old.options != file.new.options
+    hashes = [locked.hashes.get(package) for locked in (file.old, file.new)]
     if from_another:
         return "from another index"
     return "with other hashes" if all(hashes) and hashes[0] != hashes[1] else ""
@@ -433,7 +429,7 @@ class Lines:
         # of the lines that hold here, the one with a pin decides
         self.line = next((line for line in here if lockfiles.pinned_version(line)), [*here, *other, ""][0])
         self.required = any(line in here for line in (locked.requirements if locked else ()))
-        self.wanted = combined(package, [Requirement(line) for line in here]) if here else None
+        self.requirement = combined(package, [Requirement(line) for line in here]) if here else None
         self.elsewhere = {line: meaning(line) for line in other}
 
     @property
@@ -447,11 +443,11 @@ class Lines:
         return f"{self.places.get(line, name)}: {without_passwords(line)!r}"
 
 
-def wanted(locked: Locked, names: Iterable[str], python: str | None) -> tuple[str, ...]:
+def requirements_of(locked: Locked, names: Iterable[str], python: str | None) -> tuple[str, ...]:
     """Return what a file requires of the packages whose names match a pattern, one requirement for each."""
     pattern = re.compile("|".join(names))
     packages = filter(pattern.fullmatch, sorted(packages_of(locked)))
-    return tuple(line for name in packages if (line := Lines(locked, name, python).wanted))
+    return tuple(line for name in packages if (line := Lines(locked, name, python).requirement))
 
 
 def minor_release(python: str | None) -> str | None:
@@ -473,15 +469,15 @@ def holds(requirement: Requirement, python: str | None) -> bool:
 
 def combined(package: str, requirements: list[Requirement]) -> str:
     """Return all requirements of one package as one. A pin or a URL makes the others needless."""
-    extras = sorted({extra for one in requirements for extra in one.extras})
+    extras = sorted({extra for each in requirements for extra in each.extras})
     name = package + (f"[{','.join(extras)}]" if extras else "")
-    url = next((one.url for one in requirements if one.url), None)
+    url = next((each.url for each in requirements if each.url), None)
     if url:
         return f"{name} @ {url}"
     specifier = SpecifierSet()
-    for one in requirements:
-        specifier &= one.specifier
-    pins = {pin for one in requirements if (pin := lockfiles.pinned_version(str(one)))}
+    for each in requirements:
+        specifier &= each.specifier
+    pins = {pin for each in requirements if (pin := lockfiles.pinned_version(str(each)))}
     if len(set(map(canonicalize_version, pins))) == 1 and "===" not in str(specifier):
         return f"{name}=={max(pins)}"
     return f"{name}{specifier}"
@@ -501,59 +497,57 @@ def normalized(part: Specifier) -> str:
     return canonicalize_version(part.version, strip_trailing_zero=part.operator != "~=")
 
 
-def find_unselected(one: Compared, old: Tree, new: Tree, known: re.Pattern[str]) -> None:
+def find_unselected(file: Compared, old: Tree, new: Tree, frameworks: re.Pattern[str]) -> None:
     """Find the frameworks that changed only in groups and extras which are not installed."""
-    if one.failure or one.old_name is None or one.new_name is None:
+    if file.failure or file.old_name is None or file.new_name is None:
         return
-    texts = old.texts[one.old_name], new.texts[one.new_name]
+    texts = old.texts[file.old_name], new.texts[file.new_name]
     if texts[0] == texts[1]:
         return
-    before = lockfiles.mentions(one.old_name, texts[0], known)
-    after = lockfiles.mentions(one.new_name, texts[1], known)
-    seen = {change.package for change in one.changes} | {each.package for each in one.ungated}
-    for package in sorted({*before, *after} - seen):
+    before = lockfiles.mentions(file.old_name, texts[0], frameworks)
+    after = lockfiles.mentions(file.new_name, texts[1], frameworks)
+    reported = {change.package for change in file.changes} | {each.package for each in file.ungated}
+    for package in sorted({*before, *after} - reported):
         if before.get(package) != after.get(package):
-            extras = ", ".join(lockfiles.extras_of(one.new_name, texts[1]))
+            extras = ", ".join(lockfiles.extras_of(file.new_name, texts[1]))
             advice = f"Select one: --extra NAME, of {extras}." if extras else "Name OLD and NEW."
-            message = (
-                f"{one.name}: {package} changed only in an extra or a group that is not installed. {advice}"
-            )
-            one.ungated.append(Ungated(package, message, blocks=True))
+            message = f"{file.name}: {package} changed only in an extra or a group that is not installed. {advice}"
+            file.ungated.append(Ungated(package, message, blocks=True))
 
 
-def let_lock_count(one: Compared, files: Iterable[Compared], python: str | None) -> None:
+def let_lock_count(file: Compared, files: Iterable[Compared], python: str | None) -> None:
     """Leave out the changes of a project that its lock file decides, if what is locked is what the project wants."""
-    if not one.is_input:
+    if not file.is_input:
         return
-    locks = [other for other in files if is_lock_of(other, one)]
+    locks = [other for other in files if is_lock_of(other, file)]
     for lock in sorted(locks, key=lambda lock: -lock.name.count("/")):  # the nearest first
         of_lock = lock.named_packages()
-        for package in sorted(one.named_packages()):
-            locked = Lines(lock.new, package, python).wanted
+        for package in sorted(file.named_packages()):
+            locked = Lines(lock.new, package, python).requirement
             if locked is None or not (" @ " in locked or lockfiles.pinned_version(locked)):
                 continue
-            wanted = Lines(one.new, package, python).wanted
-            indexes = [each.new.registries.get(package, frozenset()) for each in (one, lock) if each.new]
-            fits = wanted is None or (
-                satisfies(locked, wanted, changed=package in of_lock)
+            required = Lines(file.new, package, python).requirement
+            indexes = [each.new.registries.get(package, frozenset()) for each in (file, lock) if each.new]
+            fits = required is None or (
+                satisfies(locked, required, changed=package in of_lock)
                 and (not all(indexes) or not indexes[0].isdisjoint(indexes[1]))
             )
             if fits:
-                one.others = [change for change in one.others if change.package != package]
-            if any(change.package == package for change in one.others):
+                file.others = [change for change in file.others if change.package != package]
+            if any(change.package == package for change in file.others):
                 continue  # the file itself is what counts
-            one.changes = [change for change in one.changes if change.package != package]
-            one.ungated = [
+            file.changes = [change for change in file.changes if change.package != package]
+            file.ungated = [
                 each
-                for each in one.ungated
-                if each.package != package or (each.blocks and (wanted is None or not fits))
+                for each in file.ungated
+                if each.package != package or (each.blocks and (required is None or not fits))
             ]
-            if not fits and not any(each.package == package for each in one.ungated):
+            if not fits and not any(each.package == package for each in file.ungated):
                 message = (
-                    f"{one.name} requires {from_index(str(wanted), one, package)}, but {lock.name} has "
+                    f"{file.name} requires {from_index(str(required), file, package)}, but {lock.name} has "
                     f"{from_index(of_pin(locked), lock, package)}. Lock again."
                 )
-                one.ungated.append(Ungated(package, message, blocks=True))
+                file.ungated.append(Ungated(package, message, blocks=True))
 
 
 def of_pin(locked: str) -> str:
@@ -561,18 +555,18 @@ def of_pin(locked: str) -> str:
     return lockfiles.pinned_version(locked) or locked
 
 
-def from_index(requirement: str, one: Compared, package: str) -> str:
+def from_index(requirement: str, file: Compared, package: str) -> str:
     """Return a requirement with the index that it comes from, if that is not PyPI."""
-    indexes = {*(one.new.registries.get(package, ()) if one.new else ())} - {*PYPI}
+    indexes = {*(file.new.registries.get(package, ()) if file.new else ())} - {*PYPI}
     return without_passwords(requirement + "".join(f" from {url}" for url in sorted(indexes)))
 
 
-def satisfies(locked: str, wanted: str, *, changed: bool) -> bool:
+def satisfies(locked: str, required: str, *, changed: bool) -> bool:
     """Return whether a locked package is what a project wants: an allowed version, or a commit of the same source.
 
     A lock file has commits, and a project may name a branch: if the lock file ``changed``, the repository decides.
     """
-    pin, requirement = Requirement(locked), Requirement(wanted)
+    pin, requirement = Requirement(locked), Requirement(required)
     if requirement.url is None or pin.url is None:
         version = lockfiles.pinned_version(locked)
         return requirement.url is pin.url and requirement.specifier.contains(version or "", prereleases=True)
@@ -589,11 +583,11 @@ def source_of(url: str) -> tuple[str, str]:
     return source.rstrip("/").removesuffix(".git"), reference
 
 
-def is_lock_of(lock: Compared, one: Compared) -> bool:
+def is_lock_of(lock: Compared, file: Compared) -> bool:
     """Return whether a lock file is made from a project or from a file such as requirements.in."""
     if lock.is_input or lock.new is None:
         return False
-    path, source = PurePath(lock.name), PurePath(one.name)
+    path, source = PurePath(lock.name), PurePath(file.name)
     if source.suffix.lower() == ".in":
         return path == source.with_suffix(".txt")
     if lock.new.kind == "uv":  # that of a workspace is above its members, and lists them
@@ -603,25 +597,25 @@ def is_lock_of(lock: Compared, one: Compared) -> bool:
 
 
 def find_unread(
-    files: Iterable[Compared], old: Tree, new: Tree, known: re.Pattern[str], revision: str
+    files: Iterable[Compared], old: Tree, new: Tree, frameworks: re.Pattern[str], revision: str
 ) -> list[Compared]:
     """Return the files with changed lines that name a framework, of which no reader said anything."""
     kinds = ("conda", "setup.py")  # of which a reader leaves out parts
-    partly = {one.name for one in files if one.failure is None and one.new and one.new.kind in kinds}
+    partly = {file.name for file in files if file.failure is None and file.new and file.new.kind in kinds}
     texts = [{**tree.texts, **tree.others} for tree in (old, new)]
-    found = []
+    files_with_changes = []
     for name in sorted({*old.others, *new.others, *partly}):
-        named = {same_framework(package) for one in covering(name, files) for package in one.named_packages()}
-        one = Compared(name, name)
-        for package, message in unread.find(name, texts[0].get(name), texts[1].get(name), known, revision):
+        named = {same_framework(package) for file in covering(name, files) for package in file.named_packages()}
+        file = Compared(name, name)
+        for package, message in unread.find(name, texts[0].get(name), texts[1].get(name), frameworks, revision):
             if same_framework(package) not in named:
-                one.ungated.append(Ungated(package, message, blocks=True))
-        if not one.ungated and name not in partly:
+                file.ungated.append(Ungated(package, message, blocks=True))
+        if not file.ungated and name not in partly:
             before, after = (side.get(name) for side in texts)
-            one.notes += filter(None, [unread.shown(name, before, after, known, revision)])
-        if one.ungated or one.notes:
-            found.append(one)
-    return found
+            file.notes += filter(None, [unread.shown(name, before, after, frameworks, revision)])
+        if file.ungated or file.notes:
+            files_with_changes.append(file)
+    return files_with_changes
 
 
 def find_links(old: Tree, new: Tree, *, lonely: bool) -> Iterator[Compared]:
@@ -635,9 +629,9 @@ def find_links(old: Tree, new: Tree, *, lonely: bool) -> Iterator[Compared]:
             yield Compared(name, name, notes=[f"not compared: {message}"])
 
 
-def find_submodules(root: Path, revision: str, known: re.Pattern[str]) -> Iterator[Compared]:
+def find_submodules(root: Path, revision: str, frameworks: re.Pattern[str]) -> Iterator[Compared]:
     """Yield the submodules that changed. One whose files of packages name a framework blocks."""
-    for path, message, blocks in submodules.find(root, revision, lockfiles.spelled(known)):
+    for path, message, blocks in submodules.find(root, revision, lockfiles.spelled(frameworks)):
         ungated = [Ungated("", message, blocks=True)] if blocks else []
         yield Compared(path, path, ungated=ungated, notes=[] if blocks else [f"not compared: {message}"])
 
@@ -649,39 +643,39 @@ def find_settings(files: Sequence[Compared], old: Tree, new: Tree) -> None:
         before, after = (side.get(name, "") for side in texts)
         setting = None if before == after else unread.setting(name, before, after)
         free = (
-            one
-            for one in files
+            file
+            for file in files
             if setting is not None
-            and one.new is not None
-            and one.names_framework
-            and one.new.kind in (*lockfiles.MANIFESTS, "requirements")
-            and PurePath(one.name).is_relative_to(PurePath(name).parent)
-            and (one.name == name or PurePath(name).name != "pyproject.toml")
-            and not (one.is_input and any(is_lock_of(lock, one) for lock in files))
+            and file.new is not None
+            and file.names_framework
+            and file.new.kind in (*lockfiles.MANIFESTS, "requirements")
+            and PurePath(file.name).is_relative_to(PurePath(name).parent)
+            and (file.name == name or PurePath(name).name != "pyproject.toml")
+            and not (file.is_input and any(is_lock_of(lock, file) for lock in files))
         )
-        if (one := next(free, None)) is not None:
-            message = f"{name}: {setting} changed, and it decides what {one.name} installs. Name OLD and NEW."
-            one.ungated.append(Ungated("", message, blocks=True))
+        if (file := next(free, None)) is not None:
+            message = f"{name}: {setting} changed, and it decides what {file.name} installs. Name OLD and NEW."
+            file.ungated.append(Ungated("", message, blocks=True))
 
 
 def covering(name: str, files: Iterable[Compared]) -> Iterator[Compared]:
     """Yield the files that say what a file installs: itself, those that include it, and the lock file of a Pipfile."""
-    for one in files:
-        included = {*(one.old.included if one.old else ()), *(one.new.included if one.new else ())}
-        if name in (one.old_name, one.new_name, *included) or one.name == f"{name}.lock":
-            yield one
+    for file in files:
+        included = {*(file.old.included if file.old else ()), *(file.new.included if file.new else ())}
+        if name in (file.old_name, file.new_name, *included) or file.name == f"{name}.lock":
+            yield file
 
 
 def leave_out_limits(files: Iterable[Compared]) -> None:
     """Leave out files that only limit the versions of packages which change in a file that requires one of them."""
-    requiring = [one for one in files if any(change.required for change in (*one.changes, *one.others))]
-    gated = {change.package for one in requiring for change in one.changes}
-    others = {change.package for one in requiring if one.is_environment for change in one.others}
-    for one in files:
-        if one not in requiring:
-            for change in one.changes:
+    requiring = [file for file in files if any(change.required for change in (*file.changes, *file.others))]
+    gated = {change.package for file in requiring for change in file.changes}
+    others = {change.package for file in requiring if file.is_environment for change in file.others}
+    for file in files:
+        if file not in requiring:
+            for change in file.changes:
                 if change.package in gated:
-                    message = f"{one.name} does not name {change.package}, but limits its version."
-                    one.ungated.append(Ungated(change.package, message, blocks=False))
-            one.changes = [change for change in one.changes if change.package not in gated]
-            one.others = [change for change in one.others if change.package not in others]
+                    message = f"{file.name} does not name {change.package}, but limits its version."
+                    file.ungated.append(Ungated(change.package, message, blocks=False))
+            file.changes = [change for change in file.changes if change.package not in gated]
+            file.others = [change for change in file.others if change.package not in others]

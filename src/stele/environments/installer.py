@@ -179,7 +179,7 @@ def explain(output: str) -> str:
     if cause == CONFLICT:
         text = " ".join(output.split())
         cause = next(
-            (said.format(*found.groups()) for sign, said in ABSENT if (found := re.search(sign, text))), cause
+            (template.format(*match.groups()) for sign, template in ABSENT if (match := re.search(sign, text))), cause
         )
     tail = "".join(f"\n    {line}" for line in without_passwords(output).strip().splitlines()[-LINES:])
     return f"{cause}{'' if cause.endswith('?') else '.'}\n  Output of uv:{tail}"

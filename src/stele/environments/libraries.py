@@ -6,7 +6,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from stele.environments.description import Environment
+from stele.environments.environment import Environment
 from stele.errors import SteleError
 
 

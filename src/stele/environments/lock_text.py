@@ -24,8 +24,8 @@ def keep_allowed(requirements: str, allowed: Mapping[str, Collection[str]]) -> s
     lines = []
     for first, *hashes in entries(requirements):
         name = canonicalize_name(re.split(r"[\s=@\[;]", first)[0]) if first[:1].isalnum() else ""
-        known = {one for one in allowed.get(name, ()) if one.startswith("sha256:")}
-        chosen = [line for line in hashes if not known or line.strip().removeprefix("--hash=") in known]
+        sha256 = {digest for digest in allowed.get(name, ()) if digest.startswith("sha256:")}
+        chosen = [line for line in hashes if not sha256 or line.strip().removeprefix("--hash=") in sha256]
         if hashes and not chosen:
             raise SteleError(
                 f"{first}: the package index has other files than the lock file, none with a hash that it allows. Lock "

@@ -7,16 +7,18 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name, canonicalize_version
 
 from stele.environments import builds, lockfiles, probe, revisions
-from stele.environments.description import MODULE, Environment
+from stele.environments.environment import MODULE, Environment
 from stele.errors import SteleError
+from stele.schema import about
 from stele.text import without_passwords
 
 MOST = 6  # differences in one line
@@ -93,12 +95,12 @@ class Listing(NamedTuple):
     folders: tuple[Path, ...]
 
 
-class Difference(NamedTuple):
-    """A package and its version in each arm; None in an arm that does not have it."""
+class Difference(msgspec.Struct, frozen=True):
+    """A package and its version in each arm."""
 
-    name: str
-    old: str | None
-    new: str | None
+    name: Annotated[str, about("package")]
+    old: Annotated[str | None, about("version in OLD; null if OLD does not have it")]
+    new: Annotated[str | None, about("version in NEW; null if NEW does not have it")]
 
 
 def of_lock(path: Path) -> dict[str, str]:
@@ -133,12 +135,12 @@ def listed(python: Path) -> Listing:
         process.check_returncode()
         answer = json.loads(process.stdout.splitlines()[-1])
         # if a package is installed twice, the first one on the path is imported
-        found: dict[str, Package] = {
+        packages: dict[str, Package] = {
             canonicalize_name(name): package(name, version, *facts)
             for name, version, *facts in reversed(answer["packages"])
             if name and version
         }
-        return Listing(str(answer["python"]), found, tuple(map(Path, answer["folders"])))
+        return Listing(str(answer["python"]), packages, tuple(map(Path, answer["folders"])))
     except subprocess.CalledProcessError as error:
         last = (error.stderr.strip().splitlines() or [f"exit status {error.returncode}"])[-1]
         raise SteleError(f"The packages of {python} cannot be listed: {last}") from None
@@ -167,8 +169,8 @@ def sources_in(place: Path, modules: Iterable[str]) -> tuple[Path, ...]:
     """Return where the modules of a package without a list of files are: its own folder, or a part of a shared one."""
     if place.name not in SHARED:
         return (place,)
-    found = (path for module in modules for path in (place / module, *sorted(place.glob(f"{module}.*"))))
-    return tuple(path for path in found if path.exists())
+    candidates = (path for module in modules for path in (place / module, *sorted(place.glob(f"{module}.*"))))
+    return tuple(path for path in candidates if path.exists())
 
 
 def path_of(url: str) -> Path:
@@ -224,13 +226,13 @@ def links_of(environment: Environment) -> Iterator[Path]:
     if python is not None:
         yield python
         listing = installed(environment)
-        paths = (path for one in (listing.packages if listing else {}).values() for path in one.paths)
+        paths = (path for package in (listing.packages if listing else {}).values() for path in package.paths)
         yield from (Path(path) for path in paths if os.path.islink(path))  # noqa: PTH114, there are many
 
 
 def state_of(python: Path, folders: Iterable[Path]) -> object:
     """Return what changes when a package is installed, replaced or removed: times, and none of a file's content."""
-    places = [python, python.parents[1] / "pyvenv.cfg", *(one for each in folders for one in entries(each))]
+    places = [python, python.parents[1] / "pyvenv.cfg", *(entry for each in folders for entry in entries(each))]
     return [(str(place), modified(place)) for place in places]
 
 
@@ -261,11 +263,9 @@ def of_environment(environment: Environment) -> dict[str, str]:
     return of_interpreter(Path(interpreter)) if tuple(arguments) == MODULE else {}
 
 
-def differences(
-    old: Mapping[str, str], new: Mapping[str, str], asked: Iterable[str] = ()
-) -> list[Difference]:
-    """Return the packages whose versions differ, by name, without those in ``asked``, which the user changes."""
-    changed = {canonicalize_name(name) for name in asked}
+def differences(old: Mapping[str, str], new: Mapping[str, str], without: Iterable[str] = ()) -> list[Difference]:
+    """Return the packages whose versions differ, by name, without those of ``without``, which the user changes."""
+    changed = {canonicalize_name(name) for name in without}
     both = {name: Difference(name, old.get(name), new.get(name)) for name in sorted({*old, *new} - changed)}
     return [pair for pair in both.values() if not same_version(pair.old, pair.new)]
 
@@ -286,9 +286,7 @@ def require_upgrade(old: Environment, new: Environment) -> None:
     changed = builds.stated_differently(new, old)
     if not changed or old.lock is None or new.lock is None or not (old.lock.exists() and new.lock.exists()):
         return
-    if (old.python, old.variables) != (new.python, new.variables) or not builds.have_same_files(
-        old.lock, new.lock
-    ):
+    if (old.python, old.variables) != (new.python, new.variables) or not builds.have_same_files(old.lock, new.lock):
         return
     versions = of_lock(new.lock)
     both = ", ".join(f"{name} {versions[name]}" for name in changed if name in versions)
@@ -312,7 +310,7 @@ def shortened(pairs: Sequence[Difference], rest: str) -> str:
 
 
 def line(pair: Difference) -> str:
-    """Return a difference as text."""
+    """Return ``jax 0.9.2 → 0.10.1``, or ``jax (only in NEW) 0.10.1``."""
     if pair.old is None:
         return f"{pair.name} (only in NEW) {pair.new}"
     if pair.new is None:
@@ -323,7 +321,5 @@ def line(pair: Difference) -> str:
 def venv_interpreter(folder: Path) -> Path | None:
     """Return the interpreter of a virtual environment or of a conda environment, or None if it is neither."""
     is_environment = (folder / "pyvenv.cfg").is_file() or (folder / "conda-meta").is_dir()
-    python = (
-        folder.absolute() / "bin" / "python"
-    )  # not resolved: the link is what makes it a virtual environment
+    python = folder.absolute() / "bin" / "python"  # not resolved: the link is what makes it a virtual environment
     return python if is_environment and python.is_file() else None

@@ -5,6 +5,7 @@ program is trusted, because the user has chosen the program. A process of root i
 CI systems let everybody write to its folders, so nothing is refused.
 """
 
+import contextlib
 import functools
 import grp
 import os
@@ -30,11 +31,11 @@ def check(program: str, folder: Path | None = None) -> None:
     nothing can be started.
     """
     path = (folder or Path()) / program
-    found = path if files.is_file(path) else shutil.which(program)
-    if found is None or not sys.platform.startswith("linux") or is_root_in_container():
+    executable = path if files.is_file(path) else shutil.which(program)
+    if executable is None or not sys.platform.startswith("linux") or is_root_in_container():
         return
     protected, parent = None, None
-    for place in places(Path(found).absolute()):
+    for place in places(Path(executable).absolute()):
         try:
             facts = place.lstat()
         except OSError:
@@ -44,7 +45,7 @@ def check(program: str, folder: Path | None = None) -> None:
         reason = problem(facts, parent)
         if reason is not None:
             raise SteleError(
-                f"{found} is not started, because other users can replace it: {place} {reason}. "
+                f"{executable} is not started, because other users can replace it: {place} {reason}. "
                 f"Run: chmod go-w {shlex.quote(str(place))}. If that is not permitted, install the program in a folder "
                 "that only you can write to."
             )
@@ -81,31 +82,26 @@ def problem(facts: os.stat_result, parent: os.stat_result | None) -> str | None:
 
 def is_writable(facts: os.stat_result) -> bool:
     """Return whether other users can write to a file or a folder."""
-    if stat.S_ISLNK(facts.st_mode):
-        return False
-    by_group = facts.st_mode & stat.S_IWGRP and has_other_members(facts.st_gid)
-    return bool(facts.st_mode & stat.S_IWOTH or by_group)
+    return not stat.S_ISLNK(facts.st_mode) and others_have(facts, stat.S_IWOTH, stat.S_IWGRP)
 
 
 def is_closed(facts: os.stat_result) -> bool:
     """Return whether other users cannot enter a folder, so that they cannot write to anything below it."""
-    if (
-        not stat.S_ISDIR(facts.st_mode)
-        or facts.st_uid not in (0, os.geteuid())
-        or facts.st_mode & stat.S_IXOTH
-    ):
-        return False
-    return not (facts.st_mode & stat.S_IXGRP and has_other_members(facts.st_gid))
+    is_trusted = stat.S_ISDIR(facts.st_mode) and facts.st_uid in (0, os.geteuid())
+    return is_trusted and not others_have(facts, stat.S_IXOTH, stat.S_IXGRP)
+
+
+def others_have(facts: os.stat_result, of_all: int, of_group: int) -> bool:
+    """Return whether other users have a permission, by its bits for all and for the group."""
+    return bool(facts.st_mode & of_all or (facts.st_mode & of_group and has_other_members(facts.st_gid)))
 
 
 @functools.cache
 def has_other_members(group: int) -> bool:
     """Return whether a group has a member that is neither root nor this user. Many users have a group of their own."""
-    try:
-        members = set(grp.getgrgid(group).gr_mem)
-    except KeyError:  # such as the group of a volume
-        members = set()
     accounts = pwd.getpwall()
-    members |= {account.pw_name for account in accounts if account.pw_gid == group}
-    trusted = {account.pw_name for account in accounts if account.pw_uid in (0, os.geteuid())}
-    return bool(members - trusted)
+    members = {account.pw_name for account in accounts if account.pw_gid == group}
+    # the group of a volume may have no entry
+    with contextlib.suppress(KeyError):
+        members.update(grp.getgrgid(group).gr_mem)
+    return bool(members - {account.pw_name for account in accounts if account.pw_uid in (0, os.geteuid())})

@@ -22,7 +22,7 @@ from packaging.version import Version
 
 from stele import files
 from stele.environments import builds, installer, probe
-from stele.environments.description import MODULE, NEEDED, REQUESTED, Environment
+from stele.environments.environment import MODULE, NEEDED, REQUESTED, Environment, Support
 from stele.environments.lockfiles import Locked
 from stele.environments.lockfiles.source import parse_requirement
 from stele.errors import SteleError
@@ -112,11 +112,14 @@ def with_requirements(
     key = hashlib.sha256(json.dumps(decisive).encode()).hexdigest()[:16]
     return dataclasses.replace(
         environment,
-        devices=None if FOR_GPU.keys() & named else environment.devices,
-        constraints=constraints,
-        options=options,
-        hashes=hashes,
-        messages=locked.messages if locked else (),
+        support=on_any_device(environment) if FOR_GPU.keys() & named else environment.support,
+        resolution=dataclasses.replace(
+            environment.resolution,
+            constraints=constraints,
+            options=options,
+            hashes=hashes,
+            messages=locked.messages if locked else (),
+        ),
         name=text,
         label=f"{environment.label}, {what}",
         requirements={**dict.fromkeys(requirements, REQUESTED), **dict.fromkeys(added, NEEDED)},
@@ -164,8 +167,7 @@ def admits_pins(environment: Environment, pins: Pins) -> bool:
 def differs_in_major_release(environment: Environment, pins: Pins) -> bool:
     """Return whether a pin is of a different major release than the one that the environment pins."""
     pairs = [
-        (exact_version(requirement), exact_version(pin))
-        for requirement, pin in shared_requirements(environment, pins)
+        (exact_version(requirement), exact_version(pin)) for requirement, pin in shared_requirements(environment, pins)
     ]
     return any(required and pinned and required.major != pinned.major for required, pinned in pairs)
 
@@ -178,8 +180,8 @@ def other_names() -> dict[str, str]:
 def same_framework(name: str) -> set[str]:
     """Return the packages that are one framework, this one included: they would overwrite each other's files."""
     names = other_names()
-    known = names.get(name, name)
-    return {known, *(other for other in names if names[other] == known)}
+    framework = names.get(name, name)
+    return {framework, *(other for other in names if names[other] == framework)}
 
 
 def exact_version(requirement: Requirement) -> Version | None:
@@ -214,9 +216,7 @@ def from_interpreter(text: str, path: Path, environments: list[Environment]) -> 
         if environment.imports and installed
     ]
     if not matches:
-        raise SteleError(
-            f"{path} has no framework that an environment supports. List all with: stele env list"
-        )
+        raise SteleError(f"{path} has no framework that an environment supports. List all with: stele env list")
     if len(matches) > 1:
         choices = " or ".join(f"{environment.name}@{path}" for environment in matches)
         raise SteleError(f"{path} has several frameworks. Choose one: {choices}")
@@ -228,5 +228,13 @@ def from_interpreter(text: str, path: Path, environments: list[Environment]) -> 
 def with_interpreter(environment: Environment, interpreter: Path) -> Environment:
     """Return the environment in an existing interpreter that has its framework, perhaps in a build for a GPU."""
     return dataclasses.replace(
-        environment, python=None, lock=None, devices=None, command=(str(interpreter), *MODULE)
+        environment,
+        python=None,
+        lock=None,
+        command=(str(interpreter), *MODULE),
+        support=on_any_device(environment),
     )
+
+
+def on_any_device(environment: Environment) -> Support:
+    return dataclasses.replace(environment.support, devices=None)

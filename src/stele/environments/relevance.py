@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from packaging.utils import canonicalize_name
 
 from stele.environments import builds, probe
-from stele.environments.description import MODULE, Environment
+from stele.environments.environment import MODULE, Environment
 from stele.environments.packages import Difference
 from stele.errors import SteleError
 
@@ -31,9 +31,7 @@ print(json.dumps(sorted(found)))
 """
 
 
-def by_relevance(
-    pairs: Iterable[Difference], frameworks: Collection[str], needed: Collection[str]
-) -> list[Difference]:
+def by_relevance(pairs: Iterable[Difference], frameworks: Collection[str], needed: Collection[str]) -> list[Difference]:
     """Return the packages in order: frameworks and their companions, then those ``needed``, then the others.
 
     Of each kind, those with another major version come first.

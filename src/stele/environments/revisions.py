@@ -18,14 +18,12 @@ from stele.errors import SteleError
 from stele.text import without_passwords
 
 DOWNLOADS = "file:git:http:https:ssh"  # what a partial clone may use; ext starts a program
-PROGRAMS = re.compile(
-    r"core\.(sshcommand|askpass|gitproxy)|credential\.(.*\.)?helper|remote\..*\.(uploadpack|vcs)"
-)
+PROGRAMS = re.compile(r"core\.(sshcommand|askpass|gitproxy)|credential\.(.*\.)?helper|remote\..*\.(uploadpack|vcs)")
 LINK = "120000"  # the mode of a symbolic link
 MOST_LINKS = 10
 
 
-class Entry(NamedTuple):
+class TreeEntry(NamedTuple):
     """A file of a commit."""
 
     mode: str
@@ -107,9 +105,7 @@ def show(file: Path, revision: str) -> str:
     entries = entries_of(root, commit_of(root, revision))
     target = followed(root, entries, name)
     if target is None:
-        raise SteleError(
-            f"{file} does not exist in revision {revision!r}. List files: git ls-tree -r {revision}"
-        )
+        raise SteleError(f"{file} does not exist in revision {revision!r}. List files: git ls-tree -r {revision}")
     [(_, content)] = contents_of(root, [entries[target].identity])
     return decode(file, content)
 
@@ -145,18 +141,18 @@ def is_listed(root: Path, link: Path, revision: str) -> bool:
 
 
 @functools.cache
-def entries_of(root: Path, commit: str) -> Mapping[str, Entry]:
+def entries_of(root: Path, commit: str) -> Mapping[str, TreeEntry]:
     """Return each file of a commit, with its mode and the hash of its content."""
     entries = {}
     for line in os.fsdecode(run_git(root, "ls-tree", "-r", "-z", commit).stdout).split("\0"):
         facts, _, name = line.partition("\t")
         mode, _, identity = facts.partition(" blob ")
         if identity:
-            entries[name] = Entry(mode, identity)
+            entries[name] = TreeEntry(mode, identity)
     return entries
 
 
-def followed(root: Path, entries: Mapping[str, Entry], name: str) -> str | None:
+def followed(root: Path, entries: Mapping[str, TreeEntry], name: str) -> str | None:
     """Return the file to which a name leads in a commit, also through links to folders; None if there is none."""
     for _ in range(MOST_LINKS):
         parts = name.split("/")
@@ -193,9 +189,9 @@ def contents_of(root: Path, identities: Iterable[str]) -> Iterator[tuple[str, by
 
 def batch(root: Path, option: str, identities: Iterable[str]) -> bytes:
     """Return what ``git cat-file`` says about objects. Raises SteleError, with the message of git, if it fails."""
-    process = run_git(root, "cat-file", option, text="".join(f"{one}\n" for one in identities).encode())
+    process = run_git(root, "cat-file", option, text="".join(f"{identity}\n" for identity in identities).encode())
     if process.returncode:
-        raise SteleError(f"git cannot read the files of {root}. git says: {said(process)}")
+        raise SteleError(f"git cannot read the files of {root}. git says: {git_error(process)}")
     return process.stdout
 
 
@@ -204,9 +200,7 @@ def commit_of(folder: Path, revision: str) -> str:
     if revision.startswith("-") or not revision.isprintable() or not revision:
         raise SteleError(f"{revision!r} is not a revision. Write a branch, a tag or a commit, such as main.")
     require_repository(folder)
-    process = run_git(
-        folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"
-    )
+    process = run_git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     if process.returncode:
         raise SteleError(f"Unknown revision {revision!r} in {folder}. {revision_advice(folder, revision)}")
     return process.stdout.decode().strip()
@@ -216,20 +210,18 @@ def require_repository(folder: Path) -> None:
     """Raise SteleError, with the message of git, if the folder is not in a repository that git reads."""
     process = run_git(folder, "rev-parse", "--git-dir")
     if process.returncode:
-        message = said(process)
+        message = git_error(process)
         raise SteleError(f"{folder} is not in a Git repository that can be read. git says: {message}")
 
 
-def said(process: subprocess.CompletedProcess[bytes]) -> str:
+def git_error(process: subprocess.CompletedProcess[bytes]) -> str:
     """Return the start of what git says about an error."""
     return without_passwords(" ".join(process.stderr.decode(errors="replace").split()[:40]))
 
 
 def revision_advice(folder: Path, revision: str) -> str:
     """Return what to do about an unknown revision: similar branches and tags, and how to fetch it."""
-    listing = run_git(
-        folder, "for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads", "refs/tags", "refs/remotes"
-    )
+    listing = run_git(folder, "for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads", "refs/tags", "refs/remotes")
     names = listing.stdout.decode(errors="replace").split("\n")
     similar = difflib.get_close_matches(revision, names, n=3)
     similar += [name for name in names if name.endswith(f"/{revision}") and name not in similar]

@@ -3,12 +3,30 @@
 import importlib.util
 import re
 from importlib import metadata
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+import msgspec
 from packaging.utils import canonicalize_name
 
 from stele.environments import builds, installer, libraries, revisions
-from stele.environments.description import Environment
+from stele.environments.environment import Environment
+from stele.schema import about
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """An environment that is described."""
+
+    name: Annotated[str, about("name of the environment, as on the command line")]
+    framework: Annotated[str, about("name of its folder in `src/stele_worker/frameworks`")]
+    status: Annotated[str, about("`ready`, `missing` or `broken`")]
+    version: Annotated[str | None, about("installed or locked release of the framework")]
+    reason: Annotated[str, about("why it is not ready, and what to do; empty if it is ready")]
+
+
+class EnvironmentsFile(msgspec.Struct, frozen=True):
+    """Printed to standard output."""
+
+    environments: Annotated[tuple[Listed, ...], about("one for each environment that is described")]
 
 
 class State(NamedTuple):

@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 from re import Pattern
 
 from stele.environments import lockfiles, revisions
-from stele.environments.revisions import LINK, Entry, contents_of, entries_of, followed, sizes_of
+from stele.environments.revisions import LINK, TreeEntry, contents_of, entries_of, followed, sizes_of
 from stele.errors import SteleError
 
 LARGEST = 2**24  # bytes of a file
@@ -46,18 +46,18 @@ class Tree:
         return read
 
 
-def trees_of(folder: Path, revision: str, known: Pattern[str]) -> tuple[Tree, Tree]:
+def trees_of(folder: Path, revision: str, frameworks: Pattern[str]) -> tuple[Tree, Tree]:
     """Return the files that name packages in a revision and in the working tree.
 
-    ``known`` matches the names of packages that show without a version that a text names packages.
+    ``frameworks`` matches the names of packages that show without a version that a text names packages.
     """
     commit = revisions.commit_of(folder, revision)
     top = revisions.run_git(folder, "rev-parse", "--show-toplevel")
     if top.returncode:
-        raise SteleError(f"{folder} has no working tree. git says: {revisions.said(top)}")
+        raise SteleError(f"{folder} has no working tree. git says: {revisions.git_error(top)}")
     root = Path(os.fsdecode(top.stdout.removesuffix(b"\n")))
     entries = entries_of(root, commit)
-    named = lockfiles.spelled(known)
+    named = lockfiles.spelled(frameworks)
     present: dict[str, bytes] = {}
     earlier: dict[str, bytes] = {}
     unread, same = [], set()
@@ -82,8 +82,8 @@ def trees_of(folder: Path, revision: str, known: Pattern[str]) -> tuple[Tree, Tr
     read_old = functools.partial(load_committed, root, entries, revision)
     read_new = functools.partial(load_working, root)
     return (
-        tree_of(root, earlier, known, read_old, old_links, old_large),
-        tree_of(root, present, known, read_new, links, large),
+        tree_of(root, earlier, frameworks, read_old, old_links, old_large),
+        tree_of(root, present, frameworks, read_new, links, large),
     )
 
 
@@ -96,7 +96,7 @@ def is_relevant(name: str, content: bytes, named: Pattern[str]) -> bool:
     return len(content) <= LARGEST_UNNAMED or named.search(decode(content)) is not None
 
 
-def dead_links(root: Path, entries: Mapping[str, Entry], names: Iterable[str]) -> Iterator[tuple[str, str]]:
+def dead_links(root: Path, entries: Mapping[str, TreeEntry], names: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield the links of a commit that do not lead to a file of it, with their targets."""
     for name in names:
         if entries[name].mode == LINK and followed(root, entries, name) is None:
@@ -142,7 +142,7 @@ def is_small(name: str, size: int) -> bool:
     return size <= LARGEST
 
 
-def is_same(content: bytes | None, entry: Entry) -> bool:
+def is_same(content: bytes | None, entry: TreeEntry) -> bool:
     """Return whether a file of the working tree has the content of a commit; False if that is not certain."""
     if content is None or entry.mode == LINK:
         return False
@@ -151,13 +151,13 @@ def is_same(content: bytes | None, entry: Entry) -> bool:
 
 
 def committed_files(
-    root: Path, entries: Mapping[str, Entry], names: Iterable[str]
+    root: Path, entries: Mapping[str, TreeEntry], names: Iterable[str]
 ) -> Iterator[tuple[str, bytes | None]]:
     """Yield the content of files of a commit; None of one that is too large."""
     targets = {name: target for name in names if (target := followed(root, entries, name)) is not None}
     identities = {name: entries[target].identity for name, target in targets.items()}
     sizes = dict(sizes_of(root, {*identities.values()}))
-    small = [name for name, one in identities.items() if is_small(name, sizes[one])]
+    small = [name for name, identity in identities.items() if is_small(name, sizes[identity])]
     yield from ((name, None) for name in identities.keys() - {*small})
     while small:  # together as many as are surely within the memory
         part, total = [small.pop()], 0
@@ -171,14 +171,14 @@ def committed_files(
 def tree_of(
     root: Path,
     files: Mapping[str, bytes],
-    known: Pattern[str],
+    frameworks: Pattern[str],
     load: Callable[[str], str],
     links: Mapping[str, str],
     large: Iterable[str],
 ) -> Tree:
     """Return the files, apart by whether their text names packages. What is no text is left out."""
     texts = {name: decode(content) for name, content in sorted(files.items())}
-    named = {name: text for name, text in texts.items() if lockfiles.holds_packages(name, text, known)}
+    named = {name: text for name, text in texts.items() if lockfiles.holds_packages(name, text, frameworks)}
     others = {name: text for name, text in texts.items() if name not in named and "\0" not in text}
     return Tree(root, named, others, load, links, frozenset(large))
 
@@ -189,13 +189,11 @@ def decode(content: bytes) -> str:
     return content.decode("utf-16" if marked else "utf-8-sig", errors="replace")
 
 
-def load_committed(root: Path, entries: Mapping[str, Entry], revision: str, name: str) -> str:
+def load_committed(root: Path, entries: Mapping[str, TreeEntry], revision: str, name: str) -> str:
     """Return the text of any file of a commit. Raises SteleError if it does not have it."""
     content = dict(committed_files(root, entries, [name])).get(name)
     if content is None:
-        raise SteleError(
-            f"{name} does not exist in revision {revision!r}. List files: git ls-tree -r {revision}"
-        )
+        raise SteleError(f"{name} does not exist in revision {revision!r}. List files: git ls-tree -r {revision}")
     return decode(content)
 
 

@@ -27,9 +27,7 @@ from stele.errors import SteleError
 # what follows the name of a package that is required in a certain version
 VERSION = re.compile(r"(\[[^\]]*\])?\s*(===?|[<>~!]=|[<>]\s*\d|@\s*\w+[+:])")
 CONDA_VERSION = re.compile(r"=\d|-\d")  # also in the name of a wheel
-CONDA_LINE = re.compile(
-    r"(\S+::)?[\w.-]+\s?={1,2}\s?[\d*][^\s=]*(=\S+)?"
-)  # of conda list --export, for instance
+CONDA_LINE = re.compile(r"(\S+::)?[\w.-]+\s?={1,2}\s?[\d*][^\s=]*(=\S+)?")  # of conda list --export, for instance
 ARCHIVE = re.compile(r"\S+\.(whl|conda|tar\.bz2|tar\.gz|zip)(#\S*)?")
 # settings of uv that decide which versions are installed, and those that the reader of a project knows
 RESOLVES = re.compile(
@@ -48,27 +46,25 @@ class Found(NamedTuple):
     message: str
 
 
-def find(
-    name: str, old: str | None, new: str | None, known: re.Pattern[str], revision: str
-) -> Iterator[Found]:
+def find(name: str, old: str | None, new: str | None, frameworks: re.Pattern[str], revision: str) -> Iterator[Found]:
     """Yield what changed in a file, once for each package; None is the text of a file that is not there."""
     if old == new:
         return
     path = PurePath(name.lower())
     if is_toml(path):
-        yield from in_tables(name, old or "", new or "", known, revision)
+        yield from in_tables(name, old or "", new or "", frameworks, revision)
     elif path.suffix == ".py" and not lockfiles.INSTALLER.fullmatch(name.lower()):
         before, after = script_table(old or ""), script_table(new or "")
         if before != after:
-            yield from in_tables(name, before, after, known, revision)
+            yield from in_tables(name, before, after, frameworks, revision)
     elif lockfiles.COMMANDS.fullmatch(name.lower()):
         return
     elif path.suffix in (".yml", ".yaml") and not lockfiles.UNREAD_LOCK.fullmatch(name.lower()):
         if any(CONDA_KEY.search(text or "") for text in (old, new)):
             whole = any(is_broken(name, "conda", text or "") for text in (old, new))
-            yield from in_lines(name, old or "", new or "", known, revision, whole=whole)
+            yield from in_lines(name, old or "", new or "", frameworks, revision, whole=whole)
     else:
-        yield from in_lines(name, old or "", new or "", known, revision)
+        yield from in_lines(name, old or "", new or "", frameworks, revision)
 
 
 def script_table(text: str) -> str:
@@ -82,21 +78,21 @@ def script_table(text: str) -> str:
     return "\n".join(lines)
 
 
-def shown(name: str, old: str | None, new: str | None, known: re.Pattern[str], revision: str) -> str | None:
+def shown(name: str, old: str | None, new: str | None, frameworks: re.Pattern[str], revision: str) -> str | None:
     """Return what to say about a file in which nothing was found: the first changed line that names a package in a
     version, or that packages changed in a list with a known one; None if there is nothing to say.
     """
     if old == new:
         return None
     if not lockfiles.is_searched(name):
-        sides = find(name, old, None, known, revision), find(name, None, new, known, revision)
+        sides = find(name, old, None, frameworks, revision), find(name, None, new, frameworks, revision)
         if any(next(side, None) for side in sides):
             return f"not compared: {name} changed, and Stele does not read such a file"
     if lockfiles.UNREAD_LOCK.fullmatch(name.lower()):
         return None
-    named, kept = lockfiles.spelled(known), {*map(plain, (old or "").splitlines())}
+    named, unchanged_lines = lockfiles.spelled(frameworks), {*map(plain, (old or "").splitlines())}
     for number, line in enumerate((new or "").splitlines(), 1):
-        for match in () if plain(line) in kept else named.finditer(line):
+        for match in () if plain(line) in unchanged_lines else named.finditer(line):
             if VERSION.match(line, match.end()) or CONDA_VERSION.match(line, match.end()):
                 return f"not compared: {name}, line {number}: {shorten(line.strip())} changed"
     return None
@@ -108,9 +104,7 @@ def setting(name: str, old: str, new: str) -> str | None:
     if file in ("pip.conf", "pip.ini"):
         differ = {*map(plain, old.splitlines())} != {*map(plain, new.splitlines())}
         return "a setting of pip" if differ else None
-    if file not in ("pyproject.toml", "uv.toml") or any(
-        is_broken(name, "pyproject", text) for text in (old, new)
-    ):
+    if file not in ("pyproject.toml", "uv.toml") or any(is_broken(name, "pyproject", text) for text in (old, new)):
         return None
     before, after = (settings_in(name, text, whole=file == "uv.toml") for text in (old, new))
     return next((key for key in sorted({*before, *after}) if before.get(key) != after.get(key)), None)
@@ -123,12 +117,8 @@ def settings_in(name: str, text: str, *, whole: bool) -> dict[str, object]:
     uv = data if whole else tool.get("uv") if isinstance(tool, dict) else None
     table = uv if isinstance(uv, dict) else {}
     of_pip = table.get("pip")
-    found = {
-        key: value for key, value in table.items() if RESOLVES.fullmatch(key) and (whole or key not in READ)
-    }
-    return found | {
-        f"pip.{key}": value for key, value in (of_pip.items() if isinstance(of_pip, dict) else ())
-    }
+    settings = {key: value for key, value in table.items() if RESOLVES.fullmatch(key) and (whole or key not in READ)}
+    return settings | {f"pip.{key}": value for key, value in (of_pip.items() if isinstance(of_pip, dict) else ())}
 
 
 def is_toml(path: PurePath) -> bool:
@@ -144,37 +134,37 @@ def is_broken(name: str, kind: str, text: str) -> bool:
     return False
 
 
-def in_tables(name: str, old: str, new: str, known: re.Pattern[str], revision: str) -> Iterator[Found]:
+def in_tables(name: str, old: str, new: str, frameworks: re.Pattern[str], revision: str) -> Iterator[Found]:
     """Yield the packages of which any table says something else; of a broken file, every line that names one."""
     try:
         before, after = (
-            lockfiles.mentions(name, text, known, kind="pyproject") if text else {} for text in (old, new)
+            lockfiles.mentions(name, text, frameworks, kind="pyproject") if text else {} for text in (old, new)
         )
     except SteleError:
-        yield from in_lines(name, old, new, known, revision, whole=True)
+        yield from in_lines(name, old, new, frameworks, revision, whole=True)
         return
     for package in sorted({*before, *after}):
         if before.get(package) != after.get(package):
-            yield Found(
-                package, f"{name} names {package} in another way, and Stele does not read such a file."
-            )
+            yield Found(package, f"{name} names {package} in another way, and Stele does not read such a file.")
 
 
 def in_lines(
-    name: str, old: str, new: str, known: re.Pattern[str], revision: str, *, whole: bool = False
+    name: str, old: str, new: str, frameworks: re.Pattern[str], revision: str, *, whole: bool = False
 ) -> Iterator[Found]:
     """Yield the changed lines that name a package; with ``whole``, also the others."""
-    named, seen = lockfiles.spelled(known), set[str]()
+    named, packages = lockfiles.spelled(frameworks), set[str]()
     differing = {*old.splitlines()} ^ {*new.splitlines()}
     if not whole and not any(map(named.search, differing)):
         return
     for text, other, place in ((new, old, name), (old, new, f"{name}@{revision}")):
-        kept = set() if whole else {*map(plain, other.splitlines())}
+        unchanged_lines = set() if whole else {*map(plain, other.splitlines())}
         for number, line in enumerate(text.splitlines(), 1):
-            found = () if plain(line) in kept else spellings(name, plain(line), known, named)
-            for package in (lockfiles.known_name(one, known) or canonicalize_name(one) for one in found):
-                if package not in seen:
-                    seen.add(package)
+            names = () if plain(line) in unchanged_lines else spellings(name, plain(line), frameworks, named)
+            for package in (
+                lockfiles.known_name(spelling, frameworks) or canonicalize_name(spelling) for spelling in names
+            ):
+                if package not in packages:
+                    packages.add(package)
                     what = "cannot be read" if whole else "changed"
                     message = f"{place}, line {number}: {shorten(line.strip())} {what}"
                     yield Found(package, f"{message}, and Stele does not know what it installs.")
@@ -185,24 +175,22 @@ def plain(line: str) -> str:
     return " ".join(re.sub(r"(^|\s)#.*", "", line).split())
 
 
-def spellings(name: str, line: str, known: re.Pattern[str], named: re.Pattern[str]) -> Iterator[str]:
+def spellings(name: str, line: str, frameworks: re.Pattern[str], named: re.Pattern[str]) -> Iterator[str]:
     """Yield the packages that a line names, if a line of such a file can install them."""
     path = PurePath(name.lower())
-    found = [match["name"] for match in named.finditer(line)]
-    if not found:
+    names = [match["name"] for match in named.finditer(line)]
+    if not names:
         return
     if path.suffix in (".ini", ".cfg", ".conf"):
-        yield from (
-            match["name"] for match in named.finditer(line) if VERSION.match(line, match.end()) is not None
-        )
+        yield from (match["name"] for match in named.finditer(line) if VERSION.match(line, match.end()) is not None)
     elif path.suffix == ".py":
-        yield from (one for one in found if re.search(QUOTED.format(name=re.escape(one)), line))
+        yield from (spelling for spelling in names if re.search(QUOTED.format(name=re.escape(spelling)), line))
     elif lockfiles.UNREAD_LOCK.fullmatch(name.lower()) and path.suffix != ".toml":
-        yield from found if "://" in line else ()
+        yield from names if "://" in line else ()
     elif path.suffix in (".yml", ".yaml"):
-        yield from () if re.match(r"(name|prefix):", line) else found
-    elif is_toml(path) or is_package(line) or is_requirement(line, known):
-        yield from found
+        yield from () if re.match(r"(name|prefix):", line) else names
+    elif is_toml(path) or is_package(line) or is_requirement(line, frameworks):
+        yield from names
 
 
 def is_package(line: str) -> bool:
@@ -210,13 +198,11 @@ def is_package(line: str) -> bool:
     return ARCHIVE.fullmatch(line) is not None or CONDA_LINE.fullmatch(line) is not None
 
 
-def is_requirement(line: str, known: re.Pattern[str]) -> bool:
+def is_requirement(line: str, frameworks: re.Pattern[str]) -> bool:
     """Return whether a line is a requirement of a known package with a version or a URL."""
     try:
-        requirement = parse_requirement(
-            with_name(without_hashes(re.sub(r"^-e\s+", "", line.removesuffix("\\"))))
-        )
+        requirement = parse_requirement(with_name(without_hashes(re.sub(r"^-e\s+", "", line.removesuffix("\\")))))
     except (ValueError, RecursionError):
         return False
-    is_known = lockfiles.known_name(requirement.name, known) is not None
+    is_known = lockfiles.known_name(requirement.name, frameworks) is not None
     return is_known and bool(requirement.specifier or requirement.url)

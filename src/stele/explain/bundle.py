@@ -19,40 +19,39 @@ from typing import IO, Any, NamedTuple
 
 from stele import files, schema
 from stele.environments import Environment, packages
-from stele.errors import SteleError
 from stele.explain import text
 from stele.explain.comparison import Comparison
-from stele.explain.document import Document
+from stele.explain.document import ExplanationFile
 from stele.explain.launches import Launch
 from stele.measuring import variables
 from stele.measuring.settings import Settings
-from stele.models.spec import Model
+from stele.subjects import Subject
 from stele_worker import protocol
 
-PACKAGE = "stele_worker"
-SOURCES = Path(protocol.__file__).parent
+PACKAGES = ("stele_worker", "stele_suite")  # of the code in a bundle
+SOURCES = Path(protocol.__file__).parents[1]
 SCRIPT = Path(__file__).with_name("reproduce.py")
 NOT_NEEDED = {"pytest-stele", "pip", "setuptools", "wheel"}  # of the interpreter of the user
 EPOCH = (1980, 1, 1, 0, 0, 0)  # of every file, so that equal contents make equal bundles
 
 
 class Explanation(NamedTuple):
-    """What was compared and found. ``found`` and ``runs`` have an entry for each cell, such as ("cnn", "train")."""
+    """What was compared, and what differs. ``comparisons`` and ``runs`` are by cell, such as ("cnn", "train")."""
 
     old: Environment
     new: Environment
     settings: Settings
     scale: str
-    model: Model | None
-    found: dict[tuple[str, str], Comparison]
+    subject: Subject
+    comparisons: dict[tuple[str, str], Comparison]
     runs: Mapping[tuple[str, str], Sequence[Launch]]
     differing: Sequence[str]
 
     @property
-    def document(self) -> Document:
+    def document(self) -> ExplanationFile:
         """What is written as JSON."""
-        cells = {" ".join(cell): one for cell, one in self.found.items()}
-        return Document(self.old.name, self.new.name, cells, self.differing)
+        cells = {" ".join(cell): comparison for cell, comparison in self.comparisons.items()}
+        return ExplanationFile(self.old.name, self.new.name, cells, tuple(self.differing))
 
 
 def write(path: Path, explanation: Explanation) -> None:
@@ -70,35 +69,35 @@ def write(path: Path, explanation: Explanation) -> None:
 def contents(explanation: Explanation) -> dict[str, str]:
     """Return the text of each file of the bundle, by name."""
     arms = {"old": explanation.old, "new": explanation.new}
-    runs = [run for launches in explanation.runs.values() for one in launches for run in one]
+    runs = [run for launches in explanation.runs.values() for launch in launches for run in launch]
     return {
         "ISSUE.md": issue(explanation),
         "reproduce.py": SCRIPT.read_text(encoding="utf-8"),
         "setup.json": to_json(setup(explanation, arms)),
         **{f"{arm}.txt": requirements(environment) for arm, environment in arms.items()},
-        "explanation.json": to_json(schema.wrap(explanation.document.as_json())),
-        "launches.json": to_json([run.to_dict() for run in runs]),
+        "explanation.json": schema.document(explanation.document),
+        "launches.json": to_json(runs),
         "machine.json": to_json(runs[0].machine),
         **{f"code/{name}": source for name, source in code(explanation, arms)},
-        **model_file(explanation.model),
+        **{f"model/{name}": text for name, text in explanation.subject.reproduction().items()},
     }
 
 
 def to_json(content: Any) -> str:
-    return json.dumps(content, indent=1) + "\n"
+    return json.dumps(schema.to_json(content), indent=1) + "\n"
 
 
 def setup(explanation: Explanation, arms: dict[str, Environment]) -> dict[str, Any]:
     """Return what reproduce.py reads."""
-    model = None if explanation.model is None else explanation.model.as_request()
+    subject = explanation.subject
+    request = subject.as_request()
     return {
-        "cells": [list(cell) for cell in explanation.found],
+        "cells": [list(cell) for cell in explanation.comparisons],
         "scale": explanation.scale,
         "dtype": "bfloat16" if explanation.settings.precision == "bf16" else "float32",
-        "model": model and {**model, "folder": "model"},
+        "model": request and {**request, "folder": "model"},
         "arms": {
-            arm: of_arm(environment, explanation.settings, tuned=model is None)
-            for arm, environment in arms.items()
+            arm: of_arm(environment, explanation.settings, tuned=subject.tuned) for arm, environment in arms.items()
         },
     }
 
@@ -118,101 +117,74 @@ def requirements(environment: Environment) -> str:
     if environment.lock is not None and environment.lock.exists():
         return environment.lock.read_text(encoding="utf-8")
     installed = packages.of_environment(environment)
-    return "".join(
-        f"{name}=={version}\n" for name, version in sorted(installed.items()) if name not in NOT_NEEDED
-    )
+    return "".join(f"{name}=={version}\n" for name, version in sorted(installed.items()) if name not in NOT_NEEDED)
 
 
 def code(explanation: Explanation, arms: dict[str, Environment]) -> Iterator[tuple[str, str]]:
     """Yield the path and the source of each module that the script needs."""
-    roots = ["measurement", "subjects"]
+    roots = ["stele_worker.measurement", "stele_worker.subjects"]
+    tasks = [task.replace("-", "_") for task, _ in explanation.comparisons]
     for environment in arms.values():
         backend = environment.variables.get("KERAS_BACKEND")
         used = [environment.framework, *([backend] if backend else [])]
-        roots += [f"frameworks.{name}" for name in used if exists(f"frameworks.{name}")]
-        roots += [
-            f"recipes.{task.replace('-', '_')}.{environment.framework}" for task, _ in explanation.found
-        ]
-    roots += [f"tasks.{task.replace('-', '_')}" for task, _ in explanation.found]
-    if explanation.model is not None:
-        roots += [f"models.{path.stem}" for path in (SOURCES / "models").glob("*.py")]
-    excluded = None if explanation.model is not None else f"{PACKAGE}.models"
-    for module in sorted(closure([f"{PACKAGE}.{root}" for root in roots], excluded)):
+        roots += [f"stele_worker.frameworks.{name}.{part}" for name in used for part in ("framework", "recipe")]
+        roots += [f"stele_suite.recipes.{task}.{environment.framework}" for task in tasks]
+    roots += [f"stele_suite.tasks.{task}" for task in tasks]
+    imports_code = explanation.subject.as_request() is not None
+    if imports_code:
+        roots += [f"stele_worker.models.{path.stem}" for path in (SOURCES / "stele_worker/models").glob("*.py")]
+        roots += [f"stele_worker.frameworks.{environment.framework}.model" for environment in arms.values()]
+    excluded = None if imports_code else "stele_worker.models"
+    for module in sorted(closure(roots, excluded)):
         path = source_of(module)
-        yield path.relative_to(SOURCES.parent).as_posix(), path.read_text(encoding="utf-8")
+        yield path.relative_to(SOURCES).as_posix(), path.read_text(encoding="utf-8")
 
 
 def closure(modules: Sequence[str], excluded: str | None) -> set[str]:
-    """Return the modules of the worker's package that these import, directly or not, and these themselves.
+    """Return the modules of the worker and of the suite that these import, directly or not, and these themselves.
 
     ``excluded`` is a package that is imported only in a function that is never called.
     """
-    found: set[str] = set()
+    closed: set[str] = set()
     waiting = list(modules)
     while waiting:
         module = waiting.pop()
-        if module in found or not source_of(module).is_file() or (excluded and module.startswith(excluded)):
+        if module in closed or not source_of(module).is_file() or (excluded and module.startswith(excluded)):
             continue
-        found.add(module)
+        closed.add(module)
         waiting += [module.rpartition(".")[0], *imports(source_of(module))]
-    return found
+    return closed
 
 
 def imports(path: Path) -> Iterator[str]:
-    """Yield the modules of the worker's package that a file may import. Some of the names are no modules."""
+    """Yield the modules of the worker and of the suite that a file may import. Some of the names are no modules."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == PACKAGE:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in PACKAGES:
             yield str(node.module)
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == PACKAGE)
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] in PACKAGES)
 
 
 def source_of(module: str) -> Path:
-    """Return the file of a module of the worker's package, which may not exist."""
-    base = SOURCES.joinpath(*module.split(".")[1:])
-    return base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
-
-
-def exists(name: str) -> bool:
-    return source_of(f"{PACKAGE}.{name}").is_file()
-
-
-def model_file(model: Model | None) -> dict[str, str]:
-    """Return the file of the user's model, by its path in the bundle.
-
-    Raises SteleError if the model consists of more than a file.
-    """
-    if model is None or (model.library is not None and model.pretrained is None):
-        return {}
-    name, _, _ = model.spec.rpartition(":")
-    path = model.folder / name
-    if (
-        not name.endswith(".py")
-        or model.recipe
-        or model.pretrained
-        or not files.is_file(path)
-        or ".." in name
-    ):
-        raise SteleError(
-            f"--bundle cannot contain the model {model.spec}. It can contain a model from a library, and one from a "
-            "single file of your project, such as net.py:build. Put the model into one file, or leave --bundle out."
-        )
-    return {f"model/{name}": files.read_text(path)}
+    """Return the file of a module of the worker or of the suite, which may not exist."""
+    base = SOURCES.joinpath(*module.split("."))
+    path = base.with_suffix(".py")
+    return path if path.is_file() else base / "__init__.py"
 
 
 def issue(explanation: Explanation) -> str:
     """Return the prepared issue text, in Markdown."""
     old, new = explanation.old.name, explanation.new.name
-    cell, worst = max(explanation.found.items(), key=lambda pair: pair[1].new / pair[1].old)
+    cell, worst = max(explanation.comparisons.items(), key=lambda pair: pair[1].new / pair[1].old)
     run = next(iter(explanation.runs.values()))[0].new
     what = "inference" if cell[1] == "infer" else "training"
     tables = [
-        "\n".join(text.lines(f"{' '.join(one)}: {old} to {new}", comparison))
-        for one, comparison in explanation.found.items()
+        "\n".join(text.lines(f"{' '.join(cell_name)}: {old} to {new}", comparison))
+        for cell_name, comparison in explanation.comparisons.items()
     ]
-    python = ".".join(str(run.flags.get("python") or "3").split(".")[:2])
-    facts = "\n".join(f"- {name}: {value}" for name, value in sorted(run.machine.items()) if value)
+    python = ".".join(str(run.framework.flags.get("python") or "3").split(".")[:2])
+    facts = "\n".join(f"- {name}: {value}" for name, value in sorted(schema.to_json(run.machine).items()) if value)
     return ISSUE.format(
         title=f"{what.capitalize()} of {cell[0]} is {text.growth(worst.old, worst.new)} in {new} than in {old}",
         what=what,
@@ -222,8 +194,8 @@ def issue(explanation: Explanation) -> str:
         old_ms=f"{1e3 * worst.old:.1f}",
         new_ms=f"{1e3 * worst.new:.1f}",
         python=python,
-        recipe=f"code/{PACKAGE}/recipes/{cell[0].replace('-', '_')}/{explanation.new.framework}.py"
-        if explanation.model is None
+        recipe=f"code/stele_suite/recipes/{cell[0].replace('-', '_')}/{explanation.new.framework}.py"
+        if explanation.subject.as_request() is None
         else "model/",
         tables="\n\n".join(tables),
         differing="\n".join(explanation.differing) or "nothing",

@@ -2,34 +2,42 @@
 
 from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
+
+import msgspec
+
+from stele.schema import about
 
 OLD, NEW = "old", "new"
 LEAST_CHANGE = 0.02  # of a step; the shares of a smaller change are noise
 
 
-class Operation(NamedTuple):
-    """Seconds and calls of an operation in a step, in OLD and in NEW; 0 in an arm that does not call it."""
+class Operation(msgspec.Struct, frozen=True):
+    """An operation in a step, in OLD and in NEW."""
 
-    name: str
-    old: float
-    new: float
-    old_calls: float
-    new_calls: float
+    name: Annotated[str, about("the operation, or a function as `file.py:function`")]
+    old: Annotated[float, about("its time in OLD, without the operations that it calls; 0 if it is not called", "s")]
+    new: Annotated[float, about("its time in NEW", "s")]
+    old_calls: Annotated[float, about("how often a step of OLD calls it", "calls")]
+    new_calls: Annotated[float, about("how often a step of NEW calls it", "calls")]
 
     @property
     def change(self) -> float:
         return self.new - self.old
 
 
-class Comparison(NamedTuple):
-    """Medians over launches, in seconds of a step."""
+class Comparison(msgspec.Struct, frozen=True):
+    """A step of a cell. All times are medians over the launches."""
 
-    old: float  # without a profiler
-    new: float
-    profiled_old: float  # of the same launches under the profiler
-    profiled_new: float
-    operations: tuple[Operation, ...]  # the largest contribution to the difference first
+    old: Annotated[float, about("a step of OLD without a profiler", "s")]
+    new: Annotated[float, about("a step of NEW without a profiler", "s")]
+    profiled_old: Annotated[float, about("a step of the same launches of OLD under the profiler", "s")]
+    profiled_new: Annotated[float, about("a step of the same launches of NEW under the profiler", "s")]
+    operations: Annotated[tuple[Operation, ...], about("the largest contribution to the change first")]
+
+    def __post_init__(self) -> None:
+        if min(self.old, self.profiled_old) <= 0:
+            raise ValueError("a step takes no time")
 
     @property
     def change(self) -> float:
@@ -54,16 +62,12 @@ class Profile(NamedTuple):
     operations: Mapping[str, Sequence[float]]
 
 
-def profile_of(seconds: float, profile: Mapping[str, Any]) -> Profile:
-    return Profile(seconds, profile["step"], profile["operations"])
-
-
 def compare(old: Sequence[Profile], new: Sequence[Profile]) -> Comparison:
     """Return the medians over launches, with the operations sorted by how much they contribute to the difference."""
     names = {name for profile in (*old, *new) for name in profile.operations}
     operations = [operation(name, old, new) for name in names]
     direction = 1 if total(new, "profiled") >= total(old, "profiled") else -1
-    operations.sort(key=lambda one: (-direction * one.change, one.name))
+    operations.sort(key=lambda operation: (-direction * operation.change, operation.name))
     return Comparison(
         old=total(old, "step"),
         new=total(new, "step"),
@@ -78,7 +82,7 @@ def operation(name: str, old: Sequence[Profile], new: Sequence[Profile]) -> Oper
     (old_seconds, old_calls), (new_seconds, new_calls) = (
         [
             median(numbers)
-            for numbers in zip(*(one.operations.get(name, (0.0, 0.0)) for one in arm), strict=True)
+            for numbers in zip(*(profile.operations.get(name, (0.0, 0.0)) for profile in arm), strict=True)
         ]
         for arm in (old, new)
     )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from stele.environments import Environment, permissions
 from stele.errors import SteleError
-from stele.explain.comparison import NEW, OLD, Profile, profile_of
+from stele.explain.comparison import NEW, OLD, Profile
 from stele.measuring import measure
 from stele.measuring.measure import Plan
 from stele.measuring.run import Run
@@ -41,7 +41,7 @@ def profile(run: Run) -> Profile:
     """Return the Profile of a launch. Raises SteleError if its framework has no profiler."""
     if run.profile is None:
         raise SteleError(f"The worker of '{run.environment}' is not in Python, and has no profiler.")
-    return profile_of(median(run.counted_seconds), run.profile)
+    return Profile(median(run.counted_seconds), run.profile.step, run.profile.operations)
 
 
 def find_sampler() -> str | None:
@@ -50,7 +50,7 @@ def find_sampler() -> str | None:
     It is looked for beside this Python, and then on PATH. Raises SteleError if other users can replace it.
     """
     folders = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    found = shutil.which("py-spy", path=folders)
-    if found is not None:
-        permissions.check(found)
-    return found
+    program = shutil.which("py-spy", path=folders)
+    if program is not None:
+        permissions.check(program)
+    return program

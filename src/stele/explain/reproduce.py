@@ -80,9 +80,7 @@ def prepared(fields, task, phase):
     framework = frameworks.load(fields["framework"])
     framework.configure(fields["settings"])
     model = SETUP["model"] and dict(SETUP["model"], folder=str(HERE / "model"))
-    subject = subjects.find(
-        framework, task, SETUP["scale"], 0, SETUP["dtype"], fields["forms"].get(task), model
-    )
+    subject = subjects.find(framework, task, SETUP["scale"], 0, SETUP["dtype"], fields["forms"].get(task), model)
     recipe = subject.recipe
     arrays = subject.arrange(subject.parity_batch())
     net = recipe.load(recipe.network(subject.task), subject.weights(None, arrays))

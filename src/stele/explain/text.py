@@ -31,15 +31,21 @@ def table(comparison: Comparison) -> Iterator[list[str]]:
     for operation in shown:
         yield row(comparison, operation)
     if others:
-        sums = [sum(numbers) for numbers in zip(*(one[1:] for one in others), strict=True)]
-        yield row(comparison, Operation(f"{len(others)} others", *sums))
+        rest = Operation(
+            f"{len(others)} others",
+            old=sum(operation.old for operation in others),
+            new=sum(operation.new for operation in others),
+            old_calls=sum(operation.old_calls for operation in others),
+            new_calls=sum(operation.new_calls for operation in others),
+        )
+        yield row(comparison, rest)
 
 
 def split(comparison: Comparison) -> tuple[Sequence[Operation], Sequence[Operation]]:
     """Return the operations to show, and those to sum up."""
     least = LEAST_SHARE * max(comparison.profiled_old, comparison.profiled_new)
-    shown = [one for one in comparison.operations if max(one.old, one.new) >= least][:MOST]
-    return shown, [one for one in comparison.operations if one not in shown]
+    shown = [operation for operation in comparison.operations if max(operation.old, operation.new) >= least][:MOST]
+    return shown, [operation for operation in comparison.operations if operation not in shown]
 
 
 def row(comparison: Comparison, operation: Operation) -> list[str]:

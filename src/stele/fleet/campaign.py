@@ -13,17 +13,28 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import filelock
+import msgspec
 
 from stele import files, schema
-from stele.environments.description import slug
 from stele.errors import SteleError
 from stele.fleet.work import Work
 from stele.measuring.run import Run
+from stele.schema import about
+from stele.text import slug
 
 FOLDER, RUNS = Path(".stele/fleet"), Path(".stele/runs")
+
+
+class CampaignFile(msgspec.Struct, frozen=True):
+    """`.stele/fleet/<date>-<id>/campaign.json`. Its id is a hash of the request.
+
+    A command with the same request continues here.
+    """
+
+    request: Annotated[dict[str, Any], about("the command and its options; internal")]
 
 
 class Campaign:
@@ -58,10 +69,9 @@ class Campaign:
         return [work for work in works if not self.path_of(work).exists()]
 
     def save(self, work: Work, run: Mapping[str, Any]) -> Run:
-        """Write a Run that a node returned. Raises SteleError or ValueError if it is none."""
-        checked = Run.from_dict(dict(run))
-        text = json.dumps(schema.wrap({"run": checked.to_dict()}), indent=1) + "\n"
-        files.write_text(self.path_of(work), text)
+        """Write a Run that a node returned as JSON. Raises SteleError or ValueError if it is none."""
+        checked = schema.convert(run, Run)
+        files.write_text(self.path_of(work), schema.document({"run": checked}))
         return checked
 
 
@@ -81,8 +91,7 @@ def open_campaign(request: Mapping[str, Any], *, again: bool = False) -> tuple[C
         if not again:
             return earlier[-1], True
     campaign = Campaign(FOLDER / f"{datetime.now():%Y%m%dT%H%M%S}-{name}")
-    text = json.dumps(schema.wrap({"request": request}), indent=1) + "\n"
-    files.write_text(campaign.folder / "campaign.json", text)
+    files.write_text(campaign.folder / "campaign.json", schema.document(CampaignFile(dict(request))))
     campaign.hold()
     return campaign, False
 

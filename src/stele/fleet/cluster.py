@@ -16,12 +16,12 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from stele.environments.description import slug
 from stele.errors import SteleError
 from stele.fleet import guard, slots, stepwise
 from stele.fleet.stepwise import Steps
-from stele.fleet.work import CPU, LOST, Answer, Function, Needs, Node, NodeUnfit, Started, Work, attempt
+from stele.fleet.work import CPU, LOST, Function, Needs, Node, NodeUnfit, Reply, Request, Started, Work, attempt
 from stele.measuring import machine
+from stele.text import slug
 
 PLACE = "measurement"  # a resource of each node: as many as it has NUMA nodes
 PROCESSOR, GPU = "stele-processor", "ray.io/accelerator-type"  # labels of nodes; Ray sets the second itself
@@ -30,7 +30,7 @@ CLOCKS = 60.0  # seconds by which the clock of a node may differ
 CANCEL = 10.0  # seconds in which cancelled work ends
 STORE = 100 * 2**20  # bytes of the object store: a Run has about 20 KB
 CONNECT = 5.0  # seconds
-QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+QUIET: dict[str, bool | str] = {"log_to_driver": False, "logging_level": "ERROR"}
 ABSENT = "Ray is not installed. Run: pip install 'pytest-stele[fleet]'"
 
 
@@ -53,13 +53,13 @@ class Board:
 
 
 class Gate:
-    """An actor: a gate on a node. Each call of ``step`` returns an Answer with the next event."""
+    """An actor: a gate on a node. Each call of ``step`` returns a Reply with the next event."""
 
-    def __init__(self, function: stepwise.Function, key: str, request: dict[str, Any], board: Any) -> None:
+    def __init__(self, function: stepwise.Function, key: str, request: Request, board: Any) -> None:
         self.function, self.key, self.request, self.board = function, key, request, board
         self.steps: Steps | None = None
 
-    def step(self) -> Answer:
+    def step(self) -> Reply:
         return attempt(this_node(), self.next)
 
     def next(self) -> stepwise.Event:
@@ -71,17 +71,17 @@ class Gate:
         return self.steps.next()
 
 
-def execute(function: Function, key: str, request: dict[str, Any], board: Any) -> Answer:
+def execute(function: Function, key: str, request: Request, board: Any) -> Reply:
     """Do work on the node that Ray has chosen."""
     import ray
 
     node = this_node()
 
-    def measured() -> Any:
+    def measure() -> Any:
         check_clock(ray.get(board.begin.remote(key, node.name)))
         return function(request)
 
-    return attempt(node, measured)
+    return attempt(node, measure)
 
 
 def this_node() -> Node:
@@ -136,7 +136,7 @@ class Cluster:
     @postponed_signals()
     def nodes(self) -> list[Node]:
         """Return the nodes that can measure."""
-        return [to_node(one) for one in self.ray.nodes() if one["Alive"] and one["Resources"].get(PLACE)]
+        return [to_node(facts) for facts in self.ray.nodes() if facts["Alive"] and facts["Resources"].get(PLACE)]
 
     @postponed_signals()
     def submit(self, works: Sequence[Work], avoided: Collection[str]) -> list[Any]:
@@ -156,13 +156,13 @@ class Cluster:
         return list(ended)
 
     @postponed_signals()
-    def answer(self, handle: Any) -> Answer:
+    def answer(self, handle: Any) -> Reply:
         self.pending.discard(handle)
         try:
-            answer: Answer = self.ray.get(handle)
+            answer: Reply = self.ray.get(handle)
             return answer
         except self.ray.exceptions.RayError as error:
-            return Answer(LOST, message=f"{type(error).__name__}: {str(error).splitlines()[0]}")
+            return Reply(LOST, message=f"{type(error).__name__}: {str(error).splitlines()[0]}")
 
     @postponed_signals()
     def started(self) -> list[Started]:
@@ -232,9 +232,7 @@ def processor_type() -> str:
 
 
 @contextlib.contextmanager
-def connected(
-    address: str | None, function: Function, *, working_dir: str | None = None
-) -> Iterator[Cluster]:
+def connected(address: str | None, function: Function, *, working_dir: str | None = None) -> Iterator[Cluster]:
     """Connect to a Ray cluster, or start Ray on this machine without an address; it stops with the block.
 
     ``working_dir`` is copied to the nodes of a cluster. Raises SteleError if there is no Ray, or no cluster.
@@ -272,7 +270,7 @@ def imported() -> Any:
 def running_here(ray: Any) -> Iterator[None]:
     """Start Ray on this machine for this block."""
     with guard.guarded(tempfile.mkdtemp(prefix="stele-")):
-        with told("Ray does not start on this machine"), own_signals():
+        with explained("Ray does not start on this machine"), own_signals():
             ray.init(
                 address="local",
                 resources=resources(),
@@ -292,7 +290,7 @@ def running_here(ray: Any) -> Iterator[None]:
 def running_at(ray: Any, address: str, working_dir: str | None) -> Iterator[None]:
     """Connect to the cluster at an address. Its nodes get a copy of ``working_dir``."""
     shipped = {} if working_dir is None else {"working_dir": working_dir, "excludes": [".stele", ".git"]}
-    with told(f"Cannot use the Ray cluster at {address}"), own_signals():
+    with explained(f"Cannot use the Ray cluster at {address}"), own_signals():
         reach(address)
         ray.init(address=address, runtime_env=shipped, **QUIET)
     try:
@@ -317,7 +315,7 @@ def own_signals() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def told(what: str) -> Iterator[None]:
+def explained(what: str) -> Iterator[None]:
     """Raise SteleError in place of the errors of Ray's start, with what to do."""
     from ray.exceptions import AuthenticationError, RayError
 

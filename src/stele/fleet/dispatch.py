@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
 from stele.errors import SteleError
-from stele.fleet.work import DONE, LACKS, LOST, UNFIT, Answer, Needs, Node, Outcome, Started, Work
+from stele.fleet.work import DONE, LACKS, LOST, UNFIT, Ending, Needs, Node, Reply, Started, Work
 
 POLL = 1.0  # seconds without news, after which the status is written again
 LONGEST_ABSENCE = 300.0  # seconds that work waits for a node after the last one with its device has left
@@ -29,7 +29,7 @@ class Engine(Protocol):
     def wait(self, handles: Sequence[Handle], seconds: float) -> list[Handle]:
         """Return those that have ended; none if there are none for so long."""
 
-    def answer(self, handle: Handle) -> Answer:
+    def answer(self, handle: Handle) -> Reply:
         """Return what came of submitted work that has ended."""
 
     def started(self) -> list[Started]:
@@ -53,14 +53,14 @@ class Dispatch:
         self.absent: dict[tuple[Needs, frozenset[str]], float] = {}
         self.checked = -POLL  # when this was found
 
-    def submit(self, works: Sequence[Work]) -> list[Outcome]:
+    def submit(self, works: Sequence[Work]) -> list[Ending]:
         """Submit works. Return the failures of those that no node can do; the others are not held up by them."""
-        nodes, failures = self.engine.nodes(), list[Outcome]()
+        nodes, failures = self.engine.nodes(), list[Ending]()
         groups: dict[frozenset[str], list[Work]] = {}
         for work in works:
             avoided = self.avoided(work)
             if nodes and (reason := why_nowhere(work, nodes, avoided)):
-                failures.append(Outcome(work, failure=reason))
+                failures.append(Ending(work, failure=reason))
             else:
                 groups.setdefault(avoided, []).append(work)
         for avoided, group in groups.items():
@@ -68,7 +68,7 @@ class Dispatch:
             self.submitted.update(zip(handles, group, strict=True))
         return failures
 
-    def wait(self) -> list[Outcome]:
+    def wait(self) -> list[Ending]:
         """Return what has ended; nothing if nothing did for a second. Submits again what another node has to do.
 
         Work whose last node has left ends after LONGEST_ABSENCE, unless another one comes.
@@ -88,25 +88,23 @@ class Dispatch:
 
     def listen(self) -> None:
         """Note what has started."""
-        for one in self.engine.started():
-            self.news.append(one)
-            self.begun.setdefault(one.key, set()).add(one.node)
+        for event in self.engine.started():
+            self.news.append(event)
+            self.begun.setdefault(event.key, set()).add(event.node)
 
     def started(self) -> list[Started]:
         """Return what has started since the last call."""
         news, self.news = self.news, []
         return news
 
-    def without_node(self) -> list[Outcome]:
+    def without_node(self) -> list[Ending]:
         """Return the failures of works that have waited too long for a node that can do them."""
         now = time.monotonic()
         if now - self.checked < POLL or (nodes := self.engine.nodes()) is None:
             return []
         self.checked, groups = now, self.groups()
         absent = {
-            key: handles
-            for key, handles in groups.items()
-            if why_nowhere(self.submitted[handles[0]], nodes, key[1])
+            key: handles for key, handles in groups.items() if why_nowhere(self.submitted[handles[0]], nodes, key[1])
         }
         for needs, _ in absent.keys() - self.absent.keys():
             minutes = LONGEST_ABSENCE / 60
@@ -122,16 +120,16 @@ class Dispatch:
             groups.setdefault((work.needs, self.avoided(work)), []).append(handle)
         return groups
 
-    def give_up(self, handle: Handle) -> Outcome:
+    def give_up(self, handle: Handle) -> Ending:
         self.engine.cancel(handle)
         work = self.submitted.pop(handle)
-        return Outcome(work, failure=f"the last node with a {work.needs} has left.")
+        return Ending(work, failure=f"the last node with a {work.needs} has left.")
 
     def avoided(self, work: Work) -> frozenset[str]:
         """Return the ids of the nodes that cannot do a work."""
         return frozenset(self.unfit) | self.lacking.get(work.key, set())
 
-    def belongs_elsewhere(self, work: Work, answer: Answer) -> bool:
+    def belongs_elsewhere(self, work: Work, answer: Reply) -> bool:
         """Return whether another node has to do the work, and note that this one does not."""
         node = answer.node
         if node is None or answer.status not in (UNFIT, LACKS):
@@ -149,7 +147,7 @@ def run(
     dispatch: Dispatch,
     works: Sequence[Work],
     *,
-    ended: Callable[[Outcome], object],
+    ended: Callable[[Ending], object],
     idle: Callable[[list[Started]], object],
 ) -> None:
     """Do all works. ``ended`` receives each outcome at once; ``idle`` is called after each wait, with what started."""
@@ -161,13 +159,13 @@ def run(
         idle(dispatch.started())
 
 
-def outcome_of(work: Work, answer: Answer, begun: Collection[str]) -> Outcome:
+def outcome_of(work: Work, answer: Reply, begun: Collection[str]) -> Ending:
     """Return how work ended. ``begun`` are the names of the nodes that have started it."""
     if answer.status == DONE:
-        return Outcome(work, answer.result)
+        return Ending(work, answer.result)
     if answer.status == LOST:
-        return Outcome(work, failure=f"{loss(len(begun))}: {answer.message or 'see their logs'}")
-    return Outcome(work, failure=answer.message)
+        return Ending(work, failure=f"{loss(len(begun))}: {answer.message or 'see their logs'}")
+    return Ending(work, failure=answer.message)
 
 
 def loss(nodes: int) -> str:

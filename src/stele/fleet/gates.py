@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from stele.fleet.dispatch import POLL, why_nowhere
 from stele.fleet.stepwise import Event, Function
-from stele.fleet.work import DONE, LACKS, LOST, UNFIT, Answer, Node, Work
+from stele.fleet.work import DONE, LACKS, LOST, UNFIT, Node, Reply, Request, Work
 from stele.gate import record
 from stele.gate.record import Entry, Record
 
@@ -20,7 +20,7 @@ MOST_LOST = 2  # nodes
 HELD_ON_NODE = "model parity"  # entries whose weights lie on the node that measured them
 
 
-class Engine(Protocol):
+class GateEngine(Protocol):
     """What holds a place on a node for each gate: ``cluster.Cluster``."""
 
     def nodes(self) -> list[Node]:
@@ -38,8 +38,8 @@ class Engine(Protocol):
     def wait(self, handles: Sequence[Any], seconds: float) -> list[Any]:
         """Return the handles that have ended."""
 
-    def answer(self, handle: Any) -> Answer:
-        """Return an Answer with the event."""
+    def answer(self, handle: Any) -> Reply:
+        """Return a Reply with the event."""
 
 
 @dataclass
@@ -54,11 +54,11 @@ class Arena:
     lost: int = 0
     avoided: set[str] = field(default_factory=set)
 
-    def request(self) -> dict[str, Any]:
+    def request(self) -> Request:
         """Return what the node receives: the options, and what is recorded."""
         if self.record is None:
             return self.work.request
-        entries = [one for one in self.record.entries() if one["key"][0] != HELD_ON_NODE]
+        entries = [entry for entry in self.record.entries() if entry["key"][0] != HELD_ON_NODE]
         return {**self.work.request, "header": self.record.header, "entries": entries}
 
     def write(self, event: Event) -> None:
@@ -66,7 +66,7 @@ class Arena:
         if "header" in event:
             self.record = record.create(self.path, event["header"])
         if "entries" in event and self.record is not None:
-            self.record.add({tuple(one["key"]): without_key(one) for one in event["entries"]})
+            self.record.add({tuple(entry["key"]): without_key(entry) for entry in event["entries"]})
         if "status" in event:
             self.result = event
 
@@ -79,7 +79,7 @@ def without_key(entry: Entry) -> Entry:
 class Gates:
     """Gates that run at the same time. ``ended`` is told why one ended, or None if it has its verdicts."""
 
-    engine: Engine
+    engine: GateEngine
     function: Function
     event: Callable[[Arena, Event], object]
     ended: Callable[[Arena, str | None], object]
@@ -103,7 +103,7 @@ class Gates:
         arena.gate = self.engine.hold(self.function, work, arena.avoided)
         self.calls[self.engine.step(arena.gate)] = arena
 
-    def take(self, arena: Arena, answer: Answer) -> None:
+    def take(self, arena: Arena, answer: Reply) -> None:
         """Write an event and go on; or start the gate again elsewhere, or give up."""
         if answer.status == DONE:
             arena.write(answer.result)
@@ -120,7 +120,7 @@ class Gates:
             self.start(arena)
 
 
-def failure_of(arena: Arena, answer: Answer) -> str | None:
+def failure_of(arena: Arena, answer: Reply) -> str | None:
     """Return why a gate cannot go on; None if another node has to continue it."""
     if answer.status == LOST:
         arena.lost += 1

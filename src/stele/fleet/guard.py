@@ -57,9 +57,9 @@ def belongs(process: psutil.Process, folder: str) -> bool:
 def end(folder: str, command: int) -> None:
     """Kill the processes that are left after some seconds."""
     until = time.monotonic() + PATIENCE
-    while found := [process for process in marked(folder) if process.pid != command]:
+    while processes := [process for process in marked(folder) if process.pid != command]:
         if time.monotonic() > until:
-            for process in found:
+            for process in processes:
                 with contextlib.suppress(psutil.Error):
                     process.kill()
         time.sleep(0.1)

@@ -39,22 +39,25 @@ def start_node(address: str) -> list[str]:
             f"{TOKEN} is not set. The command stele fleet join --head has printed it: use its whole line here."
         )
     start(f"--address={address}")
-    return [
-        f"This machine is a node of {address}. Its type is {cluster.processor_type()}. It leaves with: ray stop"
-    ]
+    return [f"This machine is a node of {address}. Its type is {cluster.processor_type()}. It leaves with: ray stop"]
 
 
 def start(*arguments: str) -> None:
     """Call ``ray start``, with what this machine offers."""
     cluster.imported()
     command = [
-        sys.executable, "-m", "ray.scripts.scripts", "start", *arguments, "--disable-usage-stats",
+        sys.executable,
+        "-m",
+        "ray.scripts.scripts",
+        "start",
+        *arguments,
+        "--disable-usage-stats",
         f"--resources={json.dumps(cluster.resources())}",
         f"--labels={','.join(f'{name}={value}' for name, value in cluster.labels().items())}",
-    ]  # fmt: skip
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        with cluster.told("Ray does not start on this machine"):
+        with cluster.explained("Ray does not start on this machine"):
             raise RuntimeError(reason_in(done.stdout + done.stderr))
 
 

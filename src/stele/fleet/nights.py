@@ -11,10 +11,11 @@ from typing import Any
 
 from stele import files
 from stele.fleet import node, slots
-from stele.gate.trial import Cell
+from stele.fleet.work import Request
 from stele.measuring.settings import Settings
 from stele.releases import campaign, history, ledger
 from stele.releases.history import Place
+from stele.subjects import Cell
 
 MACHINE = "machine.json"
 
@@ -22,41 +23,39 @@ MACHINE = "machine.json"
 def saved_files(tags: Sequence[str]) -> dict[str, str]:
     """Return the result files of releases on every machine, by their path below the folder of the results."""
     commits = {ledger.commit(tag)[0][:8] for tag in tags}
-    found = [path for path in history.RESULTS.glob("*/*.json") if path.name.partition("-")[0] in commits]
-    found += history.RESULTS.glob(f"*/{MACHINE}")
-    return {
-        str(path.relative_to(history.RESULTS)): path.read_text(encoding="utf-8") for path in sorted(found)
-    }
+    paths = [path for path in history.RESULTS.glob("*/*.json") if path.name.partition("-")[0] in commits]
+    paths += history.RESULTS.glob(f"*/{MACHINE}")
+    return {str(path.relative_to(history.RESULTS)): path.read_text(encoding="utf-8") for path in sorted(paths)}
 
 
-def measure_on_node(request: dict[str, Any]) -> dict[str, Any]:
+def measure_on_node(request: Request) -> dict[str, Any]:
     """Measure the releases of ``request`` that have no numbers on this machine. Returns all of its numbers.
 
     Raises NodeUnfit, and SteleError if nothing can be measured.
     """
     node.check(request["code"])
     node.check_content(request["content"])
-    cell, said = Cell(*request["cell"]), list[str]()
+    cell, messages = Cell(*request["cell"]), list[str]()
     what = f"stele fleet nightly: {request['framework']} {cell}"
-    with node.working_in(request["folder"], request["name"]), slots.taken(what, "cpu", said.append):
+    with node.working_in(request["folder"], request["name"]), slots.slot_for(what, "cpu", messages.append):
         node.inputs(cell.task, request["data"])
         if request["ledger"] is not None:
             ledger.unpack(request["ledger"], Path("ledger.bundle"))
         for name, text in request["saved"].items():
             files.write_text(history.RESULTS / name, text)
-        wanted = campaign.Request(
+        measuring = campaign.Request(
             (cell,),
             Settings(**request["settings"]),
             request["launches"],
             request["scale"],
             request["error"],
             time.monotonic() + request["until"] - time.time(),
-            said.append,
+            messages.append,
             modes=tuple(request["modes"]),
         )
-        campaign.track(wanted.modes)
-        complete = campaign.measure_releases(request["tags"], wanted)
-        return {**numbers_here(request["tags"], cell), "complete": complete, "said": said}
+        campaign.track(measuring.modes)
+        complete = campaign.measure_releases(request["tags"], measuring)
+        return {**numbers_here(request["tags"], cell), "complete": complete, "said": messages}
 
 
 def numbers_here(tags: Sequence[str], cell: Cell) -> dict[str, Any]:
@@ -72,9 +71,7 @@ def numbers_here(tags: Sequence[str], cell: Cell) -> dict[str, Any]:
     }
 
 
-def of_cell(
-    by_metric: Mapping[str, Mapping[str, Any]] | None, cell: Cell
-) -> dict[str, dict[str, Any]] | None:
+def of_cell(by_metric: Mapping[str, Mapping[str, Any]] | None, cell: Cell) -> dict[str, dict[str, Any]] | None:
     """Return what belongs to the modes of one cell."""
     if by_metric is None:
         return None

@@ -11,12 +11,12 @@ from typing import Any
 
 import filelock
 
-from stele import environments
+from stele import environments, schema
 from stele.data import cache
 from stele.environments import Environment, builds
 from stele.errors import SteleError
 from stele.fleet import slots
-from stele.fleet.work import NodeLacks, NodeUnfit
+from stele.fleet.work import NodeLacks, NodeUnfit, Request
 from stele.measuring import content, measure, processors, space, worker
 from stele.measuring.content import Content
 from stele.measuring.settings import Settings
@@ -49,9 +49,7 @@ def code() -> str:
 def check(expected: str) -> None:
     """Raise NodeUnfit if this node has other code than the machine of the command, or a full disk."""
     if code() != expected:
-        raise NodeUnfit(
-            "it has another version of Stele. Install the same version there, then start the node again."
-        )
+        raise NodeUnfit("it has another version of Stele. Install the same version there, then start the node again.")
     folder = cache.create()
     free = shutil.disk_usage(folder).free
     if free < LEAST_DISK:
@@ -71,28 +69,29 @@ def check_content(expected: Content, environment: Environment | None = None) -> 
         )
 
 
-def measure_cell(request: dict[str, Any]) -> dict[str, Any]:
+def measure_cell(request: Request) -> dict[str, Any]:
     """Measure a launch, and return its Run as a dict. ``request`` has the fields of CellRequest.
 
     Raises NodeUnfit, NodeLacks if the environment or the data is not to be had here, and WorkerError if the framework
     fails.
     """
-    wanted = CellRequest(**request)
-    check(wanted.code)
-    environment = environments.load(wanted.environment)
-    check_content(wanted.content, environment)
-    what = f"stele fleet: {environment.name} {wanted.task} {wanted.phase}"
-    device = wanted.settings.get("device", "cpu")
-    with working_in(wanted.folder), slots.taken(what, device, lambda message: None) as slot:
-        settings = Settings(**wanted.settings)
+    cell = CellRequest(**request)
+    check(cell.code)
+    environment = environments.load(cell.environment)
+    check_content(cell.content, environment)
+    what = f"stele fleet: {environment.name} {cell.task} {cell.phase}"
+    device = cell.settings.get("device", "cpu")
+    with working_in(cell.folder), slots.slot_for(what, device, lambda message: None) as slot:
+        settings = Settings(**cell.settings)
         check_threads(settings)
         build(environment)
-        fields = inputs(wanted.task, wanted.data)
-        plan = measure.Plan(wanted.task, wanted.phase, wanted.scale, **fields)
-        name = f"{environment.name}-{wanted.task}-{wanted.phase}-{slot.number}"
+        fields = inputs(cell.task, cell.data)
+        plan = measure.Plan(cell.task, cell.phase, cell.scale, **fields)
+        name = f"{environment.name}-{cell.task}-{cell.phase}-{slot.number}"
         try:
-            with worker.launch(environment, settings, name=name, timeout=wanted.timeout) as live:
-                return measure.measure(live, plan, settings).to_dict()
+            with worker.launch(environment, settings, name=name, timeout=cell.timeout) as live:
+                run: dict[str, Any] = schema.to_json(measure.measure(live, plan, settings))
+                return run
         except WorkerError:
             raise
         except SteleError as error:  # not the framework's fault
@@ -103,12 +102,10 @@ def check_threads(settings: Settings) -> None:
     """Raise NodeLacks if the threads of a launch would share processors."""
     present = processors.count()
     if settings.device == "cpu" and settings.threads > present:
-        raise NodeLacks(
-            f"--threads {settings.threads} needs as many processors, and a launch has {present} here."
-        )
+        raise NodeLacks(f"--threads {settings.threads} needs as many processors, and a launch has {present} here.")
 
 
-def inputs(task: str, fingerprint: str) -> dict[str, Any]:
+def inputs(task: str, fingerprint: str) -> measure.Inputs:
     """Return the data of a task as ``measure.inputs`` does.
 
     Raises NodeLacks if it cannot be read, or is not that of the command: without a network, a node has synthetic data.
@@ -117,10 +114,10 @@ def inputs(task: str, fingerprint: str) -> dict[str, Any]:
         fields, _ = measure.inputs(task)
     except (SteleError, OSError) as error:
         raise NodeLacks(f"it cannot read the data of {task}: {error}") from error
-    found = fields["data_origin"]
-    if found["fingerprint"] != fingerprint:
+    origin = fields["data_origin"]
+    if origin.fingerprint != fingerprint:
         raise NodeLacks(
-            f"its data of {task} ({found['origin']}) is not that of the command's machine. Set STELE_DATA on this node "
+            f"its data of {task} ({origin.origin}) is not that of the command's machine. Set STELE_DATA on this node "
             "to a folder with the same data, then start the node again."
         )
     return fields

@@ -7,17 +7,15 @@ fleet have ended, and the other way round.
 import contextlib
 import os
 import re
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from stele.measuring import lock, processors
+from stele.measuring import lock, nvml, processors
 
 NODES = Path("/sys/devices/system/node")
 DEVICES = Path("/sys/bus/pci/devices")
-QUERY = ("nvidia-smi", "--query-gpu=pci.bus_id", "--format=csv,noheader")
 POLL = 0.2  # seconds between two attempts
 
 
@@ -34,11 +32,11 @@ def slots() -> list[Slot]:
     if usable is None:
         return [Slot(0, ())]
     paths = sorted(NODES.glob("node[0-9]*"), key=lambda path: int(path.name[4:]))
-    found = [
+    nodes = [
         Slot(int(path.name[4:]), tuple(number for number in numbers_in(path / "cpulist") if number in usable))
         for path in paths
     ]
-    return [slot for slot in found if slot.processors] or [Slot(0, tuple(usable))]
+    return [slot for slot in nodes if slot.processors] or [Slot(0, tuple(usable))]
 
 
 def numbers_in(path: Path) -> list[int]:
@@ -50,40 +48,39 @@ def numbers_in(path: Path) -> list[int]:
     return [number for first, last in ranges for number in range(int(first), int(last or first) + 1)]
 
 
-def of_gpu(number: str) -> int | None:
+def of_gpu(device: str) -> int | None:
     """Return the NUMA node of a GPU, as CUDA_VISIBLE_DEVICES names it; None if the system does not say."""
+    place = nvml.bus_id(device)
+    if place is None:
+        return None
     try:
-        lines = subprocess.run(
-            [*QUERY, f"--id={number}"], capture_output=True, text=True, timeout=20, check=True
-        ).stdout.split()
-        # nvidia-smi has eight digits of the domain, and the system four
-        node = int((DEVICES / lines[0].lower()[-12:] / "numa_node").read_text())
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        node = int((DEVICES / place / "numa_node").read_text())
+    except (OSError, ValueError):
         return None
     return node if node >= 0 else None
 
 
 @contextlib.contextmanager
-def taken(what: str, device: str, say: Callable[[str], object]) -> Iterator[Slot]:
+def slot_for(what: str, device: str, say: Callable[[str], object]) -> Iterator[Slot]:
     """Take a NUMA node and pin this process to it; wait while all are taken.
 
     For a GPU, it is the NUMA node of the GPU that CUDA_VISIBLE_DEVICES names. ``say`` is told what this waits for.
     """
-    wanted = slots()
+    candidates = slots()
     if device != "cpu":
         near = of_gpu(os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0])
-        wanted = [slot for slot in wanted if slot.number == near] or wanted
+        candidates = [slot for slot in candidates if slot.number == near] or candidates
     with lock.machine(what, wait=True, say=say, shared=True), contextlib.ExitStack() as stack:
-        slot = wait_for(wanted, stack)
+        slot = wait_for(candidates, stack)
         with processors.pinned(slot.processors or None):
             yield slot
 
 
-def wait_for(wanted: list[Slot], stack: contextlib.ExitStack) -> Slot:
+def wait_for(candidates: list[Slot], stack: contextlib.ExitStack) -> Slot:
     """Return the first of these slots that is free, and hold its lock until the stack is closed."""
-    locks = [stack.enter_context(lock.opened(f"{slot.number}-{lock.FILE}")) for slot in wanted]
+    locks = [stack.enter_context(lock.opened(f"{slot.number}-{lock.file_name()}")) for slot in candidates]
     while True:
-        for slot, one in zip(wanted, locks, strict=True):
-            if lock.find_taken(one) is None:
+        for slot, lock_of_slot in zip(candidates, locks, strict=True):
+            if lock.find_taken(lock_of_slot) is None:
                 return slot
         time.sleep(POLL)

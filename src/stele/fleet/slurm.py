@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from stele.errors import SteleError
-from stele.fleet.work import CPU, FAILED, Answer, Function, Needs, Node, Started, Work, attempt
+from stele.fleet.work import CPU, FAILED, Function, Needs, Node, Reply, Request, Started, Work, attempt
 
 ABSENT = "submitit is not installed. Run: pip install 'pytest-stele[fleet]'"
 NO_SLURM = "Slurm is not installed on this machine: there is no sbatch. Run this command on a login node."
@@ -23,13 +23,13 @@ POLL = 0.5  # seconds
 SUBMITTED = "_submitted.pkl"  # after the number of a job, in the file that submitit writes for it
 
 
-class Array:
+class JobArray:
     """A job array, as ``stele.fleet.dispatch.Engine``."""
 
     def __init__(self, executor: Any, function: Function) -> None:
         self.executor, self.function = executor, function
         self.jobs: dict[Any, Work] = {}  # that have not ended
-        self.seen: set[Any] = set()  # those that have started
+        self.running: set[Any] = set()  # those that have started
 
     def nodes(self) -> None:
         """Return nothing: only Slurm knows its nodes."""
@@ -52,22 +52,21 @@ class Array:
             time.sleep(POLL)
         return ended
 
-    def answer(self, handle: Any) -> Answer:
+    def answer(self, handle: Any) -> Reply:
         self.jobs.pop(handle, None)
         try:
-            answer: Answer = handle.result()
+            answer: Reply = handle.result()
             return answer
         except Exception as error:  # submitit's, for a job that was killed or cancelled
             reason = f"its job ended without a result ({type(error).__name__}). See {handle.paths.stderr}."
-            return Answer(FAILED, message=reason)
+            return Reply(FAILED, message=reason)
 
     def started(self) -> list[Started]:
         """Return the jobs that run, each once."""
-        new = [job for job in self.jobs if job not in self.seen and job.state == "RUNNING"]
-        self.seen.update(new)
+        new = [job for job in self.jobs if job not in self.running and job.state == "RUNNING"]
+        self.running.update(new)
         return [
-            Started(self.jobs[job].key, job.get_info().get("NodeList") or platform.node(), time.time())
-            for job in new
+            Started(self.jobs[job].key, job.get_info().get("NodeList") or platform.node(), time.time()) for job in new
         ]
 
     def cancel(self, handle: Any) -> None:
@@ -89,7 +88,7 @@ def cancel_earlier(folder: Path) -> None:
         subprocess.run(["scancel", *left], check=False, stderr=subprocess.DEVNULL)
 
 
-def execute(function: Function, request: dict[str, Any]) -> Answer:
+def execute(function: Function, request: Request) -> Reply:
     """Do work in a job."""
     name = platform.node()
     return attempt(Node(name, name, ()), lambda: function(request))
@@ -108,9 +107,7 @@ def parameters(needs: Needs, avoided: Collection[str]) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def submitted(
-    folder: Path, function: Function, partition: str | None, *, cluster: str = "slurm"
-) -> Iterator[Array]:
+def submitted(folder: Path, function: Function, partition: str | None, *, cluster: str = "slurm") -> Iterator[JobArray]:
     """Yield a job array whose files are in ``folder``; it is cancelled if the block ends early.
 
     ``cluster`` "local" runs the jobs as processes of this machine. Raises SteleError without submitit or Slurm.
@@ -126,7 +123,7 @@ def submitted(
         executor.update_parameters(slurm_partition=partition)
     if cluster == "slurm":
         cancel_earlier(folder)
-    array = Array(executor, function)
+    array = JobArray(executor, function)
     try:
         yield array
     finally:

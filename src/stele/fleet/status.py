@@ -1,48 +1,49 @@
 """What runs where, what waits, and the estimated end: a file that the command of a fleet writes, and its text."""
 
-import json
 import os
 import time
-from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TypedDict
+from typing import Annotated
 
+import msgspec
 import psutil
 
 from stele import files, schema, text
 from stele.errors import SteleError
-from stele.fleet.work import Outcome, Started
+from stele.fleet.work import Ending, Started
 from stele.measuring import machine
+from stele.schema import about
 
 FILE = "status.json"
 
 
-class Running(TypedDict):
-    """Work that a node does, and since when (seconds since 1970)."""
+class Running(msgspec.Struct, frozen=True):
+    """Work that a node does."""
 
-    what: str
-    node: str
-    since: float
+    what: Annotated[str, about("what is measured")]
+    node: Annotated[str, about("host name of its node")]
+    since: Annotated[float, about("when it started", "s since 1970")]
 
 
-@dataclass
-class Status:
-    """The state of a command. Times are seconds since 1970; ``ended`` is None while the command runs."""
+class Status(msgspec.Struct, kw_only=True):
+    """The state of a command, which changes while it measures."""
 
-    command: str
-    machine: str
-    pid: int
-    began: float
-    total: int
-    done: int = 0
-    failed: int = 0
-    places: int = 1  # measurements that the fleet does at the same time
-    seconds: float = 0.0  # that the timed works took, in all
-    timed: int = 0  # works of this command whose start and end were seen
-    running: dict[str, Running] = field(default_factory=dict)  # by key
-    messages: list[str] = field(default_factory=list)
-    ended: float | None = None
+    command: Annotated[str, about("the command, as it was typed")]
+    machine: Annotated[str, about("host name of the machine of the command")]
+    pid: Annotated[int, about("its process")]
+    began: Annotated[float, about("when it started", "s since 1970")]
+    total: Annotated[int, about("number of launches, of gates, or of frameworks times cells")]
+    done: Annotated[int, about("how many are measured")] = 0
+    failed: Annotated[int, about("how many failed")] = 0
+    places: Annotated[int, about("number of measurements that the fleet does at the same time")] = 1
+    seconds: Annotated[float, about("what those took that this command timed, in all", "s")] = 0.0
+    timed: Annotated[int, about("of those that are done, how many this command timed")] = 0
+    running: Annotated[dict[str, Running], about("what runs, by its key")] = {}
+    messages: Annotated[list[str], about("what failed, and why")] = []
+    ended: Annotated[
+        float | None, about("when it ended; null while it runs, or if it was interrupted", "s since 1970")
+    ] = None
 
     @property
     def waiting(self) -> int:
@@ -53,48 +54,59 @@ class Status:
         if not self.timed:
             return None
         each = self.seconds / self.timed
-        spent = sum(min(now - one["since"], each) for one in self.running.values())
+        spent = sum(min(now - running.since, each) for running in self.running.values())
         return max((self.waiting + len(self.running)) * each - spent, 0.0) / max(self.places, 1)
 
     def start(self, what: str, event: Started) -> None:
-        self.running[event.key] = {"what": what, "node": event.node, "since": event.when}
+        self.running[event.key] = Running(what, event.node, event.when)
 
-    def end(self, outcome: Outcome, now: float) -> None:
+    def end(self, outcome: Ending, now: float) -> None:
         begun = self.running.pop(outcome.work.key, None)
         if outcome.failure is None:
             self.done += 1
             if begun:
-                self.timed, self.seconds = self.timed + 1, self.seconds + now - begun["since"]
+                self.timed, self.seconds = self.timed + 1, self.seconds + now - begun.since
         else:
             self.failed += 1
             self.messages.append(f"{outcome.work.what}: {outcome.failure}")
 
 
+class StatusFile(Status, kw_only=True, rename={"not_started": "waiting", "remaining": "left"}):
+    """`.stele/fleet/<date>-<id>/status.json`, which `stele fleet status` shows.
+
+    The command that measures writes it about once in a second.
+    """
+
+    not_started: Annotated[int, about("how many have not started")] = 0
+    remaining: Annotated[float | None, about("estimated time until the end; null before the first is timed", "s")] = (
+        None
+    )
+    when: Annotated[float, about("when this was written", "s since 1970")] = 0.0
+
+
 def begin(command: str, works: int) -> Status:
     """Return the status of a command that starts now, on this machine."""
     return Status(
-        text.without_passwords(command), str(machine.facts()["name"]), os.getpid(), time.time(), works
+        command=text.without_passwords(command),
+        machine=str(machine.facts().name),
+        pid=os.getpid(),
+        began=time.time(),
+        total=works,
     )
 
 
 def write(path: Path, status: Status) -> None:
     now = time.time()
-    content = {**asdict(status), "waiting": status.waiting, "left": status.left(now), "when": now}
-    files.write_text(path, json.dumps(schema.wrap(content), indent=1) + "\n")
+    fields = msgspec.structs.asdict(status)
+    content = StatusFile(**fields, not_started=status.waiting, remaining=status.left(now), when=now)
+    files.write_text(path, schema.document(content))
 
 
 def read(path: Path) -> Status:
     """Return the status in a file. Raises SteleError if it is none."""
     try:
-        content = schema.unwrap(schema.read(path))
-        fields = {name: value for name, value in content.items() if name in Status.__dataclass_fields__}
-        status = Status(**fields)
-        for one in status.running.values():
-            schema.check(one, Running, "running")
-        for name in ("total", "done", "failed", "places", "pid"):
-            schema.check(getattr(status, name), int, name)
-        return status
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return schema.of_document(schema.read(path), StatusFile)
+    except (OSError, ValueError) as error:
         raise SteleError(f"Cannot read the status in {path}: {error}.") from None
 
 
@@ -104,8 +116,8 @@ def lines(status: Status, now: float) -> list[str]:
     if status.ended is not None:
         return [f"{status.command}: ended {clock(status.ended)}, {counts}", *status.messages]
     rows = [
-        ["running", one["what"], one["node"], f"since {(now - one['since']) / 60:.1f} min"]
-        for one in sorted(status.running.values(), key=lambda one: one["since"])
+        ["running", running.what, running.node, f"since {(now - running.since) / 60:.1f} min"]
+        for running in sorted(status.running.values(), key=lambda running: running.since)
     ]
     left = status.left(now)
     end = "the end is not known yet" if left is None else f"estimated end {clock(now + left)}"
@@ -115,7 +127,7 @@ def lines(status: Status, now: float) -> list[str]:
 
 def died(status: Status) -> list[str]:
     """Return what to do if the command has died on this machine."""
-    if status.machine != str(machine.facts()["name"]) or psutil.pid_exists(status.pid):
+    if status.machine != str(machine.facts().name) or psutil.pid_exists(status.pid):
         return []
     return [f"The command (process {status.pid}) does not run any more. It continues with: {status.command}"]
 

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from stele.fleet.work import Request
 from stele.gate.record import Entry, Record
 
 Event = dict[str, Any]
 Emit = Callable[[Event], None]
-Function = Callable[
-    [dict[str, Any], Emit], Event
-]  # what a node calls: it emits events, and returns the last one
+Function = Callable[[Request, Emit], Event]  # what a node calls: it emits events, and returns the last one
 
 
 class Relay(Record):
@@ -31,7 +30,7 @@ class Steps:
 
     def __init__(self, function: Callable[[Emit], Event]) -> None:
         self.events: queue.SimpleQueue[Event | BaseException] = queue.SimpleQueue()
-        self.taken = threading.Semaphore(0)
+        self.permits = threading.Semaphore(0)
         self.waits = False  # whether the function waits until its event is taken
         threading.Thread(target=self.call, args=(function,), daemon=True).start()
 
@@ -43,12 +42,12 @@ class Steps:
 
     def emit(self, event: Event) -> None:
         self.events.put(event)
-        self.taken.acquire()
+        self.permits.acquire()
 
     def next(self) -> Event:
         """Return the next event; the last is what the function returned. Raises what the function raised."""
         if self.waits:
-            self.taken.release()
+            self.permits.release()
         event = self.events.get()
         self.waits = True
         if isinstance(event, BaseException):

@@ -9,6 +9,9 @@ CPU, CUDA = "cpu", "cuda"
 DONE, FAILED, UNFIT, LACKS, LOST = "done", "failed", "unfit", "lacks", "lost"
 
 
+Request = dict[str, Any]  # what a node gets, as JSON
+
+
 class Needs(NamedTuple):
     """The device that work needs: the cores of a NUMA node, or one accelerator; of a type, or of any."""
 
@@ -24,7 +27,7 @@ class Work(NamedTuple):
 
     key: str  # unique in a campaign, and a part of a file name
     what: str  # in messages: "torch cnn train, launch 1"
-    request: dict[str, Any]
+    request: Request
     needs: Needs = Needs()
 
 
@@ -46,7 +49,7 @@ class Node(NamedTuple):
     gpus: int = 0
 
     def has(self, needs: Needs) -> bool:
-        """Return whether it has the device."""
+        """Return whether work with these needs can run here when nothing else does."""
         return self.room(needs.device) > 0 and needs.type in (None, *self.types)
 
     def room(self, device: str) -> int:
@@ -54,7 +57,7 @@ class Node(NamedTuple):
         return self.places if device == CPU else min(self.places, self.gpus)
 
 
-class Answer(NamedTuple):
+class Reply(NamedTuple):
     """What a node returned: a result, or the message why there is none. ``status`` is one of the words above."""
 
     status: str
@@ -63,7 +66,7 @@ class Answer(NamedTuple):
     message: str = ""
 
 
-class Outcome(NamedTuple):
+class Ending(NamedTuple):
     """How work ended: with a result, or with a message that says why there is none."""
 
     work: Work
@@ -71,7 +74,7 @@ class Outcome(NamedTuple):
     failure: str | None = None
 
 
-Function = Callable[[dict[str, Any]], Any]  # what a node calls with the request
+Function = Callable[[Request], Any]  # what a node calls with the request
 
 
 class NodeUnfit(Exception):
@@ -82,15 +85,15 @@ class NodeLacks(Exception):
     """A node cannot do this work, but perhaps other work: the message says what it lacks."""
 
 
-def attempt(node: Node, function: Callable[[], Any]) -> Answer:
-    """Call the function on a node. Every failure is an Answer, so that an engine does not print it."""
+def attempt(node: Node, function: Callable[[], Any]) -> Reply:
+    """Call the function on a node. Every failure is a Reply, so that an engine does not print it."""
     try:
-        return Answer(DONE, node, function())
+        return Reply(DONE, node, function())
     except NodeUnfit as error:
-        return Answer(UNFIT, node, message=str(error))
+        return Reply(UNFIT, node, message=str(error))
     except NodeLacks as error:
-        return Answer(LACKS, node, message=str(error))
+        return Reply(LACKS, node, message=str(error))
     except SteleError as error:
-        return Answer(FAILED, node, message=str(error))
+        return Reply(FAILED, node, message=str(error))
     except Exception as error:
-        return Answer(FAILED, node, message=f"{type(error).__name__}: {error}")
+        return Reply(FAILED, node, message=f"{type(error).__name__}: {error}")

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from statistics import mean
-from typing import Any
 
 from stele.measuring import machine
 from stele.measuring.conditions import Conditions
+from stele.measuring.machine import Machine
 from stele.measuring.settings import Settings
 
 MAX_LOAD = 0.05  # share of the processors
@@ -14,20 +14,20 @@ TURBO = "/sys/devices/system/cpu/intel_pstate/no_turbo", "0"
 SIBLINGS = "/sys/devices/system/cpu/smt/active"
 
 
-def advise(facts: dict[str, Any], conditions: Sequence[Conditions], settings: Settings) -> Iterator[str]:
+def advise(facts: Machine, conditions: Sequence[Conditions], settings: Settings) -> Iterator[str]:
     """Yield one message for each setting that can be improved; none if there is nothing to improve."""
     yield from advise_on_load(conditions)
     yield from advise_on_clocks(facts)
     if settings.threads > 1:
         yield f"{settings.threads} threads wait for each other. Use --threads 1: it varies less."
-    elif (facts["processors"] or 2) == 1:
+    elif (facts.processors or 2) == 1:
         yield "One processor runs the measurement and everything else. Use a machine with two or more."
     if settings.malloc == "plain":
         yield (
             "The allocator returns memory to the system and requests it again. --malloc steady avoids this noise, but "
             "may hide a change of what is allocated."
         )
-    elif "[never]" in (facts["huge_pages"] or ""):
+    elif "[never]" in (facts.huge_pages or ""):
         yield (
             "Transparent huge pages are off, but --malloc steady needs them. Enable them with: "
             "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
@@ -56,11 +56,10 @@ def advise_on_load(conditions: Sequence[Conditions]) -> Iterator[str]:
         yield f"The hypervisor gave {steal:.1%} of the processors to other machines. Use a dedicated host."
 
 
-def advise_on_clocks(facts: dict[str, Any]) -> Iterator[str]:
-    if facts["governor"] not in (None, "performance"):
+def advise_on_clocks(facts: Machine) -> Iterator[str]:
+    if facts.governor not in (None, "performance"):
         yield (
-            f"The frequency governor is {facts['governor']}. Change it with: "
-            "cpupower frequency-set --governor performance"
+            f"The frequency governor is {facts.governor}. Change it with: cpupower frequency-set --governor performance"
         )
     if any(machine.read_text(path) == on for path, on in (BOOST, TURBO)):
         yield "Turbo is on, so the clock frequency depends on the temperature. Switch it off while you measure."

@@ -8,23 +8,27 @@ launches of two sessions are not paired, so they are compared with the Mann-Whit
 between the sessions, so the tolerance of a metric is its whole margin here, if no other is given.
 """
 
-import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy
 
 from stele import files, schema, statistics
-from stele.environments.description import slug
 from stele.errors import SteleError
 from stele.gate import judgement
+from stele.gate.entries import Verdict
 from stele.gate.judgement import Judgement
 from stele.gate.metrics import METRICS, Metric
-from stele.gate.verdict import Verdict, message_of
+from stele.gate.verdict import message_of
 from stele.measuring import content, machine
-from stele.measuring.run import Run
+from stele.measuring.machine import Machine
+from stele.measuring.run import Options, Origin, Run
+from stele.measuring.settings import Settings
+from stele.schema import about
+from stele.text import slug
 
 FOLDER = Path("baselines")
 CANDIDATES = "candidates"
@@ -33,38 +37,80 @@ SAVE = "pytest perf_tests --benchmark-only --launches 12 --save-baseline"
 UNKNOWN = "UNKNOWN"
 
 
+NAMES = {
+    "first_step": "first-step",
+    "import_seconds": "import",
+    "host_memory": "host-memory",
+    "device_memory": "device-memory",
+}
+
+
+class LaunchSummary(msgspec.Struct, frozen=True, kw_only=True, rename=NAMES):
+    """A launch."""
+
+    when: Annotated[str, about("as in *Run*", "ISO 8601, UTC")]
+    step: Annotated[float, about("tenth percentile of the steps that count", "s")]
+    first_step: Annotated[float, about("duration of the first step", "s")]
+    import_seconds: Annotated[float, about("import time", "s")]
+    host_memory: Annotated[int | None, about("peak resident memory", "byte")]
+    device_memory: Annotated[int | None, about("peak memory of the device", "byte")]
+    median: Annotated[float, about("median of the steps that count", "s")]
+    p90: Annotated[float, about("90th percentile of the steps that count", "s")]
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """The facts that two measurements must share. ``compare`` ignores ``versions``, which may differ."""
+
+    machine: Machine
+    settings: Settings
+    scale: Annotated[str, about("how much is computed")]
+    options: Options
+    data: Origin
+    weights: Annotated[str, about("`seeded`, or the origin of pretrained weights")]
+    content: Annotated[dict[str, str], about("as in *Run*, without packages")]
+    flags: Annotated[dict[str, Any], about("as in *Run*")]
+    versions: Annotated[
+        dict[str, str | None], about("version or null by package; all others must be equal in a comparison")
+    ]
+
+
+class Baseline(Facts, frozen=True, kw_only=True):
+    """`<machine>/candidates/<environment>-<task>-<phase>-<device>-<precision>.json` in the folder `baselines`.
+
+    The option `--save-baseline` writes it. `stele baseline promote` moves it from `candidates` to the folder of the
+    machine. The option `--against-baseline` reads it there.
+    """
+
+    launches: tuple[LaunchSummary, ...]
+
+
 def file_name(run: Run) -> Path:
     """Return the file of a Run's test, relative to the folder of its machine."""
-    variant = "-".join(str(run.settings.get(field)) for field in ("device", "precision"))
+    variant = f"{run.settings.device}-{run.settings.precision}"
     return Path(f"{slug(run.environment)}-{slug(run.task)}-{run.phase}-{variant}.json")
 
 
-def facts(runs: Sequence[Run]) -> dict[str, Any]:
-    """Return the facts that two measurements must share. ``compare`` ignores ``versions``, which may differ."""
+def facts(runs: Sequence[Run]) -> Facts:
+    """Return the facts that a baseline stores of Runs."""
     run = runs[0]
-    return {
-        "machine": machine.fingerprint(run.machine),
-        "settings": run.settings,
-        "scale": run.scale,
-        "plan": run.plan,
-        "data": run.data,
-        "weights": run.weights,
-        "content": {
-            name: value for name, value in (run.content or {}).items() if name not in content.OF_PACKAGES
-        },
-        "flags": run.flags,
-        "versions": run.versions,
-    }
+    return Facts(
+        machine=machine.fingerprint(run.machine),
+        settings=run.settings,
+        scale=run.scale,
+        options=run.options,
+        data=run.data,
+        weights=run.weights,
+        content={name: value for name, value in (run.content or {}).items() if name not in content.OF_PACKAGES},
+        flags=run.framework.flags,
+        versions=run.framework.versions,
+    )
 
 
-def summary(run: Run) -> dict[str, Any]:
-    """Return what a baseline stores of a launch: its metrics, and the median and 90th percentile of its steps.
-
-    Times are in seconds, sizes in bytes.
-    """
+def summary(run: Run) -> LaunchSummary:
+    """Return what a baseline stores of a launch."""
     median, p90 = numpy.percentile(run.counted_seconds, (50, 90))
     values = {metric.name: metric.value(run) for metric in METRICS}
-    return {"when": run.when, **values, "median": float(median), "p90": float(p90)}
+    return schema.convert({"when": run.when, **values, "median": float(median), "p90": float(p90)}, LaunchSummary)
 
 
 def save(runs: Sequence[Run], folder: Path = FOLDER) -> Path:
@@ -74,8 +120,8 @@ def save(runs: Sequence[Run], folder: Path = FOLDER) -> Path:
     """
     content.require_same([run.content for run in runs], "The launches of a baseline")
     path = folder / machine.name_of(runs[0].machine) / CANDIDATES / file_name(runs[0])
-    lines = ",\n".join(f"  {json.dumps(summary(run))}" for run in runs)
-    head = json.dumps(schema.wrap(facts(runs)), indent=1)[:-2]
+    lines = ",\n".join(f"  {schema.encode(summary(run))}" for run in runs)
+    head = schema.document(facts(runs)).rstrip()[:-2]
     files.write_text(path, f'{head},\n "launches": [\n{lines}\n ]\n}}\n')
     return path
 
@@ -113,38 +159,34 @@ def compare(
     if not path.exists():
         return [unknown_verdict(run, missing_message(run, folder))]
     recorded = read(path)
-    if not all(one.content for one in runs):
+    if not all(run.content for run in runs):
         return [unknown_verdict(run, "what decided the launches was not recorded")]
     try:
-        content.require_same([one.content for one in runs], "The launches")
+        content.require_same([run.content for run in runs], "The launches")
     except SteleError as error:
         return [unknown_verdict(run, str(error))]
-    for fact, value in facts(runs).items():
-        if fact != "versions" and recorded.get(fact) != json.loads(json.dumps(value)):
-            return [unknown_verdict(run, difference_message(fact, recorded.get(fact), value))]
-    for side, count in (("the baseline", len(recorded["launches"])), ("this session", len(runs))):
+    before = schema.to_json(recorded)
+    for fact, value in schema.to_json(facts(runs)).items():
+        if fact != "versions" and before[fact] != value:
+            return [unknown_verdict(run, difference_message(fact, before[fact], value))]
+    for side, count in (("the baseline", len(recorded.launches)), ("this session", len(runs))):
         if count < MIN_LAUNCHES:
-            message = (
-                f"{side} has {count} launches, at least {MIN_LAUNCHES} are needed: use pytest --launches 12"
-            )
+            message = f"{side} has {count} launches, at least {MIN_LAUNCHES} are needed: use pytest --launches 12"
             return [unknown_verdict(run, message)]
     metrics = [with_thresholds(metric, tolerances, margins) for metric in METRICS]
     samples = [
-        (metric, metric_values(recorded["launches"], metric), metric_values(map(summary, runs), metric))
+        (metric, metric_values(recorded.launches, metric), metric_values(map(summary, runs), metric))
         for metric in metrics
     ]
     return [judge_metric(run, metric, old, new) for metric, old, new in samples if old and new]
 
 
-def read(path: Path) -> dict[str, Any]:
-    """Return the content of a baseline. Raises SteleError, which names the file, if it is not a baseline."""
+def read(path: Path) -> Baseline:
+    """Return the baseline in a file. Raises SteleError, which names the file, if it is not one."""
     try:
-        recorded = schema.unwrap(schema.read(path))
-        if not all(isinstance(launch, dict) for launch in recorded["launches"]):
-            raise ValueError("its launches are not JSON objects")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SteleError(f"{path} is not a baseline: {error!r}. Restore it from version control.") from None
-    return recorded
+        return schema.of_document(schema.read(path), Baseline)
+    except (OSError, ValueError, SteleError) as error:
+        raise SteleError(f"{path} is not a baseline: {error}. Restore it from version control.") from None
 
 
 def unknown_verdict(run: Run, message: str) -> Verdict:
@@ -156,14 +198,14 @@ def missing_message(run: Run, folder: Path) -> str:
     elsewhere = sorted(folder.glob(f"*/{file_name(run)}"))
     if not elsewhere:
         return f"no baseline {file_name(run)}. Save one with: {SAVE}; then run: stele baseline promote"
-    return difference_message("machine", read(elsewhere[0]).get("machine"), machine.fingerprint(run.machine))
+    return difference_message("machine", *map(schema.to_json, (read(elsewhere[0]).machine, facts([run]).machine)))
 
 
 def difference_message(fact: str, recorded: Any, current: Any) -> str:
     """``machine: processor differs: 'Abacus 3000' in the baseline, 'Abacus 4000' here``"""
     if isinstance(recorded, dict) and isinstance(current, dict):
         names = {*recorded, *current}
-        name = min(name for name in names if recorded.get(name) != json.loads(json.dumps(current.get(name))))
+        name = min(name for name in names if recorded.get(name) != current.get(name))
         return difference_message(f"{fact}: {name}", recorded.get(name), current.get(name))
     return f"{fact} differs: {recorded!r} in the baseline, {current!r} here"
 
@@ -174,8 +216,9 @@ def with_thresholds(metric: Metric, tolerances: Mapping[str, float], margins: Ma
     return metric._replace(tolerance=tolerances.get(metric.name, margin), margin=margin)
 
 
-def metric_values(launches: Any, metric: Metric) -> list[float]:
-    return [float(launch[metric.name]) for launch in launches if launch.get(metric.name)]
+def metric_values(launches: Iterable[LaunchSummary], metric: Metric) -> list[float]:
+    values = (schema.to_json(launch)[metric.name] for launch in launches)
+    return [float(value) for value in values if value]
 
 
 def logarithms(values: Sequence[float]) -> list[float]:

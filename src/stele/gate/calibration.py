@@ -7,14 +7,17 @@ NEW, they show which verdicts the gate would give.
 import bisect
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated
 
+import msgspec
 import numpy
 
 from stele import statistics
 from stele.gate import judgement
+from stele.gate.entries import Header
 from stele.gate.judgement import MAX_PASSES, Judgement, Series
 from stele.gate.metrics import METRICS
+from stele.schema import about
 from stele.statistics import Pass
 
 SLOWDOWNS = (0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5)
@@ -23,15 +26,24 @@ TRIALS = 200
 LEAST = 4  # passes that a verdict takes
 
 
-class Sensitivity(NamedTuple):
-    """What the gate can detect in one cell. Shares are fractions."""
+class Sensitivity(msgspec.Struct, frozen=True):
+    """What the gate can detect in one cell."""
 
-    passes: int
-    spread: float  # the standard deviation of log(new / old) in a pass
-    within: float  # the median coefficient of variation of the steps of a launch
-    seconds: float  # for a pass
-    alarms: float  # the share of gates that call equal arms different
-    smallest: float | None  # slow-down that is detected with POWER; None if none of SLOWDOWNS is
+    passes: Annotated[int, about("number of passes, each with four launches of the release")]
+    spread: Annotated[float, about("standard deviation of log(NEW / OLD) of a pass", "log ratio")]
+    within: Annotated[float, about("median coefficient of variation of the steps of a launch", "fraction")]
+    seconds: Annotated[float, about("duration of a pass", "s")]
+    alarms: Annotated[float, about("simulated gates that call equal arms different", "fraction")]
+    smallest: Annotated[
+        float | None, about("slow-down that a gate of five minutes detects in nine of ten cases", "fraction")
+    ]
+
+
+class CalibrationFile(Header):
+    """Written to the file that `--json` names, and to `.stele/calibrations`."""
+
+    cells: Annotated[dict[str, Sensitivity], about('by cell, `"<task> <phase>"`')]  # type: ignore[misc]
+    advice: Annotated[list[str], about("what to change about the machine")]
 
 
 def estimate_sensitivity(
@@ -60,9 +72,7 @@ def estimate_sensitivity(
     )
 
 
-def simulate_gate(
-    passes: Sequence[Pass], slowdown: float, count: int, draw: numpy.random.RandomState
-) -> Judgement:
+def simulate_gate(passes: Sequence[Pass], slowdown: float, count: int, draw: numpy.random.RandomState) -> Judgement:
     """Judge ``count`` passes, drawn with the launches called OLD and NEW at random, and NEW slower by ``slowdown``."""
     drawn = []
     for place in draw.randint(0, len(passes), count):
@@ -82,9 +92,7 @@ def messages(cell: str, sensitivity: Sensitivity, *, minutes: float) -> list[str
     smallest = sensitivity.smallest
     if smallest is None and 60 * minutes / sensitivity.seconds < LEAST:
         needed = math.ceil(LEAST * sensitivity.seconds / 60)
-        lines.append(
-            f"The gate needs {needed:.0f} minutes to confirm a slow-down here. Use --budget {needed:.0f}m"
-        )
+        lines.append(f"The gate needs {needed:.0f} minutes to confirm a slow-down here. Use --budget {needed:.0f}m")
     elif smallest is None:
         lines.append(
             f"In {minutes:g} minutes the gate detects no slow-down up to {SLOWDOWNS[-1]:.0%} with {POWER:.0%} power."

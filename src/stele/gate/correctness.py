@@ -1,90 +1,82 @@
-"""Whether NEW computes what OLD computes: the parity ladder, and the accuracy after training from several seeds."""
+"""Whether NEW computes what OLD computes: launches for the parity ladder and for the accuracy from several seeds."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 
+import msgspec
+
 from stele.gate import durations, model_parity
-from stele.gate.launcher import Launcher, failure_messages
-from stele.gate.metrics import ACCURACY_MARGIN
-from stele.gate.record import Entry, Record
-from stele.gate.trial import Cell, Trial
-from stele.gate.verdict import Verdict, accuracy_verdict, unknown
+from stele.gate.correctness_verdicts import (
+    FAILED_LAUNCHES,
+    SEEDS,
+    ladder_verdict,
+    trainings_verdict,
+)
+from stele.gate.entries import Verdict
+from stele.gate.gate import Gate
+from stele.gate.launcher import Launcher
+from stele.gate.record import Entry
+from stele.gate.state import UNKNOWN
+from stele.gate.trial import Trial
 from stele.measuring.conditions import Monitor
-from stele.measuring.run import Run
-from stele.parity import devices, examination, ladder
+from stele.parity import devices, examination
 from stele.parity.ladder import Finding
-from stele_worker import tasks
+from stele.subjects import Cell
+from stele.subjects.base import OLD
 
 ARMS = ("old", "new")
-# launches of NEW that all fail while all of OLD succeed. If both fail equally often, 4 of each have a probability of
-# at most 1 / 4^4 = 0.4 %, whatever the rate (Barnard's exact test)
-FAILED_LAUNCHES = 4
-# trainings from one seed are equal if the losses of all steps are: rounding alone reaches 1e-4 in this many steps
-EQUAL_LOSSES = 1e-3
 TRAINING_ATTEMPTS = 3  # NEW then fails in six launches, and OLD succeeds in three of its own
-EQUAL_ACCURACIES = 0.002  # fraction of the test samples
-SEEDS = (5, 10, 20)  # the next number is trained only if the one before leaves the verdict open
-
-Say = Callable[[str], object]
 
 
-def missing_verdicts(trial: Trial) -> Iterator[Verdict]:
-    """Yield MISSING for each cell that OLD has and NEW does not have."""
-    for cell in trial.cells:
-        old, new = trial.absences(cell)
-        if new is not None and old is None:
-            yield Verdict(*cell, "all", "MISSING", f"NEW does not have it: {new}")
+def missing(trial: Trial) -> list[Verdict]:
+    """Return MISSING for each cell that OLD has and NEW does not have."""
+    absences = {cell: trial.absences(cell) for cell in trial.cells}
+    return [
+        Verdict(*cell, "all", "MISSING", f"NEW does not have it: {new}")
+        for cell, (old, new) in absences.items()
+        if new is not None and old is None
+    ]
 
 
-def parity_verdicts(trial: Trial, record: Record, say: Say) -> Iterator[Verdict]:
-    """Yield a verdict for each task: BROKEN if NEW differs from the golden numbers at a lower rung than OLD.
+def parity(gate: Gate) -> list[Verdict]:
+    """Return a verdict for each task: BROKEN if NEW differs from the golden numbers at a lower rung than OLD.
 
-    The reference of a user's model is OLD.
+    If OLD is the reference of the subject, there is one verdict on all of it.
     """
-    if trial.model is not None:
-        yield from model_parity.verdicts(trial, trial.model, record, say)
-        return
-    for task in dict.fromkeys(cell.task for cell in trial.common_cells()):
-        new, failure = parity_findings(trial, record, task, "new", say)
-        old, _ = parity_findings(trial, record, task, "old", say, until_failure=failure is not None)
-        before, after = ladder.first_difference(old), ladder.first_difference(new)
-        if after is None:
-            message = f"all rungs agree, up to rung {ladder.highest_rung(new)}"
-            yield Verdict(task, "all", "parity", "PASS", message)
-        elif before is None or after.rung < before.rung:
-            message = f"NEW differs from OLD: {ladder.message(after)}"
-            yield Verdict(task, "all", "parity", "BROKEN", message)
-        else:
-            message = f"OLD differs, too. OLD: {ladder.message(before)}; NEW: {ladder.message(after)}"
-            yield Verdict(task, "all", "parity", "INCONCLUSIVE", message)
+    if gate.trial.subject.reference == OLD:
+        return [model_parity.verdict(gate)]
+    verdicts = []
+    for task in dict.fromkeys(cell.task for cell in gate.trial.common_cells()):
+        new = parity_entry(gate, task, "new")
+        old = parity_entry(gate, task, "old", until_failure=new.get("failure") is not None)
+        verdicts.append(ladder_verdict(task, old["findings"], new["findings"]))
+    return verdicts
 
 
-def parity_findings(
-    trial: Trial, record: Record, task: str, arm: str, say: Say, *, until_failure: bool = False
-) -> tuple[list[Finding], str | None]:
-    """Return the findings of an arm, and why its worker failed; None if it did not.
+def parity_entry(gate: Gate, task: str, arm: str, *, until_failure: bool = False) -> Entry:
+    """Return the entry of an arm: its findings, and why its worker failed.
 
     It is launched up to FAILED_LAUNCHES times until its worker does not fail. ``until_failure`` launches it until its
     worker fails, to see whether it ever does.
     """
+    trial, cell = gate.trial, Cell(task, "all")
 
     def launch() -> Entry:
-        durations.announce(trial, f"parity of {task}, {arm.upper()}", [(Cell(task, "all"), "parity")], say)
+        durations.announce(gate, f"parity of {task}, {arm.upper()}", cell, "parity")
         monitor, findings, failure = Monitor(trial.settings), list[Finding](), None
         for _ in range(FAILED_LAUNCHES):
             findings, failure = climb(trial, task, arm)
             if (failure is not None) == until_failure:
                 break
         took = monitor.conditions().seconds
-        durations.remember(trial, Cell(task, "all"), "parity", took)
+        durations.remember(trial, cell, "parity", took)
         return {
-            "findings": [finding._asdict() for finding in findings],
+            "findings": findings,
             "failure": failure,
             "took": took,
         }
 
-    entry = record.get_or_launch("parity", task, arm, launch=launch)
-    return [Finding(**finding) for finding in entry["findings"]], entry.get("failure")
+    return gate.record.get_or_launch("parity", task, arm, launch=launch)
 
 
 def climb(trial: Trial, task: str, arm: str) -> tuple[list[Finding], str | None]:
@@ -99,90 +91,42 @@ def climb(trial: Trial, task: str, arm: str) -> tuple[list[Finding], str | None]
     return findings, failure
 
 
-def accuracy_verdicts(trial: Trial, record: Record, cells: list[Cell], say: Say) -> Iterator[Verdict]:
-    """Yield a verdict on NEW's accuracy for each task that is trained on real labels."""
-    for cell in cells:
-        if cell.phase == "train" and has_accuracy(trial, cell):
-            yield compare_accuracy(trial, record, cell, say)
+def accuracy(gate: Gate, cells: Sequence[Cell]) -> list[Verdict]:
+    """Return a verdict on NEW's accuracy for each task that is trained on real labels."""
+    trained = [cell for cell in cells if cell.phase == "train" and gate.trial.subject.has_accuracy(cell.task)]
+    return [accuracy_in(gate, cell) for cell in trained]
 
 
-def has_accuracy(trial: Trial, cell: Cell) -> bool:
-    """Return whether a cell is trained on a data set with labels; that of a user's model is in its task file."""
-    if trial.model is not None:
-        return trial.model.accuracy
-    return tasks.make(cell.task, "paper").data is not None
-
-
-def compare_accuracy(trial: Trial, record: Record, cell: Cell, say: Say) -> Verdict:
-    losses, took = list[float](), list[float]()
-    durations.announce(trial, f"accuracy of {cell.task}, for each seed", [(cell, "accuracy")], say)
+def accuracy_in(gate: Gate, cell: Cell) -> Verdict:
+    """Train both arms from one seed after the other, until their accuracies are judged."""
+    durations.announce(gate, f"accuracy of {cell.task}, for each seed", cell, "accuracy")
+    entries = list[Entry]()
+    verdict, is_decided = trainings_verdict(cell, entries)
     for seed in range(SEEDS[-1]):
-        recorded = record.get("accuracy", cell.task, seed) is not None
-        decided = seed in SEEDS and judge_accuracy(cell, losses).status != "INCONCLUSIVE"
-        if decided or (trial.budget_spent(record) and not recorded):
+        if is_decided or (gate.is_spent and gate.record.get("accuracy", cell.task, seed) is None):
             break
-        entry = train_arms(trial, record, cell, seed, say)
-        if entry["runs"] is None:
-            return failed_training(cell, entry)
-        old, new = (Run.from_dict(entry["runs"][arm]) for arm in ARMS)
-        if old.accuracy is None or new.accuracy is None:
-            arm = "OLD" if old.accuracy is None else "NEW"
-            return unknown(cell, "accuracy", f"{arm} reported no accuracy, so it cannot be compared.")
-        if seed == 0 and (message := equal_trainings(old, new)):
-            return Verdict(*cell, "accuracy", "PASS", message, None, 1)
-        losses.append(old.accuracy - new.accuracy)
-        took.append(float(entry["took"]))
-    verdict, more = judge_accuracy(cell, losses), [count for count in SEEDS if count > len(losses)]
-    if verdict.status != "INCONCLUSIVE" or not more:
+        entries.append(train_arms(gate, cell, seed))
+        verdict, is_decided = trainings_verdict(cell, entries)
+    if is_decided or verdict.status != "INCONCLUSIVE":
         return verdict
-    seconds = sum(took) / len(took) if took else durations.estimate(trial, cell, "accuracy")
-    return verdict._replace(
-        needs=(more[0] - len(losses)) * (durations.UNKNOWN if seconds is None else seconds)
-    )
+    took = [float(entry["took"]) for entry in entries]
+    seconds = sum(took) / len(took) if took else durations.estimate(gate.trial, cell, "accuracy")
+    more = next(count for count in SEEDS if count > len(entries)) - len(entries)
+    return msgspec.structs.replace(verdict, needs=more * (UNKNOWN if seconds is None else seconds))
 
 
-def failed_training(cell: Cell, entry: Entry) -> Verdict:
-    """Return BROKEN if every training of NEW failed and none of OLD did; INCONCLUSIVE otherwise."""
-    messages = failure_messages(entry)
-    of_new = sum("new" in one["failures"] for one in entry["rounds"])
-    if "old" in messages:
-        return Verdict(*cell, "accuracy", "INCONCLUSIVE", f"OLD: {messages['old']}")
-    status = "BROKEN" if of_new == len(entry["rounds"]) >= FAILED_LAUNCHES else "INCONCLUSIVE"
-    return Verdict(*cell, "accuracy", status, f"NEW failed in {of_new} launches: {messages['new']}")
+def train_arms(gate: Gate, cell: Cell, seed: int) -> Entry:
+    """Return the entry of a training of both arms from a seed: from the record, or after launches."""
+    trial = gate.trial
 
-
-def equal_trainings(old: Run, new: Run) -> str | None:
-    """Return why two trainings from the same seed are the same training, so that one seed is enough; else None."""
-    assert old.accuracy is not None and new.accuracy is not None
-    if not old.losses or len(old.losses) != len(new.losses):
-        return None
-    largest = 0.0
-    for before, after in zip(old.losses, new.losses, strict=True):
-        if before is None or after is None:
-            return None
-        largest = max(largest, abs(after - before) / max(abs(before), 1e-3))
-    if largest > EQUAL_LOSSES or abs(old.accuracy - new.accuracy) > EQUAL_ACCURACIES:
-        return None
-    return (
-        f"the losses of all {len(old.losses)} steps from one seed are equal (largest relative difference "
-        f"{largest:.1e}); accuracy {new.accuracy:.2%}, OLD {old.accuracy:.2%}"
-    )
-
-
-def judge_accuracy(cell: Cell, losses: list[float]) -> Verdict:
-    return accuracy_verdict(cell, losses, margin=ACCURACY_MARGIN, looks=SEEDS)
-
-
-def train_arms(trial: Trial, record: Record, cell: Cell, seed: int, say: Say) -> Entry:
     def launch() -> Entry:
-        say(f"accuracy of {cell.task}, seed {seed}")
+        gate.say(f"accuracy of {cell.task}, seed {seed}")
         settings = replace(trial.settings, seed=seed)
         launcher = Launcher(
-            trial, cell, settings, trial.training, timed=False, attempts=TRAINING_ATTEMPTS,
-            left=trial.budget - record.spent,
-        )  # fmt: skip
-        entry = launcher.launch(ARMS)
+            trial, cell, settings, trial.training, timed=False, attempts=TRAINING_ATTEMPTS, left=gate.left
+        )
+        [entry] = launcher.launch([ARMS])
         durations.remember(trial, cell, "accuracy", entry["took"])
         return entry
 
-    return record.get_or_launch("accuracy", cell.task, seed, launch=launch)
+    return gate.record.get_or_launch("accuracy", cell.task, seed, launch=launch)

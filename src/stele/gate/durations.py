@@ -1,36 +1,30 @@
 """How long launches take on this machine, from earlier gates: so that a gate can say how long it will take."""
 
 import json
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
 
 from stele import files, schema
 from stele.data import cache
-from stele.gate.record import Record
-from stele.gate.trial import Cell, Trial
+from stele.gate.gate import Gate
+from stele.gate.state import PASSES, State
+from stele.gate.trial import Trial
+from stele.subjects import Cell
 
-if TYPE_CHECKING:
-    from stele.gate.state import Probe
-
-PASSES = (3, 8)  # that most verdicts take: of equal releases, and of one that is 10 % slower
-UNKNOWN = 60.0  # seconds of a verdict if no launch shows how long one takes
 FILE = "durations.json"
-
-Say = Callable[[str], object]
 
 
 def key_of(trial: Trial, cell: Cell, kind: str) -> str:
-    model = "" if trial.model is None else f" {trial.model.spec}"
-    return f"{trial.old.framework} {cell} {kind} {trial.scale} {trial.settings.processors}{model}"
+    label = trial.subject.label and f" {trial.subject.label}"
+    return f"{trial.old.framework} {cell} {kind} {trial.scale} {trial.settings.processors}{label}"
 
 
-def read() -> dict[str, Any]:
+def read() -> dict[str, float]:
     """Return the seconds by key; nothing if the file is missing or damaged, because it is only an estimate."""
     try:
         content = schema.read(cache.folder() / FILE)
     except (OSError, ValueError):
         return {}
-    return content if isinstance(content, dict) else {}
+    pairs = content.items() if isinstance(content, dict) else ()
+    return {key: float(value) for key, value in pairs if isinstance(value, int | float)}
 
 
 def remember(trial: Trial, cell: Cell, kind: str, seconds: float) -> None:
@@ -41,38 +35,34 @@ def remember(trial: Trial, cell: Cell, kind: str, seconds: float) -> None:
 
 def estimate(trial: Trial, cell: Cell, kind: str) -> float | None:
     """Return the seconds that a pass took in an earlier gate; None if there was none."""
-    value = read().get(key_of(trial, cell, kind))
-    return float(value) if isinstance(value, int | float) else None
+    return read().get(key_of(trial, cell, kind))
 
 
-def announce(trial: Trial, what: str, cells: Sequence[tuple[Cell, str]], say: Say, *, times: int = 1) -> None:
-    """Print what starts, and how long it takes if an earlier gate shows that."""
-    seconds = [estimate(trial, *cell) for cell in cells]
-    known = [value for value in seconds if value is not None]
-    say(f"{what}: about {minutes(times * sum(known))}" if cells and len(known) == len(cells) else what)
+def announce(gate: Gate, what: str, cell: Cell, kind: str) -> None:
+    """Say what starts, and how long it takes if an earlier gate shows that."""
+    seconds = estimate(gate.trial, cell, kind)
+    gate.say(what if seconds is None else f"{what}: about {minutes(seconds)}")
 
 
-def announce_timing(
-    trial: Trial, record: Record, probes: "Sequence[Probe]", say: Say, *, measured: int = 0
-) -> bool:
-    """Print how long the passes take, if something is timed, and whether that may be more than the budget.
+def announce_timing(gate: Gate, state: State) -> bool:
+    """Say how long the passes take, if something is timed, and whether that may be more than the budget.
 
-    ``measured`` is the number of passes so far. Returns False if no earlier launch shows how long one takes.
+    Returns False if no earlier launch shows how long one takes.
     """
-    if not probes or any(record.get(probe.kind, str(probe.cell), measured) for probe in probes):
-        return True  # nothing is timed, or it was announced when these passes were measured
-    seconds = [estimate(trial, probe.cell, probe.kind) for probe in probes]
-    known = [value for value in seconds if value is not None]
-    if len(known) < len(seconds):
-        say("time and memory: the first pass shows how long a pass takes on this machine")
+    count = min(map(len, state.results.values()), default=0)
+    if not state.results or any(len(results) > count for results in state.results.values()):
+        return True  # nothing is timed, or passes of some probes have been measured beyond those of the others
+    seconds = [estimate(gate.trial, probe.cell, probe.kind) for probe in state.results]
+    estimated = [value for value in seconds if value is not None]
+    if len(estimated) < len(seconds):
+        gate.say("time and memory: the first pass shows how long a pass takes on this machine")
         return False
-    least, most = ((passes - measured) * sum(known) for passes in PASSES)
-    left = trial.budget - record.spent
-    passes = f"{PASSES[0] - measured} to {PASSES[1] - measured} {'more ' if measured else ''}passes"
-    short = " That may be too little." if least > left else ""
-    say(
+    least, most = ((passes - count) * sum(estimated) for passes in PASSES)
+    passes = f"{PASSES[0] - count} to {PASSES[1] - count} {'more ' if count else ''}passes"
+    short = " That may be too little." if least > gate.left else ""
+    gate.say(
         f"time and memory: most verdicts need {passes}, here about {minutes(least)} to {minutes(most)}; "
-        f"the budget has {minutes(max(left, 0))} left.{short}"
+        f"the budget has {minutes(max(gate.left, 0))} left.{short}"
     )
     return True
 

@@ -6,21 +6,19 @@ too, at the level of the gate: two releases that fail now and then equally often
 """
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from stele import statistics
+from stele.gate.entries import Round
 from stele.gate.trial import NEW_ARMS
 from stele.statistics import Pass
 
 NOISE = 0.1  # a failure counts 1; the e-value then bets almost everything on "NEW fails"
 
-Round = Mapping[str, Any]
 
-
-def to_pass(one: Round) -> Pass:
+def to_pass(round_: Round) -> Pass:
     """Return the round as a pass: 1 for each launch that failed, 0 for the others."""
-    values = {arm: float(arm in one["failures"]) for arm in one["arms"]}
+    values = {arm: float(arm in round_["failures"]) for arm in round_["arms"]}
     old = tuple(value for arm, value in values.items() if arm not in NEW_ARMS)
     return old, tuple(value for arm, value in values.items() if arm in NEW_ARMS)
 
@@ -34,16 +32,16 @@ def log_evidence(rounds: Iterable[Round]) -> float:
 
 def count(rounds: Sequence[Round]) -> tuple[int, int]:
     """Return in how many rounds OLD failed, and in how many NEW failed."""
-    old = sum(any(arm not in NEW_ARMS for arm in one["failures"]) for one in rounds)
-    return old, sum(any(arm in NEW_ARMS for arm in one["failures"]) for one in rounds)
+    old = sum(any(arm not in NEW_ARMS for arm in round_["failures"]) for round_ in rounds)
+    return old, sum(any(arm in NEW_ARMS for arm in round_["failures"]) for round_ in rounds)
 
 
 def last_message(rounds: Sequence[Round], *, new: bool | None = None) -> str:
     """Return the last failure of NEW, of OLD, or of either; empty if there is none."""
     messages = [
         message
-        for one in rounds
-        for arm, message in one["failures"].items()
+        for round_ in rounds
+        for arm, message in round_["failures"].items()
         if new is None or (arm in NEW_ARMS) == new
     ]
     return messages[-1] if messages else ""

@@ -27,6 +27,8 @@ MAX_PASSES = 120  # more than these are not measured; an e-value is valid howeve
 Key = TypeVar("Key")
 
 STATUSES = ("BROKEN", "MISSING", "REGRESSED", "INCONCLUSIVE", "IMPROVED", "PASS")  # the worst first
+EXIT_CODES = {"PASS": 0, "REGRESSED": 1, "BROKEN": 1, "MISSING": 1, "INCONCLUSIVE": 3}  # of ``overall`` statuses
+SEVERITY = (0, 3, 2, 1)  # exit codes, the worst last: a verdict against NEW, then a gate that could not be run
 
 
 @dataclass(frozen=True)
@@ -191,3 +193,8 @@ def overall(statuses: Sequence[str]) -> str:
     """Return the worst status; PASS if all passed or improved."""
     worst = min(statuses, key=STATUSES.index, default="INCONCLUSIVE")
     return "PASS" if worst == "IMPROVED" else worst
+
+
+def worst_code(codes: Sequence[int]) -> int:
+    """Return the exit code of several gates."""
+    return max(codes, key=SEVERITY.index)

@@ -1,6 +1,5 @@
 """Launch the arms of a trial in one cell: one pass, or several at the same time on separate processors."""
 
-import dataclasses
 import functools
 import math
 import operator
@@ -8,20 +7,24 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
-from stele.environments.description import slug
+import msgspec
+
+from stele import schema
+from stele.environments import Environment
+from stele.gate.entries import Round
 from stele.gate.metrics import KINDS, LONG, MOST_TRAININGS, Kind, phase_of
 from stele.gate.record import Entry
-from stele.gate.trial import ARMS, NEW_ARMS, Cell, Trial, content_of
+from stele.gate.trial import ARMS, NEW_ARMS, Trial, content_of
 from stele.measuring import content, machine, measure, processors
 from stele.measuring.conditions import Conditions, Monitor
 from stele.measuring.content import NOTHING
 from stele.measuring.measure import SideFailed
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
-from stele.models import inspection
-from stele.models.spec import Model
+from stele.subjects import Cell, Subject, errors
+from stele.text import slug
 
 ATTEMPTS = 2  # of a pass; a failed attempt is followed by a launch of each arm alone
 LEAST_TIMEOUT = 30.0  # seconds
@@ -29,6 +32,17 @@ PATIENCE = 5  # after an arm failed, the timeout in times that a launch took tha
 LIKELY_MEMORY = 2 * 2**30  # bytes of a process, before one was measured
 CACHES = Path(".stele/caches")  # compilations of earlier launches
 SPARE_MEMORY = 1.2  # times what the processes of the passes need
+
+
+class Request(TypedDict):
+    """What ``measure.measure_lanes`` receives, without the timeout."""
+
+    lanes: list[dict[str, Environment]]
+    plan: measure.Plan
+    settings: Settings
+    groups: list[list[int]] | None
+    caches: Path | None
+    changed: dict[str, Settings]
 
 
 class Launcher(NamedTuple):
@@ -46,52 +60,65 @@ class Launcher(NamedTuple):
     limit: float | None = None  # seconds of the steps of a launch
     left: float = math.inf  # seconds of the budget; when they are over, a failure is not looked at again
 
-    def launch_passes(self, orders: Sequence[Sequence[str]]) -> list[Entry]:
+    def launch(self, orders: Sequence[Sequence[str]]) -> list[Entry]:
         """Measure passes at the same time, each with its order of the arms, and return an entry for each.
 
-        If a launch fails, only the first pass is measured: perhaps there is not enough memory for all.
+        If a launch fails, only the first pass is measured: perhaps there is not enough memory for all. Each of its arms
+        is launched once alone, to see which ones fail, and then all are launched again, while the budget lasts. The
+        entry has the failures of each of these rounds: see ``stele.gate.failures``. Raises SubjectError if the user's
+        code fails in OLD.
         """
-        if len(orders) == 1:
-            return [self.launch(orders[0])]
-        monitor = Monitor(self.settings, lanes=len(orders))
-        try:
-            lanes = measure_lanes(self, orders, self.trial.timeout)
-        except SideFailed as error:
-            return [self.launch(orders[0], failed=error, monitor=monitor)]
-        conditions = monitor.conditions()
-        return [to_entry(runs, [], conditions, len(lanes)) for runs in lanes]
-
-    def launch(
-        self, arms: Sequence[str], *, failed: SideFailed | None = None, monitor: Monitor | None = None
-    ) -> Entry:
-        """Measure a fresh process for each arm, in this order, and return the entry for the record.
-
-        If one fails, each arm is launched once alone, to see which ones fail, and then all are launched again, while
-        the budget lasts. The entry has the failures of each of these rounds: see ``stele.gate.failures``. ``failed`` is
-        a first attempt that has failed, which ``monitor`` observed. Raises ModelError if the user's code fails in OLD.
-        """
-        monitor, runs = monitor or Monitor(self.settings), None
-        rounds: list[dict[str, Any]] = []
-        timeout = self.trial.timeout
+        monitor, timeout = Monitor(self.settings, lanes=len(orders)), self.trial.timeout
+        rounds: list[Round] = []
         for _ in range(self.attempts):
-            if failed is None:
-                try:
-                    runs = measure_arms(self, arms, timeout)
-                    break
-                except SideFailed as error:
-                    failed = error
-            rounds.append({"arms": list(arms), "failures": {failed.side: failure_message(failed)}})
-            if len(arms) > 1:
-                alone, timeout = self.launch_alone(arms, timeout, monitor)
+            try:
+                passes = self.of_passes(measure.measure_lanes(**self.request(orders), timeout=timeout))
+                conditions = monitor.conditions()
+                return [to_entry(runs, rounds, conditions, len(passes)) for runs in passes]
+            except SideFailed as error:
+                failures = {error.side: failure_message(error)}
+            orders = orders[:1]
+            rounds.append({"arms": list(orders[0]), "failures": failures})
+            if len(orders[0]) > 1:
+                alone, timeout = self.launch_alone(orders[0], timeout, monitor)
                 rounds += [alone] if alone["arms"] else []
-            failed = None
             if monitor.seconds >= self.left:
                 break
-        return to_entry(runs, rounds, monitor.conditions(), 1)
+        return [to_entry(None, rounds, monitor.conditions(), 1)]
 
-    def launch_alone(
-        self, arms: Sequence[str], timeout: float, whole: Monitor
-    ) -> tuple[dict[str, Any], float]:
+    def request(self, orders: Sequence[Sequence[str]]) -> Request:
+        """Return what is measured and on which processors.
+
+        The arms of a pass take turns; if they are not timed, each has processors of its own, if there are enough.
+        Launches that are not timed may share a core.
+        """
+        trial, settings = self.trial, self.settings
+        plan = plan_of(
+            self.cell,
+            self.scale,
+            trial.subject,
+            self.steps,
+            self.kind,
+            target=trial.target_of(self.cell.task),
+            limit=self.limit,
+        )
+        in_lanes = orders if self.timed else [[arm] for order in orders for arm in order]
+        groups = processors.lanes(settings.processors, of=None if self.timed else processors.usable())
+        together = len(in_lanes) > 1 and settings.device == "cpu" and len(groups) >= len(in_lanes)
+        return Request(
+            lanes=[{arm: trial.arm(arm) for arm in lane} for lane in in_lanes],
+            plan=plan,
+            settings=settings,
+            groups=groups if together else None,
+            caches=fill_caches(self, plan) if self.kind.cached else None,
+            changed=seeds_of(self, orders[0]),
+        )
+
+    def of_passes(self, lanes: list[dict[str, Run]]) -> list[dict[str, Run]]:
+        """Return the Runs of each pass; the lanes of arms that are not timed are one pass."""
+        return lanes if self.timed else [{arm: run for runs in lanes for arm, run in runs.items()}]
+
+    def launch_alone(self, arms: Sequence[str], timeout: float, whole: Monitor) -> tuple[Round, float]:
         """Launch each arm alone, while the budget lasts. Return the round, and the timeout of the next launches.
 
         A launch that succeeds shows how long one takes, so that a release that hangs does not take the budget.
@@ -104,7 +131,7 @@ class Launcher(NamedTuple):
             monitor = Monitor(self.settings)
             tried.append(arm)
             try:
-                measure_arms(self, [arm], timeout)
+                measure.measure_lanes(**self.request([[arm]]), timeout=timeout)
             except SideFailed as error:
                 failures[arm] = failure_message(error)
             else:
@@ -113,64 +140,23 @@ class Launcher(NamedTuple):
 
 
 def failure_message(failed: SideFailed) -> str:
-    """Return why a launch failed. Raises ModelError if the user's code fails in OLD, where no release is to blame."""
-    user_error = inspection.user_error(failed.error)
+    """Return why a launch failed. Raises SubjectError if the user's code fails in OLD, where no release is to blame."""
+    user_error = errors.user_error(failed.error)
     if user_error is not None and failed.side not in NEW_ARMS:
         raise user_error
     return str(user_error or failed)
 
 
-def to_entry(
-    runs: Mapping[str, Run] | None, rounds: list[dict[str, Any]], conditions: Conditions, passes: int
-) -> Entry:
+def to_entry(runs: Mapping[str, Run] | None, rounds: list[Round], conditions: Conditions, passes: int) -> Entry:
     """Return the entry of one of so many ``passes`` that were measured at the same time: each took a share of it."""
-    reads = (run.reads or NOTHING for run in (runs or {}).values())
+    reads = (run.reads for run in (runs or {}).values())
     return {
-        "runs": None if runs is None else {arm: run.to_dict() for arm, run in runs.items()},
+        "runs": None if runs is None else dict(runs),
         "rounds": rounds,
-        "conditions": conditions._asdict(),
+        "conditions": conditions,
         "took": conditions.seconds / passes,
         "reads": functools.reduce(operator.or_, reads, NOTHING),
     }
-
-
-def measure_arms(launcher: Launcher, arms: Sequence[str], timeout: float) -> dict[str, Run]:
-    """Measure the arms in turns; if they are not timed, each on processors of its own."""
-    if launcher.timed:
-        [runs] = measure_lanes(launcher, [arms], timeout)
-        return runs
-    lanes = measure_lanes(launcher, [[arm] for arm in arms], timeout)
-    return {arm: run for runs in lanes for arm, run in runs.items()}
-
-
-def measure_lanes(
-    launcher: Launcher, orders: Sequence[Sequence[str]], timeout: float
-) -> list[dict[str, Run]]:
-    """Measure arms that take turns, in several lanes at the same time; or one lane after the other.
-
-    One after the other on a GPU, and without a processor for each lane. Launches that are not timed may share a core.
-    """
-    trial, settings = launcher.trial, launcher.settings
-    plan = plan_of(
-        launcher.cell,
-        launcher.scale,
-        trial.model,
-        launcher.steps,
-        launcher.kind,
-        target=trial.target_of(launcher.cell.task),
-        limit=launcher.limit,
-    )
-    caches = fill_caches(launcher, plan, timeout) if launcher.kind.cached else None
-    lanes = [{arm: trial.arm(arm) for arm in order} for order in orders]
-    groups = processors.lanes(settings.processors, of=None if launcher.timed else processors.usable())
-    if len(lanes) > 1 and settings.device == "cpu" and len(groups) >= len(lanes):
-        return measure.at_once(lanes, plan, settings, timeout=timeout, groups=groups, caches=caches)
-    return [
-        measure.side_by_side(
-            lane, plan, settings, timeout=timeout, caches=caches, changed=seeds_of(launcher, lane)
-        )
-        for lane in lanes
-    ]
 
 
 def seeds_of(launcher: Launcher, arms: Iterable[str]) -> dict[str, Settings]:
@@ -182,25 +168,22 @@ def seeds_of(launcher: Launcher, arms: Iterable[str]) -> dict[str, Settings]:
     if not launcher.kind.trains:
         return {}
     first = launcher.number * len(ARMS)
-    return {
-        arm: replace(launcher.settings, seed=(first + place) * MOST_TRAININGS)
-        for place, arm in enumerate(arms)
-    }
+    return {arm: replace(launcher.settings, seed=(first + place) * MOST_TRAININGS) for place, arm in enumerate(arms)}
 
 
-def fill_caches(launcher: Launcher, plan: measure.Plan, timeout: float) -> Path:
+def fill_caches(launcher: Launcher, plan: measure.Plan) -> Path:
     """Launch each release once, so that the next launches find its compilations. Return the folder of the caches.
 
     Compilations of something else do not fill it: the folder is that of all that decides what is compiled.
     """
-    what = content_of(launcher.trial), dataclasses.asdict(plan), launcher.settings.as_fields()
+    what = schema.to_json((content_of(launcher.trial), plan, launcher.settings))
     folder = CACHES / content.digest(what) / slug(str(launcher.cell))
     for arm in ("old", "new"):
         environment = launcher.trial.arm(arm)
         if not (folder / environment.slug).exists():
             try:
                 measure.side_by_side(
-                    {arm: environment}, plan, launcher.settings, timeout=timeout, caches=folder
+                    {arm: environment}, plan, launcher.settings, timeout=launcher.trial.timeout, caches=folder
                 )
             except BaseException:
                 shutil.rmtree(folder / environment.slug, ignore_errors=True)
@@ -208,50 +191,34 @@ def fill_caches(launcher: Launcher, plan: measure.Plan, timeout: float) -> Path:
     return folder
 
 
-def passes_at_once(trial: Trial, earlier: Sequence[Mapping[str, Run]], *, busy: bool) -> int:
+def parallel_passes(trial: Trial, earlier: Sequence[Mapping[str, Run]], *, busy: bool) -> int:
     """Return how many passes to measure at the same time: as many as there are cores and memory for.
 
     ``earlier`` are the Runs of earlier passes, whose memory the next ones need. One if other processes use the machine:
     then the system can move them to the processor that is free.
     """
-    if trial.at_once == 1 or busy or trial.settings.device != "cpu":
+    if trial.parallel == 1 or busy or trial.settings.device != "cpu":
         return 1
     runs = earlier[-1].values() if earlier else []
-    memory = sum(run.host_memory or LIKELY_MEMORY for run in runs) or len(ARMS) * LIKELY_MEMORY
+    memory = sum(run.memory.host or LIKELY_MEMORY for run in runs) or len(ARMS) * LIKELY_MEMORY
     enough = int(machine.available_memory() / (SPARE_MEMORY * memory))
-    return max(1, min(trial.at_once, len(processors.lanes(trial.settings.processors)), enough))
+    return max(1, min(trial.parallel, len(processors.lanes(trial.settings.processors)), enough))
 
 
 def plan_of(
     cell: Cell,
     scale: str,
-    model: Model | None,
+    subject: Subject,
     steps: int | None = None,
     kind: Kind = KINDS[LONG],
     *,
     target: float | None = None,
     limit: float | None = None,
 ) -> measure.Plan:
-    """Return the plan of a cell of a task, or of a user's model. ``target`` is that of a kind that trains.
+    """Return the plan of a cell. ``target`` is that of a kind that trains.
 
     ``limit`` is in seconds, of the steps of a launch.
     """
-    asked = {**kind.asked, **({} if limit is None or steps is None else {"limit": limit})}
-    if model is not None:
-        request = model.as_request()
-        return measure.model_plan(
-            cell.task, cell.phase, scale, request, steps=steps, asked=asked, files=model.sources()
-        )
-    fields, _ = measure.inputs(cell.task)
-    if kind.trains:
-        asked["target"] = target
-    return measure.Plan(
-        task=cell.task, phase=phase_of(kind, cell.phase), scale=scale, steps=steps, asked=asked, **fields
-    )
-
-
-def failure_messages(entry: Mapping[str, Any]) -> dict[str, str]:
-    """Return the last failure of each arm, for a launch without Runs; else nothing."""
-    if entry["runs"] is not None:
-        return {}
-    return {arm: message for one in entry["rounds"] for arm, message in one["failures"].items()}
+    limited = None if steps is None else limit
+    options = msgspec.structs.replace(kind.options, steps=steps, limit=limited, target=target if kind.trains else None)
+    return subject.plan(cell._replace(phase=phase_of(kind, cell.phase)), scale, options)

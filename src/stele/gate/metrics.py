@@ -10,14 +10,16 @@ that has to be ruled out before the metric passes; never below the tolerance.
 """
 
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy
 
 from stele import statistics
-from stele.measuring.run import PHASES, Run
+from stele.errors import SteleError
+from stele.measuring.run import PHASES, Options, Run
 from stele.measuring.settings import Settings
 from stele.time_to_accuracy.summary import dawnbench_seconds
 from stele_worker.protocol import TIME_TO_ACCURACY
@@ -37,7 +39,7 @@ class Kind(NamedTuple):
     short: bool = False  # a small scale, SHORT_STEPS, and the C library's allocator as it is
     steps: int | None = None  # None: chosen from their durations
     plain: bool = False  # the C library's allocator as it is
-    asked: Mapping[str, Any] = {}  # fields of the worker's request: see stele_worker.protocol
+    options: Options = Options()  # of the worker's request
     cached: bool = False  # the framework finds the compilations of an earlier launch
     trains: bool = False  # to a target, at the scale of the trainings, each launch from seeds of its own
 
@@ -45,15 +47,15 @@ class Kind(NamedTuple):
 KINDS = {
     LONG: Kind(),
     SHORT: Kind(short=True),
-    LATENCY: Kind(steps=200, asked={"batch": 1}),
-    BLOCKS: Kind(steps=16, asked={"blocks": 8}),
+    LATENCY: Kind(steps=200, options=Options(batch=1)),
+    BLOCKS: Kind(steps=16, options=Options(blocks=8)),
     WARM: Kind(short=True, cached=True),
-    NEW_BATCH: Kind(short=True, asked={"new_batch": True}),
-    SIZES: Kind(steps=SHORT_STEPS, asked={"sizes": 16}),
-    PROFILED: Kind(steps=SHORT_STEPS, asked={"profile": 20}),
-    LOADER: Kind(steps=SHORT_STEPS, asked={"loader": 24}),
+    NEW_BATCH: Kind(short=True, options=Options(new_batch=True)),
+    SIZES: Kind(steps=SHORT_STEPS, options=Options(sizes=16)),
+    PROFILED: Kind(steps=SHORT_STEPS, options=Options(profile=20)),
+    LOADER: Kind(steps=SHORT_STEPS, options=Options(loader=24)),
     PEAK: Kind(steps=SHORT_STEPS, plain=True),
-    TRAININGS: Kind(asked={"attempts": MOST_TRAININGS}, trains=True),
+    TRAININGS: Kind(options=Options(attempts=MOST_TRAININGS), trains=True),
 }
 
 
@@ -77,13 +79,13 @@ class Metric(NamedTuple):
 
         If some Runs have a number, the others count with their ``least``, which makes the difference too small.
         """
-        if self.by_turn and all(run.plan.get("turn") for run in runs.values()):
+        if self.by_turn and all(run.options.turn for run in runs.values()):
             return compare_steps(runs)
         numbers = {side: self.value(run) for side, run in runs.items()}
         if self.least is not None and any(numbers.values()):
             numbers = {side: number or self.least(runs[side]) for side, number in numbers.items()}
-        known = {side: math.log(number) for side, number in numbers.items() if number}
-        return known if len(known) == len(numbers) else None
+        logarithms = {side: math.log(number) for side, number in numbers.items() if number}
+        return logarithms if len(logarithms) == len(numbers) else None
 
     def difference(self, old: Run, new: Run) -> float | None:
         """Return log(new) - log(old) of two Runs; None if one of them has no number."""
@@ -98,7 +100,7 @@ def step_seconds(run: Run) -> float:
     affect few steps; the record holds all steps. If a long warm-up left too few, the last steps count, without the
     first, which compiles.
     """
-    later = run.seconds[1:] or run.seconds
+    later = run.steps.seconds[1:] or run.steps.seconds
     counted = run.counted_seconds if len(run.counted_seconds) >= MIN_STEPS else later[-MIN_STEPS:]
     return float(numpy.percentile(counted, 10))
 
@@ -110,9 +112,9 @@ def compare_steps(runs: Mapping[str, Run]) -> dict[str, float]:
     steps count, the last ones do, without the first, which compiles. If the Runs have different numbers of steps, the
     steps that all have are compared.
     """
-    count = min(len(run.seconds) for run in runs.values())
-    first = max(min(max(run.warmup for run in runs.values()), count - MIN_STEPS), min(1, count - 1))
-    logarithms = numpy.log([run.seconds[first:count] for run in runs.values()])
+    count = min(len(run.steps.seconds) for run in runs.values())
+    first = max(min(max(run.steps.warmup for run in runs.values()), count - MIN_STEPS), min(1, count - 1))
+    logarithms = numpy.log([run.steps.seconds[first:count] for run in runs.values()])
     medians = numpy.median(logarithms - logarithms.mean(0), axis=1)
     return dict(zip(runs, map(float, medians), strict=True))
 
@@ -137,25 +139,25 @@ def overhead(run: Run) -> float | None:
 
 def idle(run: Run) -> float | None:
     """Return the part of a step under the profiler that is outside of operations; None if it is unknown, or nothing."""
-    if not run.profile or not run.profile.get("busy"):
+    if run.profile is None or not run.profile.busy:
         return None
-    outside = 1 - run.profile["busy"] / run.profile["step"]
+    outside = 1 - run.profile.busy / run.profile.step
     return outside if outside > 0 else None
 
 
 def time_spent(run: Run) -> float:
     """Return the seconds of all trainings of a launch, without evaluation and compilation."""
-    return sum(run.missed) + (dawnbench_seconds(run) or 0.0)
+    return sum(run.epochs.missed if run.epochs else ()) + (dawnbench_seconds(run) or 0.0)
 
 
 def time_to_target(run: Run) -> float | None:
     """Return the seconds until a training reached the target, with those that missed it; None if none did.
 
     Its arithmetic mean over launches is the expected time to the target: a training that misses is repeated with
-    another seed. The gate compares geometric means, so it shows less of a changed probability: see docs/metrics.md.
+    another seed. The gate compares geometric means, so it shows less of a changed probability: see docs/gate.md.
     """
-    reached = run.accuracy is not None and run.accuracy >= run.plan["target"]
-    return time_spent(run) if reached else None
+    accuracy, target = run.learning.accuracy, run.options.target
+    return time_spent(run) if accuracy is not None and target is not None and accuracy >= target else None
 
 
 # what frameworks report of a mode that counts compilations; those that were repeated count, too
@@ -168,47 +170,199 @@ def compilations(run: Run) -> int | None:
 
 
 METRICS = (
-    Metric("step", "s", "The duration of a step. Launches that take turns are compared step by step; of others, the "
-           "tenth percentile counts.",
-           0.01, 0.05, 0.01, step_seconds, (LONG,), by_turn=True),
-    Metric("first-step", "s", "The first step of a process: it traces, compiles and allocates.",
-           0.05, 0.25, 0.1, lambda run: run.first_step),
-    Metric("import", "s", "The import of the framework.", 0.05, 0.25, 0.1, lambda run: run.import_seconds),
-    Metric("host-memory", "bytes", "The most memory that the process used.",
-           0.01, 0.03, 0.005, lambda run: run.host_memory, (SHORT,)),
-    Metric("device-memory", "bytes", "The most memory that the framework used on the device.",
-           0.01, 0.03, 0.005, lambda run: run.device_memory, (SHORT,)),
-)  # fmt: skip
+    Metric(
+        name="step",
+        unit="s",
+        meaning="The duration of a step. Launches that take turns are compared step by step; of others, the "
+        "tenth percentile counts.",
+        tolerance=0.01,
+        margin=0.05,
+        noise=0.01,
+        value=step_seconds,
+        kinds=(LONG,),
+        by_turn=True,
+    ),
+    Metric(
+        name="first-step",
+        unit="s",
+        meaning="The first step of a process: it traces, compiles and allocates.",
+        tolerance=0.05,
+        margin=0.25,
+        noise=0.1,
+        value=lambda run: run.first_step,
+    ),
+    Metric(
+        name="import",
+        unit="s",
+        meaning="The import of the framework.",
+        tolerance=0.05,
+        margin=0.25,
+        noise=0.1,
+        value=lambda run: run.framework.import_seconds,
+    ),
+    Metric(
+        name="host-memory",
+        unit="bytes",
+        meaning="The most memory that the process used.",
+        tolerance=0.01,
+        margin=0.03,
+        noise=0.005,
+        value=lambda run: run.memory.host,
+        kinds=(SHORT,),
+    ),
+    Metric(
+        name="device-memory",
+        unit="bytes",
+        meaning="The most memory that the framework used on the device.",
+        tolerance=0.01,
+        margin=0.03,
+        noise=0.005,
+        value=lambda run: run.memory.device,
+        kinds=(SHORT,),
+    ),
+)
 MORE = (
-    Metric("latency", "s", "The answer to one sample: the median of inference with a batch of one.",
-           0.01, 0.05, 0.01, lambda run: middle(run.counted_seconds), (LATENCY,), ("infer",), by_turn=True),
-    Metric("latency-p99", "s", "The answer to one sample, of which one in a hundred takes longer.",
-           0.05, 0.25, 0.1, slowest, (LATENCY,), ("infer",)),
-    Metric("throughput", "s", "A step of a block of steps with one wait at its end: steps may overlap.",
-           0.01, 0.05, 0.02, lambda run: middle(run.blocks), (BLOCKS,)),
-    Metric("dispatch", "s", "The time until a call of the step returns; the device may still compute.",
-           0.05, 0.25, 0.05, lambda run: middle(run.returned), (BLOCKS,)),
-    Metric("first-step-cached", "s", "The first step of a process that finds the compilations of an earlier one.",
-           0.05, 0.25, 0.1, lambda run: run.first_step, (WARM,)),
-    Metric("first-step-new-batch", "s", "The first step with another number of samples: some frameworks compile again.",
-           0.05, 0.25, 0.1, lambda run: run.new_batch, (NEW_BATCH,)),
-    Metric("compilations", "count", "How often a process compiles for a batch and then for a batch of another size.",
-           0.05, 0.25, 0.01, compilations, (NEW_BATCH,)),
-    Metric("overhead", "s", "A step without samples: a line through steps of several sizes, at zero samples.",
-           0.05, 0.25, 0.05, overhead, (SIZES,)),
-    Metric("idle", "fraction", "The part of a step under the framework's profiler in which no operation runs.",
-           0.05, 0.25, 0.05, idle, (PROFILED,)),
-    Metric("loader", "s", "A batch of images with augmentation from the framework's own loader, without a step.",
-           0.05, 0.25, 0.05, lambda run: (run.loader or {}).get("alone"), (LOADER,), ("train",)),
-    Metric("fed-step", "s", "A training step with a batch from that loader: loading may overlap computing.",
-           0.05, 0.25, 0.05, lambda run: (run.loader or {}).get("fed"), (LOADER,), ("train",)),
-    Metric("peak-memory", "bytes", "The most memory, of the device or the process, at the scale of the timed launches.",
-           0.01, 0.03, 0.005, lambda run: run.device_memory or run.host_memory, (PEAK,)),
-    Metric("time-to-target", "s", "Training until the target accuracy; a training that misses it is repeated.",
-           0.05, 0.25, 0.1, time_to_target, (TRAININGS,), ("train",), least=time_spent),
-)  # fmt: skip
+    Metric(
+        name="latency",
+        unit="s",
+        meaning="The answer to one sample: the median of inference with a batch of one.",
+        tolerance=0.01,
+        margin=0.05,
+        noise=0.01,
+        value=lambda run: middle(run.counted_seconds),
+        kinds=(LATENCY,),
+        phases=("infer",),
+        by_turn=True,
+    ),
+    Metric(
+        name="latency-p99",
+        unit="s",
+        meaning="The answer to one sample, of which one in a hundred takes longer.",
+        tolerance=0.05,
+        margin=0.25,
+        noise=0.1,
+        value=slowest,
+        kinds=(LATENCY,),
+        phases=("infer",),
+    ),
+    Metric(
+        name="throughput",
+        unit="s",
+        meaning="A step of a block of steps with one wait at its end: steps may overlap.",
+        tolerance=0.01,
+        margin=0.05,
+        noise=0.02,
+        value=lambda run: middle(run.blocks.seconds) if run.blocks else None,
+        kinds=(BLOCKS,),
+    ),
+    Metric(
+        name="dispatch",
+        unit="s",
+        meaning="The time until a call of the step returns; the device may still compute.",
+        tolerance=0.05,
+        margin=0.25,
+        noise=0.05,
+        value=lambda run: middle(run.blocks.returned) if run.blocks else None,
+        kinds=(BLOCKS,),
+    ),
+    Metric(
+        name="first-step-cached",
+        unit="s",
+        meaning="The first step of a process that finds the compilations of an earlier one.",
+        tolerance=0.05,
+        margin=0.25,
+        noise=0.1,
+        value=lambda run: run.first_step,
+        kinds=(WARM,),
+    ),
+    Metric(
+        name="first-step-new-batch",
+        unit="s",
+        meaning="The first step with another number of samples: some frameworks compile again.",
+        tolerance=0.05,
+        margin=0.25,
+        noise=0.1,
+        value=lambda run: run.new_batch,
+        kinds=(NEW_BATCH,),
+    ),
+    Metric(
+        name="compilations",
+        unit="count",
+        meaning="How often a process compiles for a batch and then for a batch of another size.",
+        tolerance=0.05,
+        margin=0.25,
+        noise=0.01,
+        value=compilations,
+        kinds=(NEW_BATCH,),
+    ),
+    Metric(
+        name="overhead",
+        unit="s",
+        meaning="A step without samples: a line through steps of several sizes, at zero samples.",
+        tolerance=0.05,
+        margin=0.25,
+        noise=0.05,
+        value=overhead,
+        kinds=(SIZES,),
+    ),
+    Metric(
+        name="idle",
+        unit="fraction",
+        meaning="The part of a step under the framework's profiler in which no operation runs.",
+        tolerance=0.05,
+        margin=0.25,
+        noise=0.05,
+        value=idle,
+        kinds=(PROFILED,),
+    ),
+    Metric(
+        name="loader",
+        unit="s",
+        meaning="A batch of images with augmentation from the framework's own loader, without a step.",
+        tolerance=0.05,
+        margin=0.25,
+        noise=0.05,
+        value=lambda run: run.loader.alone if run.loader else None,
+        kinds=(LOADER,),
+        phases=("train",),
+    ),
+    Metric(
+        name="fed-step",
+        unit="s",
+        meaning="A training step with a batch from that loader: loading may overlap computing.",
+        tolerance=0.05,
+        margin=0.25,
+        noise=0.05,
+        value=lambda run: run.loader.fed if run.loader else None,
+        kinds=(LOADER,),
+        phases=("train",),
+    ),
+    Metric(
+        name="peak-memory",
+        unit="bytes",
+        meaning="The most memory, of the device or the process, at the scale of the timed launches.",
+        tolerance=0.01,
+        margin=0.03,
+        noise=0.005,
+        value=lambda run: run.memory.device or run.memory.host,
+        kinds=(PEAK,),
+    ),
+    Metric(
+        name="time-to-target",
+        unit="s",
+        meaning="Training until the target accuracy; a training that misses it is repeated.",
+        tolerance=0.05,
+        margin=0.25,
+        noise=0.1,
+        value=time_to_target,
+        kinds=(TRAININGS,),
+        phases=("train",),
+        least=time_spent,
+    ),
+)
 ALL = (*METRICS, *MORE)
 ACCURACY_MARGIN = 0.01  # one percentage point
+MOST_GROWTH = 100.0  # per cent, of a threshold
 
 
 def phase_of(kind: Kind, phase: str) -> str:
@@ -216,11 +370,46 @@ def phase_of(kind: Kind, phase: str) -> str:
     return TIME_TO_ACCURACY if kind.trains else phase
 
 
-def launch_settings(kind: str, scale: str, settings: Settings, *, own: bool = False) -> tuple[str, Settings]:
+def launch_settings(kind: str, scale: str, settings: Settings, *, tuned: bool = True) -> tuple[str, Settings]:
     """Return the scale and the settings of a launch of this kind; ``scale`` and ``settings`` are of a long one.
 
-    ``own`` says that it is a model of the user: then the launches that measure memory have more steps.
+    If the subject is not ``tuned``, the launches that measure memory have more steps.
     """
-    small = KINDS[kind].short and not (own and kind == SHORT)
+    small = KINDS[kind].short and (tuned or kind != SHORT)
     plain = KINDS[kind].short or KINDS[kind].plain
     return SHORT_SCALE if small else scale, replace(settings, malloc="plain") if plain else settings
+
+
+def parse_thresholds(option: str, texts: Sequence[str]) -> dict[str, float]:
+    """Return the fractions in the texts of ``option``, by metric. Raises SteleError, which quotes the text."""
+    values = {}
+    names = [metric.name for metric in ALL]
+    for text in texts:
+        match = re.fullmatch(r"(?:([\w-]+)=)?(\d{1,3}(?:\.\d+)?)%", text)
+        name = match and (match[1] or "step")
+        if match is None or name not in names or float(match[2]) > MOST_GROWTH:
+            raise SteleError(
+                f"{option} {text} is not a threshold. Use {option} 5% or {option} METRIC=5%, "
+                f"with METRIC one of {', '.join(names)}."
+            )
+        values[str(name)] = float(match[2]) / 100
+    return values
+
+
+def with_thresholds(tolerances: Mapping[str, float], margins: Mapping[str, float]) -> list[Metric]:
+    """Return the metrics with these thresholds. A margin that is not given is raised to the tolerance.
+
+    Raises SteleError if a given margin is below the tolerance.
+    """
+    metrics = []
+    for metric in ALL:
+        tolerance = tolerances.get(metric.name, min(metric.tolerance, margins.get(metric.name, metric.tolerance)))
+        margin = margins.get(metric.name, max(metric.margin, tolerance))
+        if margin < tolerance or margin == 0:
+            raise SteleError(
+                f"The margin of {metric.name}, {margin:.3g}, has to be above 0 and at least its tolerance, "
+                f"{tolerance:.3g}. Growth up to the tolerance is accepted even if it is certain; growth by the margin "
+                "has to be ruled out. Raise --margin or lower --tolerance."
+            )
+        metrics.append(metric._replace(tolerance=tolerance, margin=margin))
+    return metrics

@@ -7,51 +7,27 @@ import contextlib
 import fcntl
 import functools
 import itertools
-import json
 import operator
 import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from stele import files, schema
 from stele.errors import SteleError
+from stele.gate.entries import ENTRIES, OtherEntry
 from stele.measuring import content
 from stele.measuring.conditions import Conditions
 from stele.measuring.content import NOTHING, Content, Reads
-from stele.measuring.run import Run
 from stele.text import sentence
 
 ADVICE = "Restore it, or run without --resume."
 Entry = dict[str, Any]
 
 
-class Round(TypedDict):
-    """An attempt in which a launch failed: its arms, and a message for each that failed."""
-
-    arms: list[str]
-    failures: dict[str, str]
-
-
-class Line(TypedDict):
-    """What each line has."""
-
-    key: list[Any]
-    took: float
-
-
-class Launch(Line, total=False):
-    """What lines of some kinds have; docs/schemas.md describes the kinds."""
-
-    runs: dict[str, Any] | None
-    rounds: list[Round]
-    findings: list[dict[str, Any]]
-    content: Content
-
-
 class NotRecorded(SteleError):
-    """A launch is not in a record that is only read."""
+    """A verdict needs a launch that a record does not have."""
 
 
 class Lock:
@@ -67,8 +43,7 @@ class Lock:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise SteleError(
-                f"Another gate ({holder(descriptor)}) writes {path}. "
-                "Wait until it has ended, or run without --resume."
+                f"Another gate ({holder(descriptor)}) writes {path}. Wait until it has ended, or run without --resume."
             ) from None
 
 
@@ -84,14 +59,14 @@ def holder(descriptor: int) -> str:
 
 
 class Record:
-    """A file of launches. If it is ``closed``, nothing is launched that it does not have.
+    """A file of launches.
 
     ``check`` is called before each launch, and before what it gave is written, with what the launch has read. It raises
     SteleError if the launch does not belong to those before it, and returns what its model reads besides: the header in
     memory then has it, and the file has it in the key "content" of the launch.
 
-    ``lock`` keeps other processes from writing. Only the first ``complete`` bytes of
-    the file are kept when something is written; None for all.
+    ``lock`` keeps other processes from writing. Only the first ``complete`` bytes of the file stay when something is
+    written; None for all.
     """
 
     def __init__(
@@ -100,11 +75,10 @@ class Record:
         header: dict[str, Any],
         entries: list[Entry],
         *,
-        closed: bool = False,
         lock: Lock | None = None,
         complete: int | None = None,
     ) -> None:
-        self.path, self.header, self.closed, self.complete = path, header, closed, complete
+        self.path, self.header, self.complete = path, header, complete
         self.check: Callable[[Reads], Content] = lambda reads: {}
         self.lock = lock
         self._entries = {tuple(entry["key"]): entry for entry in entries}
@@ -129,14 +103,12 @@ class Record:
 
     def conditions(self) -> list[Conditions]:
         """Return the conditions of all passes."""
-        return [
-            Conditions(**entry["conditions"]) for entry in self._entries.values() if entry.get("conditions")
-        ]
+        return [entry["conditions"] for entry in self._entries.values() if entry.get("conditions")]
 
     def versions(self, arm: str) -> dict[str, str | None]:
         """Return the versions of an arm, from its first successful launch."""
         runs = ((entry.get("runs") or {}).get(arm) for entry in self._entries.values())
-        return next((run["versions"] for run in runs if run), {})
+        return next((run.framework.versions for run in runs if run), {})
 
     def check_versions(self, arm: str, versions: dict[str, str | None]) -> None:
         """Raise SteleError if the versions of an arm changed during the measurement."""
@@ -149,8 +121,6 @@ class Record:
     def get_or_launch(self, *key: str | int, launch: Callable[[], Entry]) -> Entry:
         """Return the recorded entry; or call ``launch``, append what it returns, and return that."""
         if key not in self._entries:
-            if self.closed:
-                raise NotRecorded(f"{self.path} has no {key!r}.")
             self.check(NOTHING)
             self.add({key: launch()})
         return self._entries[key]
@@ -158,16 +128,14 @@ class Record:
     def add(self, entries: Mapping[tuple[str | int, ...], Entry]) -> None:
         """Append new entries, by their keys. What their launches have read is in their key "reads"."""
         content.look_again()
-        reads = functools.reduce(
-            operator.or_, (one.get("reads", NOTHING) for one in entries.values()), NOTHING
-        )
-        found = self.check(reads)
+        reads = functools.reduce(operator.or_, (entry.get("reads", NOTHING) for entry in entries.values()), NOTHING)
+        additions = self.check(reads)
         keyed = {
             key: {"key": key, **{name: value for name, value in entry.items() if name != "reads"}}
             for key, entry in entries.items()
         }
-        if found:
-            keyed[next(iter(keyed))]["content"] = found
+        if additions:
+            keyed[next(iter(keyed))]["content"] = additions
         self.write(list(keyed.values()))
         self._entries.update(keyed)
         keep_content(self.header, keyed.values())
@@ -177,7 +145,7 @@ class Record:
         if self.complete is not None:
             os.truncate(self.path, self.complete)
             self.complete = None
-        files.append_text(self.path, "".join(json.dumps(entry) + "\n" for entry in entries))
+        files.append_text(self.path, "".join(schema.encode(entry) + "\n" for entry in entries))
 
     def close(self) -> None:
         """Let other processes write the record."""
@@ -192,15 +160,15 @@ def create(path: Path, header: dict[str, Any]) -> Record:
         with contextlib.suppress(FileExistsError):
             lock = Lock(candidate, os.O_CREAT | os.O_EXCL)
             break
-    files.append_text(candidate, json.dumps(schema.wrap(header)) + "\n")
+    files.append_text(candidate, schema.encode(schema.wrap(header)) + "\n")
     return Record(candidate, header, [], lock=lock)
 
 
 def keep_content(header: dict[str, Any], entries: Iterable[Entry]) -> None:
     """Add to the content of the header what entries have added to it."""
-    found = [one["content"] for one in entries if one.get("content")]
-    if found:
-        header["content"] = content.merged([header.get("content", {}), *found])
+    additions = [entry["content"] for entry in entries if entry.get("content")]
+    if additions:
+        header["content"] = content.merged([header.get("content", {}), *additions])
 
 
 def numbered(path: Path) -> Iterator[Path]:
@@ -212,8 +180,8 @@ def numbered(path: Path) -> Iterator[Path]:
 
 def newest(path: Path) -> Path | None:
     """Return the last file that ``create`` made for a path; None if there is none."""
-    found = list(itertools.takewhile(Path.exists, numbered(path)))
-    return found[-1] if found else None
+    paths = list(itertools.takewhile(Path.exists, numbered(path)))
+    return paths[-1] if paths else None
 
 
 def resume(path: Path) -> Record:
@@ -228,24 +196,19 @@ def resume(path: Path) -> Record:
         raise SteleError(f"Cannot resume: {sentence(error)} Run without --resume.") from None
     complete = [line for line in lines if line.endswith("\n")]
     header, launches = parse(path, complete, advice=ADVICE)
-    for number, launch in enumerate(launches, 2):
-        check_runs(path, number, launch, ADVICE)
     # a launch that failed is repeated: it may have run out of memory or time
-    succeeded = [
-        launch for launch in launches if launch.get("runs", ...) is not None and not launch.get("failure")
-    ]
+    succeeded = [launch for launch in launches if launch.get("runs", ...) is not None and not launch.get("failure")]
     return Record(path, header, succeeded, lock=lock, complete=size)
 
 
 def read(path: Path) -> Record:
-    """Return the closed record in a file, which does not change. An incomplete last line is left out.
+    """Return the record in a file, which is only read. An incomplete last line is left out.
 
-    Its Runs are not checked. Raises OSError if it cannot be read, and SteleError, which names the line, if it is not a
-    record.
+    Raises OSError if it cannot be read, and SteleError, which names the line, if it is not a record.
     """
     lines = [line for line in read_lines(path) if line.endswith("\n")]
     header, launches = parse(path, lines, advice="Leave it out, or measure again with: stele gate")
-    return Record(path, header, launches, closed=True)
+    return Record(path, header, launches)
 
 
 def read_lines(path: Path) -> list[str]:
@@ -279,19 +242,8 @@ def parse_line(path: Path, number: int, line: str, advice: str) -> Entry:
 def to_launch(path: Path, number: int, entry: Entry, advice: str) -> Entry:
     """Return the entry of a line. Raises SteleError, which names the line, if it is not one."""
     try:
-        schema.check_fields(entry, Launch)
-        hash(tuple(entry["key"]))
-        if "conditions" in entry:
-            Conditions(**entry["conditions"])
-    except (SteleError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise SteleError(f"{path}, line {number}, is not a launch: {error!r}. {advice}") from None
-    return entry
-
-
-def check_runs(path: Path, number: int, launch: Entry, advice: str) -> None:
-    """Raise SteleError, which names the line, if one of its Runs is not one."""
-    try:
-        for run in (launch.get("runs") or {}).values():
-            Run.from_dict(run)
-    except (SteleError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise SteleError(f"{path}, line {number}, is not a launch: {error!r}. {advice}") from None
+        line = schema.convert(entry, OtherEntry)
+        name = str(line["key"][0]) if line["key"] else ""
+        return {**entry, **schema.convert(entry, ENTRIES.get(name, OtherEntry))}
+    except (SteleError, ValueError) as error:
+        raise SteleError(f"{path}, line {number}, is not a launch: {error}. {advice}") from None

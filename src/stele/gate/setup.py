@@ -7,6 +7,7 @@ from typing import Any
 
 from stele.gate.trial import Trial
 from stele.measuring import measure, progress, variables, worker
+from stele.measuring.run import Framework
 from stele.measuring.settings import THREADS
 from stele.text import or_none, printable
 
@@ -14,39 +15,39 @@ from stele.text import or_none, printable
 ELSEWHERE = ("device", "threads", "interop_threads", "processors", "python", "numpy")
 
 
-def probe(trial: Trial) -> tuple[dict[str, Any], dict[str, Any]]:
+def probe(trial: Trial) -> tuple[Framework, Framework]:
     """Return what ``configure`` answers in OLD and in NEW. Raises WorkerError if one does not start."""
-    model = None if trial.model is None else trial.model.as_request()
+    request = trial.subject.as_request()
 
-    def ask(arm: str) -> dict[str, Any]:
+    def ask(arm: str) -> Framework:
         launched = worker.launch(trial.arm(arm), trial.settings, name=f"setup-{arm}", timeout=trial.timeout)
         with launched as live:
-            return measure.configure(live, trial.settings, model=model)
+            return measure.configure(live, trial.settings, model=request)
 
     with progress.waiting("starting both arms"), ThreadPoolExecutor(2) as threads:
         old, new = threads.map(ask, ("old", "new"))
     return old, new
 
 
-def line(trial: Trial, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+def line(trial: Trial, old: Framework, new: Framework) -> str:
     """Return what was found and what is changed, as one line."""
-    settings, flags = trial.settings, (old["flags"], new["flags"])
-    before, after = versions(trial, old["versions"], new["versions"])
-    found = [
+    settings, flags = trial.settings, (old.flags, new.flags)
+    before, after = versions(trial, old.versions, new.versions)
+    conditions = [
         f"{', '.join(compared(before, after, ' '))} on {flags[0].get('device')}",
         f"precision {settings.precision}",
         f"allocator: {variables.allocator()}",
     ]
-    if trial.model is not None and trial.old.framework == "tensorflow":
-        found.append("in a tf.function")
-    others = [{name: one[name] for name in one if name not in ELSEWHERE} for one in flags]
+    if not trial.subject.tuned and trial.old.framework == "tensorflow":
+        conditions.append("in a tf.function")
+    others = [{name: of_arm[name] for name in of_arm if name not in ELSEWHERE} for of_arm in flags]
     listed = list(compared(others[0], others[1], "="))
-    found += [f"flags: {' '.join(listed)}"] if listed else []
-    kept = {name: value for name, value in variables.deciding().items() if name not in settings.variables()}
-    own = [f"{name}={value}" for name, value in kept.items()]
-    found += [f"your variables: {' '.join(own)}"] if own else []
-    tuned = "tuned by Stele" if trial.model is None else "as you run it"
-    text = f"conditions, {tuned}: {'; '.join(found)}. Stele sets: {', '.join(changes(trial))}."
+    conditions += [f"flags: {' '.join(listed)}"] if listed else []
+    user_variables = {name: value for name, value in variables.deciding().items() if name not in settings.variables()}
+    texts = [f"{name}={value}" for name, value in user_variables.items()]
+    conditions += [f"your variables: {' '.join(texts)}"] if texts else []
+    tuned = "tuned by Stele" if trial.subject.tuned else "as you run it"
+    text = f"conditions, {tuned}: {'; '.join(conditions)}. Stele sets: {', '.join(changes(trial))}."
     return printable(text, keep="")
 
 
@@ -56,12 +57,13 @@ def versions(trial: Trial, *reported: Mapping[str, str | None]) -> list[dict[str
     What only one worker reports has the version of the other arm's package, as of Keras 2 in TensorFlow.
     """
     installed = [
-        {one.name: getattr(one, arm) for one in (*trial.differences, *trial.named)} for arm in ("old", "new")
+        {package.name: getattr(package, arm) for package in (*trial.differences, *trial.named)}
+        for arm in ("old", "new")
     ]
-    names = dict.fromkeys([*(one.name for one in trial.named), *reported[0], *reported[1]])
+    names = dict.fromkeys([*(package.name for package in trial.named), *reported[0], *reported[1]])
     return [
-        {name: own.get(name) or packages.get(name) for name in names if name in own or name in packages}
-        for own, packages in zip(reported, installed, strict=True)
+        {name: reports.get(name) or packages.get(name) for name in names if name in reports or name in packages}
+        for reports, packages in zip(reported, installed, strict=True)
     ]
 
 
@@ -81,14 +83,14 @@ def changes(trial: Trial) -> Iterator[str]:
     settings = trial.settings
     threads = "1 thread" if settings.threads == 1 else f"{settings.threads} threads"
     yield f"{threads} on as many processors" if settings.device == "cpu" else threads
-    own = os.environ.get(THREADS)
-    if own not in (None, "", str(settings.threads)):
-        yield f"{THREADS}={settings.threads} in place of your {own}"
+    threads_of_user = os.environ.get(THREADS)
+    if threads_of_user not in (None, "", str(settings.threads)):
+        yield f"{THREADS}={settings.threads} in place of your {threads_of_user}"
     yield f"seed {settings.seed}"
     yield "PYTHONHASHSEED=0"
     yield "empty caches of compilers"
     yield "a TMPDIR that is deleted"
-    if trial.model is None:
+    if trial.subject.tuned:
         yield "garbage collection between the steps, not timed"
     if settings.malloc != "plain":
         yield f"an allocator that keeps freed memory (--malloc {settings.malloc})"

@@ -1,20 +1,25 @@
 """The results of a trial so far: what was launched, what it measured, and what is still open. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from stele.gate import durations, failures, judgement, steps
+from stele.gate import failures, judgement
+from stele.gate.entries import Round
 from stele.gate.judgement import Judgement, Series
-from stele.gate.launcher import Launcher
-from stele.gate.metrics import KINDS, LONG, SHORT, Metric, launch_settings
-from stele.gate.trial import NEW_ARMS, Cell, Trial
+from stele.gate.metrics import KINDS, LONG, SHORT, Metric
+from stele.gate.record import Record
+from stele.gate.trial import NEW_ARMS
 from stele.measuring.conditions import Conditions
 from stele.measuring.run import Run
 from stele.statistics import Pass
+from stele.subjects import Cell
 
 CHEAPEST = (("gru", "infer"), ("cnn", "infer"), ("gru", "train"))
 MAX_FAILED = 3  # passes of a cell without a Run
 MAX_EXCLUDED = 40  # passes of a cell that do not count
+PASSES = (3, 8)  # that most verdicts take: of equal releases, and of one that is 10 % slower
+UNKNOWN = 60.0  # seconds of a verdict if no launch shows how long one takes
 
 
 class Probe(NamedTuple):
@@ -23,23 +28,16 @@ class Probe(NamedTuple):
     cell: Cell
     kind: str
 
-    def launcher(self, trial: Trial, results: Sequence["Result"]) -> Launcher:
-        """Return what launches the next pass; ``results`` are those of the earlier passes."""
-        timed = trial.training if KINDS[self.kind].trains else trial.scale
-        own, earlier = trial.model is not None, [(one.runs, one.conditions.seconds) for one in results]
-        scale, settings = launch_settings(self.kind, timed, trial.settings, own=own)
-        count = steps.of_next_launch(self.kind, scale, earlier, own=own)
-        return Launcher(
-            trial, self.cell, settings, scale, count, KINDS[self.kind],
-            number=len(results), limit=steps.limit(trial),
-        )  # fmt: skip
+    def key(self, number: int) -> tuple[str | int, ...]:
+        """Return the key of a pass in the record."""
+        return self.kind, str(self.cell), number
 
 
 class Result(NamedTuple):
     """What a pass of one probe gave. ``runs`` has all of ARMS, or is empty if a launch failed."""
 
     runs: dict[str, Run]
-    rounds: list[dict[str, Any]]  # attempts that failed
+    rounds: list[Round]  # attempts that failed
     conditions: Conditions
     took: float  # seconds; of passes that were measured at the same time, each has its share
 
@@ -53,22 +51,35 @@ Results = dict[Probe, list[Result]]
 
 
 class State:
-    """The results of a trial so far, and what they mean."""
+    """The results of a trial so far, and what they mean.
 
-    def __init__(self, trial: Trial, cells: Sequence[Cell]) -> None:
-        self.trial, self.cells = trial, sorted(cells, key=cost_rank)
-        self.results: Results = {
-            probe: [] for cell in self.cells for probe in probes_of(cell, self.metrics_of(cell))
-        }
+    ``budget`` is in seconds. ``estimate`` returns how long a pass of a cell and kind took in an earlier gate.
+    """
+
+    def __init__(
+        self,
+        cells: Sequence[Cell],
+        metrics: Sequence[Metric],
+        *,
+        budget: float = 0.0,
+        estimate: Callable[[Cell, str], float | None] = lambda cell, kind: None,
+    ) -> None:
+        self.cells, self.metrics, self.budget, self.estimate = sorted(cells, key=cost_rank), metrics, budget, estimate
+        self.results: Results = {probe: [] for cell in self.cells for probe in probes_of(cell, self.metrics_of(cell))}
+
+    def read(self, record: Record) -> "State":
+        """Add the passes that a record has, and return the state.
+
+        Raises SteleError if the versions of an arm changed between them.
+        """
+        for probe, results in self.results.items():
+            results += results_in(record, probe, len(results))
+        return self
 
     def metrics_of(self, cell: Cell) -> list[Metric]:
         """Return the metrics that are judged in a cell."""
         first = cell == self.cells[0]
-        return [
-            metric
-            for metric in self.trial.metrics
-            if cell.phase in metric.phases and (metric.name != "import" or first)
-        ]
+        return [metric for metric in self.metrics if cell.phase in metric.phases and (metric.name != "import" or first)]
 
     def cells_and_metrics(self) -> Iterator[tuple[Cell, Metric]]:
         """Yield each metric that is judged, with its cell."""
@@ -77,8 +88,8 @@ class State:
                 yield cell, metric
 
     @property
-    def rounds(self) -> list[dict[str, Any]]:
-        return [one for results in self.results.values() for result in results for one in result.rounds]
+    def rounds(self) -> list[Round]:
+        return [round_ for results in self.results.values() for result in results for round_ in result.rounds]
 
     def results_of(self, cell: Cell, kinds: Sequence[str] = tuple(KINDS)) -> list[Result]:
         """Return the results of a cell, pass by pass."""
@@ -88,12 +99,10 @@ class State:
 
     def series_of(self, cell: Cell, metric: Metric) -> Series:
         """Return what was measured of a metric in a cell, in the passes that count."""
-        counted = [
-            result for result in self.results_of(cell, metric.kinds) if result.runs and not result.excluded
-        ]
+        counted = [result for result in self.results_of(cell, metric.kinds) if result.runs and not result.excluded]
         passes = (to_pass(metric, result.runs) for result in counted)
-        measured = tuple(arms for arms in passes if arms is not None)
-        return Series(metric.margin, metric.tolerance, metric.noise, measured)
+        measured_passes = tuple(arms for arms in passes if arms is not None)
+        return Series(metric.margin, metric.tolerance, metric.noise, measured_passes)
 
     def judge(self) -> dict[tuple[Cell, Metric], Judgement]:
         """Return the Judgement of each metric in each cell. The failures are one more test at the gate's level."""
@@ -109,17 +118,17 @@ class State:
                 for metric in self.metrics_of(probe.cell)
                 if probe.kind in metric.kinds and judgements[probe.cell, metric].open
             ]
-            known = [number for number in passes if number is not None]
-            if known and self.results[probe]:
-                seconds[probe] = min(known) * self.results[probe][-1].took
+            counts = [number for number in passes if number is not None]
+            if counts and self.results[probe]:
+                seconds[probe] = min(counts) * self.results[probe][-1].took
         return seconds
 
     def seconds_needed(self, cell: Cell, metric: Metric, result: Judgement) -> float:
         """Return about how many seconds the passes take that may still decide a metric."""
-        took = [one.took for one in self.results_of(cell, metric.kinds)]
-        known = sum(took) / len(took) if took else durations.estimate(self.trial, cell, metric.kinds[0])
-        passes = result.needed or durations.PASSES[-1]
-        return passes * known if known is not None else max(self.trial.budget, durations.UNKNOWN)
+        took = [result_of_pass.took for result_of_pass in self.results_of(cell, metric.kinds)]
+        estimate = sum(took) / len(took) if took else self.estimate(cell, metric.kinds[0])
+        passes = result.needed or PASSES[-1]
+        return passes * estimate if estimate is not None else max(self.budget, UNKNOWN)
 
     def is_unknown(self, cell: Cell, metric: Metric) -> bool:
         """Return whether launches of the cell gave Runs, but none of them all the numbers of the metric."""
@@ -128,9 +137,7 @@ class State:
 
     def is_broken(self) -> bool:
         """Return whether it is certain, at the level of the gate, that NEW fails more often than OLD."""
-        return failures.log_evidence(self.rounds) >= judgement.certainty(
-            len(list(self.cells_and_metrics())) + 1
-        )
+        return failures.log_evidence(self.rounds) >= judgement.certainty(len(list(self.cells_and_metrics())) + 1)
 
     def has_ended(self, cell: Cell) -> bool:
         """Return whether launches of a cell fail, or do not count, so often that no more are worth their time."""
@@ -144,11 +151,12 @@ class State:
         probes = []
         for cell in self.cells:
             names = {
-                metric for metric in self.metrics_of(cell)
+                metric
+                for metric in self.metrics_of(cell)
                 if judgements[cell, metric].open and not self.is_unknown(cell, metric)
-            }  # fmt: skip
+            }
             if names and not self.has_ended(cell):
-                probes += probes_of(cell, list(names), [one.kind for one in self.results if one.cell == cell])
+                probes += probes_of(cell, list(names), [probe.kind for probe in self.results if probe.cell == cell])
         return probes
 
 
@@ -160,6 +168,23 @@ def probes_of(cell: Cell, metrics: Sequence[Metric], kinds: Sequence[str] = tupl
     return [Probe(cell, kind) for kind in KINDS if kind in needed]
 
 
+def results_in(record: Record, probe: Probe, first: int) -> list[Result]:
+    """Return the passes of a record from the ``first`` on.
+
+    Raises SteleError if the versions of an arm changed between them.
+    """
+    results: list[Result] = []
+    for number in itertools.count(first):
+        entry = record.get(*probe.key(number))
+        if entry is None:
+            return results
+        runs: dict[str, Run] = entry["runs"] or {}
+        for arm, run in runs.items():
+            record.check_versions(arm, run.framework.versions)
+        results.append(Result(runs, entry["rounds"], entry["conditions"], float(entry["took"])))
+    raise AssertionError
+
+
 def cost_rank(cell: Cell) -> int:
     return CHEAPEST.index(cell) if cell in CHEAPEST else len(CHEAPEST)
 
@@ -169,7 +194,5 @@ def to_pass(metric: Metric, runs: Mapping[str, Run]) -> Pass | None:
     values = metric.values(runs)
     if values is None:
         return None
-    old, new = (
-        [value for arm, value in values.items() if (arm in NEW_ARMS) == is_new] for is_new in (False, True)
-    )
+    old, new = ([value for arm, value in values.items() if (arm in NEW_ARMS) == is_new] for is_new in (False, True))
     return tuple(old), tuple(new)

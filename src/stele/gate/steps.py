@@ -28,14 +28,14 @@ MEDIAN = 1.25  # the standard error of a median over that of a mean
 
 
 def of_next_launch(
-    kind: str, scale: str, earlier: Sequence[tuple[Mapping[str, Run], float]], *, own: bool = False
+    kind: str, scale: str, earlier: Sequence[tuple[Mapping[str, Run], float]], *, tuned: bool = True
 ) -> int | None:
     """Return the number of steps of the next launch; None for all. ``earlier`` are Runs and their seconds.
 
-    Of the user's ``own`` model, the launches that measure memory have more steps than SHORT_STEPS: what a step leaves
-    stays until Python collects garbage, as in a plain process.
+    If the subject is not ``tuned``, the launches that measure memory have more steps than SHORT_STEPS: what a step
+    leaves stays until Python collects garbage, as in a plain process.
     """
-    if own and kind == SHORT:
+    if not tuned and kind == SHORT:
         return FIRST
     if KINDS[kind].short or KINDS[kind].steps:
         return KINDS[kind].steps or SHORT_STEPS
@@ -48,7 +48,7 @@ def of_next_launch(
 def best_count(runs: Mapping[str, Run], took: float) -> int:
     """Return the number of steps that gives the least variance for the time, from the launches of one pass."""
     step = mean(median(run.counted_seconds) for run in runs.values())
-    total = sum(sum(run.seconds) for run in runs.values())
+    total = sum(sum(run.steps.seconds) for run in runs.values())
     start = max(took - total, 0.0) / len(runs)
     count = MEDIAN * step_spread(runs) / LAUNCH_SPREAD * math.sqrt(start / step)
     return max(LEAST, min(MOST, round(count)))
@@ -69,9 +69,9 @@ def limit(trial: Trial) -> float | None:
 
 def step_spread(runs: Mapping[str, Run]) -> float:
     """Return the relative standard deviation of a step within a turn, estimated from quartiles."""
-    count = min(len(run.seconds) for run in runs.values())
-    first = min(max(run.warmup for run in runs.values()), count // 2)
-    logarithms = numpy.log([run.seconds[first:count] for run in runs.values()])
+    count = min(len(run.steps.seconds) for run in runs.values())
+    first = min(max(run.steps.warmup for run in runs.values()), count // 2)
+    logarithms = numpy.log([run.steps.seconds[first:count] for run in runs.values()])
     deviations = logarithms - logarithms.mean(0)
     deviations -= numpy.median(deviations, axis=1, keepdims=True)
     low, high = numpy.percentile(deviations, (25, 75))

@@ -6,74 +6,63 @@ each. The cheapest cell comes first, because it is decided soonest. The import i
 judged in the cheapest one.
 """
 
+import functools
 import itertools
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from stele.gate import durations, judgement
-from stele.gate.launcher import passes_at_once
-from stele.gate.metrics import KINDS
-from stele.gate.record import Record
-from stele.gate.state import Probe, Result, State
-from stele.gate.trial import ARMS, Cell, Trial
-from stele.gate.verdict import Verdict, message_of
-from stele.gate.verdicts import make_verdicts
+from stele.gate import durations, judgement, steps
+from stele.gate.entries import Verdict
+from stele.gate.gate import Gate
+from stele.gate.launcher import Launcher, parallel_passes
+from stele.gate.metrics import KINDS, launch_settings
+from stele.gate.state import Probe, Result, State, results_in
+from stele.gate.trial import ARMS, Trial
+from stele.gate.verdict import make_verdicts, message_of
 from stele.measuring import progress
 from stele.measuring.conditions import Conditions, busiest
 from stele.measuring.content import NOTHING
-from stele.measuring.run import Run
-
-Say = Callable[[str], object]
+from stele.subjects import Cell
 
 
-def measure_passes(
-    trial: Trial, record: Record, cells: list[Cell], say: Say, *, share: float = 1.0
-) -> list[Verdict]:
+def measure(gate: Gate, cells: Sequence[Cell], *, share: float = 1.0) -> list[Verdict]:
     """Measure until all is decided or a share of the budget is spent. Launches in the record are not repeated."""
+    trial, record = gate.trial, gate.record
+    estimate = functools.partial(durations.estimate, trial)
+    state = State(cells, trial.metrics, budget=trial.budget, estimate=estimate).read(record)
+    announced, warned, is_resumed = set[tuple[Cell, str]](), False, any(state.results.values())
+    if is_resumed and announce(gate, state, announced) and trial.fail_fast:
+        return make_verdicts(state, stopped=True)
+    estimated = is_resumed or durations.announce_timing(gate, state)
     with progress.counted("budget", trial.budget) as show:
-        return measure_until_decided(State(trial, cells), trial, record, say, share, show)
-
-
-def measure_until_decided(
-    state: State, trial: Trial, record: Record, say: Say, share: float, show: Callable[[float], None]
-) -> list[Verdict]:
-    """Measure as ``measure_passes`` does. ``show`` draws how many seconds are spent, between launches."""
-    announced, warned = set[tuple[Cell, str]](), False
-    estimated = durations.announce_timing(trial, record, list(state.results), say)
-    while active := state.open_probes():
-        launches_before = record.launches
-        for planned in active:
-            probe = next_probe(planned, state, share * trial.budget - record.spent)
-            if probe is None:
-                continue
-            results = state.results[probe]
-            is_new = record.get(*key_of(probe, len(results))) is None
-            if trial.budget_spent(record, share) and is_new:
-                return make_verdicts(state, stopped=True)
-            results += measure_next(trial, record, probe, results)
-            warned = warned or (is_new and warn_of_load(results[-1].conditions, say))
-            show(record.spent)
-            ended = announce(state, announced, say)
-            if ended and trial.fail_fast:
-                return make_verdicts(state, stopped=True)
-        # a pass that is from the record was reported when it was measured
-        if record.launches > launches_before:
-            say(progress_message(trial, record, state))
-            if not estimated:
-                number = min(map(len, state.results.values()))
-                estimated = durations.announce_timing(
-                    trial, record, list(state.results), say, measured=number
-                )
+        show(record.spent)
+        while active := state.open_probes():
+            launches = record.launches
+            for planned in active:
+                left = share * trial.budget - record.spent
+                probe = next_probe(planned, state, left)
+                if probe is None:
+                    continue
+                if left <= 0:
+                    return make_verdicts(state, stopped=True)
+                state.results[probe] += measure_next(gate, probe, state.results[probe])
+                warned = warned or warn_of_load(gate, state.results[probe][-1].conditions)
+                show(record.spent)
+                if announce(gate, state, announced) and trial.fail_fast:
+                    return make_verdicts(state, stopped=True)
+            if record.launches > launches:
+                gate.say(progress_message(gate, state))
+                estimated = estimated or durations.announce_timing(gate, state)
     return make_verdicts(state, stopped=False)
 
 
-def warn_of_load(conditions: Conditions, say: Say) -> bool:
+def warn_of_load(gate: Gate, conditions: Conditions) -> bool:
     """Say that other processes use the machine, and which ones do it now. Return whether they do."""
     if not conditions.busy:
         return False
     names = ", ".join(busiest())
-    say(
+    gate.say(
         f"Other processes use {conditions.foreign:.0%} of the processors{names and f': {names}'}. "
         "The verdict needs more time. Stop them, or use an idle machine."
     )
@@ -97,36 +86,33 @@ def next_probe(planned: Probe, state: State, left: float) -> Probe | None:
     return planned
 
 
-def key_of(probe: Probe, number: int) -> tuple[str | int, ...]:
-    """Return the key of a pass in the record."""
-    return probe.kind, str(probe.cell), number
-
-
-def measure_next(trial: Trial, record: Record, probe: Probe, earlier: Sequence[Result]) -> list[Result]:
-    """Take the next pass from the record, or measure it, perhaps with the one after it at the same time."""
-    first = len(earlier)
-    if record.get(*key_of(probe, first)) is None:
-        launch_passes(trial, record, probe, earlier)
-    numbers = itertools.takewhile(lambda number: record.get(*key_of(probe, number)), itertools.count(first))
-    return [to_result(record, key_of(probe, number)) for number in numbers]
-
-
-def launch_passes(trial: Trial, record: Record, probe: Probe, earlier: Sequence[Result]) -> None:
-    """Measure the next passes at the same time. All are in the record before this returns."""
-    measured = [result.runs for result in earlier if result.runs]
+def measure_next(gate: Gate, probe: Probe, earlier: Sequence[Result]) -> list[Result]:
+    """Measure the next passes at the same time, write them to the record, and return those that it then has."""
+    trial, record = gate.trial, gate.record
+    runs = [result.runs for result in earlier if result.runs]
     busy = bool(earlier) and earlier[-1].conditions.busy
     alone = KINDS[probe.kind].trains  # its seeds follow from the number of the pass
-    count, first = 1 if alone else passes_at_once(trial, measured, busy=busy), len(earlier)
+    count, first = 1 if alone else parallel_passes(trial, runs, busy=busy), len(earlier)
     numbers = range(first, first + count)
-    keys = list(
-        itertools.takewhile(lambda key: record.get(*key) is None, (key_of(probe, one) for one in numbers))
-    )
-    record.check(NOTHING)
-    launcher = probe.launcher(trial, earlier)._replace(left=trial.budget - record.spent)
-    entries = launcher.launch_passes([order_of(trial, key) for key in keys])
-    record.add(dict(zip(keys, entries, strict=False)))  # only one entry if a launch failed
-    if entries[0]["runs"]:
-        durations.remember(trial, probe.cell, probe.kind, entries[0]["took"])
+    keys = list(itertools.takewhile(lambda key: record.get(*key) is None, map(probe.key, numbers)))
+    if keys:
+        record.check(NOTHING)
+        launcher = launcher_of(trial, probe, earlier)._replace(left=gate.left)
+        entries = launcher.launch([order_of(trial, key) for key in keys])
+        record.add(dict(zip(keys, entries, strict=False)))  # only one entry if a launch failed
+        if entries[0]["runs"]:
+            durations.remember(trial, probe.cell, probe.kind, entries[0]["took"])
+    return results_in(record, probe, first)
+
+
+def launcher_of(trial: Trial, probe: Probe, earlier: Sequence[Result]) -> Launcher:
+    """Return what launches the next pass; ``earlier`` are the results of the passes before it."""
+    kind, tuned = KINDS[probe.kind], trial.subject.tuned
+    runs = [(result.runs, result.conditions.seconds) for result in earlier]
+    timed = trial.training if kind.trains else trial.scale
+    scale, settings = launch_settings(probe.kind, timed, trial.settings, tuned=tuned)
+    count = steps.of_next_launch(probe.kind, scale, runs, tuned=tuned)
+    return Launcher(trial, probe.cell, settings, scale, count, kind, number=len(earlier), limit=steps.limit(trial))
 
 
 def order_of(trial: Trial, key: tuple[str | int, ...]) -> list[str]:
@@ -136,35 +122,23 @@ def order_of(trial: Trial, key: tuple[str | int, ...]) -> list[str]:
     return arms
 
 
-def to_result(record: Record, key: tuple[str | int, ...]) -> Result:
-    """Return a pass of the record. Raises SteleError if the versions of an arm changed during the measurement."""
-    entry = record.get(*key)
-    assert entry is not None
-    runs = {arm: Run.from_dict(run) for arm, run in (entry["runs"] or {}).items()}
-    for arm, run in runs.items():
-        record.check_versions(arm, run.versions)
-    return Result(runs, entry["rounds"], Conditions(**entry["conditions"]), float(entry["took"]))
-
-
-def announce(state: State, announced: set[tuple[Cell, str]], say: Say) -> bool:
-    """Print each verdict against NEW as soon as it is certain. Return whether there is one."""
+def announce(gate: Gate, state: State, announced: set[tuple[Cell, str]]) -> bool:
+    """Say each verdict against NEW as soon as it is certain. Return whether there is one."""
     for (cell, metric), result in state.judge().items():
         if result.status == "REGRESSED" and (cell, metric.name) not in announced:
             announced.add((cell, metric.name))
             with_ratio = judgement.with_ratio(result, state.series_of(cell, metric))
-            say(f"REGRESSED: {cell} {metric.name}, {message_of(metric, with_ratio)}")
+            gate.say(f"REGRESSED: {cell} {metric.name}, {message_of(metric, with_ratio)}")
     return bool(announced) or state.is_broken()
 
 
-def progress_message(trial: Trial, record: Record, state: State) -> str:
+def progress_message(gate: Gate, state: State) -> str:
     """``pass 3: 12 of 20 metrics decided, 11 PASS, 1 REGRESSED; 3.0 min used, at most 17.0 min left``"""
     judgements = state.judge().values()
     decided = [result.status for result in judgements if not result.open]
-    counts = "".join(
-        f", {decided.count(status)} {status}" for status in judgement.STATUSES if status in decided
-    )
-    left, number = max(trial.budget - record.spent, 0), max(map(len, state.results.values()))
+    counts = "".join(f", {decided.count(status)} {status}" for status in judgement.STATUSES if status in decided)
+    number = max(map(len, state.results.values()))
     return (
         f"pass {number}: {len(decided)} of {len(judgements)} metrics decided{counts}; "
-        f"{record.spent / 60:.1f} min used, at most {left / 60:.1f} min left"
+        f"{gate.record.spent / 60:.1f} min used, at most {max(gate.left, 0) / 60:.1f} min left"
     )

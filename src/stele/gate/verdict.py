@@ -1,33 +1,32 @@
-"""A verdict: the status of one metric in one cell, with its evidence and a message."""
+"""Verdicts: the status of one metric in one cell, with its evidence and a message; and those of a trial.
 
+A trial has verdicts on time and memory: each metric, launches that failed, and the control. In every pass, OLD is
+launched a second time: the control says whether both measurements of OLD agree.
+"""
+
+import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
+import msgspec
 import numpy
 
 from stele import statistics, text
-from stele.gate import judgement
+from stele.gate import failures, judgement
+from stele.gate.entries import Verdict
 from stele.gate.judgement import Judgement
-from stele.gate.metrics import ALL, Metric
-from stele.statistics import Estimate
+from stele.gate.metrics import ALL, METRICS, Metric
+from stele.gate.state import State
+from stele.gate.trial import NEW_ARMS
+from stele.statistics import Estimate, Pass
+from stele.subjects import Cell
 from stele.text import Words
 
 WORDS = {
     **dict.fromkeys(("host-memory", "device-memory", "peak-memory", "idle"), text.SIZE),
     "compilations": text.COUNT,
 }
-
-
-class Verdict(NamedTuple):
-    task: str
-    phase: str  # "train", "infer", or "all"
-    metric: str  # or "all"
-    status: str
-    message: str
-    ratio: Estimate | None = None  # new / old
-    passes: int = 0
-    p: float | None = None
-    needs: float | None = None  # seconds, about, that may still decide it; None if no budget helps
+STEP = METRICS[0]
+DIFFERS = "The control failed: OLD differs from itself, so the machine changed during the measurement."
 
 
 def from_judgement(
@@ -46,9 +45,7 @@ def from_judgement(
     message = message_of(metric, result, stopped=stopped)
     if excluded and result.status == "INCONCLUSIVE":
         passes = result.passes + len(excluded)
-        message += (
-            f" {len(excluded)} of {passes} passes do not count: {excluded[-1]}. Use a machine that is idle."
-        )
+        message += f" {len(excluded)} of {passes} passes do not count: {excluded[-1]}. Use a machine that is idle."
     still = needs if result.status == "INCONCLUSIVE" else None
     return Verdict(*cell, metric.name, result.status, message, result.ratio, result.passes, result.p, still)
 
@@ -77,7 +74,7 @@ def message_of(metric: Metric, result: Judgement, *, stopped: bool = False, unit
     if result.ratio is None:
         return f"Nothing was measured{' before the budget ran out' if stopped else ''}."
     words = WORDS.get(metric.name, text.DURATION)
-    low, middle, high = result.ratio
+    low, middle, high = result.ratio.low, result.ratio.middle, result.ratio.high
     count, changed = text.counted(result.passes, unit), text.change(middle, words)
     if result.status in ("REGRESSED", "IMPROVED"):
         return f"{changed} in {count}, p {result.p:.2g}"
@@ -89,9 +86,7 @@ def message_of(metric: Metric, result: Judgement, *, stopped: bool = False, unit
     if low is None or high is None:
         return f"{changed} in {count}. That is not enough for an interval.{still_needed(result, unit)}"
     interval = f"{change_range(low, high, words)} (98 % interval, {count})"
-    return (
-        f"{interval}. This is not enough evidence at the gate's level ({margin}).{still_needed(result, unit)}"
-    )
+    return f"{interval}. This is not enough evidence at the gate's level ({margin}).{still_needed(result, unit)}"
 
 
 def still_needed(result: Judgement, unit: str) -> str:
@@ -117,9 +112,7 @@ def change_range(low: float, high: float, words: Words) -> str:
     return second if first == second else f"{first.removesuffix(f' {unit}')} to {second}"
 
 
-def accuracy_verdict(
-    cell: tuple[str, str], losses: list[float], *, margin: float, looks: Sequence[int]
-) -> Verdict:
+def accuracy_verdict(cell: tuple[str, str], losses: list[float], *, margin: float, looks: Sequence[int]) -> Verdict:
     """Return the verdict on accuracy, from the fraction that NEW lost with each seed.
 
     PASS if NEW is not inferior by ``margin`` or more. ``looks`` are the numbers of seeds after which it is judged.
@@ -138,11 +131,88 @@ def accuracy_verdict(
     if not judgement.may_reach(shift.high, margin):
         message = f"{message}; margin {100 * margin:g} point"
         return Verdict(*cell, "accuracy", "PASS", message, None, len(losses))
-    reason = (
-        "The seeds differ too much for a verdict." if len(losses) >= looks[-1] else "More seeds are needed."
-    )
+    reason = "The seeds differ too much for a verdict." if len(losses) >= looks[-1] else "More seeds are needed."
     return Verdict(*cell, "accuracy", "INCONCLUSIVE", f"{message}. {reason}", None, len(losses))
 
 
 def is_positive(shift: Estimate) -> bool:
     return shift.low is not None and shift.low > 0
+
+
+def make_verdicts(state: State, *, stopped: bool) -> list[Verdict]:
+    """Return failures first, then a verdict for each metric, then the control."""
+    failed = [verdict for cell in state.cells if (verdict := failure_verdict(state, cell)) is not None]
+    judgements = state.judge()
+    verdicts = [
+        metric_verdict(state, cell, metric, judgements[cell, metric], stopped=stopped)
+        for cell, metric in state.cells_and_metrics()
+        if cell not in [Cell(verdict.task, verdict.phase) for verdict in failed]
+    ]
+    controls = {cell: verdict for cell in state.cells if (verdict := control_verdict(state, cell)) is not None}
+    untrusted = [cell for cell, verdict in controls.items() if verdict.status != "PASS"]
+    verdicts = [doubted(verdict) if Cell(verdict.task, verdict.phase) in untrusted else verdict for verdict in verdicts]
+    return [*failed, *verdicts, *controls.values()]
+
+
+def doubted(verdict: Verdict) -> Verdict:
+    """Return the verdict on a metric if the machine changed during the measurement: no budget helps."""
+    return msgspec.structs.replace(verdict, status="INCONCLUSIVE", needs=None)
+
+
+def metric_verdict(state: State, cell: Cell, metric: Metric, result: Judgement, *, stopped: bool) -> Verdict:
+    """Return the verdict on one metric in one cell. INCONCLUSIVE if its numbers are unknown."""
+    if state.is_unknown(cell, metric):
+        return unknown(cell, metric.name, missing_number(state, cell, metric))
+    results = state.results_of(cell, metric.kinds)
+    reasons = [result.excluded for result in results if result.excluded]
+    with_ratio = judgement.with_ratio(result, state.series_of(cell, metric))
+    needs = state.seconds_needed(cell, metric, result) if result.open and not state.has_ended(cell) else None
+    return from_judgement(cell, metric, with_ratio, stopped=stopped, excluded=reasons, needs=needs)
+
+
+def missing_number(state: State, cell: Cell, metric: Metric) -> str:
+    """``NEW reported no host-memory, so it cannot be compared.``"""
+    runs = next(result.runs for result in state.results_of(cell, metric.kinds) if result.runs)
+    arms = {"NEW" if arm in NEW_ARMS else "OLD" for arm, run in runs.items() if not metric.value(run)}
+    return f"{' and '.join(sorted(arms, reverse=True))} reported no {metric.name}, so it cannot be compared."
+
+
+def failure_verdict(state: State, cell: Cell) -> Verdict | None:
+    """Return BROKEN if NEW certainly fails more often than OLD and failed here; INCONCLUSIVE if a pass gave no Run."""
+    results = state.results_of(cell)
+    rounds = [round_ for result in results for round_ in result.rounds]
+    old, new = failures.count(rounds)
+    if new and state.is_broken():
+        message = f"NEW failed in {new} of {len(rounds) + len(results)} rounds of launches, OLD in {old}: "
+        return Verdict(*cell, "all", "BROKEN", message + failures.last_message(rounds, new=True))
+    if all(result.runs for result in results):
+        return None
+    side = "OLD" if old else "NEW"
+    message = f"{side}: {failures.last_message(rounds, new=not old)}"
+    if old:
+        return Verdict(*cell, "all", "INCONCLUSIVE", message)
+    message = f"Launches of NEW failed, but too few to exclude chance. {message}"
+    return Verdict(*cell, "all", "INCONCLUSIVE", message, needs=sum(result.took for result in results))
+
+
+def control_verdict(state: State, cell: Cell) -> Verdict | None:
+    """Return PASS, or INCONCLUSIVE if OLD certainly differs from itself; None if no step was timed in the cell."""
+    passes = control_passes(state, cell)
+    if not passes or STEP.name not in [metric.name for metric in state.metrics]:
+        return None
+    paths = [statistics.log_e_values(arms, STEP.noise) for arms in (passes, statistics.mirrored(passes))]
+    largest = max(max(path) for path in paths)
+    ratio = judgement.to_ratio(statistics.effect(passes, STEP.noise, level=judgement.ERROR))
+    p = min(math.exp(-largest), 1.0)
+    if largest >= judgement.certainty(2 * len(state.cells)):
+        return Verdict(*cell, "control", "INCONCLUSIVE", DIFFERS, ratio, len(passes), p)
+    difference = text.change(ratio.middle)
+    message = f"OLD beside OLD: {difference} ({text.counted(len(passes), 'pass')})"
+    return Verdict(*cell, "control", "PASS", message, ratio, len(passes), p)
+
+
+def control_passes(state: State, cell: Cell) -> list[Pass]:
+    """Return what both launches of OLD measured in each pass that counts."""
+    counted = [result.runs for result in state.results_of(cell, STEP.kinds) if result.runs and not result.excluded]
+    values = [STEP.values({arm: runs[arm] for arm in ("old", "control")}) for runs in counted]
+    return [((arms["old"],), (arms["control"],)) for arms in values if arms is not None]

@@ -1,57 +1,77 @@
-"""The types of a worker's messages and results. docs/protocol.md describes each; ``stele.schema.check`` compares them.
+"""The types of a worker's messages and results, but for those of a measurement, which ``stele.measuring.run`` has.
 
-Other keys are permitted: a worker of a newer release may say more.
+Keys that a type does not have are left out: a worker of a newer release may say more.
 """
 
 import base64
 import binascii
 import re
 import zlib
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
+import msgspec
 import numpy
+
+from stele.schema import about
 
 Versions = dict[str, Any]  # text or null; workers in other languages may send a number or a boolean
 Sketch = list[float | None]
+Numbers = dict[str, Any]  # answers to ``parity``, merged: the keys of ``Parity``, and perhaps others
 SKETCH = 3  # numbers
 
 
-class Report(TypedDict):
-    """Progress."""
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a request is, between two steps."""
 
-    phase: str
-    done: int
-    of: int
-
-
-class Pause(TypedDict):
-    done: int
-
-
-class Failure(TypedDict):
-    type: str
-    message: str
+    phase: Annotated[str, about("`train`, `infer`, `evaluate` or `time-to-accuracy`")]
+    done: Annotated[int, about("number of steps that are done; of epochs in `time-to-accuracy`")]
+    of: Annotated[int, about("number of all")]
+    loss: Annotated[float | None, about("after an epoch: its mean loss")] = None
+    accuracy: Annotated[float | None, about("after an epoch: the accuracy", "fraction")] = None
+    remaining: Annotated[float | None, about("after an epoch: the time until the end", "s")] = None
 
 
-class Message(TypedDict, total=False):
+class Pause(msgspec.Struct, frozen=True, kw_only=True):
+    """The worker waits, while another one computes."""
+
+    done: Annotated[int, about("number of steps that are done")]
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """An error."""
+
+    type: Annotated[str, about("the language's name for the kind of error")]
+    message: Annotated[str, about("what happened; it quotes the wrong value")]
+    traceback: Annotated[str, about("where, in the usual format of the language; may be empty")] = ""
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
     """A line of a worker: the number of the request, and one of the others."""
 
-    id: int
-    progress: Report
-    pause: Pause
-    error: Failure
-    result: dict[str, Any]
+    id: Annotated[int | None, about("that of the request; null for a line that was no request")]
+    progress: Annotated[Progress | None, about("see *Progress*")] = None
+    pause: Annotated[Pause | None, about("see *Pause*")] = None
+    error: Annotated[Failure | None, about("see *Failure*")] = None
+    result: Annotated[dict[str, Any] | None, about("the result of the verb")] = None
+
+    @property
+    def is_empty(self) -> bool:
+        return all(part is None for part in (self.progress, self.pause, self.error, self.result))
 
 
-class Configuration(TypedDict):
-    """The result of ``configure``."""
+class Hello(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of ``hello``: facts about the process."""
 
-    import_seconds: float
-    versions: Versions
-    flags: dict[str, Any]
+    protocol: Annotated[Any, about("the version of the protocol")] = None
+    python: Annotated[str | None, about("version; null in a worker that does not use it")] = None
+    numpy: Annotated[str | None, about("version; null in a worker that does not use it")] = None
 
 
-class Unequal(TypedDict):
+class Rounded(TypedDict, total=False):
+    rounded: str | None  # the dtype to which the values were rounded, if nothing else is wrong
+
+
+class Unequal(Rounded):
     """How a parameter that reads back differs from the one that was loaded."""
 
     differ: int
@@ -215,7 +235,7 @@ class ModelFacts(MoreFacts):
     summary: str
 
 
-def check_sketches(numbers: dict[str, Any]) -> None:
+def check_sketches(numbers: Numbers) -> None:
     """Raise ValueError if a sketch has not three numbers, or if the key of an update is no number of steps."""
     updates = numbers.get("updates", {})
     tables = [numbers.get("layers") or {}, numbers.get("gradients", {}), *updates.values()]
@@ -227,13 +247,13 @@ def check_sketches(numbers: dict[str, Any]) -> None:
             raise ValueError(f"updates has the key {steps!r}, which is no number of steps")
 
 
-def check_places(numbers: dict[str, Any]) -> None:
+def check_places(numbers: Numbers) -> None:
     """Raise ValueError if a mask does not have as many bits as the array."""
     for name in numbers.get("places", {}):
         mask_of(numbers, name)
 
 
-def mask_of(numbers: dict[str, Any], name: str) -> numpy.ndarray[Any, Any]:
+def mask_of(numbers: Numbers, name: str) -> numpy.ndarray[Any, Any]:
     """Return which elements of a parameter that an arm itself builds differ: a mask of shape (size,).
 
     Without a mask all do. Raises ValueError if it does not have as many bits as the array.

@@ -3,18 +3,19 @@
 import contextlib
 import os
 import resource
-import subprocess
 import threading
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from time import perf_counter, sleep
-from typing import NamedTuple
+from typing import Annotated
 
+import msgspec
 import psutil
 
-from stele.measuring import devices, processors
+from stele.measuring import nvml, processors
 from stele.measuring.settings import Settings
+from stele.schema import about
 from stele.text import printable
 
 MAX_STEAL = 0.05  # share of the time of a launch
@@ -25,19 +26,24 @@ MOST_NAMES = 3  # of programs that use the machine
 GPU_INTERVAL = 1.0  # seconds between two queries of a GPU
 MIN_SECONDS = 1.0  # the kernel counts in hundredths of a second, so shares of shorter launches mean nothing
 THROTTLED = 0x8 | 0x20 | 0x40 | 0x80  # hardware slow-down, software and hardware thermal, power brake (NVML)
-GPU_QUERY = "clocks.sm,temperature.gpu,power.draw,clocks_throttle_reasons.active"
 
 
 ProcessorTimes = Mapping[str, tuple[float, ...]]  # by name in /proc/stat: busy, idle and stolen seconds
 
 
-class Conditions(NamedTuple):
-    """The conditions under which a launch ran. Shares are of processor time; None means unknown."""
+class Conditions(msgspec.Struct, frozen=True):
+    """The conditions under which a launch ran. Shares are of processor time; null means unknown."""
 
-    seconds: float
-    steal: float | None  # of the worker's processors, what the hypervisor gave to other machines
-    foreign: float | None  # of all processors, what other processes on this machine used
-    gpu: dict[str, str] | None
+    seconds: Annotated[float, about("duration", "s")]
+    steal: Annotated[
+        float | None,
+        about("time that the hypervisor gave to other machines, of the processors of the worker", "fraction"),
+    ]
+    foreign: Annotated[float | None, about("time of other processes, of all processors", "fraction")]
+    gpu: Annotated[
+        dict[str, str] | None,
+        about("clock, temperature, power and throttle reasons, under the names of nvidia-smi; null on a CPU"),
+    ]
 
     @property
     def busy(self) -> bool:
@@ -83,7 +89,7 @@ class Monitor:
 
     def _query_gpu(self) -> None:
         while not self._ended.wait(GPU_INTERVAL):
-            self._gpu_states += [state for state in [gpu_state()] if state is not None]
+            self._gpu_states += [state for state in [nvml.state()] if state is not None]
 
     def _read_launch_seconds(self) -> float:
         """Return the processor seconds of this process and of what it started."""
@@ -100,9 +106,7 @@ class Monitor:
             if name in self._times
         }
         launch_seconds = self._read_launch_seconds() - self._launch_seconds
-        return Conditions(
-            seconds, steal_share(passed, self._pinned), foreign_share(passed, launch_seconds), worst
-        )
+        return Conditions(seconds, steal_share(passed, self._pinned), foreign_share(passed, launch_seconds), worst)
 
 
 def steal_share(passed: ProcessorTimes, pinned: list[str]) -> float | None:
@@ -131,9 +135,7 @@ def pinned_processors(settings: Settings, lanes: int) -> list[str]:
 def processor_times() -> dict[str, tuple[float, float, float]]:
     """Return the busy, idle and stolen seconds of each processor, and of all as "cpu" (proc(5))."""
     try:
-        lines = [
-            line.split() for line in Path("/proc/stat").read_text().splitlines() if line.startswith("cpu")
-        ]
+        lines = [line.split() for line in Path("/proc/stat").read_text().splitlines() if line.startswith("cpu")]
     except OSError:
         return {}
     return {
@@ -176,25 +178,9 @@ def busiest(seconds: float = 1.0) -> list[str]:
 
 def processor_use() -> dict[int, tuple[str, float]]:
     """Return the name and the processor seconds of each process but this one."""
-    found = {}
+    use = {}
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):  # it has ended, or it belongs to another user
             if process.pid != os.getpid():
-                found[process.pid] = (printable(process.name(), keep=""), sum(process.cpu_times()[:2]))
-    return found
-
-
-def gpu_state() -> dict[str, str] | None:
-    """Return clock, temperature, power and throttle reasons of the GPU; None if nvidia-smi reports none."""
-    query = [
-        "nvidia-smi",
-        f"--id={devices.first() or 0}",
-        f"--query-gpu={GPU_QUERY}",
-        "--format=csv,noheader,nounits",
-    ]
-    try:
-        process = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    values = (value.strip() for value in process.stdout.split(","))
-    return dict(zip(GPU_QUERY.split(","), values, strict=False))
+                use[process.pid] = (printable(process.name(), keep=""), sum(process.cpu_times()[:2]))
+    return use

@@ -16,18 +16,66 @@ import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypedDict
 
 import stele
+import stele_suite
 import stele_worker
 from stele.environments import Environment, builds, packages
 from stele.environments.packages import Listing, Package
 from stele.errors import SteleError
 from stele.files import is_file
-from stele.measuring.variables import asked_for, deciding, portable
+from stele.measuring.variables import deciding, portable, variable_hashes
+from stele.schema import about
 from stele.text import printable
 
 Content = dict[str, dict[str, str | None]]
+Group = dict[str, str | None]
+
+
+class Groups(TypedDict, total=False):
+    """What decides what is measured, beside the options. A gate is resumed only if all of it is equal.
+
+    Each part is an object by name; the value is a text, or the hash of a content, and null if something is absent.
+    """
+
+    code: Annotated[Group, about("hashes of Stele's own packages, `stele`, `stele_suite` and `stele_worker`")]
+    packages: Annotated[
+        Group, about("by `jax in NEW`: the versions of all installed packages of both arms, and of `python`")
+    ]
+    installed: Annotated[
+        Group,
+        about(
+            "by `jax in NEW`: hashes of the files of these packages; of a worker that is no Python, of the files in "
+            "its command"
+        ),
+    ]
+    files: Annotated[
+        Group,
+        about(
+            "hashes of the model's files by path: its modules, what they read, the recipe, the task and the weights of "
+            "`--pretrained`; of a file of more than 16 MiB its size and time; of `FOLDER/*`, which stands for very "
+            "many, the number of files and the newest time; of `FOLDER/**` the names in a folder; null of a file that "
+            "does not exist"
+        ),
+    ]
+    data: Annotated[Group, about("origin and fingerprint of the data and the weights of each built-in task")]
+    options: Annotated[Group, about("Only of a release: the settings, the scale and the options of the model")]
+    variables: Annotated[
+        Group,
+        about(
+            "by `XLA_FLAGS in NEW`: environment variables of the user and of the description of an environment that "
+            "frameworks read, and the encoding of text"
+        ),
+    ]
+    model_variables: Annotated[
+        Group,
+        about("hashes of the environment variables that the code of the model asks for; null for one that is not set"),
+    ]
+    environment: Annotated[
+        Group, about("by `description in NEW`: hash of the rest of the description of an environment")
+    ]
+
 
 ORDER = (
     "code",
@@ -36,11 +84,11 @@ ORDER = (
     "data",
     "options",
     "variables",
-    "asked",
+    "model_variables",
 )  # of groups in a message; others are last
 SHOWN = ("packages", "data", "options", "variables")  # groups of readable values; others have hashes
 OF_PACKAGES = ("packages", "installed")  # groups
-OF_MODEL = ("files", "asked")  # groups: what the code of a model reads
+OF_MODEL = ("files", "model_variables")  # groups: what the code of a model reads
 OPTIONS = ("spec", "inputs", "optimizer", "weights_map", "target", "examples")  # of a model
 GROUPS = {
     "code": "Stele itself",
@@ -49,7 +97,7 @@ GROUPS = {
     "files": "the files of the model",
     "options": "the options of the model",
     "variables": "its environment variables",
-    "asked": "the environment variables that the model reads",
+    "model_variables": "the environment variables that the model reads",
     "environment": "its description",
 }
 UNKNOWN = "something that was not recorded"
@@ -96,20 +144,20 @@ class Noticed:
     """
 
     def __init__(self) -> None:
-        self.seen: dict[Path, str | None] = {}
+        self.hashes: dict[Path, str | None] = {}
 
     def admit(self, paths: Iterable[Path]) -> tuple[Path, ...]:
         """Return those of the files that a launch has reported that count."""
         now = {path: of_file(path) for path in paths}
-        admitted = [path for path, value in now.items() if value is not None and self.seen.get(path) == value]
+        admitted = [path for path, value in now.items() if value is not None and self.hashes.get(path) == value]
         for path, value in now.items():  # a file that has changed never counts
-            self.seen[path] = value if self.seen.get(path, value) == value else None
+            self.hashes[path] = value if self.hashes.get(path, value) == value else None
         return tuple(admitted)
 
 
 def of_code() -> dict[str, str | None]:
     """Return a hash of each of Stele's packages: they decide what is measured, and how it is judged."""
-    return {package.__name__: digest(of_package(package)) for package in (stele, stele_worker)}
+    return {package.__name__: digest(of_package(package)) for package in (stele, stele_suite, stele_worker)}
 
 
 def of_package(package: ModuleType) -> dict[str, str | None]:
@@ -164,11 +212,11 @@ def of_folder(folder: Path) -> str:
 @functools.cache
 def hashed(path: Path, *facts: int) -> str:
     """Return the hash of a file. It is read again only if one of the facts has changed."""
-    found = hashlib.sha256()
+    hash_of_file = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(BLOCK):
-            found.update(block)
-    return found.hexdigest()[:DIGITS]
+            hash_of_file.update(block)
+    return hash_of_file.hexdigest()[:DIGITS]
 
 
 def digest(value: Any) -> str:
@@ -176,17 +224,17 @@ def digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:DIGITS]
 
 
-def of_environment(environment: Environment, *, known: Sequence[Path] = ()) -> Content:
+def of_environment(environment: Environment, *, apart: Sequence[Path] = ()) -> Content:
     """Return the packages of an environment, its variables, and a hash of the rest of its description.
 
-    ``known`` are files that are compared for themselves, so that an editable package with one of them is.
+    ``apart`` are files that are compared for themselves, so that an editable package with one of them is.
     """
     listing = packages.installed(environment)
     facts = (environment.framework, environment.mode, environment.forms, environment.command)
     return {
         "environment": {"description": digest(facts)},
         "packages": {} if listing is None else versions(listing),
-        "installed": programs(environment) if listing is None else contents(listing, known),
+        "installed": programs(environment) if listing is None else contents(listing, apart),
         "variables": {
             "the encoding of text": locale.getpreferredencoding(False),
             **of_variables(environment),
@@ -202,9 +250,7 @@ def of_variables(environment: Environment) -> dict[str, str]:
 def of_node(environment: Environment | None = None) -> Content:
     """Return what decides a launch on any machine, where the environment may be built: variables, and a description."""
     described = (
-        {}
-        if environment is None
-        else {f"the description of {environment.name}": digest(of_description(environment))}
+        {} if environment is None else {f"the description of {environment.name}": digest(of_description(environment))}
     )
     return {"variables": dict(portable()), "environment": dict(described)}
 
@@ -229,24 +275,24 @@ def of_description(environment: Environment) -> list[Any]:
 
 
 def versions(listing: Listing) -> dict[str, str | None]:
-    return {"python": listing.python, **{name: one.version for name, one in listing.packages.items()}}
+    return {"python": listing.python, **{name: package.version for name, package in listing.packages.items()}}
 
 
-def contents(listing: Listing, known: Sequence[Path]) -> dict[str, str | None]:
+def contents(listing: Listing, apart: Sequence[Path]) -> dict[str, str | None]:
     """Return a hash of the files of each package: what was installed, and the size and time that each file has now.
 
-    Of a package without a list of its files, these are its sources, unless some are known.
+    Of a package without a list of its files, these are its sources, unless some are compared apart.
     """
-    return {name: of_installed(one, known) for name, one in listing.packages.items()}
+    return {name: of_installed(package, apart) for name, package in listing.packages.items()}
 
 
-def of_installed(one: Package, known: Sequence[Path]) -> str | None:
+def of_installed(package: Package, apart: Sequence[Path]) -> str | None:
     """Return a hash of the files of a package."""
-    if not one.sources:
-        return digest([one.files, touched(one.paths)])
-    if any(path.is_relative_to(source) for path in known for source in one.sources):
-        return one.files
-    return digest([of_files(sources(source), source) for source in one.sources])
+    if not package.sources:
+        return digest([package.files, touched(package.paths)])
+    if any(path.is_relative_to(source) for path in apart for source in package.sources):
+        return package.files
+    return digest([of_files(sources(source), source) for source in package.sources])
 
 
 @functools.cache
@@ -255,14 +301,14 @@ def touched(paths: tuple[str, ...]) -> str:
 
     An environment has ten thousands of them, so they are looked at once, and then only after ``look_again``.
     """
-    found = hashlib.sha256()
+    hash_of_facts = hashlib.sha256()
     for path in paths:
         try:
             facts = os.stat(path)  # noqa: PTH116, a Path for each takes longer
-            found.update(b"%d %d\n" % (facts.st_size, facts.st_mtime_ns))
+            hash_of_facts.update(b"%d %d\n" % (facts.st_size, facts.st_mtime_ns))
         except OSError:
-            found.update(b"absent\n")
-    return found.hexdigest()[:DIGITS]
+            hash_of_facts.update(b"absent\n")
+    return hash_of_facts.hexdigest()[:DIGITS]
 
 
 def look_again() -> None:
@@ -276,7 +322,9 @@ def sources(folder: Path) -> Iterator[Path]:
         yield folder
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(
-            one for one in folders if one[0] != "." and not (Path(place, one) / "pyvenv.cfg").exists()
+            folder_name
+            for folder_name in folders
+            if folder_name[0] != "." and not (Path(place, folder_name) / "pyvenv.cfg").exists()
         )
         yield from (Path(place, name) for name in sorted(names) if name.endswith(SOURCES))
 
@@ -290,9 +338,7 @@ def of_options(model: Mapping[str, Any] | None) -> dict[str, str | None]:
     """Return the options of a model, as the worker receives it, without the files that they name."""
     if model is None:
         return {}
-    return {
-        f"{name} of the model": json.dumps(model[name], sort_keys=True) for name in OPTIONS if model.get(name)
-    }
+    return {f"{name} of the model": json.dumps(model[name], sort_keys=True) for name in OPTIONS if model.get(name)}
 
 
 def of_launch(
@@ -312,8 +358,8 @@ def of_launch(
         "code": of_code(),
         "files": of_files(paths, folder),
         "options": of_options(model),
-        "asked": asked_for(reads.variables),
-        **of_environment(environment, known=paths),
+        "model_variables": variable_hashes(reads.variables),
+        **of_environment(environment, apart=paths),
     }
     return {group: digest(values) for group, values in every.items()}
 
@@ -326,27 +372,26 @@ def changed_groups(then: Mapping[str, str] | None, now: Mapping[str, str] | None
     return ", ".join(GROUPS[group] for group in groups) or None
 
 
-def require_same(
-    contents: Sequence[Mapping[str, str] | None], what: str, *, without: Collection[str] = ()
-) -> None:
+def require_same(contents: Sequence[Mapping[str, str] | None], what: str, *, without: Collection[str] = ()) -> None:
     """Raise SteleError if launches that belong together do not have the content of the first one.
 
     ``contents`` are those of ``of_launch``, of which groups ``without`` are not compared.
     """
-    kept = [{group: one[group] for group in one if group not in without} if one else None for one in contents]
-    for one in kept[1:]:
-        if changed := changed_groups(kept[0], one):
-            raise SteleError(
-                f"{what} cannot be compared, because {changed} changed between them. Measure again."
-            )
+    compared = [
+        {group: content[group] for group in content if group not in without} if content else None
+        for content in contents
+    ]
+    for content in compared[1:]:
+        if changed := changed_groups(compared[0], content):
+            raise SteleError(f"{what} cannot be compared, because {changed} changed between them. Measure again.")
 
 
-def additions(known: Content, reads: Reads, folder: Path) -> Content:
+def additions(content: Content, reads: Reads, folder: Path) -> Content:
     """Return what launches have read that a content does not have, as it is now. ``folder`` is that of the project."""
-    files = of_files(sorted(reads.files), folder, without=known.get("files", {}))
-    variables = set(reads.variables) - known.get("asked", {}).keys()
-    found = {"files": files, "asked": asked_for(variables)}
-    return {group: values for group, values in found.items() if values}
+    files = of_files(sorted(reads.files), folder, without=content.get("files", {}))
+    variables = set(reads.variables) - content.get("model_variables", {}).keys()
+    groups = {"files": files, "model_variables": variable_hashes(variables)}
+    return {group: values for group, values in groups.items() if values}
 
 
 def named(content: Content, arm: str) -> Content:
@@ -358,7 +403,7 @@ def named(content: Content, arm: str) -> Content:
 
 
 def merged(contents: Iterable[Content]) -> Content:
-    """Return contents as one."""
+    """Return contents as one. Of a name that several have in a group, the last value counts."""
     every: Content = {}
     for content in contents:
         for group, values in content.items():
@@ -368,11 +413,11 @@ def merged(contents: Iterable[Content]) -> Content:
 
 def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
     """Return which values differ, as text; None if none does."""
-    found = list(dict.fromkeys(each_change(then, now)))
-    if not found:
+    lines = list(dict.fromkeys(each_change(then, now)))
+    if not lines:
         return None
-    more = f"; and {len(found) - MOST} more" if len(found) > MOST else ""
-    return printable("; ".join(found[:MOST]) + more)
+    more = f"; and {len(lines) - MOST} more" if len(lines) > MOST else ""
+    return printable("; ".join(lines[:MOST]) + more)
 
 
 def each_change(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
@@ -396,7 +441,7 @@ def change(group: str, name: str, then: str | None, now: str | None) -> str:
         return "Stele itself changed"
     if group in SHOWN:
         return f"{name} was {shown(then)} and is now {shown(now)}"
-    if group == "asked":
+    if group == "model_variables":
         return f"the variable {name} changed"
     if group == "files" and None in (then, now):
         return f"{name} is {'missing now' if now is None else 'new'}"

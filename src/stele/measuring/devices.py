@@ -5,9 +5,12 @@ from itertools import takewhile
 from pathlib import Path
 
 NAMES = ("cpu", "cuda")
-LINKS = ("nvidia[0-9]*", "dxg")  # in /dev; the second is that of the Windows Subsystem for Linux
-NONE = ("", "-1")  # values of CUDA_VISIBLE_DEVICES that hide all devices
-WARM_SECONDS = 2.0  # after which the clocks of a GPU have settled; it is also measured for so long
+# in /dev; the second is that of the Windows Subsystem for Linux
+LINKS = ("nvidia[0-9]*", "dxg")
+# values of CUDA_VISIBLE_DEVICES that hide all devices
+NONE = ("", "-1")
+# after which the clocks of a GPU have settled; it is also measured for so long
+WARM_SECONDS = 2.0
 
 
 def first(root: Path = Path("/dev")) -> str | None:

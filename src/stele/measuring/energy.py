@@ -1,7 +1,7 @@
 """The energy of a launch: of the processors from RAPL, and of the GPU from NVML. What cannot be read is None.
 
 RAPL counts what the whole packages use, other programs included. Only root may read it on most systems:
-https://docs.kernel.org/power/powercap/powercap.html. NVML needs the package nvidia-ml-py.
+https://docs.kernel.org/power/powercap/powercap.html.
 """
 
 import contextlib
@@ -13,13 +13,13 @@ from pathlib import Path
 from stele.measuring import nvml
 
 PACKAGES = Path("/sys/class/powercap")
-INTERVAL = 60.0  # seconds between two samples: a counter of RAPL starts again from 0 after some minutes
+# seconds between two samples: a counter of RAPL starts again from 0 after some minutes
+INTERVAL = 60.0
 MICRO, MILLI = 1e-6, 1e-3
 
 Joules = dict[str, float | None]
-Reading = dict[
-    Path, tuple[int, int]
-]  # of each package: its counter in microjoules, and the range of the counter
+# of each package: its counter in microjoules, and the range of the counter
+Reading = dict[Path, tuple[int, int]]
 
 
 @contextlib.contextmanager
@@ -62,7 +62,8 @@ def read_packages() -> Reading | None:
     """Return the counters of the processor packages; None if one cannot be read."""
     counts = {}
     try:
-        for path in sorted(PACKAGES.glob("intel-rapl:*")):  # AMD's processors have this name, too
+        # AMD's processors have this name, too
+        for path in sorted(PACKAGES.glob("intel-rapl:*")):
             if (path / "name").read_text().startswith("package"):
                 span = int((path / "max_energy_range_uj").read_text()) + 1
                 counts[path] = int((path / "energy_uj").read_text()), span

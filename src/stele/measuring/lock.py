@@ -8,7 +8,7 @@ other down without any message. Cells of a fleet share the lock: they keep apart
 
 import contextlib
 import fcntl
-import json
+import functools
 import os
 import shlex
 import socket
@@ -16,11 +16,14 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypedDict
+from typing import Annotated
 
-from stele import files, schema
+import msgspec
+
+from stele import config, schema
 from stele.data import cache
 from stele.errors import SteleError
+from stele.schema import about
 from stele.text import printable
 
 
@@ -32,7 +35,12 @@ def here() -> str:
         return socket.gethostname()
 
 
-FILE = f"measuring-{here()}.lock"
+@functools.cache
+def file_name() -> str:
+    """Return the name of the lock of this machine."""
+    return f"measuring-{here()}.lock"
+
+
 VARIABLE = "STELE_LOCK_FOLDER"  # names another folder than these
 FOLDERS = (Path("/dev/shm"), Path("/tmp"))  # predictable, which is the point: see open_file
 POLL = 0.5  # seconds between two attempts
@@ -40,15 +48,20 @@ REMINDER = 60.0  # seconds between two messages
 LONGEST = 2**16  # bytes of a description that are read
 
 
-class Holder(TypedDict):
-    """The content of the file: what is measured, the process, and since when (seconds)."""
+class Holder(msgspec.Struct, frozen=True):
+    """`measuring-<machine>.lock` in `/dev/shm`, else in `/tmp`, or in the folder that `STELE_LOCK_FOLDER` names, and in
+    the user's cache.
 
-    what: str
-    pid: int
-    since: float
+    The lock is that of the operating system (`flock`). The content only describes the holder. It stays in the file
+    after the lock is released.
+    """
+
+    what: Annotated[str, about("the measurement, such as `stele gate A B`")]
+    pid: Annotated[int, about("process that holds the lock")]
+    since: Annotated[float, about("when it got the lock", "s since 1970")]
 
 
-held = 0  # how often this process holds the lock: a gate that starts a measurement does not wait for itself
+depth = 0  # how often this process holds the lock: a gate that starts a measurement does not wait for itself
 
 
 @contextlib.contextmanager
@@ -58,24 +71,24 @@ def machine(what: str, *, wait: bool, say: Callable[[str], object], shared: bool
     While another process holds it, ``say`` is told what it is and for how long. Raises SteleError in place of waiting
     if not ``wait``.
     """
-    global held
+    global depth
     with contextlib.ExitStack() as stack:
-        if held == 0:
-            lock = stack.enter_context(opened())
+        if depth == 0:
+            lock = stack.enter_context(opened(file_name()))
             acquire(lock, wait=wait, say=say, shared=shared)
             describe(lock, what)
-        held += 1
+        depth += 1
         try:
             yield
         finally:
-            held -= 1
+            depth -= 1
 
 
 Lock = list[int]  # the descriptor of the file in each place
 
 
 @contextlib.contextmanager
-def opened(name: str = FILE) -> Iterator[Lock]:
+def opened(name: str) -> Iterator[Lock]:
     """Open the lock of this name in each place. Every process takes them in the same order."""
     with contextlib.ExitStack() as stack:
         lock = []
@@ -87,10 +100,8 @@ def opened(name: str = FILE) -> Iterator[Lock]:
 
 def folders() -> list[Path]:
     """Return the folder that all users of this machine share, if there is one, and the user's cache."""
-    named = os.environ.get(VARIABLE)
-    shared = (
-        [files.absolute(named)] if named else [one for one in FOLDERS if os.access(one, os.W_OK | os.X_OK)]
-    )
+    named = config.current().lock_folder
+    shared = [named] if named else [place for place in FOLDERS if os.access(place, os.W_OK | os.X_OK)]
     try:
         places = [*shared[:1], cache.create()]
     except OSError as error:
@@ -144,13 +155,13 @@ def open_or_create(path: Path, flags: int) -> int:
 
 def acquire(lock: Lock, *, wait: bool, say: Callable[[str], object], shared: bool = False) -> None:
     began = reminded = time.monotonic()
-    while (taken := find_taken(lock, shared=shared)) is not None:
+    while (busy := find_taken(lock, shared=shared)) is not None:
         now = time.monotonic()
         if not wait:
-            raise SteleError(f"Another measurement runs on this machine: {holder(taken)}. Wait for its end.")
+            raise SteleError(f"Another measurement runs on this machine: {holder(busy)}. Wait for its end.")
         if reminded == began or now - reminded >= REMINDER:
             waited = f" ({(now - began) / 60:.0f} min so far)" if now - began >= REMINDER else ""
-            say(f"stele: waiting{waited} for another measurement on this machine: {holder(taken)}")
+            say(f"stele: waiting{waited} for another measurement on this machine: {holder(busy)}")
             reminded = now
         time.sleep(POLL)
 
@@ -169,7 +180,7 @@ def find_taken(lock: Lock, *, shared: bool = False) -> int | None:
 
 def describe(lock: Lock, what: str) -> None:
     """Write who holds the lock into its files, as far as they can be written."""
-    text = json.dumps(schema.wrap({"what": what, "pid": os.getpid(), "since": time.time()}))
+    text = schema.document(Holder(what, os.getpid(), time.time()))
     for descriptor in lock:
         with contextlib.suppress(OSError):
             os.ftruncate(descriptor, 0)
@@ -179,9 +190,9 @@ def describe(lock: Lock, what: str) -> None:
 def holder(descriptor: int) -> str:
     """Return ``stele gate A B (process 123, started 12 min ago)``, or that it is unknown."""
     try:
-        facts = schema.parse(os.pread(descriptor, LONGEST, 0).decode(errors="replace"))
-        schema.check(facts, Holder, "it")
+        text = os.pread(descriptor, LONGEST, 0).decode(errors="replace")
+        facts = schema.of_document(schema.parse(text), Holder)
     except ValueError:
         return "an unknown process"
-    minutes = (time.time() - facts["since"]) / 60
-    return f"{printable(facts['what'], keep='')} (process {facts['pid']}, started {minutes:.0f} min ago)"
+    minutes = (time.time() - facts.since) / 60
+    return f"{printable(facts.what, keep='')} (process {facts.pid}, started {minutes:.0f} min ago)"

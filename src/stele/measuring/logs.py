@@ -36,7 +36,7 @@ def shorten(log: Path) -> None:
 
 
 def read_end(log: Path) -> bytes:
-    """Return the last bytes of the log."""
+    """Return at most the last TAIL_BYTES bytes of the log. Raises OSError."""
     with log.open("rb") as file:
         file.seek(max(file.seek(0, os.SEEK_END) - TAIL_BYTES, 0))
         return file.read()

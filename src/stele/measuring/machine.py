@@ -5,29 +5,47 @@ import json
 import os
 import platform
 import re
-import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+import msgspec
 import psutil
 
-GPU_FACTS = ("name", "uuid", "driver_version", "memory.total", "clocks.max.sm", "power.limit")
+from stele.measuring import nvml
+from stele.schema import about
 
 
-def facts() -> dict[str, Any]:
-    """Return the processor, memory (bytes), kernel, frequency governor, GPUs and current load of this machine."""
-    return {
-        "name": platform.node(),
-        "system": f"{platform.system()} {platform.release()}",
-        "architecture": platform.machine(),
-        "processor": processor(),
-        "processors": os.cpu_count(),
-        "memory": psutil.virtual_memory().total,
-        "governor": read_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        "huge_pages": read_text("/sys/kernel/mm/transparent_hugepage/enabled"),
-        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
-        "gpus": gpus(),
-    }
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """A machine."""
+
+    name: Annotated[str | None, about("host name; null in a baseline")] = None
+    system: Annotated[str | None, about("operating system and kernel release")] = None
+    architecture: Annotated[str | None, about("such as `x86_64`")] = None
+    processor: Annotated[str | None, about("name that the processor reports")] = None
+    processors: Annotated[int | None, about("number of processors")] = None
+    memory: Annotated[int | None, about("main memory", "byte")] = None
+    governor: Annotated[str | None, about("frequency governor")] = None
+    huge_pages: Annotated[str | None, about("setting of transparent huge pages")] = None
+    load: Annotated[float | None, about("load average of the last minute; null in a baseline")] = None
+    gpus: Annotated[
+        tuple[dict[str, str], ...], about("facts of NVML, under the names of nvidia-smi; empty without a GPU")
+    ] = ()
+
+
+def facts() -> Machine:
+    """Return what this machine is. Its memory is in bytes, its load the mean of the last minute."""
+    return Machine(
+        name=platform.node(),
+        system=f"{platform.system()} {platform.release()}",
+        architecture=platform.machine(),
+        processor=processor(),
+        processors=os.cpu_count(),
+        memory=psutil.virtual_memory().total,
+        governor=read_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        huge_pages=read_text("/sys/kernel/mm/transparent_hugepage/enabled"),
+        load=os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+        gpus=tuple(nvml.gpus()),
+    )
 
 
 def processor() -> str | None:
@@ -45,20 +63,6 @@ def available_memory() -> int:
     return min(available, int(limit) - int(used)) if limit.isdecimal() and used.isdecimal() else available
 
 
-def gpus() -> list[dict[str, str]]:
-    """Return the NVIDIA GPUs as nvidia-smi describes them; an empty list without nvidia-smi."""
-    query = ["nvidia-smi", f"--query-gpu={','.join(GPU_FACTS)}", "--format=csv,noheader"]
-    try:
-        lines = subprocess.run(
-            query, capture_output=True, text=True, timeout=20, check=True
-        ).stdout.splitlines()
-    except (OSError, subprocess.SubprocessError):
-        return []
-    return [
-        dict(zip(GPU_FACTS, (value.strip() for value in line.split(",")), strict=False)) for line in lines
-    ]
-
-
 def read_text(path: str) -> str | None:
     """Return the content of a file, stripped, or None if it cannot be read."""
     try:
@@ -67,15 +71,17 @@ def read_text(path: str) -> str | None:
         return None
 
 
-def name_of(facts: dict[str, Any]) -> str:
+VARYING = ("name", "load")  # facts that differ between measurements on one machine
+
+
+def name_of(facts: Machine) -> str:
     """Return the name of a machine: its processor, and a hash of its fingerprint."""
-    identity = fingerprint(facts)
-    processor = re.sub(r"[^a-z0-9]+", "-", str(identity["processor"] or "machine").lower()).strip("-")
+    values = msgspec.to_builtins(facts)
+    identity = {name: value for name, value in values.items() if name not in VARYING}
+    processor = re.sub(r"[^a-z0-9]+", "-", (facts.processor or "machine").lower()).strip("-")
     return f"{processor}-{hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:8]}"
 
 
-def fingerprint(facts: dict[str, Any]) -> dict[str, Any]:
-    """Return the ``facts()`` that must be equal to compare two measurements; the load, which changes, is left out."""
-    constant = ("system", "architecture", "processor", "processors", "memory", "governor", "huge_pages")
-    gpus = [{fact: gpu.get(fact) for fact in GPU_FACTS} for gpu in facts.get("gpus", [])]
-    return {**{fact: facts.get(fact) for fact in constant}, "gpus": gpus}
+def fingerprint(facts: Machine) -> Machine:
+    """Return the facts that must be equal to compare two measurements: without the host name and the load."""
+    return msgspec.structs.replace(facts, **dict.fromkeys(VARYING))

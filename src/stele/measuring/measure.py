@@ -4,40 +4,42 @@ This module writes no files and decides no verdicts.
 """
 
 import contextlib
-import copy
 import functools
-import os
 import shlex
-from collections.abc import Generator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypedDict
 
-from stele import data
+import msgspec
+
+from stele import config, data
+from stele.config import Config
 from stele.environments import Environment, builds
-from stele.environments.description import MODULE
+from stele.environments.environment import MODULE
 from stele.errors import SteleError
 from stele.measuring import answers, content, devices, energy, machine, nvml, processors
 from stele.measuring.conditions import Monitor
 from stele.measuring.content import NOTHING, Reads
-from stele.measuring.run import Run
+from stele.measuring.progress import say
+from stele.measuring.run import NO_OPTIONS, Framework, Lifetime, Options, Origin, Outcome, Run, Warmup
 from stele.measuring.settings import Settings
-from stele.measuring.worker import TIMEOUT, Progress, Worker, WorkerError, launch, run_to_end
-from stele_worker import protocol, tasks
+from stele.measuring.worker import TIMEOUT, Progress, Worker, WorkerError, launch
+from stele_suite import tasks
+from stele_worker import protocol
 from stele_worker.protocol import TIME_TO_ACCURACY
-
-Answer = TypeVar("Answer")
 
 TURN = 1  # steps
 # the warm-up of each scale; a smoke run has too few steps for a wide window
 WARMUP = {
-    "smoke": {"window": 1, "tolerance": 0.5, "most": 3},
-    "study": {"window": 5, "tolerance": 0.05, "most": 16},
-    "gate": {"window": 5, "tolerance": 0.05, "most": 16},
-    "quick": {"window": 5, "tolerance": 0.05, "most": 20},
-    "paper": {"window": 10, "tolerance": 0.03, "most": 60},
+    "smoke": Warmup(window=1, tolerance=0.5, most=3),
+    "study": Warmup(window=5, tolerance=0.05, most=16),
+    "gate": Warmup(window=5, tolerance=0.05, most=16),
+    "quick": Warmup(window=5, tolerance=0.05, most=20),
+    "paper": Warmup(window=10, tolerance=0.03, most=60),
 }
 
 
@@ -52,22 +54,31 @@ class Plan:
     phase: str
     scale: str
     data: dict[str, str] | None
-    data_origin: dict[str, str]
+    data_origin: Origin
     weights: str | None = None
     weights_origin: str = "seeded"
-    model: dict[str, Any] | None = None  # a model of the user, as stele.models describes it to the worker
-    steps: int | None = None  # stop after so many, and do not evaluate; None for all
-    asked: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # more fields of the request: see stele_worker.protocol
+    model: dict[str, Any] | None = None  # a model of the user, as stele.subjects.model describes it to the worker
+    options: Options = NO_OPTIONS  # without ``warmup``, ``form`` and ``turn``, which follow from the rest
     checkpoint: str | None = None  # where the worker saves the state of the training, and continues from it
     files: tuple[Path, ...] = ()  # of the model: its modules, and what they read
     sampler: str | None = None  # the path of py-spy, for a profile of a framework without a profiler
 
     @property
-    def warmup(self) -> dict[str, Any]:
-        """The window and tolerance that define steady steps, and the maximum number of warm-up steps."""
+    def warmup(self) -> Warmup:
+        """The rule that defines steady steps, without its seconds."""
         return WARMUP.get(self.scale, WARMUP["gate"])  # a task may have scales of its own
+
+
+class Weights(TypedDict, total=False):
+    weights: str
+    weights_origin: str
+
+
+class Inputs(Weights):
+    """The fields of a Plan that say where the data and the pretrained weights of a Task are."""
+
+    data: dict[str, str] | None
+    data_origin: Origin
 
 
 def model_plan(
@@ -76,15 +87,14 @@ def model_plan(
     scale: str,
     model: dict[str, Any],
     *,
-    steps: int | None = None,
-    asked: Mapping[str, Any] = {},
+    options: Options = NO_OPTIONS,
     files: Sequence[Path] = (),
 ) -> Plan:
     """Return the Plan of a user's model, whose samples are those of its task file, or seeded noise."""
-    origin = {"origin": "seeded noise", "fingerprint": "none"}
+    origin = Origin(origin="seeded noise", fingerprint="none")
     if model.get("task"):
         path = Path(model["task"])
-        origin = {"origin": "/".join(path.parts[-2:]), "fingerprint": content.of_file(path) or "unknown"}
+        origin = Origin(origin="/".join(path.parts[-2:]), fingerprint=content.of_file(path) or "unknown")
     weights = "seeded" if model["pretrained"] is None else f"pretrained {model['pretrained']}"
     return Plan(
         task,
@@ -95,48 +105,57 @@ def model_plan(
         weights_origin=weights,
         model=model,
         files=tuple(files),
-        steps=steps,
-        asked=asked,
+        options=options,
     )
 
 
-def inputs(task: str) -> tuple[dict[str, Any], str | None]:
-    """Return the Plan fields for the data and weights of a Task, and a notice if the data is synthetic.
+def inputs(task: str) -> tuple[Inputs, str | None]:
+    """Return where the data and weights of a Task are, and a notice if the data is synthetic.
 
-    They are searched again only if a file or a variable has changed. Raises DataError if an existing file is unsafe or
-    damaged.
+    They are searched again only if the configuration or a file has changed. Raises DataError if an existing file is
+    unsafe or damaged.
     """
-    name, variables = tasks.make(task, "paper").data, ("STELE_DATA", "STELE_CACHE", "STELE_OFFLINE")
-    state = (*(os.environ.get(one) for one in variables), data.state(name))
-    fields, notice = search_inputs(task, state)
-    return copy.deepcopy(fields), notice
+    name, notice, configuration = tasks.make(task, "paper").data, None, config.current()
+    if name is None:
+        origin = "synthetic" if tasks.has_meaning(task) else "seeded noise"
+        fields = Inputs(data=None, data_origin=Origin(origin=origin, fingerprint="none"))
+    else:
+        dataset = dataset_of(name, configuration, data.state(name, configuration))
+        notice = dataset.notice
+        paths = {part: str(path) for part, path in dataset.paths.items()}
+        fields = Inputs(data=paths, data_origin=Origin(origin=dataset.origin, fingerprint=dataset.fingerprint))
+    pretrained = weights_of(configuration, data.state(None, configuration)) if tasks.pretrained(task) else None
+    if pretrained is not None:
+        origin = f"{pretrained.origin} {pretrained.fingerprint}"
+        fields["weights"], fields["weights_origin"] = str(pretrained.path), origin
+    return fields, notice
 
 
 @functools.cache
-def search_inputs(task: str, state: tuple[object, ...]) -> tuple[dict[str, Any], str | None]:
-    """Return ``inputs``; ``state`` is that of the variables and files that decide what is found."""
-    fields: dict[str, Any] = {}
-    name, notice = tasks.make(task, "paper").data, None
-    if name is None:
-        origin = "synthetic" if tasks.has_meaning(task) else "seeded noise"
-        fields.update(data=None, data_origin={"origin": origin, "fingerprint": "none"})
-    else:
-        dataset = data.load(name)
-        notice = dataset.notice
-        fields["data"] = {part: str(path) for part, path in dataset.paths.items()}
-        fields["data_origin"] = {"origin": dataset.origin, "fingerprint": dataset.fingerprint}
-    pretrained = data.load_pretrained() if tasks.pretrained(task) else None
-    if pretrained is not None:
-        origin = f"{pretrained.origin} {pretrained.fingerprint}"
-        fields.update(weights=str(pretrained.path), weights_origin=origin)
-    return fields, notice
+def dataset_of(name: str, configuration: Config, state: tuple[object, ...]) -> data.Dataset:
+    """Return a data set; the files from which it is read are in this ``state``."""
+    return data.load(name, configuration)
+
+
+@functools.cache
+def weights_of(configuration: Config, state: tuple[object, ...]) -> data.Weights | None:
+    """Return the pretrained weights; the file from which they are read is in this ``state``."""
+    return data.load_pretrained(configuration)
+
+
+def announce_inputs(names: Iterable[str], say: Callable[[str], object] = say) -> None:
+    """Find the data of the tasks before anything is timed, and say so if it is synthetic."""
+    for name in dict.fromkeys(names):
+        _, notice = inputs(name)
+        if notice:
+            say(f"stele: {notice}")
 
 
 def measure(worker: Worker, plan: Plan, settings: Settings, *, progress: Progress | None = None) -> Run:
     """Measure one recipe in a fresh worker. Raises WorkerError if the worker fails."""
     monitor = Monitor(settings, session=worker.pid)
-    run = run_to_end(measure_steps(worker, plan, settings, progress=progress))
-    return replace(with_content(run, worker, plan), conditions=monitor.conditions()._asdict())
+    [run] = filter(None, measure_steps(worker, plan, settings, progress=progress))
+    return with_content(msgspec.structs.replace(run, conditions=monitor.conditions()), worker, plan)
 
 
 def with_content(run: Run, worker: Worker, plan: Plan) -> Run:
@@ -150,7 +169,7 @@ def with_content(run: Run, worker: Worker, plan: Plan) -> Run:
             f"What is measured changed during a launch of '{worker.environment.name}': {changed}. "
             "Undo the change, and measure again; stele gate continues with --resume."
         )
-    return replace(run, content=content_of(worker, plan, reads), reads=reads)
+    return run.with_reads(reads, content_of(worker, plan, reads))
 
 
 def reads_of(worker: Worker, model: Mapping[str, Any] | None) -> Reads:
@@ -187,26 +206,12 @@ def side_by_side(
     caches: Path | None = None,
     changed: Mapping[str, Settings] = {},
 ) -> dict[str, Run]:
-    """Measure the same plan in a fresh worker of each environment and return a Run per side.
-
-    ``changed`` has the settings of sides that have others; the device is the same.
-
-    On a CPU the workers take turns step by step; on a GPU they run one after the other. Another process on the second
-    thread of a core can halve the speed for a short time: that changes the ratio of two launches by a tenth, but the
-    ratio of two neighbouring steps hardly at all. ``caches`` has the compilations of earlier launches; by default, a
-    launch has none. Raises SideFailed.
-    """
-    if settings.device == "cpu" or len(sides) == 1:
-        return at_once([sides], plan, settings, timeout=timeout, caches=caches, changed=changed)[0]
-    return {
-        side: at_once(
-            [{side: environment}], plan, changed.get(side, settings), timeout=timeout, caches=caches
-        )[0][side]
-        for side, environment in sides.items()
-    }
+    """Measure the same plan in a fresh worker of each environment, as one lane, and return a Run per side."""
+    [runs] = measure_lanes([sides], plan, settings, timeout=timeout, caches=caches, changed=changed)
+    return runs
 
 
-def at_once(
+def measure_lanes(
     lanes: Sequence[Mapping[str, Environment]],
     plan: Plan,
     settings: Settings,
@@ -216,28 +221,59 @@ def at_once(
     caches: Path | None = None,
     changed: Mapping[str, Settings] = {},
 ) -> list[dict[str, Run]]:
-    """Measure the sides of several lanes at the same time, and return a Run per side for each lane.
+    """Measure the same plan in a fresh worker of each side, and return a Run per side for each lane.
 
-    Lane by lane, ``groups`` has the numbers of its processors; None leaves all to the only lane. The sides of a lane
-    take turns, so one worker of each lane computes at any time. Raises SideFailed.
+    On a CPU, the sides of a lane take turns step by step. Another process on the second thread of a core can halve the
+    speed for a short time: that changes the ratio of two launches by a tenth, but the ratio of two neighbouring steps
+    hardly at all. On a GPU, all sides run one after the other, because their processes would share its memory.
+
+    Lanes run at the same time if ``groups`` has the numbers of the processors of each; they then step together, so that
+    every turn of a lane has the same company. Without ``groups``, they run one after the other. ``changed`` has the
+    settings of sides that have others; the device is the same. ``caches`` has the compilations of earlier launches; by
+    default, a launch has none. Raises SideFailed.
     """
+    one_by_one = [
+        [lane] if settings.device == "cpu" else [{side: environment} for side, environment in lane.items()]
+        for lane in lanes
+    ]
+    if groups is None and sum(map(len, one_by_one)) > 1:
+        alone = functools.partial(measure_lanes, timeout=timeout, caches=caches, changed=changed)
+        runs_of_parts = [[alone([part], plan, settings)[0] for part in parts] for parts in one_by_one]
+        return [{side: run for part in parts for side, run in part.items()} for parts in runs_of_parts]
     workers: list[dict[str, Worker]] = [{} for _ in lanes]
+    runs: list[dict[str, Run]] = [{} for _ in lanes]
     with contextlib.ExitStack() as stack:
         threads = stack.enter_context(ThreadPoolExecutor(len(lanes)))  # ends last, after the workers
         try:
             for number, lane in enumerate(lanes):
                 for side, environment in lane.items():
                     with processors.pinned(groups[number] if groups else None):
-                        name, own = log_name(side, number), caches and caches / environment.slug
+                        name, caches_of_side = log_name(side, number), caches and caches / environment.slug
                         of_side = changed.get(side, settings)
-                        worker = launch(environment, of_side, name=name, timeout=timeout, caches=own)
+                        worker = launch(environment, of_side, name=name, timeout=timeout, caches=caches_of_side)
                     workers[number][side] = stack.enter_context(worker)
-            lanes_of_runs = run_together(
-                [take_turns(lane, plan, settings, changed) for lane in workers], threads
-            )
+            # the sides of each lane that have not ended, in the order of their turns
+            waiting = [
+                deque(
+                    (
+                        side,
+                        measure_steps(worker, plan, changed.get(side, settings), turn=TURN if len(lane) > 1 else None),
+                    )
+                    for side, worker in lane.items()
+                )
+                for lane in workers
+            ]
+            while numbers := [number for number, lane in enumerate(waiting) if lane]:
+                turns = [waiting[number].popleft() for number in numbers]
+                ended = threads.map(next, [steps for _, steps in turns])
+                for number, (side, steps), run in zip(numbers, turns, ended, strict=True):
+                    if run is None:
+                        waiting[number].append((side, steps))
+                    else:
+                        runs[number][side] = run
             return [
-                {side: with_content(run, lane[side], plan) for side, run in runs.items()}
-                for lane, runs in zip(workers, lanes_of_runs, strict=True)
+                {side: with_content(runs[number][side], worker, plan) for side, worker in lane.items()}
+                for number, lane in enumerate(workers)
             ]
         except WorkerError as error:
             side, number = find_side(error.worker, workers, default=(side, number))
@@ -256,49 +292,6 @@ def find_side(
     return next(sides, default)
 
 
-def take_turns(
-    workers: Mapping[str, Worker], plan: Plan, settings: Settings, changed: Mapping[str, Settings] = {}
-) -> Generator[None, None, dict[str, Run]]:
-    """Measure the same plan in fresh workers that take turns of TURN steps, so that they share the same conditions.
-
-    The workers start one after the other, and only one computes at any time. Yields after every turn. Raises
-    WorkerError if one fails.
-    """
-    turn = TURN if len(workers) > 1 else None
-    measurements = {
-        side: measure_steps(worker, plan, changed.get(side, settings), turn=turn)
-        for side, worker in workers.items()
-    }
-    runs: dict[str, Run] = {}
-    while len(runs) < len(measurements):
-        for side in [side for side in measurements if side not in runs]:
-            try:
-                next(measurements[side])
-            except StopIteration as end:
-                runs[side] = end.value
-            yield
-    return {side: runs[side] for side in workers}
-
-
-def run_together(lanes: Sequence[Generator[None, None, Answer]], threads: ThreadPoolExecutor) -> list[Answer]:
-    """Resume all lanes at the same time, and again when all have yielded. Return what they return.
-
-    So every turn of a lane has the same company, until a lane ends.
-    """
-    ended: dict[int, Answer] = {}
-
-    def resume(number: int) -> None:
-        try:
-            next(lanes[number])
-        except StopIteration as end:
-            ended[number] = end.value
-
-    while left := [number for number in range(len(lanes)) if number not in ended]:
-        for _ in threads.map(resume, left):
-            pass
-    return [ended[number] for number in range(len(lanes))]
-
-
 def measure_steps(
     worker: Worker,
     plan: Plan,
@@ -306,21 +299,23 @@ def measure_steps(
     *,
     turn: int | None = None,
     progress: Progress | None = None,
-) -> Generator[int, None, Run]:
-    """Measure one recipe, yield at every pause of the worker, and return the Run.
+) -> Iterator[Run | None]:
+    """Measure one recipe: yield None at every pause of the worker, and at the end the Run.
 
     The worker pauses every ``turn`` steps; never with ``turn=None``.
     """
-    facts = facts_of(worker, plan, settings)
+    before = content_of(worker, plan)
     framework = configure(worker, settings, model=plan.model)
-    form = worker.environment.forms.get(plan.task)
-    warmup = {**plan.warmup, **({} if settings.device == "cpu" else {"seconds": devices.WARM_SECONDS})}
-    limit: dict[str, Any] = {**({} if plan.steps is None else {"steps": plan.steps}), **plan.asked}
-    if builds.command(worker.environment)[-len(MODULE) :] != MODULE:
-        limit.pop("limit", None)  # workers in other languages do not know it
+    in_python = builds.command(worker.environment)[-len(MODULE) :] == MODULE
+    options = msgspec.structs.replace(
+        plan.options,
+        form=worker.environment.forms.get(plan.task),
+        warmup=msgspec.structs.replace(plan.warmup, seconds=0.0 if settings.device == "cpu" else devices.WARM_SECONDS),
+        turn=turn,
+        # workers in other languages do not know it
+        limit=plan.options.limit if in_python else None,
+    )
     places = {"model": plan.model, "checkpoint": plan.checkpoint, "sampler": plan.sampler}
-    known: dict[str, Any] = {name: value for name, value in places.items() if value is not None}
-    fields: dict[str, Any] = {"form": form, "warmup": warmup, "turn": turn, **limit}
     metered = settings.device if plan.phase == TIME_TO_ACCURACY and turn is None else None
     with energy.metered(metered) as joules:
         outcome = yield from worker.exchange(
@@ -331,37 +326,34 @@ def measure_steps(
             seed=settings.seed,
             data=plan.data,
             weights=plan.weights,
-            **fields,
-            **known,
+            expected=Outcome,
+            **options.as_request(),
+            **{name: value for name, value in places.items() if value is not None},
         )
-    values = {
-        **framework,
-        **outcome,
-        **facts,
-        "plan": fields,
-        "when": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
-        "energy": joules() or None,
-        "process_memory": nvml.memory_of(worker.pid) if settings.device == "cuda" else None,
-    }
+    parts: dict[str, Any] = msgspec.structs.asdict(outcome)
+    if settings.device == "cuda":
+        parts["memory"] = msgspec.structs.replace(outcome.memory, process=nvml.memory_of(worker.pid))
     with worker.checking(plan.phase):
-        return Run.from_dict(values)
-
-
-def facts_of(worker: Worker, plan: Plan, settings: Settings) -> dict[str, Any]:
-    """Return what a Run says about its environment, its cell and the machine."""
-    return {
-        "environment": worker.environment.name,
-        "label": worker.environment.label,
-        "mode": worker.environment.mode,
-        "task": plan.task,
-        "phase": plan.phase,
-        "scale": plan.scale,
-        "settings": settings.as_fields(),
-        "machine": machine.facts(),
-        "data": plan.data_origin,
-        "weights": plan.weights_origin,
-        "content": content_of(worker, plan),
-    }
+        run = Run(
+            **parts,
+            when=datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+            environment=worker.environment.name,
+            label=worker.environment.label,
+            mode=worker.environment.mode,
+            task=plan.task,
+            phase=plan.phase,
+            scale=plan.scale,
+            settings=settings,
+            options=options,
+            framework=framework,
+            machine=machine.facts(),
+            data=plan.data_origin,
+            weights=plan.weights_origin,
+            lifetime=Lifetime(start=worker.start or 0.0, waiting=worker.waiting, total=worker.age),
+            energy=joules() or None,
+            content=before,
+        )
+    yield run
 
 
 def configure(
@@ -371,12 +363,12 @@ def configure(
     model: dict[str, Any] | None = None,
     tuned: bool | None = None,
     shards: int = 1,
-) -> dict[str, Any]:
+) -> Framework:
     """Import and configure the framework, and import the module of the user's ``model``.
 
     A user's model runs without the flags with which Stele makes a framework fast; without ``model``, ``tuned`` says
     so. With ``shards``, one device computes a batch in so many parts, as the reference for so many devices.
-    Returns the import time (seconds), its versions, and the flags in effect, with the versions of Python and NumPy.
+    The flags that this returns also have the versions of Python and NumPy.
     """
     environment = worker.environment
     request = {
@@ -384,18 +376,15 @@ def configure(
         "mode": environment.mode,
     }
     request |= {} if shards == 1 else {"shards": shards}
-    host = worker.ask("hello")
-    if host.get("protocol") != protocol.VERSION:
-        raise protocol_error(worker, host.get("protocol"))
+    host: answers.Hello = worker.ask("hello", expected=answers.Hello)
+    if host.protocol != protocol.VERSION:
+        raise protocol_error(worker, host.protocol)
     more: dict[str, Any] = {} if model is None else {"model": model}
-    result = worker.ask(
-        "configure",
-        framework=environment.framework,
-        settings=request,
-        expected=answers.Configuration,
-        **more,
+    result: Framework = worker.ask(
+        "configure", framework=environment.framework, settings=request, expected=Framework, **more
     )
-    return {**result, "flags": {**result["flags"], "python": host.get("python"), "numpy": host.get("numpy")}}
+    flags = {**result.flags, "python": host.python, "numpy": host.numpy}
+    return msgspec.structs.replace(result, flags=flags)
 
 
 def protocol_error(worker: Worker, version: object) -> SteleError:

@@ -7,12 +7,19 @@ drawn only between launches, because a thread that draws would disturb them.
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from stele.measuring import answers
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 active = False
+
+
+def say(line: str) -> None:
+    """Print a line on stderr: a message of something that runs."""
+    print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -45,47 +52,40 @@ def display(*, redraw: bool) -> Iterator["Progress | None"]:
 
 
 @contextmanager
-def bar(title: str) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Yield a function that draws a progress report, ``{"phase": ..., "done": ..., "of": ...}``, on stderr.
-
-    A report may also have ``loss``, ``accuracy`` (a fraction) and ``remaining`` (seconds), which stay until the next.
-    """
+def bar(title: str) -> Iterator[Callable[[answers.Progress], None]]:
+    """Yield a function that draws a progress report on stderr. Its loss and accuracy stay until the next."""
     with display(redraw=True) as shown:
         if shown is None:
             yield lambda report: None if active else write_epoch(title, report)
             return
         task, latest = shown.add_task(title, total=None), ""
 
-        def show(report: dict[str, Any]) -> None:
+        def show(report: answers.Progress) -> None:
             nonlocal latest
             latest = details(report) or latest
-            text = f"{title}: {report['phase']}{latest}"
-            shown.update(task, description=text, completed=report["done"], total=report["of"])
+            text = f"{title}: {report.phase}{latest}"
+            shown.update(task, description=text, completed=report.done, total=report.of)
 
         yield show
 
 
-def write_epoch(title: str, report: dict[str, Any]) -> None:
+def write_epoch(title: str, report: answers.Progress) -> None:
     """Write a line if the report has a loss, as that after an epoch of a training."""
-    if is_number(report.get("loss")):
-        where = f"{report['done']} of {report['of']}{details(report)}"
+    if report.loss is not None:
+        where = f"{report.done} of {report.of}{details(report)}"
         print(f"{title}: {where}", file=sys.stderr, flush=True)
 
 
-def details(report: dict[str, Any]) -> str:
+def details(report: answers.Progress) -> str:
     """Return ``, loss 1.234, accuracy 56.7 %, 3.2 min left``, as far as a report has them."""
     parts = []
-    if is_number(report.get("loss")):
-        parts.append(f", loss {report['loss']:.3f}")
-    if is_number(report.get("accuracy")):
-        parts.append(f", accuracy {report['accuracy']:.1%}")
-    if is_number(report.get("remaining")):
-        parts.append(f", {report['remaining'] / 60:.1f} min left")
+    if report.loss is not None:
+        parts.append(f", loss {report.loss:.3f}")
+    if report.accuracy is not None:
+        parts.append(f", accuracy {report.accuracy:.1%}")
+    if report.remaining is not None:
+        parts.append(f", {report.remaining / 60:.1f} min left")
     return "".join(parts)
-
-
-def is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 @contextmanager

@@ -1,103 +1,390 @@
 """A Run: the raw result of one measurement and the facts about its conditions.
 
-This module reads no files and decides no verdicts.
+The types here are the only definition of a Run and of what a worker answers to ``configure``, ``train``, ``infer`` and
+``time-to-accuracy``: JSON is checked with them, and docs/schemas.md, docs/protocol.md and the JSON Schema are made of
+them. This module reads no files and decides no verdicts.
 """
 
 import itertools
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterable
 from functools import cached_property
 from statistics import median
-from typing import Any
+from typing import Annotated, Any
 
-from stele import schema
-from stele.errors import SteleError
+import msgspec
+
 from stele.measuring.conditions import Conditions
-from stele.measuring.content import Reads
+from stele.measuring.content import NOTHING, Reads
+from stele.measuring.machine import Machine
 from stele.measuring.settings import Settings
-from stele_worker import tasks
+from stele.schema import about
+from stele_suite import tasks
 from stele_worker.protocol import TIME_TO_ACCURACY
 
 PHASES = ("train", "infer")
-CLOSED = (
-    "closed"  # the division in which every framework starts from the same weights and sees the same images
-)
+CLOSED = "closed"  # the division in which every framework starts from the same weights and sees the same images
 DIVISIONS = (CLOSED, "open")
 
+Seconds = tuple[float, ...]
 
-@dataclass(frozen=True)
-class Run:
-    """One recipe measured in one launch of a fresh process. An unknown value is None, never 0."""
 
-    when: str  # ISO 8601, UTC
-    environment: str  # name
-    label: str  # the environment's name in tables
-    versions: dict[str, str | None]
-    task: str
-    phase: str  # one of PHASES, or TIME_TO_ACCURACY
-    scale: str
-    settings: dict[str, Any]  # requested
-    flags: dict[str, Any]  # in effect, read back from the framework
-    plan: dict[str, Any]
-    machine: dict[str, Any]
-    data: dict[str, str]  # origin and fingerprint
-    weights: str  # "seeded", or the origin of pretrained weights
-    import_seconds: float
-    seconds: tuple[float, ...]  # of every step, including the first
-    warmup: int  # number of leading steps that are not counted
-    steady: bool  # whether the step durations had no trend after the warm-up
-    batch: int  # samples per step
-    host_memory: int | None  # peak, bytes
-    device_memory: int | None  # peak of the arrays that the framework allocated, bytes
-    losses: tuple[float | None, ...] = ()  # None: not finite
-    blocks: tuple[float, ...] = ()  # seconds per step of each block of steps with one wait at its end
-    returned: tuple[float, ...] = ()  # seconds until a call of the step returned, the mean of each block
-    new_batch: float | None = None  # seconds of the first step with another number of samples
-    sizes: dict[str, list[float]] | None = None  # seconds of steps, by their number of samples
-    loader: dict[str, float] | None = None  # mean seconds of a batch "alone", and of a step that is "fed"
-    profile: dict[str, Any] | None = None  # under a profiler: see stele_worker.measurement.profiled
-    process_memory: int | None = None  # of the device, which the process held at the end, bytes, as NVML says
-    accuracy: float | None = None  # fraction
-    evaluated: int = 0  # samples
-    mode: str | None = None  # of execution, one of the environment's
-    in_force: dict[str, Any] | None = None  # what the framework reports about its mode
-    conditions: dict[str, Any] | None = None  # of a launch that ran alone, as Conditions has them
-    # of time-to-accuracy, as stele_worker.time_to_accuracy describes them
-    accuracies: tuple[float, ...] = ()  # after each epoch
-    evaluation_seconds: tuple[float, ...] = ()  # after each epoch
-    compile_seconds: float | None = None
-    data_seconds: float | None = None
-    elapsed: float | None = None  # seconds from the first access to the data to the end
-    missed: tuple[float, ...] = ()  # seconds of earlier trainings of the launch, which missed the target
-    continued: bool = False  # whether another process began the training, so that no time counts
-    energy: dict[str, float | None] | None = None  # joules by source, as measuring.energy has them
-    start_seconds: float | None = (
-        None  # of ``configure``: the import, the settings, and the start of all ranks
+class Framework(msgspec.Struct, frozen=True, kw_only=True):
+    """A framework that was imported and configured."""
+
+    import_seconds: Annotated[float, about("import of the framework, and of the user's module", "s")]
+    versions: Annotated[dict[str, str | None], about("of the framework and the libraries that compute for it")]
+    flags: Annotated[
+        dict[str, Any],
+        about(
+            "the active settings, read back from the framework; the names depend on it, but for `device`, "
+            "`processors` (numbers of the processors that the process may use, or null), `python` and `numpy`"
+        ),
+    ]
+    start_seconds: Annotated[float | None, about("from the start of the import until all devices are ready", "s")] = (
+        None
     )
-    ranks: list[dict[str, int | None]] | None = None  # peak memory of each rank, bytes, if there are several
-    # seconds of each step "with" communication between devices, of each "without", and of it "alone"
-    communication: dict[str, list[float]] | None = None
-    content: dict[str, str] | None = None  # hashes of what decided it, as measuring.content has them
-    reads: Reads | None = field(default=None, compare=False)  # what a model has read; it is not stored
+
+    def __post_init__(self) -> None:
+        require_positive([self.import_seconds])
+
+
+class Steps(msgspec.Struct, frozen=True, kw_only=True):
+    """The steps of a launch. In `time-to-accuracy`, a step is an epoch."""
+
+    seconds: Annotated[
+        Seconds, about("duration of every step, including the first; of an epoch, with gathering and augmentation", "s")
+    ]
+    warmup: Annotated[int, about("number of leading steps that do not count; 0 in `time-to-accuracy`, else at least 1")]
+    steady: Annotated[bool, about("whether the durations had no trend after the warm-up")]
+    batch: Annotated[int, about("samples per step")]
+
+    def __post_init__(self) -> None:
+        if not self.seconds:
+            raise ValueError("there are no durations of steps")
+        require_positive(self.seconds)
+        if not 0 <= self.warmup < len(self.seconds):
+            raise ValueError(f"{self.warmup} warm-up steps of {len(self.seconds)}")
+        if self.batch < 1:
+            raise ValueError(f"{self.batch} samples in a batch")
+
+
+class RankMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """The peak memory of one of several ranks."""
+
+    host: Annotated[int | None, about("peak resident memory", "byte")]
+    device: Annotated[int | None, about("peak memory of the device", "byte")]
+
+
+class Memory(msgspec.Struct, frozen=True, kw_only=True):
+    """The memory that a launch used."""
+
+    host: Annotated[int | None, about("peak resident memory of the process", "byte")]
+    device: Annotated[
+        int | None, about("peak memory of the arrays that the framework allocated on the device; null on a CPU", "byte")
+    ]
+    ranks: Annotated[tuple[RankMemory, ...] | None, about("of each rank, if there are several devices")] = None
+    process: Annotated[
+        int | None,
+        about(
+            "memory of the device that the process held at the end, its context and caches included, as NVML says; "
+            "the host measures it",
+            "byte",
+        ),
+    ] = None
+
+
+class Learning(msgspec.Struct, frozen=True, kw_only=True):
+    """How well a training learned. Inference has none of it."""
+
+    losses: Annotated[
+        tuple[float | None, ...], about("loss of every step, null for one that is not finite; the mean of an epoch")
+    ] = ()
+    accuracy: Annotated[
+        float | None,
+        about(
+            "of the test samples, after the last step, that are classified correctly, or the score of the Task, such "
+            "as the mean area under the ROC curve of `densenet121`; null if the Task's labels are random",
+            "fraction",
+        ),
+    ] = None
+    evaluated: Annotated[int, about("number of these samples: the whole batches of the test set")] = 0
+
+
+class Epochs(msgspec.Struct, frozen=True, kw_only=True):
+    """The times and accuracies of a training to a target accuracy."""
+
+    accuracies: Annotated[tuple[float, ...], about("accuracy after each epoch", "fraction")]
+    evaluation_seconds: Annotated[
+        Seconds, about("duration of the evaluation after each epoch, without compilation", "s")
+    ]
+    compile_seconds: Annotated[
+        float,
+        about(
+            "by how much the first step and the first evaluated batch exceeded the mean of the others, and the first "
+            "augmentation, which is repeated; other durations do not contain it",
+            "s",
+        ),
+    ]
+    data_seconds: Annotated[
+        float, about("from the first access to the data until the training data is on the device", "s")
+    ]
+    elapsed: Annotated[
+        float, about("from the first access to the data to the end of the last evaluation, without pauses", "s")
+    ]
+    missed: Annotated[
+        Seconds, about("`data_seconds` and steps of each earlier training of the launch, which missed the target", "s")
+    ] = ()
+    continued: Annotated[bool, about("whether another process began the training; then none of its times counts")] = (
+        False
+    )
+
+    def __post_init__(self) -> None:
+        require_positive([self.data_seconds, self.elapsed, *self.evaluation_seconds, *self.missed])
+        if not all(0 <= accuracy <= 1 for accuracy in self.accuracies):
+            raise ValueError("an accuracy is a fraction from 0 to 1")
+
+
+class Blocks(msgspec.Struct, frozen=True, kw_only=True):
+    """Blocks of steps, each with one wait at its end."""
+
+    seconds: Annotated[
+        Seconds,
+        about("time per step in each block, from the first call until the device has finished the last step", "s"),
+    ]
+    returned: Annotated[Seconds, about("time until a call of the step returned, the mean of each block", "s")]
+
+    def __post_init__(self) -> None:
+        require_positive([*self.seconds, *self.returned])
+
+
+class Loader(msgspec.Struct, frozen=True, kw_only=True):
+    """The framework's own loader of images."""
+
+    alone: Annotated[float, about("mean time of a batch", "s")]
+    fed: Annotated[float, about("mean time of a training step with such a batch", "s")]
+
+    def __post_init__(self) -> None:
+        require_positive([self.alone, self.fed])
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """A step under the profiler of the framework, which makes it slower."""
+
+    step: Annotated[float, about("mean time of a step", "s")]
+    busy: Annotated[float | None, about("its time in operations; null if that is unknown", "s")] = None
+    operations: Annotated[dict[str, tuple[float, float]], about("by operation: seconds and calls in a step")]
+    kernels: Annotated[
+        dict[str, str], about("by operation: the implementations that were selected, and how often in all steps")
+    ] = {}
+
+
+class Communication(msgspec.Struct, frozen=True, kw_only=True, rename={"with_": "with"}):
+    """Steps of several devices, on the slowest rank."""
+
+    with_: Annotated[Seconds, about("durations of steps that communicate", "s")]
+    without: Annotated[Seconds, about("durations of steps that do not", "s")]
+    alone: Annotated[Seconds, about("durations of the communication", "s")]
+
+    def __post_init__(self) -> None:
+        require_positive([*self.with_, *self.without, *self.alone])
+
+
+class Preparation(msgspec.Struct, frozen=True, kw_only=True):
+    """What a launch does before its first step."""
+
+    data: Annotated[float, about("the samples are loaded, and copied to the device", "s")]
+    network: Annotated[float, about("the network and its step are made, and the weights are loaded", "s")]
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of a worker to `train`, `infer` and `time-to-accuracy`."""
+
+    steps: Steps
+    memory: Memory
+    preparation: Annotated[Preparation | None, about("null if the worker does not tell it")] = None
+    in_force: Annotated[
+        dict[str, Any] | None,
+        about(
+            "what the framework reports about its mode, such as the number of graphs, graph breaks and "
+            "recompilations; with `new_batch`, after that step"
+        ),
+    ] = None
+    learning: Learning = Learning()
+    epochs: Annotated[Epochs | None, about("of `time-to-accuracy`")] = None
+    blocks: Annotated[Blocks | None, about("with the option `blocks`")] = None
+    new_batch: Annotated[
+        float | None, about("with the option `new_batch`: the first step with another number of samples", "s")
+    ] = None
+    sizes: Annotated[
+        dict[str, Seconds] | None,
+        about('with the option `sizes`: durations of steps by their number of samples, such as `"16"`', "s"),
+    ] = None
+    loader: Annotated[
+        Loader | None,
+        about("with the option `loader`; null if the task or the framework has no loader"),
+    ] = None
+    profile: Annotated[Profile | None, about("with the option `profile`")] = None
+    communication: Annotated[Communication | None, about("with the option `communication`")] = None
+
+    def __post_init__(self) -> None:
+        require_positive([self.new_batch, *itertools.chain(*(self.sizes or {}).values())])
+        if self.epochs is not None:
+            require_epochs(len(self.steps.seconds), self.epochs, self.learning)
+
+
+class Warmup(msgspec.Struct, frozen=True, kw_only=True):
+    """The rule that says which steps are steady."""
+
+    window: Annotated[int, about("number of steps whose medians are compared")]
+    tolerance: Annotated[float, about("difference of the medians below which steps are steady", "fraction")]
+    most: Annotated[int, about("greatest number of steps of warm-up")]
+    seconds: Annotated[
+        float, about("on a GPU, the least duration of the warm-up, and of what is measured after it", "s")
+    ] = 0.0
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What was requested of a launch, beside the settings. What was not requested is null or false."""
+
+    warmup: Annotated[Warmup | None, about("the rule for steady steps")] = None
+    form: Annotated[str | None, about("a variant of the Task, one of its `FORMS`")] = None
+    turn: Annotated[int | None, about("number of steps between two pauses")] = None
+    steps: Annotated[int | None, about("stop after so many steps, the warm-up included, and do not evaluate")] = None
+    limit: Annotated[
+        float | None,
+        about(
+            "stop when the steps after the first took so many seconds, and at least one did; the same in each kind "
+            "of steps below; only with `steps`",
+            "s",
+        ),
+    ] = None
+    batch: Annotated[int | None, about("samples of a step, in place of those of the Task")] = None
+    blocks: Annotated[int | None, about("time so many blocks of steps, with one wait each")] = None
+    new_batch: Annotated[bool, about("time a step with another number of samples")] = False
+    sizes: Annotated[int | None, about("time so many steps with each of several numbers of samples")] = None
+    loader: Annotated[
+        int | None, about("time so many batches of the framework's own loader, alone and with a step each")
+    ] = None
+    profile: Annotated[int | None, about("run so many steps under the profiler")] = None
+    communication: Annotated[int | None, about("time so many steps with and without communication of the devices")] = (
+        None
+    )
+    epochs: Annotated[int | None, about("number of epochs, in place of that of the Task")] = None
+    tricks: Annotated[tuple[str, ...] | None, about("names of tricks of the Task, in place of all")] = None
+    division: Annotated[
+        str | None,
+        about("`open`: the framework draws the initial weights, crops, flips and squares; null: the Task does"),
+    ] = None
+    target: Annotated[float | None, about("accuracy to reach", "fraction")] = None
+    attempts: Annotated[int | None, about("greatest number of trainings, until one reaches the target")] = None
+
+    @property
+    def changes(self) -> dict[str, object]:
+        """What replaces values of the Task in a training to a target."""
+        values = {"epochs": self.epochs, "tricks": self.tricks, "division": self.division}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def as_request(self) -> dict[str, object]:
+        """Return the fields of a request: what was not requested is left out, but for what each request has."""
+        fields = msgspec.to_builtins(self)
+        always = ("warmup", "form", "turn")
+        return {name: value for name, value in fields.items() if name in always or value not in (None, False)}
+
+
+NO_OPTIONS = Options()
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the samples come from."""
+
+    origin: Annotated[str, about("`official`, `synthetic`, `seeded noise`, or the file of a user's task")]
+    fingerprint: Annotated[str, about("hash of the data, or `none`")]
+
+    @property
+    def text(self) -> str:
+        return f"{self.origin} {self.fingerprint}"
+
+
+class Lifetime(msgspec.Struct, frozen=True, kw_only=True):
+    """The time of a launch on the clock of the host."""
+
+    start: Annotated[float, about("from the first request until the process answered", "s")]
+    waiting: Annotated[
+        float,
+        about("without a request: before the first one, and at pauses, while other launches had their turns", "s"),
+    ]
+    total: Annotated[float, about("from the start of the process until its last answer", "s")]
+
+
+class Run(Outcome, frozen=True, kw_only=True, dict=True):
+    """One recipe measured in one launch of a fresh process."""
+
+    when: Annotated[str, about("end of the launch", "ISO 8601, UTC")]
+    environment: Annotated[str, about("name of the environment")]
+    label: Annotated[str, about("its name in tables")]
+    mode: Annotated[str | None, about("mode of execution, such as `compile`: one of the environment's")] = None
+    task: Annotated[str, about("task, or the spec of a model")]
+    phase: Annotated[str, about("`train`, `infer` or `time-to-accuracy`")]
+    scale: Annotated[str, about("how much is computed")]
+    settings: Annotated[Settings, about("requested")]
+    options: Annotated[Options, about("requested")]
+    framework: Framework
+    machine: Machine
+    data: Origin
+    weights: Annotated[str, about("`seeded`, or the origin of pretrained weights")]
+    lifetime: Annotated[Lifetime | None, about("of the process; null if it was not measured")] = None
+    conditions: Annotated[Conditions | None, about("null if the launch took turns with others")] = None
+    energy: Annotated[
+        dict[str, float | None] | None,
+        about("by source, `processors` and `gpu`: a number, or null if it cannot be read", "J"),
+    ] = None
+    content: Annotated[dict[str, str] | None, about("hashes of the groups of *Content* that decided this launch")] = (
+        None
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.phase not in (*PHASES, TIME_TO_ACCURACY):
+            expected = f"expected {', '.join(PHASES)} or {TIME_TO_ACCURACY}"
+            raise ValueError(f"phase is {self.phase!r}, {expected}")
+        if self.phase == TIME_TO_ACCURACY and self.epochs is None:
+            raise ValueError(f"a Run of the phase {self.phase} has no epochs")
+
+    @property
+    def reads(self) -> Reads:
+        """What the model has read. It is neither stored nor compared, so it is no field."""
+        return self.__dict__.get("reads", NOTHING)
+
+    def with_reads(self, reads: Reads, content: dict[str, str]) -> "Run":
+        """Return the Run of a launch that has read this, and that this content decided."""
+        run = msgspec.structs.replace(self, content=content)
+        run.__dict__["reads"] = reads
+        return run
 
     @cached_property
-    def counted_seconds(self) -> tuple[float, ...]:
+    def counted_seconds(self) -> Seconds:
         """The durations of the steps after the warm-up, in seconds."""
-        return self.seconds[self.warmup :]
+        return self.steps.seconds[self.steps.warmup :]
 
     @property
     def busy(self) -> bool:
         """Whether other processes used the machine during the launch. False if that is unknown."""
-        return self.conditions is not None and Conditions(**self.conditions).busy
+        return self.conditions is not None and self.conditions.busy
+
+    @property
+    def continued(self) -> bool:
+        """Whether another process began the training, so that none of its times counts."""
+        return self.epochs is not None and self.epochs.continued
 
     @property
     def division(self) -> str:
         """Who draws the initial weights and the augmentation: "closed", the task; "open", the framework."""
-        return str(self.plan.get("division", CLOSED))
+        return self.options.division or CLOSED
 
     @property
     def first_step(self) -> float:
         """The duration of the first step, in seconds, including tracing, compilation and allocation."""
-        return self.seconds[0]
+        return self.steps.seconds[0]
 
     def epoch_seconds(self, step: float) -> float | None:
         """Return the duration of an epoch of the published size, in seconds, at ``step`` seconds per step.
@@ -108,7 +395,7 @@ class Run:
             return None
         task = tasks.make(self.task, "paper")
         samples = task.train if self.phase == "train" else task.test
-        return step * (samples // self.batch)
+        return step * (samples // self.steps.batch)
 
     def total_seconds(self, step: float) -> float | None:
         """Return the duration of the complete published task, in seconds, at ``step`` seconds per step."""
@@ -122,69 +409,28 @@ class Run:
         step = median(self.counted_seconds)
         return {
             "median_step_seconds": step,
-            "samples_per_second": self.batch / step,
+            "samples_per_second": self.steps.batch / step,
             "epoch_seconds": self.epoch_seconds(step),
             "total_seconds": self.total_seconds(step),
         }
 
-    def to_dict(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if name != "reads"}
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> "Run":
-        """Return the Run that ``to_dict`` described. Raises SteleError if a field is missing, unknown or impossible."""
-        names = {field.name for field in fields(cls)}
-        if set(values) - names:
-            raise SteleError(f"Not a Run: unknown field {min(set(values) - names)!r}.")
-        try:
-            schema.check_fields(values, cls)
-            for name, kind in (("settings", Settings), ("conditions", Conditions)):
-                if values.get(name) is not None:
-                    schema.check_fields(values[name], kind, name)
-                    kind(**values[name])
-            run = cls(**values)
-        except (TypeError, ValueError) as error:
-            raise SteleError(f"Not a Run: {error}.") from None
-        for name in ("seconds", "losses", "blocks", "returned", "accuracies", "evaluation_seconds", "missed"):
-            object.__setattr__(run, name, tuple(getattr(run, name)))
-        check_values(run)
-        return run
+class RunFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file with one Run."""
+
+    run: Run
 
 
-def check_values(run: Run) -> None:
-    """Raise SteleError for a value that no measurement has."""
-    if run.phase not in (*PHASES, TIME_TO_ACCURACY):
-        expected = f"expected {', '.join(PHASES)} or {TIME_TO_ACCURACY}"
-        raise SteleError(f"Not a Run: phase is {run.phase!r}, {expected}.")
-    if run.batch < 1:
-        raise SteleError(f"Not a Run: {run.batch} samples in a batch.")
-    check_durations(run)
-    if run.phase == TIME_TO_ACCURACY:
-        check_epochs(run)
-
-
-def check_epochs(run: Run) -> None:
-    """Raise SteleError unless each epoch has an accuracy and an evaluation, and the training has its times."""
-    if not len(run.seconds) == len(run.accuracies) == len(run.evaluation_seconds) == len(run.losses):
-        raise SteleError("Not a Run: the epochs have not as many accuracies, evaluations and losses.")
-    if None in (run.accuracy, run.compile_seconds, run.data_seconds, run.elapsed):
-        raise SteleError("Not a Run: it has no accuracy, compile_seconds, data_seconds or elapsed.")
-    if not all(0 <= accuracy <= 1 for accuracy in run.accuracies):
-        raise SteleError("Not a Run: an accuracy is a fraction from 0 to 1.")
-
-
-def check_durations(run: Run) -> None:
-    """Raise SteleError unless each step has a duration, and some are after the warm-up.
-
-    A clock that goes backwards gives negative durations. A comparison with them would have no result.
-    """
-    if not run.seconds:
-        raise SteleError("Not a Run: there are no durations of steps.")
-    single = (run.import_seconds, run.new_batch, run.data_seconds, run.elapsed, *(run.loader or {}).values())
-    series = (run.seconds, run.blocks, run.returned, run.evaluation_seconds, run.missed)
-    several = (*series, *(run.sizes or {}).values(), *(run.communication or {}).values())
-    for value in itertools.chain(single, *several):
+def require_positive(durations: Iterable[float | None]) -> None:
+    """Raise ValueError for a duration that no clock measures. A comparison with it would have no result."""
+    for value in durations:
         if value is not None and not value > 0:
-            raise SteleError(f"Not a Run: a duration of {value!r} s. Check the clock of the machine.")
-    if not 0 <= run.warmup < len(run.seconds):
-        raise SteleError(f"Not a Run: {run.warmup} warm-up steps of {len(run.seconds)}.")
+            raise ValueError(f"a duration of {value!r} s. Check the clock of the machine")
+
+
+def require_epochs(count: int, epochs: Epochs, learning: Learning) -> None:
+    """Raise ValueError unless each of ``count`` epochs has an accuracy, an evaluation and a loss."""
+    if not count == len(epochs.accuracies) == len(epochs.evaluation_seconds) == len(learning.losses):
+        raise ValueError("each epoch needs an accuracy, an evaluation and a loss")
+    if learning.accuracy is None:
+        raise ValueError("a training to a target has no accuracy")

@@ -1,10 +1,11 @@
-"""The settings of a framework. The default of every option is defined here and nowhere else."""
+"""The settings of a framework. The defaults of a command are in the dataclass of its options."""
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Annotated
 
 from stele.errors import SteleError
 from stele.measuring import devices, processors
+from stele.schema import about
 
 DEVICES = devices.NAMES
 SEEDS = range(2**32)  # of numpy.random.RandomState
@@ -27,23 +28,33 @@ MALLOC = {
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings that every framework receives before it computes; their read-back values are the flags of a Run."""
+    """The settings that are requested of a framework before it computes.
 
-    device: str = field(default_factory=devices.default)
-    # fp32: TF32 off; tf32: on; bf16: mixed precision, parameters in float32; default: the framework's
-    precision: str = "fp32"
-    threads: int = field(default_factory=processors.count)
-    deterministic: bool = False  # deterministic kernels, autotuning off
-    seed: int = 0
-    malloc: str = "plain"
-    devices: int = 1  # that divide each batch; ``threads`` are those of each
-    scaling: str = "weak"  # each device has the batch of one device; strong: the batch is divided
+    Their read-back values are the flags of a Run.
+    """
+
+    device: Annotated[str, about("`cpu` or `cuda`")] = field(default_factory=devices.default)
+    precision: Annotated[
+        str,
+        about(
+            "`fp32`: TF32 off; `tf32`: on; `bf16`: mixed precision, parameters in float32; `default`: the "
+            "framework's own"
+        ),
+    ] = "fp32"
+    threads: Annotated[int, about("processors that the framework may use; of each device, if there are several")] = (
+        field(default_factory=processors.count)
+    )
+    deterministic: Annotated[bool, about("whether only deterministic kernels are allowed, without autotuning")] = False
+    seed: Annotated[int, about("seed of weights, batch order and dropout")] = 0
+    malloc: Annotated[str, about("allocator profile of the C library: `plain` or `steady`")] = "plain"
+    devices: Annotated[int, about("how many devices divide each batch")] = 1
+    scaling: Annotated[
+        str, about("of several devices: `weak`, the batch grows with the devices, or `strong`, it is divided")
+    ] = "weak"
 
     def __post_init__(self) -> None:
         if self.precision == "tf32" and self.device == "cpu":
-            raise SteleError(
-                "Precision tf32 needs a GPU: no CPU has TF32. Add --device cuda, or omit --precision."
-            )
+            raise SteleError("Precision tf32 needs a GPU: no CPU has TF32. Add --device cuda, or omit --precision.")
         if self.threads < 1:
             raise SteleError(f"--threads {self.threads}: at least one thread is needed.")
         if self.devices < 1:
@@ -74,18 +85,14 @@ class Settings:
                 f"this machine has {usable}. Use fewer devices or --threads."
             )
 
-    def as_request(self, *, tuned: bool) -> dict[str, Any]:
+    def as_request(self, *, tuned: bool) -> dict[str, object]:
         """Return the settings in the form that the worker's ``configure`` accepts.
 
         ``tuned`` is false for a model of the user: Stele then sets no flags that make a framework fast.
         """
-        fields = {name: value for name, value in self.as_fields().items() if name != "malloc"}
+        left_out = ("malloc", *(() if self.devices > 1 else OF_DEVICES))
+        fields = {name: value for name, value in asdict(self).items() if name not in left_out}
         return {**fields, "autotune": not self.deterministic, "tuned": tuned}
-
-    def as_fields(self) -> dict[str, Any]:
-        """Return the settings as a Run contains them: without those of several devices if there is one."""
-        fields = asdict(self)
-        return {name: value for name, value in fields.items() if self.devices > 1 or name not in OF_DEVICES}
 
     def variables(self) -> dict[str, str]:
         """Return the environment variables that numerical libraries read only once, when they are loaded."""

@@ -1,17 +1,13 @@
-"""Save and load Runs: one JSON file per Run, written atomically.
+"""Save and load Runs: one JSON file per Run, written atomically: {"schema": 1, "run": {...}}."""
 
-The format is {"schema": 1, "run": {...}} with the fields of ``stele.measuring.run.Run``.
-"""
-
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from stele import files, schema
-from stele.environments.description import slug
 from stele.errors import SteleError
-from stele.measuring.run import Run
-from stele.text import printable_values, sentence
+from stele.measuring.run import Run, RunFile
+from stele.text import printable_values, sentence, slug
 
 UNFINISHED = "unfinished"  # a folder for the Runs of a command that has not ended, which the next one takes
 
@@ -20,19 +16,23 @@ def save(run: Run, folder: Path) -> Path:
     """Write a Run into ``folder`` and return its path. The name contains the time, so no Run overwrites another."""
     moment = run.when.replace(":", "").replace("-", "")
     name = slug(f"{moment}-{run.environment}-{run.task}-{run.phase}") + ".json"
-    files.write_text(folder / name, json.dumps(schema.wrap({"run": run.to_dict()}), indent=1) + "\n")
+    files.write_text(folder / name, schema.document({"run": run}))
     return folder / name
 
 
 def load(path: Path) -> Run:
     """Read one Run. Raises SteleError with the path if the file does not contain a Run."""
     try:
-        content = schema.unwrap(schema.read(path))
-        return Run.from_dict(printable_values(content["run"], keep=""))
-    except (OSError, ValueError, KeyError, TypeError, SteleError) as error:
+        return of_document(schema.read(path))
+    except (OSError, ValueError, SteleError) as error:
         raise SteleError(
             f"Cannot read a Run from {path}: {sentence(error)} Delete the file, or measure again."
         ) from error
+
+
+def of_document(content: Any) -> Run:
+    """Return the Run in the content of a file. Raises ValueError or SteleError if there is none."""
+    return schema.convert(printable_values(schema.unwrap(content), keep=""), RunFile).run
 
 
 def load_all(folder: Path) -> list[Run]:
@@ -46,8 +46,8 @@ def load_each(folder: Path) -> Iterator[Run]:
         yield load(path)
 
 
-def finish(folder: Path, measured: Callable[[Run], bool]) -> None:
+def finish(folder: Path, is_measured: Callable[[Run], bool]) -> None:
     """Move the unfinished Runs that a command measured to ``folder``: the next command measures them again."""
     for path in (folder / UNFINISHED).glob("*.json"):
-        if measured(load(path)):
+        if is_measured(load(path)):
             path.replace(folder / path.name)

@@ -10,7 +10,8 @@ import psutil
 
 # seconds in which a killed process ends, unless it waits for a disk or a device
 TIMEOUT = 5.0
-PAUSE = 0.01  # seconds between two looks
+# seconds between two looks
+PAUSE = 0.01
 
 
 def end(folder: Path, started: Iterable[psutil.Process] = ()) -> list[int]:
@@ -37,20 +38,21 @@ def end_below(number: int) -> None:
     with contextlib.suppress(psutil.Error):
         psutil.Process(number).suspend()
     deadline = time.monotonic() + TIMEOUT
-    while (found := descendants(number)) and time.monotonic() < deadline:
-        for process in found:
+    while (running := descendants(number)) and time.monotonic() < deadline:
+        for process in running:
             kill(process)
         time.sleep(PAUSE)
 
 
 def kill(process: psutil.Process) -> None:
-    with contextlib.suppress(psutil.Error):  # it has ended, and perhaps another process has its id
+    # it has ended, and perhaps another process has its id
+    with contextlib.suppress(psutil.Error):
         process.kill()
 
 
 def processes(folder: Path) -> list[psutil.Process]:
     """Return the running processes of this user that belong to the folder, except this one."""
-    return [one for one in psutil.process_iter() if one.pid != os.getpid() and belongs(one, folder)]
+    return [process for process in psutil.process_iter() if process.pid != os.getpid() and belongs(process, folder)]
 
 
 def belongs(process: psutil.Process, folder: Path) -> bool:
@@ -71,5 +73,5 @@ def runs(process: psutil.Process) -> bool:
 def descendants(number: int) -> list[psutil.Process]:
     """Return the running processes that a process started, and those that these started."""
     with contextlib.suppress(psutil.NoSuchProcess):
-        return [one for one in psutil.Process(number).children(recursive=True) if runs(one)]
+        return [process for process in psutil.Process(number).children(recursive=True) if runs(process)]
     return []

@@ -52,7 +52,7 @@ def portable() -> dict[str, str]:
     return {name: value for name, value in deciding().items() if not GIVEN.fullmatch(name)}
 
 
-def asked_for(names: Iterable[str], variables: Mapping[str, str] = os.environ) -> dict[str, str | None]:
+def variable_hashes(names: Iterable[str], variables: Mapping[str, str] = os.environ) -> dict[str, str | None]:
     """Return a hash of each variable that may decide something, by name; None if it is not set."""
     return {
         name: None if name not in variables else hashlib.sha256(os.fsencode(variables[name])).hexdigest()[:16]

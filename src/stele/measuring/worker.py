@@ -14,18 +14,19 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from time import perf_counter
 from typing import Any, TypeVar
 
+import stele_suite
 import stele_worker
 from stele import files, schema, temporary
 from stele.data import cache
 from stele.environments import Environment, builds, libraries, permissions
-from stele.environments.description import slug
 from stele.errors import SteleError
 from stele.measuring import answers, logs, space, strays
 from stele.measuring.deadline import Deadline
 from stele.measuring.settings import Settings
-from stele.text import printable, printable_values, sentence
+from stele.text import printable, printable_values, sentence, slug
 from stele_worker import protocol
 
 Answer = TypeVar("Answer")
@@ -39,9 +40,8 @@ CHECK = 1.0  # seconds between two looks at the log of a worker that computes
 CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH", "NUMBA_CACHE_DIR")
 NO_CACHE = {"JAX_ENABLE_COMPILATION_CACHE": "false"}
 
-Progress = Callable[[dict[str, Any]], None]
-Exchange = Generator[int, None, dict[str, Any]]  # yields at every pause, returns the result
-KINDS = {"progress", "pause", "error", "result"}
+Progress = Callable[[answers.Progress], None]
+Exchange = Generator[None, None, Any]  # yields at every pause, returns the result
 
 
 class WorkerError(SteleError):
@@ -102,7 +102,7 @@ def cache_variables(folder: Path) -> dict[str, str]:
     return {**{name: str(folder / name.lower()) for name in CACHES}, **jax}
 
 
-def run_to_end(exchange: Generator[int, None, Answer]) -> Answer:
+def run_to_end(exchange: Generator[None, None, Answer]) -> Answer:
     """Resume ``exchange`` at every pause and return its result."""
     try:
         while True:
@@ -122,7 +122,9 @@ class Worker:
         self, environment: Environment, *, log: Path, variables: dict[str, str], timeout: float = TIMEOUT
     ) -> None:
         self.environment, self.log, self.timeout = environment, log, timeout
-        self._requests = 0
+        self._requests, self._began = 0, perf_counter()
+        self.waiting = 0.0  # seconds without a request, before the first one and at pauses
+        self.start: float | None = None  # seconds from the first request to the first answer
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         # a folder that contains only the worker package, so that no other module shadows a library
         self._resources = contextlib.ExitStack()
@@ -139,16 +141,19 @@ class Worker:
         """The id of the process, which is also that of its session."""
         return self._process.pid
 
+    @property
+    def age(self) -> float:
+        """The seconds since the start of the process."""
+        return perf_counter() - self._began
+
     def __enter__(self) -> "Worker":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close(graceful=False)  # all answers have arrived, and a graceful exit takes a second
 
-    def ask(
-        self, verb: str, *, progress: Progress | None = None, expected: type = dict, **fields: Any
-    ) -> dict[str, Any]:
-        """Send a request and return its result, which is of the type ``expected``, one of ``answers``.
+    def ask(self, verb: str, *, progress: Progress | None = None, expected: type = dict, **fields: Any) -> Any:
+        """Send a request and return its result, which is of the type ``expected``: a dict, or one of ``answers``.
 
         Raises WorkerError on an error, crash, timeout or invalid answer.
         """
@@ -166,30 +171,32 @@ class Worker:
 
         The worker waits until the caller resumes the generator. Raises WorkerError as ``ask`` does.
         """
+        if self._requests == 0:
+            self.waiting = self.age
         self._requests += 1
         self._send(protocol.encode({"id": self._requests, "verb": verb, **fields}), verb)
         deadline = Deadline(self.timeout)
         while True:
             answer = self._answer(verb, deadline)
-            if "progress" in answer:
-                deadline.heard(answer["progress"]["phase"], answer["progress"]["done"])
+            if answer.progress is not None:
+                deadline.heard(answer.progress.phase, answer.progress.done)
                 if progress is not None:
-                    progress(answer["progress"])
-            elif "pause" in answer:
-                deadline.heard("pause", answer["pause"]["done"])
-                yield answer["pause"]["done"]
+                    progress(answer.progress)
+            elif answer.pause is not None:
+                deadline.heard("pause", answer.pause.done)
+                paused = perf_counter()
+                yield
+                self.waiting += perf_counter() - paused
                 self._send(protocol.encode({"id": self._requests, "go": True}), verb)
-            elif "error" in answer:
-                error = answer["error"]
+            elif answer.error is not None:
+                error = answer.error
                 # indented, so that no line of it looks like a line of a report
-                message = error["message"].replace("\n", "\n    ")
-                what = f"failed during '{verb}': {error['type']}: {message}"
-                raise self._failure(what, kind=error["type"], message=error["message"])
+                message = error.message.replace("\n", "\n    ")
+                what = f"failed during '{verb}': {error.type}: {message}"
+                raise self._failure(what, kind=error.type, message=error.message)
             else:
-                result: dict[str, Any] = answer["result"]
                 with self.checking(verb):
-                    schema.check(result, expected, "the result")
-                return result
+                    return schema.convert(answer.result, expected)
 
     @contextlib.contextmanager
     def checking(self, verb: str) -> Iterator[None]:
@@ -202,9 +209,7 @@ class Worker:
 
     def close(self, *, graceful: bool = True) -> None:
         """End the process and all processes that it started. With ``graceful``, first give it time to exit."""
-        started = strays.descendants(
-            self._process.pid
-        )  # now, because the children of a process that ended are unknown
+        started = strays.descendants(self._process.pid)  # now, because the children of a process that ended are unknown
         with contextlib.suppress(OSError):
             if self._process.stdin is not None:
                 self._process.stdin.close()
@@ -228,11 +233,11 @@ class Worker:
         Raises WorkerError if its program cannot be started, SteleError if other users can replace it, and OSError if
         the disk is full.
         """
-        package = Path(stele_worker.__file__).parent
-        (self._folder / "stele_worker").symlink_to(package, target_is_directory=True)
+        for package in (stele_worker, stele_suite):
+            (self._folder / package.__name__).symlink_to(package.__path__[0], target_is_directory=True)
         command = builds.command(self.environment)
         self._program = command[0]
-        for program in (*command, "stele_worker/__init__.py"):
+        for program in (*command, "stele_worker/__init__.py", "stele_suite/__init__.py"):
             permissions.check(program, self._folder)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.log.unlink(missing_ok=True)  # it may be a link
@@ -255,9 +260,7 @@ class Worker:
                 ) from None
             except (OSError, ValueError) as error:  # ValueError: a variable contains a null character
                 self._require_program()
-                raise WorkerError(
-                    f"Worker '{self.environment.name}' did not start: {sentence(error)}"
-                ) from None
+                raise WorkerError(f"Worker '{self.environment.name}' did not start: {sentence(error)}") from None
 
     def _require_program(self) -> None:
         """Raise SteleError if the program of the worker has gone, such as that of an environment that was moved."""
@@ -273,8 +276,8 @@ class Worker:
         What a model leaves in the folder for temporary files is then deleted, too. It is on the same file system.
         """
         caches = {name: str(self._folder / name.lower()) for name in CACHES}
-        own = {"TMPDIR": str(temporary.inside(self._folder))}
-        return {**caches, **NO_CACHE, **own, "PYTHONPATH": str(self._folder)}
+        folders = {"TMPDIR": str(temporary.inside(self._folder))}
+        return {**caches, **NO_CACHE, **folders, "PYTHONPATH": str(self._folder)}
 
     def _read(self) -> None:
         assert self._process.stdout is not None
@@ -291,11 +294,13 @@ class Worker:
         except OSError:
             raise self._failure(f"crashed before '{verb}': {self._ending()}") from None
 
-    def _answer(self, verb: str, deadline: Deadline) -> dict[str, Any]:
+    def _answer(self, verb: str, deadline: Deadline) -> answers.Message:
         """Return the next message. Raises WorkerError, with a distinct text for each cause, if there is none."""
         line = self._next_line(verb, deadline)
         if not line:
             raise self._failure(f"crashed during '{verb}': {self._ending()}")
+        if self.start is None:
+            self.start = self.age - self.waiting
         with self.checking(verb):
             return self._message(line)
 
@@ -305,28 +310,23 @@ class Worker:
             if logs.size(self.log) > logs.LARGEST:
                 self.close(graceful=False)
                 logs.shorten(self.log)
-                raise self._failure(
-                    f"printed more than {logs.LARGEST / 2**30:g} GiB during '{verb}' and was stopped"
-                )
+                raise self._failure(f"printed more than {logs.LARGEST / 2**30:g} GiB during '{verb}' and was stopped")
             with contextlib.suppress(queue.Empty), deadline.waiting():
                 return self._lines.get(timeout=min(CHECK, deadline.left()))
         self.close(graceful=False)
         raise self._failure(
-            f"{deadline.reason()} during '{verb}' and was stopped. "
-            "If the machine is slow, increase --worker-timeout"
+            f"{deadline.reason()} during '{verb}' and was stopped. If the machine is slow, increase --worker-timeout"
         )
 
-    def _message(self, line: bytes) -> dict[str, Any]:
+    def _message(self, line: bytes) -> answers.Message:
         """Return the message in a line. Raises ValueError, with the line, if it does not answer the last request."""
         try:
-            message = protocol.decode(line)
-            schema.check(message, answers.Message, "it")
-            if message.get("id") != self._requests or not KINDS & set(message):
+            message = schema.convert(printable_values(protocol.decode(line)), answers.Message)
+            if message.id != self._requests or message.is_empty:
                 raise ValueError("it is no answer to this request")
         except ValueError as error:
             raise ValueError(f"{line[:80]!r} ({error})") from None
-        cleaned: dict[str, Any] = printable_values(message)
-        return cleaned
+        return message
 
     def _ending(self) -> str:
         """Return how the process ended, as text."""
@@ -337,9 +337,7 @@ class Worker:
         if status >= 0:
             return f"it exited with status {status}"
         name = signal.Signals(-status).name
-        return f"killed by {name}" + (
-            ", perhaps by the kernel because memory ran out" if name == "SIGKILL" else ""
-        )
+        return f"killed by {name}" + (", perhaps by the kernel because memory ran out" if name == "SIGKILL" else "")
 
     def _failure(self, what: str, *, kind: str | None = None, message: str | None = None) -> Exception:
         """Return the WorkerError of a failure; another error if it says nothing about the framework.
@@ -353,9 +351,7 @@ class Worker:
         if kind == protocol.SetupError.__name__:
             return SteleError(f"'{self.environment.name}' cannot be measured: {message}")
         lines = logs.last_lines(self.log)
-        full = space.full_disk(
-            (self._folder, self.log.parent), lines if message is None else message.splitlines()
-        )
+        full = space.full_disk((self._folder, self.log.parent), lines if message is None else message.splitlines())
         removed = files.removed_folder()
         if removed is not None:
             return SteleError(f"Worker '{self.environment.name}' {what}. {files.describe_removed(removed)}")

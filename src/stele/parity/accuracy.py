@@ -5,14 +5,16 @@ A band is the 99.9 % prediction interval for one more run. At scale paper on the
 of the published results (github.com/ilkarman/DeepLearningFrameworks, README).
 """
 
-import json
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import Annotated, NamedTuple
+
+import msgspec
 
 from stele import files, schema, statistics
 from stele.errors import SteleError
 from stele.measuring.run import Run
-from stele_worker import tasks
+from stele.schema import about
+from stele_suite import tasks
 
 FILE = Path(__file__).parent / "accuracy.json"
 MIN_SEEDS = 5  # accuracies that a band needs
@@ -27,11 +29,20 @@ class Band(NamedTuple):
     source: str
 
 
-class Entry(TypedDict):
-    """What is recorded for a task, a scale and a data set: accuracies as fractions, and where they come from."""
+class BandEntry(msgspec.Struct, frozen=True):
+    """What is recorded for a task, a scale and a data set."""
 
-    accuracies: list[float]
-    source: str
+    accuracies: Annotated[list[float], about("accuracy of each seed", "fraction")]
+    source: Annotated[str, about("number of seeds, release and date")]
+
+
+Bands = dict[str, dict[str, dict[str, BandEntry]]]
+
+
+class BandsFile(msgspec.Struct, frozen=True):
+    """`src/stele/parity/accuracy.json`. `stele band` writes it."""
+
+    bands: Annotated[Bands, about("by task, then scale, then fingerprint of the data")]
 
 
 def band(run: Run, file: Path | None = None) -> Band | None:
@@ -39,24 +50,24 @@ def band(run: Run, file: Path | None = None) -> Band | None:
     published = published_band(run)
     if published is not None:
         return published
-    recorded = entry(run.task, run.scale, run.data["fingerprint"], file)
+    recorded = entry(run.task, run.scale, run.data.fingerprint, file)
     return None if recorded is None else measured_band(recorded)
 
 
 def published_band(run: Run) -> Band | None:
     """Return the range of the published results for a Run at scale paper on the official data, else None."""
-    if run.scale != "paper" or run.data["origin"] != "official" or run.task not in PUBLISHED:
+    if run.scale != "paper" or run.data.origin != "official" or run.task not in PUBLISHED:
         return None
     return Band(*PUBLISHED[run.task], "published results")
 
 
-def measured_band(entry: dict[str, Any]) -> Band | None:
+def measured_band(entry: BandEntry) -> Band | None:
     """Return the band of an entry's accuracies, or None if there are fewer than MIN_SEEDS."""
-    if len(entry["accuracies"]) < MIN_SEEDS:
+    if len(entry.accuracies) < MIN_SEEDS:
         return None
-    low, _, high = statistics.prediction(entry["accuracies"])
+    low, _, high = statistics.prediction(entry.accuracies)
     assert low is not None and high is not None
-    return Band(max(low, 0.0), min(high, 1.0), entry["source"])
+    return Band(max(low, 0.0), min(high, 1.0), entry.source)
 
 
 def scales(task: str) -> list[str]:
@@ -69,18 +80,15 @@ def scales(task: str) -> list[str]:
     return list(tasks.SCALES) if targets is None else [name for name in targets if name not in tasks.SCALES]
 
 
-def entry(task: str, scale: str, fingerprint: str, file: Path | None = None) -> dict[str, Any] | None:
+def entry(task: str, scale: str, fingerprint: str, file: Path | None = None) -> BandEntry | None:
     """Return the recorded entry of a Task at a scale on this data, or None."""
-    recorded: dict[str, Any] | None = read(file or FILE).get(task, {}).get(scale, {}).get(fingerprint)
-    return recorded
+    return read(file or FILE).get(task, {}).get(scale, {}).get(fingerprint)
 
 
 def reference_accuracies(run: Run, file: Path | None = None) -> list[float] | None:
     """Return the recorded accuracies for a Run's task, scale and data, or None if there are too few for a band."""
-    recorded = entry(run.task, run.scale, run.data["fingerprint"], file)
-    return (
-        None if recorded is None or len(recorded["accuracies"]) < MIN_SEEDS else list(recorded["accuracies"])
-    )
+    recorded = entry(run.task, run.scale, run.data.fingerprint, file)
+    return None if recorded is None or len(recorded.accuracies) < MIN_SEEDS else recorded.accuracies
 
 
 def out_of_band_message(run: Run, file: Path | None = None) -> str | None:
@@ -88,13 +96,13 @@ def out_of_band_message(run: Run, file: Path | None = None) -> str | None:
 
     A Run without a band or without an accuracy gives None.
     """
-    if run.losses and None in run.losses:
-        return f"the loss of step {run.losses.index(None) + 1} is not finite"
+    if run.learning.losses and None in run.learning.losses:
+        return f"the loss of step {run.learning.losses.index(None) + 1} is not finite"
     expected = band(run, file)
-    if run.accuracy is None or expected is None or expected.low <= run.accuracy <= expected.high:
+    if run.learning.accuracy is None or expected is None or expected.low <= run.learning.accuracy <= expected.high:
         return None
     return (
-        f"accuracy {run.accuracy:.2%} is outside the band [{expected.low:.2%}, {expected.high:.2%}] "
+        f"accuracy {run.learning.accuracy:.2%} is outside the band [{expected.low:.2%}, {expected.high:.2%}] "
         f"of {expected.source} at scale {run.scale} on this data"
     )
 
@@ -104,18 +112,15 @@ def add(run: Run, accuracies: list[float], source: str, file: Path | None = None
     file = file or FILE
     bands = read(file)
     of_scale = bands.setdefault(run.task, {}).setdefault(run.scale, {})
-    of_scale[run.data["fingerprint"]] = {"accuracies": accuracies, "source": source}
-    files.write_text(file, json.dumps(schema.wrap({"bands": bands}), indent=1) + "\n")
+    of_scale[run.data.fingerprint] = BandEntry(accuracies, source)
+    files.write_text(file, schema.document(BandsFile(bands)))
 
 
-def read(file: Path) -> dict[str, Any]:
+def read(file: Path) -> Bands:
     """Return the recorded bands; empty if the file does not exist. Raises SteleError if it is not JSON."""
     if not file.exists():
         return {}
     try:
-        content = schema.unwrap(schema.read(file))
-        bands: Any = content.get("bands")
-        schema.check(bands, dict[str, dict[str, dict[str, Entry]]], "bands")
+        return schema.of_document(schema.read(file), BandsFile).bands
     except ValueError as error:
         raise SteleError(f"{file} is damaged: {error}. Restore it from version control.") from None
-    return dict(bands)

@@ -1,11 +1,13 @@
 """Capabilities of a framework beyond the Tasks, each checked against an expected number.
 
-``stele_worker.capabilities`` defines the checks. An Answer is "yes", "no" with the reason, "wrong" if the framework
-computes a different number, or "failed" if it raises an error or crashes.
+``stele_worker.capabilities`` defines the checks. A framework says "yes", or "no" with the reason. It
+is "wrong" if it computes a different number, and "failed" if it raises an error or crashes.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Annotated
+
+import msgspec
 
 from stele.environments import Environment
 from stele.measuring import measure, progress, worker
@@ -13,6 +15,7 @@ from stele.measuring.answers import Capability
 from stele.measuring.settings import Settings
 from stele.measuring.worker import WorkerError
 from stele.parity import ladder
+from stele.schema import about
 
 TOLERANCE = 1e-5  # relative error
 
@@ -29,13 +32,21 @@ EXPECTED: dict[str, tuple[str, list[float]]] = {
 }
 
 
-class Answer(NamedTuple):
-    status: str  # yes, no, wrong, failed
-    reason: str = ""
+class CapabilityStatus(msgspec.Struct, frozen=True):
+    """What a framework can do."""
+
+    status: Annotated[str, about("`yes`, `no`, `wrong` or `failed`")]
+    reason: Annotated[str, about("why not; empty for `yes`")] = ""
 
 
-def answers(environment: Environment, settings: Settings, *, say: Callable[[str], None]) -> dict[str, Answer]:
-    """Return an Answer for each capability. Each has a separate Worker, so that a crash costs one answer."""
+class CapabilitiesFile(msgspec.Struct, frozen=True):
+    """Written to the file that `--json` names."""
+
+    environments: Annotated[dict[str, dict[str, CapabilityStatus]], about("by environment, then capability")]
+
+
+def answers(environment: Environment, settings: Settings, *, say: Callable[[str], None]) -> dict[str, CapabilityStatus]:
+    """Return the status of each capability. Each has a separate Worker, so that a crash costs one answer."""
     result = {}
     with progress.counted(environment.name, len(EXPECTED)) as show:
         for number, name in enumerate(EXPECTED, 1):
@@ -45,8 +56,8 @@ def answers(environment: Environment, settings: Settings, *, say: Callable[[str]
     return result
 
 
-def answer(environment: Environment, name: str, settings: Settings) -> Answer:
-    """Return the Answer for one capability."""
+def answer(environment: Environment, name: str, settings: Settings) -> CapabilityStatus:
+    """Return the status of one capability."""
     try:
         with worker.launch(environment, settings) as live:
             measure.configure(live, settings)
@@ -55,14 +66,14 @@ def answer(environment: Environment, name: str, settings: Settings) -> Answer:
         return answer_from_error(error)
     expected = EXPECTED[name][1]
     if ladder.relative_error(numbers, expected) <= TOLERANCE:
-        return Answer("yes")
+        return CapabilityStatus("yes")
     if name == "dynamic_batch" and len(numbers) == 1 and numbers[0] is not None:
-        return Answer("no", f"compiled {numbers[0]:g} times for three batch sizes")
-    return Answer("wrong", f"{numbers} instead of {expected}")
+        return CapabilityStatus("no", f"compiled {numbers[0]:g} times for three batch sizes")
+    return CapabilityStatus("wrong", f"{numbers} instead of {expected}")
 
 
-def answer_from_error(error: WorkerError) -> Answer:
+def answer_from_error(error: WorkerError) -> CapabilityStatus:
     """Return "no" if the framework reports that it lacks the capability, and "failed" for any other error."""
     if error.kind == "NotImplementedError":
-        return Answer("no", error.message or "")
-    return Answer("failed", error.message or str(error).splitlines()[0])
+        return CapabilityStatus("no", error.message or "")
+    return CapabilityStatus("failed", error.message or str(error).splitlines()[0])

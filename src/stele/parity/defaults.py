@@ -4,16 +4,18 @@
 those that ``stele_worker.defaults`` returns.
 """
 
-import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
 
 from stele import environments, files, schema
 from stele.environments import Environment
-from stele.environments.description import slug
 from stele.errors import SteleError
 from stele.measuring import answers, progress
 from stele.measuring.worker import Worker, WorkerError
+from stele.schema import about
+from stele.text import slug
 
 # facts about random numbers: the setting of the framework, which a variable of the same name in capitals also sets
 RANDOM = {
@@ -26,7 +28,13 @@ FOLDER = Path(__file__).parent / "recorded_defaults"
 Table = dict[str, Any]
 
 
-class Change(NamedTuple):
+class DefaultsFile(msgspec.Struct, frozen=True):
+    """`src/stele/parity/recorded_defaults/<environment>-<release>.json`. `stele defaults` writes and reads them."""
+
+    defaults: Annotated[Table, about("text or number by fact; the facts are those of `src/stele_worker/defaults.py`")]
+
+
+class DefaultChange(NamedTuple):
     """A fact that differs between two releases; None where a release does not have it."""
 
     fact: str
@@ -47,7 +55,7 @@ def ask(environment: Environment) -> Table:
     except WorkerError as error:
         if error.kind != "NotImplementedError":
             raise
-        module = f"stele_worker/defaults/{environment.framework}.py"
+        module = f"stele_worker/frameworks/{environment.framework}/defaults.py"
         raise SteleError(f"'{environment.name}': {error.message}. Add the module {module}") from None
     table: Table = {
         **{f"{RELEASE}{name}": number for name, number in answer["versions"].items()},
@@ -76,21 +84,18 @@ def read(path: Path, environment: str) -> Table | None:
     if not path.exists():
         return None
     try:
-        content = schema.unwrap(schema.read(path))
-        table: Any = content.get("defaults")
-        schema.check(table, Table, "defaults")
+        return schema.of_document(schema.read(path), DefaultsFile).defaults
     except ValueError as error:
         raise SteleError(
             f"{path} is damaged: {error}. Delete it, then record it again: stele defaults {environment}"
         ) from None
-    return dict(table)
 
 
 def record(environment: Environment, folder: Path | None = None) -> tuple[Table, Path]:
     """Ask for the defaults, write them to ``record_path``, and return them and the path."""
     table = ask(environment)
     path = record_path(environment, release_of(environment, table), folder)
-    files.write_text(path, json.dumps(schema.wrap({"defaults": table}), indent=1) + "\n")
+    files.write_text(path, schema.document(DefaultsFile(table)))
     return table, path
 
 
@@ -100,15 +105,15 @@ def release_of(environment: Environment, table: Table) -> str:
     return environments.state(environment).version or reported or "unknown"
 
 
-def random_changes(old: Environment, new: Environment) -> list[Change]:
+def random_changes(old: Environment, new: Environment) -> list[DefaultChange]:
     """Return the settings of random numbers whose defaults differ, under their own names. Raises WorkerError."""
     if {old.framework, new.framework} != {"jax"}:  # of the others no such change is known
         return []
-    found = changes(ask(old), ask(new))
-    return [change._replace(fact=RANDOM[change.fact]) for change in found if change.fact in RANDOM]
+    differences = changes(ask(old), ask(new))
+    return [change._replace(fact=RANDOM[change.fact]) for change in differences if change.fact in RANDOM]
 
 
-def changes(old: Table, new: Table) -> list[Change]:
+def changes(old: Table, new: Table) -> list[DefaultChange]:
     """Return the facts that differ, in the order of the tables."""
     facts = [*old, *(fact for fact in new if fact not in old)]
-    return [Change(fact, old.get(fact), new.get(fact)) for fact in facts if old.get(fact) != new.get(fact)]
+    return [DefaultChange(fact, old.get(fact), new.get(fact)) for fact in facts if old.get(fact) != new.get(fact)]

@@ -7,15 +7,17 @@ reference computes the batch in as many shards, so that the mathematics is the s
 from dataclasses import replace
 from datetime import date
 from itertools import combinations
-from typing import Any
+
+import msgspec
 
 from stele.environments import Environment
 from stele.measuring import answers, measure, progress, worker
+from stele.measuring.answers import Numbers
 from stele.measuring.settings import Settings
 from stele.measuring.worker import WorkerError
 from stele.parity import golden_numbers, ladder
 from stele.parity.ladder import Finding, LadderResult
-from stele_worker import tasks
+from stele_suite import tasks
 
 RUNG = 11
 OF_SUM = 0.05  # relative: a gradient so near to N times that of one device is a sum over N devices
@@ -46,8 +48,8 @@ def run_ladder(
         with progress.waiting(title):
             several, versions = ask(environment, task, settings, timeout)
             shards = settings.devices if several["statistics"] == "own" else 1
-            one, _ = ask(environment, task, replace(settings, devices=1), timeout, shards)
-        finding = compare(several, one, task=task, settings=settings)
+            single, _ = ask(environment, task, replace(settings, devices=1), timeout, shards)
+        finding = compare(several, single, task=task, settings=settings)
     except WorkerError as error:
         failure = str(error)
         finding = Finding(RUNG, "differs", failure)
@@ -56,18 +58,24 @@ def run_ladder(
 
 def ask(
     environment: Environment, task: str, settings: Settings, timeout: float, shards: int = 1
-) -> tuple[dict[str, Any], dict[str, str | None]]:
+) -> tuple[Numbers, dict[str, str | None]]:
     """Return a worker's answer to ``parity``, phase "devices", and the versions of its framework."""
     with worker.launch(environment, settings, timeout=timeout) as live:
-        versions = measure.configure(live, settings, shards=shards)["versions"]
-        fields: dict[str, Any] = {"task": task, "phase": "devices", "seed": golden_numbers.seed(task)}
-        numbers = live.ask("parity", expected=answers.Devices, form=environment.forms.get(task), **fields)
+        versions = measure.configure(live, settings, shards=shards).versions
+        numbers = live.ask(
+            "parity",
+            expected=answers.Devices,
+            task=task,
+            phase="devices",
+            seed=golden_numbers.seed(task),
+            form=environment.forms.get(task),
+        )
         with live.checking("parity"):
             answers.check_sketches(numbers)
         return numbers, versions
 
 
-def compare(several: dict[str, Any], one: dict[str, Any], *, task: str, settings: Settings) -> Finding:
+def compare(several: Numbers, single: Numbers, *, task: str, settings: Settings) -> Finding:
     """Return the finding of answers from several devices and from one. The first difference names its cause."""
     ranks, count = several["ranks"], settings.devices
     if len(ranks) != count:
@@ -83,40 +91,40 @@ def compare(several: dict[str, Any], one: dict[str, Any], *, task: str, settings
         if ranks[rank]["digest"] != ranks[0]["digest"]:
             reason = f"after {len(several['losses'])} steps the parameters of rank {rank} differ from those of rank 0"
             return Finding(RUNG, "differs", f"{reason}. Synchronise the gradients.")
-    return compare_numbers(several, one, task, settings)
+    return compare_numbers(several, single, task, settings)
 
 
-def compare_numbers(several: dict[str, Any], one: dict[str, Any], task: str, settings: Settings) -> Finding:
+def compare_numbers(several: Numbers, single: Numbers, task: str, settings: Settings) -> Finding:
     """Return the finding of gradients, losses and the score, with the tolerances of rungs 5 and 7, and OF_SCORE."""
     limits = {rung: ladder.limit(rung, task, settings.arithmetic, settings.device) for rung in (5, 7)}
-    gradients = ladder.gradients(5, limits[5], several, one)
+    gradients = ladder.gradients(5, limits[5], several, single)
     if gradients.status == "differs":
         suffix = ""
-        if is_sum(several["gradients"], one["gradients"], settings.devices):
+        if is_sum(several["gradients"], single["gradients"], settings.devices):
             suffix = f". It is {settings.devices} times that of one device: the sum over the ranks, not their mean."
-        return gradients._replace(rung=RUNG, message=gradients.message + suffix)
-    losses = ladder.losses(7, limits[7], several, one)
+        return msgspec.structs.replace(gradients, rung=RUNG, message=gradients.message + suffix)
+    losses = ladder.losses(7, limits[7], several, single)
     if losses.status != "agrees":
-        return losses._replace(rung=RUNG)
-    scores = compare_scores(several["score"], one["score"], tasks.score_name(task), settings.devices)
+        return msgspec.structs.replace(losses, rung=RUNG)
+    scores = compare_scores(several["score"], single["score"], tasks.score_name(task), settings.devices)
     if scores.status == "differs":
         return scores
     parts = [STATISTICS[several["statistics"]], scores.message]
-    return losses._replace(rung=RUNG, message="; ".join(filter(None, parts)))
+    return msgspec.structs.replace(losses, rung=RUNG, message="; ".join(filter(None, parts)))
 
 
-def compare_scores(several: float | None, one: float | None, name: str, devices: int) -> Finding:
+def compare_scores(several: float | None, single: float | None, name: str, devices: int) -> Finding:
     """Return the finding of the scores after training; without a message if the Task has none."""
-    if several is None or one is None:
+    if several is None or single is None:
         return Finding(RUNG, "agrees")
-    message = f"{name} {several:.3f} with {devices} devices, {one:.3f} with one"
-    if abs(several - one) <= OF_SCORE:
+    message = f"{name} {several:.3f} with {devices} devices, {single:.3f} with one"
+    if abs(several - single) <= OF_SCORE:
         return Finding(RUNG, "agrees", message)
     reason = "Compare what inference reads on each device, such as running statistics."
     return Finding(RUNG, "differs", f"{message}; tolerance {OF_SCORE}. {reason}")
 
 
-def is_sum(several: dict[str, Any], one: dict[str, Any], count: int) -> bool:
+def is_sum(several: Numbers, single: Numbers, count: int) -> bool:
     """Return whether all gradients together are ``count`` times those of one device."""
-    norms = [sum(sketch[0] ** 2 for sketch in gradients.values()) ** 0.5 for gradients in (several, one)]
+    norms = [sum(sketch[0] ** 2 for sketch in gradients.values()) ** 0.5 for gradients in (several, single)]
     return abs(norms[0] - count * norms[1]) <= OF_SUM * count * norms[1]

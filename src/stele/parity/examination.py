@@ -6,19 +6,23 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from stele import environments
 from stele.environments import Environment
 from stele.measuring import answers, content, measure, progress, store, worker
+from stele.measuring.answers import Numbers
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
 from stele.measuring.worker import Worker, WorkerError
-from stele.models.spec import Model, OtherArm
 from stele.parity import accuracy, golden_numbers, ladder, reference
 from stele.parity.ladder import Finding, LadderResult
+from stele.subjects import Subject
+from stele.subjects.base import OtherArm
 from stele_worker.causes import CAUSES
 
 # (cause, phase) -> the oracle's numbers with that cause planted
-Variant = Callable[[str, str], dict[str, Any]]
+Variant = Callable[[str, str], Numbers]
 # a cause explains a difference if the error with it is at most LENIENCE times the tolerance, and GAIN times smaller
 LENIENCE, GAIN = 10, 3
 
@@ -33,7 +37,7 @@ def run_ladder(
     try:
         title = f"{environment.name} {task}: the ladder"
         with progress.waiting(title), worker.launch(environment, settings, timeout=timeout) as live:
-            versions = measure.configure(live, settings)["versions"]
+            versions = measure.configure(live, settings).versions
             findings = examine(live, task, settings, available)
         if "train" in available:
             findings = [*findings, repetition(environment, task, settings)]
@@ -45,13 +49,14 @@ def run_ladder(
 
 def phases(environment: Environment, task: str, settings: Settings) -> list[str]:
     """Return the phases of a Task that an environment can run."""
-    where: dict[str, Any] = {"device": settings.device, "precision": settings.precision}
-    return [phase for phase in ("infer", "train") if environment.why_absent(task, phase, **where) is None]
+    return [
+        phase
+        for phase in ("infer", "train")
+        if environment.why_absent(task, phase, device=settings.device, precision=settings.precision) is None
+    ]
 
 
-def examine(
-    live: Worker, task: str, settings: Settings, phases: Iterable[str] = ("infer", "train")
-) -> list[Finding]:
+def examine(live: Worker, task: str, settings: Settings, phases: Iterable[str] = ("infer", "train")) -> list[Finding]:
     """Return the findings of rungs 1 to 8 for a configured Worker.
 
     The first difference names its likely cause if a known cause explains it.
@@ -74,22 +79,18 @@ def examine(
     return [with_cause(finding, cause) if finding is lowest else finding for finding in findings]
 
 
-def parity_answers(live: Worker, task: str, form: str | None, phases: Iterable[str]) -> dict[str, Any]:
+def parity_answers(live: Worker, task: str, form: str | None, phases: Iterable[str]) -> Numbers:
     """Return the worker's answers to ``parity`` for all phases, merged."""
-    numbers: dict[str, Any] = {}
+    numbers: Numbers = {}
     for phase in phases:
-        request: dict[str, Any] = {
-            "task": task,
-            "phase": phase,
-            "seed": golden_numbers.seed(task),
-            "form": form,
-        }
-        numbers.update(ask(live, **request))
+        numbers.update(ask(live, task=task, phase=phase, seed=golden_numbers.seed(task), form=form))
     return numbers
 
 
-def ask(live: Worker, **request: Any) -> dict[str, Any]:
+def ask(live: Worker, **request: Any) -> Numbers:
     """Return the worker's answer to ``parity`` for one phase. Raises WorkerError if it is not as the protocol says."""
+    if request["phase"] == "repeat":
+        return live.ask("parity", expected=answers.Repetition, **request)
     numbers = live.ask("parity", expected=answers.Parity, **request)
     with live.checking("parity"):
         answers.check_sketches(numbers)
@@ -97,53 +98,48 @@ def ask(live: Worker, **request: Any) -> dict[str, Any]:
     return numbers
 
 
-def repeat_answer(live: Worker, task: str, form: str | None) -> dict[str, Any]:
+def repeat_answer(live: Worker, task: str, form: str | None) -> Numbers:
     """Return the worker's answer to phase "repeat"."""
-    fields: dict[str, Any] = {
-        "task": task,
-        "phase": "repeat",
-        "seed": golden_numbers.seed(task),
-        "form": form,
-    }
-    return live.ask("parity", expected=answers.Repetition, **fields)
+    seed = golden_numbers.seed(task)
+    return live.ask("parity", expected=answers.Repetition, task=task, phase="repeat", seed=seed, form=form)
 
 
-def examine_model(live: Worker, model: Model, settings: Settings, phases: Sequence[str]) -> list[Finding]:
+def examine_alone(live: Worker, subject: Subject, settings: Settings, phases: Sequence[str]) -> list[Finding]:
     """Return the findings that need no reference: the weights read back, and inference is repeatable."""
-    return reference.alone(model_answers(live, model, settings, phases))
+    return reference.alone(model_answers(live, subject, settings, phases))
 
 
 def model_answers(
     live: Worker,
-    model: Model,
+    subject: Subject,
     settings: Settings,
     phases: Sequence[str],
     *,
     read: OtherArm | None = None,
     save: OtherArm | None = None,
     flip: bool = False,
-    own: bool = False,
+    own_values: bool = False,
     redraw: bool = False,
-) -> dict[str, Any]:
+) -> Numbers:
     """Return a worker's answers of all phases, merged. ``read`` and ``save`` are files of weights and inputs.
 
-    With ``own``, the worker also compares what this arm's own functions return with the files that it reads; with
-    ``redraw`` too, from several seeds.
+    With ``own_values``, the worker also compares what this arm's own functions return with the files that it reads;
+    with ``redraw`` too, from several seeds.
     """
-    numbers: dict[str, Any] = {}
+    numbers: Numbers = {}
     for phase in phases:
         first = phase == phases[0]
         # training starts from the weights that inference has saved
         source = save if save is not None and not first else read
         fields: dict[str, Any] = {
-            "task": model.name,
+            "task": subject.names[0],
             "seed": settings.seed,
-            "model": model.as_request(source),
+            "model": subject.as_request(source),
         }
         if save is not None and first:
             paths = {"save": save.weights, "save_inputs": save.values, "checkpoint": save.checkpoint}
             fields |= {name: str(path) for name, path in paths.items() if path is not None}
-        if own and first:
+        if own_values and first:
             fields["own"] = True
         if redraw and first:
             fields["redraw"] = True
@@ -155,7 +151,7 @@ def make_variant(oracle: Worker, task: str, form: str | None) -> Variant:
     """Return a function that asks the oracle for its numbers with a cause planted."""
     norms = golden_numbers.norms(task, form)
 
-    def variant(cause: str, phase: str) -> dict[str, Any]:
+    def variant(cause: str, phase: str) -> Numbers:
         seed = golden_numbers.seed(task)
         return {
             "norms": norms,
@@ -167,8 +163,8 @@ def make_variant(oracle: Worker, task: str, form: str | None) -> Variant:
 
 def likely_cause(
     difference: Finding,
-    numbers: dict[str, Any],
-    golden: dict[str, Any],
+    numbers: Numbers,
+    golden: Numbers,
     task: str,
     settings: Settings,
     variant: Variant,
@@ -197,7 +193,7 @@ def likely_cause(
 def with_cause(finding: Finding, cause: str | None) -> Finding:
     """Return the finding with its likely cause, if there is one, in the message."""
     suffix = "" if cause is None else f". Likely cause: {cause}"
-    return finding._replace(message=finding.message + suffix)
+    return msgspec.structs.replace(finding, message=finding.message + suffix)
 
 
 def repetition(environment: Environment, task: str, settings: Settings) -> Finding:
@@ -238,11 +234,11 @@ def accuracy_rung(
         if run is None:
             run = train(environment, task, scale, of_seed)
             store.save(run, runs / store.UNFINISHED)
-        if run.accuracy is None:
+        if run.learning.accuracy is None:
             return Finding(10, "absent", "the task has no meaningful labels, so it has no accuracy")
         if accuracy.band(run) is None:
             return Finding(10, "absent", why_no_band(task, scale))
-        accuracies.append(run.accuracy)
+        accuracies.append(run.learning.accuracy)
         contents.append(run.content)
         content.require_same(contents, f"The trainings of {environment.name}")
         if len(accuracies) % seeds == 0:  # more frequent tests would raise the chance of false agreement
@@ -251,9 +247,9 @@ def accuracy_rung(
 
 
 def why_no_band(task: str, scale: str) -> str:
-    known = accuracy.scales(task)
-    if scale not in known:
-        return f"{task} has bands only at the scales {', '.join(known)}, which stele time-to-accuracy trains"
+    scales = accuracy.scales(task)
+    if scale not in scales:
+        return f"{task} has bands only at the scales {', '.join(scales)}, which stele time-to-accuracy trains"
     return f"no band at scale {scale} on this data. Measure one with: stele band"
 
 
@@ -267,11 +263,11 @@ def trained_before(
 ) -> Run | None:
     """Return the Run of the same training that an interrupted command has saved, or None."""
     origin = measure.inputs(task)[0]["data_origin"]
-    wanted = (environment.name, task, "train", scale, settings.as_fields(), dict(versions), origin)
+    facts = (environment.name, task, "train", scale, settings, dict(versions), origin)
     now = content.of_launch(environment)
     for run in store.load_all(runs / store.UNFINISHED):
-        found = (run.environment, run.task, run.phase, run.scale, run.settings, run.versions, run.data)
-        if wanted == found and run.content == now:
+        facts_of_run = (run.environment, run.task, run.phase, run.scale, run.settings, run.framework.versions, run.data)
+        if facts == facts_of_run and run.content == now:
             return run
     return None
 

@@ -14,12 +14,14 @@ from typing import Any, TypedDict
 
 import numpy
 
+import stele_suite
 from stele import files, schema
 from stele.errors import SteleError
 from stele.measuring import answers
-from stele_worker import tasks
+from stele.measuring.answers import Numbers
+from stele_suite import tasks
 
-FOLDER = Path(__file__).parent / "golden"
+FOLDER = Path(stele_suite.__file__).parent / "golden"
 
 KINDS = ("task", "logits", "layers", "loss", "gradients", "updates", "losses")
 DEPTHS = {"layers": 2, "gradients": 2, "updates": 3}  # parts of a path; of the other kinds 1
@@ -45,7 +47,7 @@ def file(task: str, form: str | None, folder: Path | None) -> Path:
     return (folder or FOLDER) / (f"{task}.npz" if form is None else f"{task}-{form}.npz")
 
 
-def load(task: str, form: str | None = None, folder: Path | None = None) -> dict[str, Any]:
+def load(task: str, form: str | None = None, folder: Path | None = None) -> Numbers:
     """Return the golden numbers of a Task, or of one of its forms. Raises SteleError if they cannot be read."""
     path = file(task, form, folder)
     try:
@@ -54,13 +56,11 @@ def load(task: str, form: str | None = None, folder: Path | None = None) -> dict
         numbers = {**numbers, "norms": norms(task, form)}
         check(numbers)
     except Exception as error:  # a damaged archive raises errors of many kinds
-        raise SteleError(
-            f"No golden numbers for '{task}': {error}. Create them with: stele parity --rebase"
-        ) from None
+        raise SteleError(f"No golden numbers for '{task}': {error}. Create them with: stele parity --rebase") from None
     return numbers
 
 
-def save(task: str, form: str | None, numbers: dict[str, Any], folder: Path | None = None) -> Path:
+def save(task: str, form: str | None, numbers: Numbers, folder: Path | None = None) -> Path:
     """Write the oracle's numbers, and return the path."""
     path = file(task, form, folder)
     content = {kind: numbers[kind] for kind in KINDS if kind in numbers}
@@ -80,7 +80,7 @@ def leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def as_tree(numbers: dict[str, Any]) -> dict[str, Any]:
+def as_tree(numbers: Numbers) -> Numbers:
     """Return a tree of dicts from the numbers by their paths. Raises ValueError if a path has too few parts."""
     tree: dict[str, Any] = {}
     for path, value in numbers.items():
@@ -95,9 +95,9 @@ def as_tree(numbers: dict[str, Any]) -> dict[str, Any]:
     return tree
 
 
-def check(numbers: dict[str, Any]) -> None:
+def check(numbers: Numbers) -> None:
     """Raise ValueError if golden numbers are not of the right form, or lack the norm of a parameter that is updated."""
-    schema.check(numbers, Golden, "it")
+    schema.convert(numbers, Golden)
     answers.check_sketches(numbers)
     updated = {name for of_step in numbers.get("updates", {}).values() for name in of_step}
     without = sorted(updated - numbers.get("norms", {}).keys())

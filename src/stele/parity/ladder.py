@@ -16,20 +16,33 @@ Contains tolerances and messages, but no worker. Errors are relative: to the lar
 losses, to the norm of each array for gradients, updates and layers. ``ulp`` is the unit in the last place.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+import msgspec
 import numpy
 
 from stele import statistics
 from stele.errors import SteleError
-from stele_worker import tasks
+from stele.measuring.answers import Numbers
+from stele.measuring.settings import Settings
+from stele.schema import about
+from stele_suite import tasks
 
 TITLES = (
-    "weights", "layers", "logits", "loss", "gradients", "updates", "losses", "inference", "repetition", "accuracy",
+    "weights",
+    "layers",
+    "logits",
+    "loss",
+    "gradients",
+    "updates",
+    "losses",
+    "inference",
+    "repetition",
+    "accuracy",
     "devices",
-)  # fmt: skip
+)
 SINGULAR = ("loss", "inference", "repetition", "accuracy")
 COMPARED = (2, 3, 4, 5, 6, 7)  # the rungs that need golden numbers
 PHASE = {1: "infer", 2: "infer", 3: "infer", 4: "train", 5: "train", 6: "train", 7: "train", 8: "infer"}
@@ -50,19 +63,55 @@ SMALLEST = 1e-30  # a number to divide by
 VANISHING = 1e-9  # a gradient of this part of the largest one is 0, but for the rounding of the oracle
 
 
-class Finding(NamedTuple):
-    """The result of one rung: "agrees", "differs", or "absent" if there is nothing to compare."""
+class Finding(msgspec.Struct, frozen=True):
+    """The result of one rung."""
 
-    rung: int
-    status: str
-    message: str = ""
-    error: float | None = None  # the largest relative error
-    limit: float | None = None
-    where: str | None = None  # the parameter or layer of the largest error
+    rung: Annotated[int, about("1 to 10")]
+    status: Annotated[str, about("`agrees`, `differs`, or `absent` if there is nothing to compare")]
+    message: Annotated[str, about("what differs, and the likely cause; may be empty")] = ""
+    error: Annotated[
+        float | None, about("largest error; of rung 10, the difference of the average accuracies", "relative")
+    ] = None
+    limit: Annotated[float | None, about("tolerance", "relative")] = None
+    where: Annotated[str | None, about("parameter, layer or step of the largest error")] = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.rung <= len(TITLES):
+            raise ValueError(f"there is no rung {self.rung}")
 
     @property
     def title(self) -> str:
         return TITLES[self.rung - 1]
+
+
+class NamedFinding(Finding, frozen=True, rename={"name": "title"}):
+    """The result of one rung, with its name."""
+
+    name: Annotated[str, about("name of the rung")] = ""
+
+
+def named(finding: Finding) -> NamedFinding:
+    """Return a finding with the name of its rung."""
+    return NamedFinding(**msgspec.structs.asdict(finding) | {"name": finding.title})
+
+
+class RecipeResult(msgspec.Struct, frozen=True):
+    """The result of one recipe."""
+
+    framework: Annotated[str, about("name of the environment")]
+    versions: Annotated[dict[str, str | None], about("version or null by package")]
+    day: Annotated[str, about("date of the measurement", "ISO 8601")]
+    task: Annotated[str, about("task")]
+    reached: Annotated[int, about("highest rung that agrees below the first difference; 0 if there is none")]
+    rungs: Annotated[tuple[NamedFinding, ...], about("the rungs in their order")]
+
+
+class LadderFile(msgspec.Struct, frozen=True):
+    """`baselines/ladder.json` is an example. `stele parity --merge` reads it."""
+
+    settings: Settings
+    epsilon: Annotated[float, about("unit in the last place of the precision")]
+    recipes: Annotated[tuple[RecipeResult, ...], about("one for each recipe")]
 
 
 class LadderResult(NamedTuple):
@@ -77,9 +126,7 @@ class LadderResult(NamedTuple):
     failure: str | None = None
 
 
-def compare(
-    numbers: dict[str, Any], golden: dict[str, Any], *, task: str, precision: str, device: str = "cpu"
-) -> list[Finding]:
+def compare(numbers: Numbers, golden: Numbers, *, task: str, precision: str, device: str = "cpu") -> list[Finding]:
     """Return a Finding for each rung that ``numbers`` covers.
 
     ``numbers`` are a worker's answers to ``parity``, merged. Raises SteleError if the golden numbers are out of date.
@@ -143,7 +190,7 @@ def message(finding: Finding) -> str:
 # the checks: (rung, limit, numbers, golden) -> Finding
 
 
-def weights(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, Any]) -> Finding:
+def weights(rung: int, limit: float, numbers: Numbers, golden: Numbers) -> Finding:
     unequal = numbers["unequal"]
     if not unequal:
         return Finding(rung, "agrees", error=0.0)
@@ -152,23 +199,21 @@ def weights(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, 
     return Finding(rung, "differs", f"{name}: {describe_mismatch(facts)}{more}", where=name)
 
 
-def describe_mismatch(facts: dict[str, Any]) -> str:
+def describe_mismatch(facts: Mapping[str, Any]) -> str:
     """Return how the values of a parameter differ from the loaded ones, and the advice."""
     if facts["deviation"] is None:
         return "missing from the values read back. Check load()."
     if facts.get("rounded"):
         return f"read back rounded to {facts['rounded']}. Check the default dtype."
     if facts["order"]:
-        return (
-            "values read back in a different order than loaded. Check the layout or the gate order in load()."
-        )
+        return "values read back in a different order than loaded. Check the layout or the gate order in load()."
     return (
         f"{facts['differ']:,} of {facts['of']:,} values read back differ from those loaded; standard deviation "
         f"{facts['deviation']:.3g} instead of {facts['expected']:.3g}. Check for a different initialiser."
     )
 
 
-def layers(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, Any]) -> Finding:
+def layers(rung: int, limit: float, numbers: Numbers, golden: Numbers) -> Finding:
     if numbers["layers"] is None:
         return Finding(rung, "absent", "the recipe's layers are one function")
     expected = {name: golden["layers"][name] for name in golden["layers"] if name in numbers["layers"]}
@@ -178,24 +223,24 @@ def layers(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, A
     return judge_errors(rung, limit, decisive, "output of {}: ")
 
 
-def logits(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, Any]) -> Finding:
+def logits(rung: int, limit: float, numbers: Numbers, golden: Numbers) -> Finding:
     return judge_errors(rung, limit, {"": relative_error(numbers["logits"], golden["logits"])}, "")
 
 
-def loss(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, Any]) -> Finding:
+def loss(rung: int, limit: float, numbers: Numbers, golden: Numbers) -> Finding:
     error = relative_error(numbers["loss"], golden["loss"])
     detail = f"{numbers['loss']} instead of {golden['loss']:.6g}: "
     return judge_errors(rung, limit, {"": error}, detail)
 
 
-def gradients(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, Any]) -> Finding:
+def gradients(rung: int, limit: float, numbers: Numbers, golden: Numbers) -> Finding:
     """Compare the gradients. A shift before a batch normalisation has none: its error is relative to the largest."""
     expected = golden["gradients"]
     errors = sketch_errors(numbers["gradients"], expected, slack_of_zeros(expected))
     return judge_errors(rung, limit, errors, "gradient of {}: ")
 
 
-def updates(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, Any]) -> Finding:
+def updates(rung: int, limit: float, numbers: Numbers, golden: Numbers) -> Finding:
     """Compare the updates after one step and after ten; report the first that differs.
 
     Errors are relative to the norm of the update plus the rounding error of storing the parameter; those of a
@@ -213,14 +258,14 @@ def updates(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, 
     return first_difference(findings) or findings[0]
 
 
-def losses(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, Any]) -> Finding:
+def losses(rung: int, limit: float, numbers: Numbers, golden: Numbers) -> Finding:
     if numbers["losses"][:1] == numbers["losses"]:
         return Finding(rung, "absent", "only one step: a batch of two images allows no more")
     errors = step_errors(numbers["losses"], golden["losses"])
     return judge_errors(rung, limit, errors, "{}: ")
 
 
-def inference(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str, Any]) -> Finding:
+def inference(rung: int, limit: float, numbers: Numbers, golden: Numbers) -> Finding:
     if not numbers["repeats"]:
         return Finding(rung, "differs", "two calls on one batch differ. Check that dropout is off.")
     if numbers.get("tracked"):
@@ -228,7 +273,7 @@ def inference(rung: int, limit: float, numbers: dict[str, Any], golden: dict[str
     return Finding(rung, "agrees")
 
 
-Check = Callable[[int, float, dict[str, Any], dict[str, Any]], Finding]
+Check = Callable[[int, float, Numbers, Numbers], Finding]
 # by rung: the key of a worker's answer that it needs, and its check
 RUNGS: dict[int, tuple[str, Check]] = {
     1: ("unequal", weights),
@@ -242,7 +287,7 @@ RUNGS: dict[int, tuple[str, Check]] = {
 }
 
 
-def repetition(answers: list[dict[str, Any]], *, nondeterminism: str | None) -> Finding:
+def repetition(answers: list[Numbers], *, nondeterminism: str | None) -> Finding:
     """Return the Finding of rung 9: two answers to the phase "repeat", compared bit for bit.
 
     ``nondeterminism`` is the reason why a framework does not promise repeatable results, or None.
@@ -301,9 +346,7 @@ def judge_errors(rung: int, limit: float, errors: dict[str, float], prefix: str)
     return Finding(rung, "differs", reason, error, limit, where)
 
 
-def sketch_errors(
-    numbers: dict[str, Any], golden: dict[str, Any], slack: dict[str, float] | None = None
-) -> dict[str, float]:
+def sketch_errors(numbers: Numbers, golden: Numbers, slack: dict[str, float] | None = None) -> dict[str, float]:
     """Return the relative error of each sketch; infinite if one is missing, or has no golden counterpart.
 
     ``slack`` is added to the norm that the error is relative to.
@@ -315,7 +358,7 @@ def sketch_errors(
     return errors
 
 
-def slack_of_zeros(golden: dict[str, Any]) -> dict[str, float]:
+def slack_of_zeros(golden: Numbers) -> dict[str, float]:
     """Return the largest norm for each sketch that is 0 but for rounding, and 0 for the others."""
     largest = max((sketch[0] for sketch in golden.values()), default=0.0)
     return {name: largest if sketch[0] < VANISHING * largest else 0.0 for name, sketch in golden.items()}

@@ -7,12 +7,15 @@ different layouts, and only where both have a layer of the same name.
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import msgspec
+
 from stele.environments import Environment
 from stele.measuring import measure, processors, worker
+from stele.measuring.answers import Numbers
 from stele.measuring.settings import Settings
-from stele.models.spec import Model
 from stele.parity import examination, ladder, reference
 from stele.parity.ladder import Finding
+from stele.subjects import Subject
 
 PHASES = ("infer", "train")
 ALONE = (1, 8)  # rungs that ``alone`` judges
@@ -21,13 +24,8 @@ ALONE = (1, 8)  # rungs that ``alone`` judges
 class Arm(NamedTuple):
     """A recipe of the user in an environment, after its inspection."""
 
+    subject: Subject
     environment: Environment
-    model: Model
-
-
-def arm(model: Model | None, environment: Environment) -> Arm:
-    assert model is not None
-    return Arm(environment, model)
 
 
 def answers(
@@ -36,17 +34,17 @@ def answers(
     """Return the answers of a fresh worker to ``parity``, merged. Raises WorkerError."""
     settings = replace(settings, deterministic=True)
     with worker.launch(arm.environment, settings, name="parity", timeout=timeout) as live:
-        measure.configure(live, settings, model=arm.model.as_request())
-        return examination.model_answers(live, arm.model, settings, phases, flip=flip)
+        measure.configure(live, settings, model=arm.subject.as_request())
+        return examination.model_answers(live, arm.subject, settings, phases, flip=flip)
 
 
 def alone(arm: Arm, settings: Settings, *, timeout: float) -> list[Finding]:
     """Return the findings of rungs 1, 8 and 9: weights, inference, and the same bits in two launches."""
-    found = reference.alone(answers(arm, settings, timeout=timeout))
+    findings = reference.alone(answers(arm, settings, timeout=timeout))
     if arm.environment.varies is not None:
-        return [*found, ladder.repetition([], nondeterminism=arm.environment.varies)]
+        return [*findings, ladder.repetition([], nondeterminism=arm.environment.varies)]
     repeats = [answers(arm, settings, ("repeat",), timeout=timeout) for _ in range(2)]
-    return [*found, ladder.repetition(repeats, nondeterminism=None)]
+    return [*findings, ladder.repetition(repeats, nondeterminism=None)]
 
 
 def against(arm: Arm, other: Arm, settings: Settings, *, timeout: float) -> tuple[list[Finding], str | None]:
@@ -63,13 +61,13 @@ def against(arm: Arm, other: Arm, settings: Settings, *, timeout: float) -> tupl
     }
     numbers = with_norms(answers(arm, settings, timeout=timeout))
     rounding = reference.measure_rounding(changes, expected, precision=settings.arithmetic)
-    found = reference.findings(numbers, expected, rounding)
-    doubt = reference.doubt(expected, rounding, found)
-    compared = [named(one, other) for one in found if one.rung not in ALONE]
+    findings = reference.findings(numbers, expected, rounding)
+    doubt = reference.doubt(expected, rounding, findings)
+    compared = [named(finding, other) for finding in findings if finding.rung not in ALONE]
     return compared, None if doubt is None else doubt.replace("OLD", other.environment.name)
 
 
-def with_norms(numbers: dict[str, Any]) -> dict[str, Any]:
+def with_norms(numbers: Numbers) -> Numbers:
     """Return the answers with layers that consist of their norms; the order of a layer depends on its framework."""
     layers = numbers.get("layers") or {}
     return {**numbers, "layers": {name: [sketch[0], 0.0, 0.0] for name, sketch in layers.items()}}
@@ -79,4 +77,4 @@ def named(finding: Finding, other: Arm) -> Finding:
     """Return a finding whose message says with what it was compared."""
     if finding.status != "differs":
         return finding
-    return finding._replace(message=f"{finding.message} (compared with {other.environment.name})")
+    return msgspec.structs.replace(finding, message=f"{finding.message} (compared with {other.environment.name})")

@@ -14,11 +14,12 @@ The tolerances follow the dtypes in which OLD computes: a model may be in half p
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+import msgspec
 import numpy
 
-from stele.measuring.answers import mask_of
+from stele.measuring.answers import Numbers, mask_of
 from stele.parity import ladder
 from stele.parity.ladder import (
     EPSILON,
@@ -31,6 +32,8 @@ from stele.parity.ladder import (
     relative_error,
     step_errors,
 )
+
+Value = TypeVar("Value")
 
 FACTOR = 10  # times the measured rounding
 # The upper limit of a tolerance, as a multiple of the ladder's. In fp32 it is 1 % of the logits: float32 has seven
@@ -56,7 +59,6 @@ SHOWN = 3  # quantities in a message
 REVERSED = "the batch reversed"
 UNEQUAL = 1e30  # the error of whole numbers and texts that are not equal: no tolerance reaches it
 
-Numbers = dict[str, Any]  # a worker's answers to ``parity``, merged
 Errors = dict[int, dict[str, float]]  # by rung and quantity, relative to the reference
 
 
@@ -132,9 +134,9 @@ def measure_rounding(
     by_change = {change: errors(numbers, reference, of_old) for change, numbers in changes.items()}
     most = largest_limit(3, of_old.narrowest) / FACTOR
     usable = {
-        change: without_moved(found, most) if change == REVERSED else found
-        for change, found in by_change.items()
-        if output_error(found) <= most
+        change: without_moved(errors_of_change, most) if change == REVERSED else errors_of_change
+        for change, errors_of_change in by_change.items()
+        if output_error(errors_of_change) <= most
     }
     unusable = tuple(change for change in by_change if change not in usable)
     return Rounding(usable, unusable, of_old, {} if again is None else errors(again, reference, of_old))
@@ -146,28 +148,28 @@ def change_between_processes(again: Numbers, reference: Numbers, *, precision: s
     With one thread and deterministic kernels the bits are equal. Atomic additions on a GPU change the last bits, far
     less than the ladder allows.
     """
-    found = errors(again, reference, Precision(precision))
+    differences = errors(again, reference, Precision(precision))
     for rung in (3, 4, 7):
         allowed = TOLERANCE[precision][rung]
-        for where, error in found.get(rung, {}).items():
+        for where, error in differences.get(rung, {}).items():
             if not error <= allowed:
                 return f"{TITLES[rung - 1]}: {detail(rung, where)}{describe(error, allowed)}"
     return None
 
 
-def output_error(found: Errors) -> float:
+def output_error(by_rung: Errors) -> float:
     """Return the largest error of the logits, which are the main output, and of the loss."""
-    return max(found.get(rung, {}).get("", 0.0) for rung in (3, 4))
+    return max(by_rung.get(rung, {}).get("", 0.0) for rung in (3, 4))
 
 
-def doubt(reference: Numbers, rounding: Rounding, found: Iterable[Finding] = ()) -> str | None:
+def doubt(reference: Numbers, rounding: Rounding, findings: Iterable[Finding] = ()) -> str | None:
     """Return why OLD's answers are not a sufficient reference of the findings, or None."""
     for kind in FINITE:
         if kind in reference and not is_finite(reference[kind]):
             return not_finite(kind)
     if not rounding.by_change:
         return f"OLD differs from itself with {' and with '.join(rounding.unusable)}"
-    lost = [TITLES[one.rung - 1] for one in found if one.message == NO_REFERENCE]
+    lost = [TITLES[finding.rung - 1] for finding in findings if finding.message == NO_REFERENCE]
     return f"OLD differs from itself in all {' and '.join(lost)}" if lost else None
 
 
@@ -183,18 +185,18 @@ def not_finite(kind: str) -> str:
 
 def findings(new: Numbers, old: Numbers, rounding: Rounding) -> list[Finding]:
     """Return a Finding for each rung of NEW's answers, compared with OLD's."""
-    measured = errors(new, old, rounding.precision)
-    compared = [judge(rung, of_rung, rounding) for rung, of_rung in measured.items()]
-    found = sorted([*alone(new), *compared], key=lambda finding: finding.rung)
-    return found if new.get("repeats", True) else random_outputs(found)
+    by_rung = errors(new, old, rounding.precision)
+    compared = [judge(rung, of_rung, rounding) for rung, of_rung in by_rung.items()]
+    result = sorted([*alone(new), *compared], key=lambda finding: finding.rung)
+    return result if new.get("repeats", True) else random_outputs(result)
 
 
 def left_out(new: Numbers, old: Numbers, rounding: Rounding) -> str | None:
     """Return which quantities are not compared, because in OLD they are rounding or differ from process to process."""
-    measured = errors(new, old, rounding.precision)
+    by_rung = errors(new, old, rounding.precision)
     names = [
         f"{detail(rung, where) or TITLES[rung - 1]}".removesuffix(": ")
-        for rung, of_rung in measured.items()
+        for rung, of_rung in by_rung.items()
         for where in of_rung
         if rounding.hides(rung, where)
     ]
@@ -219,15 +221,19 @@ def alone(numbers: Numbers) -> list[Finding]:
     return weights + ([ladder.inference(8, 0.0, numbers, {})] if "repeats" in numbers else [])
 
 
-def random_outputs(found: list[Finding]) -> list[Finding]:
+def random_outputs(findings: list[Finding]) -> list[Finding]:
     """Return the findings if two calls differ: outputs are random, so they cannot be compared with OLD's."""
-    layer = next((one.where for one in found if one.rung == 2 and one.status == "differs"), None)
+    layer = next((finding.where for finding in findings if finding.rung == 2 and finding.status == "differs"), None)
     hint = "" if layer is None else f" The first layer that differs from OLD is {layer}."
-    weights = [one for one in found if one.rung == 1]
+    weights = [finding for finding in findings if finding.rung == 1]
     others = [
-        Finding(one.rung, "absent", "two calls on one batch differ") for one in found if 1 < one.rung < 8
+        Finding(finding.rung, "absent", "two calls on one batch differ") for finding in findings if 1 < finding.rung < 8
     ]
-    calls = [one._replace(message=one.message + hint, where=layer) for one in found if one.rung == 8]
+    calls = [
+        msgspec.structs.replace(finding, message=finding.message + hint, where=layer)
+        for finding in findings
+        if finding.rung == 8
+    ]
     return weights + others + calls
 
 
@@ -238,24 +244,24 @@ def errors(numbers: Numbers, reference: Numbers, precision: Precision) -> Errors
     """
     numbers, reference = with_names_of(numbers, reference)
     noise = NOISE * EPSILON[precision.narrowest]
-    found: Errors = {2: layer_errors(numbers.get("layers") or {}, reference.get("layers") or {})}
+    by_rung: Errors = {2: layer_errors(numbers.get("layers") or {}, reference.get("layers") or {})}
     if is_finite(reference.get("logits")):
-        found[3] = {
+        by_rung[3] = {
             "": relative_error(numbers.get("logits"), reference["logits"]),
             **output_errors(numbers, reference),
         }
     if is_finite(reference.get("loss")):
-        found[4] = {"": relative_error(numbers.get("loss"), reference["loss"])}
+        by_rung[4] = {"": relative_error(numbers.get("loss"), reference["loss"])}
     if is_finite(reference.get("gradients")):
-        found[5] = sketch_errors(numbers.get("gradients", {}), reference["gradients"], noise)
+        by_rung[5] = sketch_errors(numbers.get("gradients", {}), reference["gradients"], noise)
     if "updates" in reference:
-        found[6] = update_errors(numbers, reference, precision)
+        by_rung[6] = update_errors(numbers, reference, precision)
     if is_finite(reference.get("losses")):
-        found[7] = step_errors(numbers.get("losses", []), reference["losses"])
+        by_rung[7] = step_errors(numbers.get("losses", []), reference["losses"])
         if is_finite(reference.get("trained")):
             error = relative_error(numbers.get("trained"), reference["trained"])
-            found[7][f"inference{STEP}{len(reference['losses'])}"] = error
-    return {rung: of_rung for rung, of_rung in found.items() if of_rung}
+            by_rung[7][f"inference{STEP}{len(reference['losses'])}"] = error
+    return {rung: of_rung for rung, of_rung in by_rung.items() if of_rung}
 
 
 def output_errors(numbers: Numbers, reference: Numbers) -> dict[str, float]:
@@ -264,11 +270,11 @@ def output_errors(numbers: Numbers, reference: Numbers) -> dict[str, float]:
     It is infinite for another shape, and for one that is missing on either side.
     """
     ours, theirs = numbers.get("outputs") or {}, reference.get("outputs") or {}
-    found = {f"output {name}".strip(): float("inf") for name in (*theirs, *ours)}
+    errors = {f"output {name}".strip(): float("inf") for name in (*theirs, *ours)}
     for name, expected in theirs.items():
         if name in ours and ours[name]["shape"] == expected["shape"]:
-            found[f"output {name}".strip()] = output_difference(ours[name], expected)
-    return found
+            errors[f"output {name}".strip()] = output_difference(ours[name], expected)
+    return errors
 
 
 def output_difference(ours: Mapping[str, Any], expected: Mapping[str, Any]) -> float:
@@ -277,14 +283,14 @@ def output_difference(ours: Mapping[str, Any], expected: Mapping[str, Any]) -> f
     return 0.0 if 0 in expected["shape"] else relative_error(ours["numbers"], expected["numbers"])
 
 
-def without_moved(found: Errors, most: float) -> Errors:
+def without_moved(by_rung: Errors, most: float) -> Errors:
     """Return the errors of the reversed batch without those of outputs beside the main one that are no rounding.
 
     The batch is not reversed in an output in which it has an unknown place.
     """
     return {
         rung: {where: error for where, error in of_rung.items() if rung != 3 or not where or error <= most}
-        for rung, of_rung in found.items()
+        for rung, of_rung in by_rung.items()
     }
 
 
@@ -321,12 +327,12 @@ def sketch_errors(
 
     Differences up to ``noise`` times the largest norm, plus what ``stored`` has of the name, do not count.
     """
-    found = {name: float("inf") for name in numbers if name not in reference}
+    errors = {name: float("inf") for name in numbers if name not in reference}
     largest = max((expected[0] for expected in reference.values()), default=0.0)
     for name, expected in reference.items():
         ignored = noise * largest + (stored or {}).get(name, 0.0)
-        found[name] = error_beyond(ignored, numbers.get(name), expected)
-    return found
+        errors[name] = error_beyond(ignored, numbers.get(name), expected)
+    return errors
 
 
 def error_beyond(ignored: float, value: Any, expected: Any) -> float:
@@ -344,27 +350,24 @@ def update_errors(numbers: Numbers, reference: Numbers, precision: Precision) ->
     skipped = rounded_gradients(numbers, reference, precision)
     trained = {*reference.get("gradients", ()), *numbers.get("gradients", ())} - skipped
     dtypes = (reference.get("dtypes") or {}).get("parameters", {})
-    found = dict[str, float]()
+    errors = dict[str, float]()
     for steps, expected in reference["updates"].items():
         theirs = numbers.get("updates", {}).get(steps, {})
-        stored = {
-            name: STORED.get(dtypes.get(name, ""), FLOAT32) * int(steps) * norm
-            for name, norm in norms.items()
-        }
-        finite = {name: one for name, one in expected.items() if is_finite(one)}
+        stored = {name: STORED.get(dtypes.get(name, ""), FLOAT32) * int(steps) * norm for name, norm in norms.items()}
+        finite = {name: sketch for name, sketch in expected.items() if is_finite(sketch)}
         of_new, of_old = (
-            {name: one for name, one in each.items() if name in trained} for each in (theirs, finite)
+            {name: sketch for name, sketch in each.items() if name in trained} for each in (theirs, finite)
         )
         of_step = sketch_errors(of_new, of_old, noise, stored)
         states = finite.keys() & theirs.keys() - trained - skipped
         for name in sorted(states):
             sizes = (
-                max(norms.get(one, 0.0), finite[one][0]) for one in states if layer_of(one) == layer_of(name)
+                max(norms.get(state, 0.0), finite[state][0]) for state in states if layer_of(state) == layer_of(name)
             )
             ignored = noise * max(sizes) + stored.get(name, 0.0)
             of_step[name] = error_beyond(ignored, theirs[name], finite[name])
-        found.update((f"{name}{STEP}{steps}", error) for name, error in of_step.items())
-    return found
+        errors.update((f"{name}{STEP}{steps}", error) for name, error in of_step.items())
+    return errors
 
 
 def layer_of(name: str) -> str:
@@ -380,8 +383,8 @@ def rounded_gradients(numbers: Numbers, reference: Numbers, precision: Precision
     ours, theirs = reference.get("gradients") or {}, numbers.get("gradients") or {}
     if not is_finite(ours):
         return set()
-    noise = NOISE * EPSILON[precision.narrowest] * max((one[0] for one in ours.values()), default=0.0)
-    both = {name: max(one[0], theirs[name][0]) for name, one in ours.items() if is_finite(theirs.get(name))}
+    noise = NOISE * EPSILON[precision.narrowest] * max((sketch[0] for sketch in ours.values()), default=0.0)
+    both = {name: max(sketch[0], theirs[name][0]) for name, sketch in ours.items() if is_finite(theirs.get(name))}
     return {name for name, norm in both.items() if 0 < norm <= noise}
 
 
@@ -404,7 +407,7 @@ def with_names_of(numbers: Numbers, reference: Numbers) -> tuple[Numbers, Number
 def renamed(numbers: Numbers, names: Mapping[str, str]) -> Numbers:
     """Return the answers with other names of parameters, and only those that have one."""
 
-    def rename(values: Mapping[str, Any]) -> dict[str, Any]:
+    def rename(values: Mapping[str, Value]) -> dict[str, Value]:
         return {names[name]: value for name, value in values.items() if name in names}
 
     updates = {steps: rename(of_step) for steps, of_step in numbers.get("updates", {}).items()}
@@ -472,41 +475,43 @@ def weight_differences(new: Numbers, again: Numbers, seeded: Numbers) -> tuple[l
     """
     files = sorted({*(new.get("files") or ()), *(again.get("files") or ())})
     drawn_in_old, sizes = changed(seeded), seeded.get("sizes") or {}
-    known = {*(seeded.get("own") or ()), *(seeded.get("equal") or ())}
-    own, errors = own_weights(new, again), new.get("own") or {}
-    found = [
+    names_in_old = {*(seeded.get("own") or ()), *(seeded.get("equal") or ())}
+    own_names, errors = own_weights(new, again), new.get("own") or {}
+    messages = [
         f"{name} has other values in NEW, and another seed does not change it: {describe_error(errors[name])}"
-        for name, of_old in own.items()
-        if of_old in known - drawn_in_old
+        for name, of_old in own_names.items()
+        if of_old in names_in_old - drawn_in_old
     ]
-    partly = {name: fixed_elements(new, name, seeded, own[name]) for name in own if own[name] in drawn_in_old}
-    found += [
+    partly = {
+        name: fixed_elements(new, name, seeded, own_names[name])
+        for name in own_names
+        if own_names[name] in drawn_in_old
+    }
+    messages += [
         f"{name} has other values in NEW, also where another seed does not change it ({count:,} of its "
-        f"{sizes[own[name]]:,} numbers): {describe_error(errors[name])}"
+        f"{sizes[own_names[name]]:,} numbers): {describe_error(errors[name])}"
         for name, count in partly.items()
         if count
     ]
-    fused = [name for name, of_old in own.items() if of_old not in known]
+    fused = [name for name, of_old in own_names.items() if of_old not in names_in_old]
     names = (new.get("weights") or {}).get("names", {})
     paired = {names.get(name, name) for name in (*errors, *(new.get("equal") or ()))}
     count = sum((new.get("sizes") or {}).get(name, 0) for name in fused)
     room = sum(sizes.get(name, 0) for name in drawn_in_old - paired)
     if count > room:
-        found.append(
+        messages.append(
             f"{shortened(fused)} have other values in NEW, and of these {count:,} numbers, another seed changes only "
             f"{room:,} in OLD"
         )
-    if found and files:
-        found[-1] += f" (weights are read from {', '.join(files)})"
+    if messages and files:
+        messages[-1] += f" (weights are read from {', '.join(files)})"
     drawn = [name for name, count in partly.items() if not count] + (fused if count <= room else [])
-    return found, [
-        f"NEW draws other initial weights from the same seed ({shortened(drawn)})"
-    ] if drawn else []
+    return messages, [f"NEW draws other initial weights from the same seed ({shortened(drawn)})"] if drawn else []
 
 
 def fixed_elements(new: Numbers, name: str, seeded: Numbers, of_old: str) -> int:
     """Return how many elements of a parameter differ in NEW although no seed changes them in OLD."""
-    sizes = [(numbers.get("sizes") or {}).get(one) for numbers, one in ((new, name), (seeded, of_old))]
+    sizes = [(numbers.get("sizes") or {}).get(parameter) for numbers, parameter in ((new, name), (seeded, of_old))]
     if of_old not in (seeded.get("places") or {}) or sizes[0] != sizes[1]:
         return 0
     return int((mask_of(new, name) & ~mask_of(seeded, of_old)).sum())
@@ -526,18 +531,18 @@ def shortened(names: Iterable[str]) -> str:
     return f"{first} and {len(more)} more" if more else first
 
 
-def judge(rung: int, measured: Mapping[str, float], rounding: Rounding) -> Finding:
+def judge(rung: int, by_place: Mapping[str, float], rounding: Rounding) -> Finding:
     """Return the Finding of a rung: the first layer that differs, or the quantity nearest to its tolerance."""
-    measured = {where: error for where, error in measured.items() if not rounding.hides(rung, where)}
-    if not measured:
+    by_place = {where: error for where, error in by_place.items() if not rounding.hides(rung, where)}
+    if not by_place:
         return Finding(rung, "absent", NO_REFERENCE)
-    limits = {where: rounding.limit(rung, where) for where in measured}
-    ratios = {where: error / limits[where] for where, error in measured.items()}
+    limits = {where: rounding.limit(rung, where) for where in by_place}
+    ratios = {where: error / limits[where] for where, error in by_place.items()}
     if rung == 2:  # in the order of the network: an error continues in the layers after it
         where = next((name for name, value in ratios.items() if value > 1), largest(ratios))
     else:
         where = largest(ratios)
-    error, limit = measured[where], limits[where]
+    error, limit = by_place[where], limits[where]
     status = "agrees" if ratios[where] <= 1 else "differs"
     reason = "" if status == "agrees" else f"{detail(rung, where)}{describe(error, limit)}"
     return Finding(rung, status, reason, error, limit, where or None)
@@ -566,9 +571,9 @@ def detail(rung: int, where: str) -> str:
     )
 
 
-def summary(found: Iterable[Finding]) -> str:
+def summary(findings: Iterable[Finding]) -> str:
     """Return ``largest relative error 3.4e-07 (gradients, conv3.weight; tolerance 1e-04)``."""
-    compared = [finding for finding in found if finding.error is not None and finding.limit]
+    compared = [finding for finding in findings if finding.error is not None and finding.limit]
     if not compared:
         return "nothing could be compared"
     worst = max(compared, key=lambda finding: (finding.error or 0.0) / (finding.limit or 1.0))

@@ -6,9 +6,12 @@ releases remain between the last good and the first bad one, all of them are sus
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Annotated
 
-from stele.gate.verdict import Verdict
+import msgspec
+
+from stele.gate.entries import Verdict
+from stele.schema import about
 
 GOOD, BAD, SKIP = "good", "bad", "skip"
 
@@ -53,17 +56,26 @@ class Search:
         return list(self.candidates[self.good + 1 : self.bad + 1])
 
 
-class Answer(NamedTuple):
+class CandidateStatus(msgspec.Struct, frozen=True):
     """The status of one candidate, and why."""
 
-    name: str
-    status: str
-    message: str
-    ratio: float | None = None
+    name: Annotated[str, about("release, or step between two lock files")]
+    status: Annotated[str, about("`good`, `bad` or `skip`")]
+    message: Annotated[str, about("the evidence")]
+    ratio: Annotated[float | None, about("estimate", "candidate / GOOD")] = None
 
 
-def to_answer(name: str, verdicts: Sequence[Verdict], margin: float | None) -> Answer:
-    """Return a gate's verdicts on a candidate as an Answer.
+class BisectionFile(msgspec.Struct, frozen=True):
+    """Written to the file that `--json` names."""
+
+    suspects: Annotated[
+        tuple[str, ...], about("the first bad candidate, or several if some were skipped; empty without a result")
+    ]
+    steps: Annotated[tuple[CandidateStatus, ...], about("candidates in the order in which they were tested")]
+
+
+def to_answer(name: str, verdicts: Sequence[Verdict], margin: float | None) -> CandidateStatus:
+    """Return a gate's verdicts on a candidate as a CandidateStatus.
 
     ``margin`` is the fraction that separates good from bad, about half of the slow-down of the bad end. A candidate is
     good if its interval ends below the margin, and bad if it REGRESSED and its ratio is above the margin. None is for
@@ -72,13 +84,13 @@ def to_answer(name: str, verdicts: Sequence[Verdict], margin: float | None) -> A
     verdict = next((verdict for verdict in verdicts if verdict.metric != "control"), None)
     control = next((verdict for verdict in verdicts if verdict.metric == "control"), None)
     if verdict is None or verdict.ratio is None:
-        return Answer(name, SKIP, verdict.message.splitlines()[0] if verdict else "nothing was measured")
+        return CandidateStatus(name, SKIP, verdict.message.splitlines()[0] if verdict else "nothing was measured")
     ratio = verdict.ratio.middle
     if control is not None and control.status != "PASS":
-        return Answer(name, SKIP, f"{verdict.message}; {control.message}", ratio)
+        return CandidateStatus(name, SKIP, f"{verdict.message}; {control.message}", ratio)
     if verdict.status == "REGRESSED" and (margin is None or verdict.ratio.middle > 1 + margin):
-        return Answer(name, BAD, verdict.message, ratio)
+        return CandidateStatus(name, BAD, verdict.message, ratio)
     below = margin is not None and verdict.ratio.high is not None and verdict.ratio.high < 1 + margin
     if verdict.status in ("PASS", "IMPROVED") or below:
-        return Answer(name, GOOD, verdict.message, ratio)
-    return Answer(name, SKIP, verdict.message, ratio)
+        return CandidateStatus(name, GOOD, verdict.message, ratio)
+    return CandidateStatus(name, SKIP, verdict.message, ratio)

@@ -8,27 +8,23 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from stele import environments
-from stele.environments import Environment, builds, description
+from stele import environments, schema
+from stele.environments import Environment, arms, builds, description
+from stele.environments.arms import Extras
 from stele.environments.installer import Unsolvable
 from stele.errors import SteleError
-from stele.gate.trial import Cell, data_of
 from stele.measuring import content, progress
 from stele.measuring.content import NOTHING, Content, Reads
 from stele.measuring.measure import SideFailed
 from stele.measuring.settings import Settings
-from stele.measuring.variables import asked_for
+from stele.measuring.variables import variable_hashes
 from stele.measuring.worker import TIMEOUT
-from stele.models import arms, inspection
-from stele.models.arms import Extras
-from stele.models.spec import Model
 from stele.releases import frameworks, history, ledger, measuring
 from stele.releases.history import Place
-from stele.releases.measuring import Outcome
-from stele_worker import tasks
+from stele.releases.measuring import CellNumbers
+from stele.subjects import Cell, Subject, Tasks
 
 TUNED, AS_SHIPPED = "tuned", "as-shipped"  # the first mode of an environment, and the one without its tuning
 MODES = (TUNED, AS_SHIPPED)  # that are measured by default
@@ -44,7 +40,7 @@ class Request(NamedTuple):
     error: str | None  # the scale of the training that measures the error; None: no training
     deadline: float  # time.monotonic()
     say: Callable[[str], object]
-    model: Model | None = None  # a model of the user in place of the tasks
+    subject: Subject = Tasks()
     extras: Extras = Extras()  # what every release gets for it
     modes: tuple[str, ...] = MODES
 
@@ -62,21 +58,14 @@ def measure_releases(tags: Sequence[str], request: Request, *, again: bool = Fal
             return False
         environment = build(tag, place, request)
         ready += [environment] if environment is not None else []
-    if request.model is not None and ready:
-        request = inspected(request, request.model, ready[-1])
+    if ready:
+        resolved = request.subject.resolve(ready[-1], request.cells, timeout=TIMEOUT, say=request.say)
+        request = request._replace(subject=resolved.subject)
     for cell in request.cells:
         for mode in request.modes:
             if not fill_cell(ready, cell, mode, request, place, again=again):
                 return False
     return measure_errors(ready, request, place)
-
-
-def inspected(request: Request, model: Model, environment: Environment) -> Request:
-    """Return the request with the model's inputs, as they are in this release. Raises ModelError."""
-    result = inspection.inspect(environment, model, timeout=TIMEOUT)
-    request.say(result.summary)
-    inspection.check(result, model, training=any(cell.phase == "train" for cell in request.cells))
-    return request._replace(model=inspection.resolved(model, environment, result)[0])
 
 
 def is_complete(tag: str, place: Place, request: Request) -> bool:
@@ -93,9 +82,7 @@ def is_complete(tag: str, place: Place, request: Request) -> bool:
     ]
     trained = {cell for cell, mode in present if request.error and cell.phase == "train" and mode == TUNED}
     steps, errors = {f"{cell} {mode}" for cell, mode in present}, {f"{cell} {TUNED}" for cell in trained}
-    complete = steps <= valid_cells(tag, place, "step", request) and errors <= valid_cells(
-        tag, place, "error", request
-    )
+    complete = steps <= valid_cells(tag, place, "step", request) and errors <= valid_cells(tag, place, "error", request)
     return complete or not any(recorded.values())  # the file of a release that was not built has no values
 
 
@@ -107,9 +94,7 @@ def valid_cells(tag: str, place: Place, metric: str, request: Request) -> set[st
     contents = history.read_contents(tag, place)
     recorded = history.recorded_cells(tag, place, metric)
     return {
-        key
-        for key in recorded
-        if changes(contents.get(content_key(key, metric)), tag, key, metric, request) is None
+        key for key in recorded if changes(contents.get(content_key(key, metric)), tag, key, metric, request) is None
     }
 
 
@@ -126,35 +111,32 @@ def changes(then: Content | None, tag: str, key: str, metric: str, request: Requ
         return None
     if then is None:
         return "what decided it was not recorded"
-    now = content_of(in_mode(release, mode), cells[0], metric, request, known=then)
+    now = content_of(in_mode(release, mode), cells[0], metric, request, recorded=then)
     return content.changes(then, now)
 
 
 def content_of(
-    release: Environment, cell: Cell, metric: str, request: Request, *, known: Mapping[str, Any] = {}
+    release: Environment, cell: Cell, metric: str, request: Request, *, recorded: Mapping[str, Any] = {}
 ) -> Content:
-    """Return what decides the numbers of a cell. Of ``known``, the files and variables are compared, too.
+    """Return what decides the numbers of a cell. Of ``recorded``, the files and variables are compared, too.
 
     Stele's own packages are not compared except that of the worker: a number follows from ratios that are measured now.
     """
-    model, code = request.model, content.of_code()
+    subject, code = request.subject, content.of_code()
     scale = request.error if metric == "error" else request.scale
-    options = {**request.settings.as_fields(), "scale": scale}
-    found: list[Content] = [
-        {"code": {"stele_worker": code["stele_worker"]}},
-        {"options": {name: str(value) for name, value in options.items()}},
-    ]
-    paths: list[Path] = []
-    if model is None:
-        found.append({"data": data_of([cell.task])})
-    else:
-        paths = [*model.sources(), *(model.folder / name for name in known.get("files", {}))]
-        found += [
-            {"files": content.of_files(paths, model.folder)},
-            {"asked": asked_for([*model.reads.variables, *known.get("asked", {})])},
-            {"options": {**content.of_options(model.as_request()), "what is added": str(request.extras)}},
+    options = {**schema.to_json(request.settings), "scale": scale}
+    paths = [*subject.files(release), *(subject.root / name for name in recorded.get("files", {}))]
+    return content.merged(
+        [
+            {"code": {name: code[name] for name in ("stele_suite", "stele_worker")}},
+            {"options": {name: str(value) for name, value in options.items()}},
+            {"options": {**subject.options(), "what is added": str(request.extras)}},
+            {"data": subject.data([cell.task])},
+            {"files": content.of_files(paths, subject.root)},
+            {"model_variables": variable_hashes([*subject.variables, *recorded.get("model_variables", {})])},
+            content.of_environment(release, apart=paths),
         ]
-    return content.merged([*found, content.of_environment(release, known=paths)])
+    )
 
 
 class Watched:
@@ -162,22 +144,22 @@ class Watched:
 
     def __init__(self, releases: Sequence[Environment], cell: Cell, metric: str, request: Request) -> None:
         self.releases, self.about, self.noticed = releases, (cell, metric, request), content.Noticed()
-        self.contents = {one.name: content_of(one, *self.about) for one in releases}
+        self.contents = {release.name: content_of(release, *self.about) for release in releases}
 
     def check(self, reads: Reads = NOTHING) -> None:
         """Add what launches have read. Raises SteleError, which names what changed."""
-        model = self.about[-1].model
+        subject = self.about[-1].subject
         reads = reads._replace(files=(*reads.files, *self.noticed.admit(reads.noticed)))
         for release in self.releases:
-            known = self.contents[release.name]
-            changed = content.changes(known, content_of(release, *self.about, known=known))
+            recorded = self.contents[release.name]
+            changed = content.changes(recorded, content_of(release, *self.about, recorded=recorded))
             if changed is not None:
                 raise SteleError(
                     f"What is measured changed during the measurement: {changed}. No number of {self.about[0]} was "
                     "saved. Run the command again."
                 )
-            more = {} if model is None else content.additions(known, reads, model.folder)
-            self.contents[release.name] = content.merged([known, more])
+            more = content.additions(recorded, reads, subject.root)
+            self.contents[release.name] = content.merged([recorded, more])
 
 
 def why_absent(environment: Environment, cell: Cell, settings: Settings) -> str | None:
@@ -206,18 +188,14 @@ def build(tag: str, place: Place, request: Request) -> Environment | None:
 def release_environment(tag: str, request: Request) -> Environment:
     """Return a release's environment, with what the user's model needs."""
     environment = frameworks.release_environment(tag, ledger.content(tag))
-    if request.model is None:
-        return environment
-    return arms.with_model(environment, request.model, request.extras)
+    return arms.with_needs(environment, request.subject.needs, request.extras)
 
 
 def fill_cell(
     releases: Sequence[Environment], cell: Cell, mode: str, request: Request, place: Place, *, again: bool
 ) -> bool:
     """Measure one cell of these releases, and save the numbers. Returns False if the time ran out."""
-    variants = [
-        in_mode(release, mode) for release in releases if has_cell(release, cell, mode, request.settings)
-    ]
+    variants = [in_mode(release, mode) for release in releases if has_cell(release, cell, mode, request.settings)]
     missing = [
         release
         for release in variants
@@ -241,7 +219,7 @@ def fill_cell(
             scale=request.scale,
             launches=request.launches,
             say=request.say,
-            model=request.model,
+            subject=request.subject,
             check=watched.check,
         )
         watched.check()
@@ -303,13 +281,13 @@ def may_be_valid(tag: str, place: Place, key: str, request: Request) -> bool:
         return False
     cell = next(cell for cell in request.cells if key.startswith(f"{cell} "))
     release = in_mode(release_environment(tag, request), key.removeprefix(f"{cell} "))
-    now = content_of(release, cell, "step", request, known=then)
+    now = content_of(release, cell, "step", request, recorded=then)
     of_build = {group: then.get(group, {}) for group in (*content.OF_PACKAGES, "variables")}
     return content.changes(then, {**now, **of_build}) is None
 
 
 def save_outcome(
-    tag: str, place: Place, cell: Cell, mode: str, outcome: Outcome, request: Request, found: Content
+    tag: str, place: Place, cell: Cell, mode: str, outcome: CellNumbers, request: Request, content_of_release: Content
 ) -> None:
     """Save the numbers of a release's cell, or its failure, with what decided them."""
     values: Mapping[str, float | None] = outcome.numbers
@@ -317,13 +295,13 @@ def save_outcome(
         request.say(f"{tag}, {cell}: {outcome.failure}")
         values = {"step": None, "error": None}  # a failed cell is not trained for its error either
     key = f"{cell} {mode}"
-    of_error = {**found, "options": {**found["options"], "scale": str(request.error)}}
+    of_error = {**content_of_release, "options": {**content_of_release["options"], "scale": str(request.error)}}
     history.save(
         tag,
         place,
         {metric: {key: value} for metric, value in values.items()},
         ranges={metric: {key: pair} for metric, pair in outcome.intervals.items()},
-        contents={key: found, **({content_key(key, "error"): of_error} if "error" in values else {})},
+        contents={key: content_of_release, **({content_key(key, "error"): of_error} if "error" in values else {})},
     )
 
 
@@ -336,14 +314,16 @@ def measure_errors(releases: Sequence[Environment], request: Request, place: Pla
             recorded = valid_cells(release.name, place, "error", request)
             if cell.phase != "train" or not has_cell(release, cell, TUNED, request.settings):
                 continue
-            if f"{cell} {TUNED}" in recorded or tasks.make(cell.task, "paper").data is None:
+            if f"{cell} {TUNED}" in recorded or not request.subject.has_accuracy(cell.task):
                 continue
             if time.monotonic() > request.deadline:
                 return False
             request.say(f"training {release.name}, {cell.task}, for its error")
             watched, key = Watched([release], cell, "error", request), f"{cell} {TUNED}"
             try:
-                value = measuring.measure_error(release, cell, request.settings, scale=request.error)
+                value = measuring.measure_error(
+                    release, cell, request.settings, scale=request.error, subject=request.subject
+                )
             except SideFailed as failure:
                 request.say(f"{release.name}, {cell}: {failure}")
                 value = None

@@ -61,9 +61,7 @@ def framework_of(tag: str) -> str:
     """Return the framework of a tag such as ``tensorflow-cpu-2.21.0``. Raises SteleError if there is none."""
     matches = [framework for framework in environment_names() if tag.startswith(f"{framework}-")]
     if not matches:
-        raise SteleError(
-            environments.unknown_message("framework", tag.rpartition("-")[0], environment_names())
-        )
+        raise SteleError(environments.unknown_message("framework", tag.rpartition("-")[0], environment_names()))
     return max(matches, key=len)
 
 

@@ -76,9 +76,7 @@ def benchmarks() -> list[dict[str, Any]]:
     """Return the benchmarks that asv discovers in asv_benchmarks."""
     command = [sys.executable, "-c", LIST, str(BENCHMARKS)]
     variables = {**os.environ, "ASV_CONF_DIR": str(Path.cwd())}
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, cwd=BENCHMARKS.parent, env=variables
-    )
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=BENCHMARKS.parent, env=variables)
     if done.returncode:
         raise SteleError(INSTALL if "No module named 'asv_runner'" in done.stderr else done.stderr.strip())
     discovered: list[dict[str, Any]] = json.loads(done.stdout)
@@ -144,8 +142,7 @@ def save(
     for benchmark in benchmarks():
         numbers = {**cells(benchmark, old), **values.get(metric(benchmark), {})}
         values_by_cell = [
-            numbers.get(cell, math.nan if failure is None else None)
-            for cell in cell_names(benchmark["params"])
+            numbers.get(cell, math.nan if failure is None else None) for cell in cell_names(benchmark["params"])
         ]
         # in asv, null is a failure, and NaN is a cell that does not apply
         result = BenchmarkResult(
@@ -160,8 +157,8 @@ def save(
     results.save(str(RESULTS))
     intervals.write(path, intervals.merge(intervals.of_content(old), values, ranges or {}))
     written = json.loads(path.read_text(encoding="utf-8"))
-    kept = {**contents_in(old), **(contents or {})}
-    files.write_text(path, json.dumps({**written, CONTENTS: kept}) + "\n")
+    every = {**contents_in(old), **(contents or {})}
+    files.write_text(path, json.dumps({**written, CONTENTS: every}) + "\n")
     write_benchmarks()
     return path
 
@@ -169,13 +166,13 @@ def save(
 def contents_in(content: Mapping[str, Any] | None) -> dict[str, Content]:
     """Return what decided the numbers in a result file, by cell, without entries that are no content."""
     by_cell = (content or {}).get(CONTENTS)
-    found = by_cell.items() if isinstance(by_cell, dict) else ()
-    return {cell: one for cell, one in found if is_content(one)}
+    cells = by_cell.items() if isinstance(by_cell, dict) else ()
+    return {cell: value for cell, value in cells if is_content(value)}
 
 
 def is_content(value: Any) -> bool:
     try:
-        schema.check(value, Content, "it")
+        schema.convert(value, Content)
     except ValueError:
         return False
     return True
@@ -253,8 +250,8 @@ def recorded_cells(tag: str, place: Place, name: str) -> set[str]:
 def load(path: Path) -> dict[str, Any] | None:
     """Return a result file; None if there is none. A damaged file is renamed, with a message on stderr."""
     try:
-        content = schema.read(path)
-        schema.check(content, ResultFile, "it")
+        content = schema.read_with_nan(path)
+        schema.convert(content, ResultFile)
         for name, result in content["results"].items():
             check_values(name, result)
     except FileNotFoundError:
@@ -270,9 +267,10 @@ def load(path: Path) -> dict[str, Any] | None:
 def check_values(name: str, result: list[Any]) -> None:
     """Raise ValueError if the values of a benchmark are not numbers. In asv's files, NaN is a number."""
     values = (result[0] if result else None) or []
-    schema.check(values, list, name)
-    if not all(value is None or schema.is_a(value, int) or isinstance(value, float) for value in values):
-        raise ValueError(f"the values of {name} are not numbers")
+    try:
+        schema.convert(values, list[float | None])
+    except ValueError:
+        raise ValueError(f"the values of {name} are not numbers") from None
 
 
 def rename_damaged_files() -> None:

@@ -5,7 +5,6 @@ The dates of a folder's releases are those of its files.
 """
 
 import http.client
-import os
 import urllib.error
 import urllib.request
 from collections.abc import Iterable
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple, TypedDict
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
-from stele import schema
+from stele import config, schema
 from stele.errors import SteleError
 
 PYPI = "https://pypi.org"
@@ -62,7 +61,7 @@ def releases(package: str, *, prereleases: bool = False) -> list[Release]:
 
     Raises IndexUnavailable if the index gives no usable response, and SteleError if it does not have the package.
     """
-    location = os.environ.get("STELE_INDEX") or PYPI
+    location = config.current().index or PYPI
     if Path(location).is_dir():
         available = releases_in_folder(package, Path(location))
     else:
@@ -72,7 +71,10 @@ def releases(package: str, *, prereleases: bool = False) -> list[Release]:
 
 
 def releases_in_folder(package: str, folder: Path) -> list[Release]:
-    """Return the releases of a package in a folder of wheels."""
+    """Return the releases of a package in a folder of wheels, with the time of the oldest file of each.
+
+    Raises SteleError if it has none.
+    """
     dates: dict[str, float] = {}
     for wheel in folder.glob("*.whl"):
         try:
@@ -96,8 +98,8 @@ def releases_in_index(package: str, index: str) -> list[Release]:
     """Return the releases of a package in the index at an address."""
     response = fetch(f"{index.rstrip('/')}/pypi/{package}/json", package)
     try:
-        schema.check(response, Response, "it")
-        return list(parse(package, response["releases"].items()))
+        releases = schema.convert(response, Response)["releases"]
+        return list(parse(package, releases.items()))
     except (ValueError, OverflowError) as error:  # of an impossible date
         raise IndexUnavailable(f"{index} did not return a list of releases of {package}: {error}.") from None
 

@@ -43,11 +43,7 @@ def merge(earlier: Intervals, replaced: Mapping[str, Mapping[str, Any]], new: In
     """Return the earlier intervals, without those of ``replaced`` numbers, and the new ones."""
     return {
         metric: {
-            **{
-                cell: pair
-                for cell, pair in earlier.get(metric, {}).items()
-                if cell not in replaced.get(metric, ())
-            },
+            **{cell: pair for cell, pair in earlier.get(metric, {}).items() if cell not in replaced.get(metric, ())},
             **new.get(metric, {}),
         }
         for metric in {**earlier, **new}

@@ -31,12 +31,10 @@ SYNCED = "synced"  # a file; its time is when the index was last read
 
 
 def folder() -> Path:
-    """Return the folder of the ledger."""
     return cache.folder() / "ledger"
 
 
 def tag(framework: str, version: str) -> str:
-    """Return the tag of a release."""
     return f"{framework}-{version}"
 
 
@@ -101,9 +99,7 @@ def span(text: str) -> list[str]:
 def unknown_release(name: str, all_tags: Sequence[str]) -> str:
     """Return the message for a release that is not in the ledger, with the nearest names."""
     if not all_tags:
-        return (
-            f"The ledger is empty, so it has no release {name!r}. Fill the ledger with: stele releases sync"
-        )
+        return f"The ledger is empty, so it has no release {name!r}. Fill the ledger with: stele releases sync"
     near = difflib.get_close_matches(name, all_tags, n=3, cutoff=0.5)
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
     return f"Unknown release {name!r}.{hint} List all with: stele releases list FRAMEWORK"
@@ -240,13 +236,9 @@ def run(*arguments: str, text: str = "", missing: str | None = None) -> str:
 
     ``text`` is its input. If git fails, returns ``missing``, or raises SteleError if that is None.
     """
-    done = git.run(
-        folder(), *arguments, text=text.encode(), protocols="file", variables=WITHOUT_CONFIGURATION
-    )
+    done = git.run(folder(), *arguments, text=text.encode(), protocols="file", variables=WITHOUT_CONFIGURATION)
     if done.returncode == 0:
         return done.stdout.decode()
     if missing is not None:
         return missing
-    raise SteleError(
-        f"git {arguments[0]} failed in {folder()}: {done.stderr.decode(errors='replace').strip()}"
-    )
+    raise SteleError(f"git {arguments[0]} failed in {folder()}: {done.stderr.decode(errors='replace').strip()}")

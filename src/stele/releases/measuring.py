@@ -15,21 +15,23 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+import msgspec
 
 from stele import statistics
 from stele.environments import Environment
 from stele.gate import steps
 from stele.gate.launcher import plan_of
 from stele.gate.metrics import METRICS, Metric, launch_settings
-from stele.gate.trial import Cell
 from stele.measuring import content, measure, progress, store
 from stele.measuring.content import NOTHING, Reads
 from stele.measuring.measure import SideFailed
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
-from stele.models.spec import Model
 from stele.releases.intervals import Pair
+from stele.schema import about
+from stele.subjects import Cell, Subject
 
 RUNS = Path(".stele/releases")  # the Runs of every launch
 MAX_RELEASES = 8  # side by side, one process each
@@ -43,7 +45,20 @@ Runs = dict[str, list[Run]]  # by release, launch by launch
 MIN_RATIOS = 3  # for an interval
 
 
-class Outcome(NamedTuple):
+class NumbersFile(msgspec.Struct, frozen=True):
+    """Printed to standard output. `src/stele/releases/asv_benchmarks/recipes.py` reads it.
+
+    The metrics are `step`, `first_step` and `import` in seconds, and `host_memory` and `device_memory` in bytes. A
+    metric without a number is absent.
+    """
+
+    numbers: Annotated[
+        dict[str, dict[str, float]],
+        about('by metric, then cell, `"<task> <phase> tuned"` or `"<task> <phase> as-shipped"`: a number'),
+    ]
+
+
+class CellNumbers(NamedTuple):
     """The numbers of a release in one cell and their intervals, or the reason why there are none."""
 
     numbers: Numbers
@@ -67,9 +82,9 @@ def compare(
     scale: str,
     launches: int,
     say: Say,
-    model: Model | None = None,
+    subject: Subject,
     check: Check = lambda reads: None,
-) -> dict[str, Outcome]:
+) -> dict[str, CellNumbers]:
     """Measure one cell of each release, and return the outcomes by name.
 
     ``anchor`` is a release and its saved numbers, or None. ``check`` is called after each launch with what it has read.
@@ -89,7 +104,7 @@ def compare(
                 launches=share * launches,
                 say=say,
                 show=show,
-                model=model,
+                subject=subject,
                 check=check,
             )
         failed.update(failures)
@@ -98,7 +113,7 @@ def compare(
     reference = anchor[0].name if anchor and anchor[0].name in with_runs else next(iter(names), "")
     saved = anchor[1] if anchor and reference == anchor[0].name else {}
     outcomes = {name: outcome(runs, name, reference, saved) for name in names}
-    return {**{name: Outcome({}, {}, reason) for name, reason in failed.items()}, **outcomes}
+    return {**{name: CellNumbers({}, {}, reason) for name, reason in failed.items()}, **outcomes}
 
 
 def rotations(
@@ -111,7 +126,7 @@ def rotations(
     launches: int,
     say: Say,
     show: Callable[[float], None],
-    model: Model | None = None,
+    subject: Subject,
     check: Check = lambda reads: None,
 ) -> tuple[Runs, dict[str, str]]:
     """Return the Runs of each release, and the reasons why some have none. ``show`` draws the count of launches.
@@ -119,7 +134,7 @@ def rotations(
     A release that fails ATTEMPTS times is excluded.
     """
     scale, settings = launch_settings(kind, scale, settings)
-    plan = plan_of(cell, scale, model, steps.of_next_launch(kind, scale, []))
+    plan = plan_of(cell, scale, subject, steps.of_next_launch(kind, scale, []))
     result: Runs = {environment.name: [] for environment in environments}
     failures: dict[str, list[str]] = {environment.name: [] for environment in environments}
     number = 0
@@ -128,16 +143,14 @@ def rotations(
     ):
         random.Random(f"{cell} {kind} {number}").shuffle(working)
         try:
-            runs = measure.side_by_side(
-                {environment.name: environment for environment in working}, plan, settings
-            )
+            runs = measure.side_by_side({environment.name: environment for environment in working}, plan, settings)
         except SideFailed as error:
             failures[error.side].append(str(error))
             continue
         for name, run in runs.items():
             store.save(run, RUNS)
             result[name].append(run)
-            contents = [one.content for one in result[name]]
+            contents = [run.content for run in result[name]]
             content.require_same(contents, f"The launches of {name}", without=content.OF_MODEL)
         check(functools.reduce(operator.or_, (run.reads or NOTHING for run in runs.values()), NOTHING))
         number += 1
@@ -147,7 +160,7 @@ def rotations(
     return {name: runs for name, runs in result.items() if name not in excluded}, excluded
 
 
-def outcome(runs: dict[str, Runs], name: str, reference: str, saved: Numbers) -> Outcome:
+def outcome(runs: dict[str, Runs], name: str, reference: str, saved: Numbers) -> CellNumbers:
     """Return the numbers of one release, by metric, and their intervals.
 
     A number is that of the reference times the ratio to it. The interval is that of the ratio, so the reference has
@@ -167,7 +180,7 @@ def outcome(runs: dict[str, Runs], name: str, reference: str, saved: Numbers) ->
                 intervals[key] = interval(changes, values[key])
         elif value is not None:
             values[key] = value
-    return Outcome(values, intervals)
+    return CellNumbers(values, intervals)
 
 
 def interval(changes: Sequence[float], value: float) -> Pair:
@@ -183,9 +196,11 @@ def median_value(metric: Metric, runs: Sequence[Run]) -> float | None:
     return median(values) if values else None
 
 
-def measure_error(release: Environment, cell: Cell, settings: Settings, *, scale: str) -> float | None:
+def measure_error(
+    release: Environment, cell: Cell, settings: Settings, *, scale: str, subject: Subject
+) -> float | None:
     """Return the error, a fraction, after training from seed 0; None if the task has no meaningful labels."""
-    plan = plan_of(cell, scale, None)
+    plan = plan_of(cell, scale, subject)
     run = measure.side_by_side({release.name: release}, plan, replace(settings, seed=0))[release.name]
     store.save(run, RUNS)
-    return None if run.accuracy is None else 1 - run.accuracy
+    return None if run.learning.accuracy is None else 1 - run.learning.accuracy

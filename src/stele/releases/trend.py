@@ -50,7 +50,7 @@ class Rise(NamedTuple):
         return f"{self.line}: {change}, from {self.before:.4g} to {self.after:.4g}{opinion}"
 
 
-class Line(NamedTuple):
+class Curve(NamedTuple):
     """One graph of the site for one set of parameters: the releases and their values.
 
     ``changes`` are the positions at which Otava found a change; None if Otava was not available.
@@ -63,17 +63,17 @@ class Line(NamedTuple):
 
 def rises(site: Path) -> list[Rise]:
     """Return the rises that asv found, with Otava's opinion, and those that only Otava found."""
-    found = {(one.title, one.place.machine): one.line for one in all_series(site)}
+    lines = {(graph.title, graph.place.machine): graph.line for graph in graphs(site)}
     reported = []
     for rise in rises_of_asv(site):
-        line = found.get((rise.line, rise.machine), Line([], []))
+        line = lines.get((rise.line, rise.machine), Curve([], []))
         agrees = None if line.changes is None else is_near_change(line, rise.release, line.changes)
         reported.append(rise._replace(otava_agrees=agrees))
-    known = {(rise.line, rise.machine) for rise in reported}
-    more = [(key, line) for key, line in found.items() if key not in known and line.changes]
+    of_asv = {(rise.line, rise.machine) for rise in reported}
     return reported + [
         Rise(name, step.release, step.before, step.after, machine, otava_agrees=True)
-        for (name, machine), line in more
+        for (name, machine), line in lines.items()
+        if (name, machine) not in of_asv and line.changes
         for step in steps(line)
         if step.before < step.after and is_near_change(line, step.release, line.changes or ())
     ]
@@ -91,7 +91,7 @@ def rises_of_asv(site: Path) -> Iterator[Rise]:
 
 
 def read(path: Path) -> Any:
-    return schema.read(path)
+    return schema.read_with_nan(path)
 
 
 def branch(graph: str) -> str:
@@ -114,7 +114,7 @@ def title(benchmark: Mapping[str, Any], parameters: int | None) -> str:
     return f"{name} {' '.join(str(value).strip(chr(39)) for value in values)}"
 
 
-def read_line(path: Path, parameters: int | None, tags: Mapping[int, str]) -> Line:
+def read_line(path: Path, parameters: int | None, tags: Mapping[int, str]) -> Curve:
     """Read the line of one combination of parameters from a graph. ``tags`` are the releases by revision."""
     points = [
         (tags[number], value if parameters is None else (value or [None] * (parameters + 1))[parameters])
@@ -122,18 +122,21 @@ def read_line(path: Path, parameters: int | None, tags: Mapping[int, str]) -> Li
         if number in tags
     ]
     present = [(tag, value) for tag, value in points if value is not None]
-    return Line([tag for tag, _ in present], [value for _, value in present])
+    return Curve([tag for tag, _ in present], [value for _, value in present])
 
 
-class Series(NamedTuple):
+class Graph(NamedTuple):
     """A line of the site, and what its values are."""
 
     framework: str
-    metric: str  # "step"
-    cell: str  # "gru train tuned"
-    unit: str  # "seconds", "bytes" or "fraction"
+    # "step"
+    metric: str
+    # "gru train tuned"
+    cell: str
+    # "seconds", "bytes" or "fraction"
+    unit: str
     place: Place
-    line: Line
+    line: Curve
 
     @property
     def title(self) -> str:
@@ -147,16 +150,16 @@ class Series(NamedTuple):
 
 def record_changes(site: Path) -> None:
     """Write Otava's changes of all lines to a file of the site; without Otava, remove the file."""
-    series = list(all_series(site))
-    changes = otava_changes([one.line for one in series])
+    published = list(graphs(site))
+    changes = otava_changes([graph.line for graph in published])
     if changes is None:
         (site / CHANGES).unlink(missing_ok=True)
     else:
-        keys = (one.key for one in series)
+        keys = (graph.key for graph in published)
         files.write_text(site / CHANGES, json.dumps(dict(zip(keys, changes, strict=True)), indent=1))
 
 
-def all_series(site: Path) -> Iterator[Series]:
+def graphs(site: Path) -> Iterator[Graph]:
     """Yield every line of the site that has points."""
     index = read(site / "index.json")
     changes = read(site / CHANGES) if (site / CHANGES).exists() else {}
@@ -171,21 +174,15 @@ def all_series(site: Path) -> Iterator[Series]:
                 cell = " ".join(str(value).strip("'") for value in parameters)
                 place = Place(parameter(path, "machine"), parameter(path, "python"))
                 unit = benchmark.get("unit", "")
-                series = Series(branch(str(path)), metric(benchmark), cell, unit, place, line)
-                found = changes.get(series.key)
-                yield series._replace(line=line._replace(changes=None if found is None else tuple(found)))
+                graph = Graph(branch(str(path)), metric(benchmark), cell, unit, place, line)
+                positions = changes.get(graph.key)
+                yield graph._replace(line=line._replace(changes=None if positions is None else tuple(positions)))
 
 
 def releases(site: Path) -> list[str]:
     """Return all releases of the site, the oldest first; those of each framework are together."""
     numbers = read(site / "index.json")["tags"]
     return sorted(numbers, key=numbers.__getitem__)
-
-
-def lines(site: Path) -> Iterator[tuple[str, Line]]:
-    """Yield the title and the line of every line of the site that has points."""
-    for series in all_series(site):
-        yield series.title, series.line
 
 
 class Level(NamedTuple):
@@ -196,7 +193,7 @@ class Level(NamedTuple):
     value: float
 
 
-class Step(NamedTuple):
+class LevelStep(NamedTuple):
     """A change of a line's level, up or down, at a release."""
 
     release: str
@@ -209,23 +206,23 @@ class Step(NamedTuple):
         return abs(self.after / self.before - 1) if self.before else math.inf
 
 
-def levels(line: Line) -> list[Level]:
+def levels(line: Curve) -> list[Level]:
     """Return the levels between the steps that asv's detection finds in a line, and those that only Otava finds."""
     from asv.step_detect import detect_steps
 
-    found = [Level(start, end, value) for start, end, value, *_ in detect_steps(line.values)]
-    starts = [level.start for level in found]
-    more = [one for one in line.changes or () if not any(abs(one - start) <= 1 for start in starts)]
+    of_asv = [Level(start, end, value) for start, end, value, *_ in detect_steps(line.values)]
+    starts = [level.start for level in of_asv]
+    more = [change for change in line.changes or () if not any(abs(change - start) <= 1 for start in starts)]
     if not more:
-        return found
+        return of_asv
     bounds = [*sorted([*starts, *more]), len(line.values)]
     return [Level(start, end, median(line.values[start:end])) for start, end in itertools.pairwise(bounds)]
 
 
-def steps(line: Line) -> list[Step]:
+def steps(line: Curve) -> list[LevelStep]:
     """Return the changes between levels of a line that are higher than MIN_STEP."""
     pairs = itertools.pairwise(levels(line))
-    all_steps = [Step(line.releases[after.start], before.value, after.value) for before, after in pairs]
+    all_steps = [LevelStep(line.releases[after.start], before.value, after.value) for before, after in pairs]
     return [step for step in all_steps if step.height > MIN_STEP]
 
 
@@ -234,7 +231,7 @@ def percent(before: float, after: float) -> str:
     return f"{100 * (after / before - 1):+.1f} %" if before else "from 0"
 
 
-def otava_changes(lines: Sequence[Line]) -> list[list[int]] | None:
+def otava_changes(lines: Sequence[Curve]) -> list[list[int]] | None:
     """Return the positions of Otava's changes in each line; None if Otava is not available."""
     with progress.waiting("Otava"):
         changes = otava([line.values for line in lines]) if lines else []
@@ -251,7 +248,7 @@ def otava(series: Sequence[Sequence[float]]) -> list[list[tuple[int, float, floa
         return None
 
 
-def is_near_change(line: Line, release: str, points: Sequence[int]) -> bool:
+def is_near_change(line: Curve, release: str, points: Sequence[int]) -> bool:
     """Return whether one of Otava's changes is at ``release``, or one release before or after it."""
     position = line.releases.index(release) if release in line.releases else -9
     return any(abs(point - position) <= 1 for point in points)

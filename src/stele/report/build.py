@@ -8,8 +8,8 @@ from stele import text
 from stele.gate.outcome import Outcome
 from stele.measuring.run import Run
 from stele.measuring.settings import Settings
-from stele.report import summary
-from stele.report.content import Chart, Figure, Report, Section, Summary, Table, is_number
+from stele.report import headline
+from stele.report.content import Chart, Figure, Headline, Report, Section, Table, is_number
 from stele.report.sections import (
     explanation,
     history,
@@ -25,6 +25,8 @@ from stele.report.sections import (
 )
 from stele.report.sources import Sources
 from stele_worker.protocol import TIME_TO_ACCURACY
+
+READING = "A ratio is NEW / OLD; an interval of a ratio has 98 %, and stays valid however often it is looked at."
 
 
 def report(sources: Sources) -> Report:
@@ -45,16 +47,16 @@ def report(sources: Sources) -> Report:
         history.section(sources.lines),
         in_force.section(gates, sources.runs),
     )
-    top = with_explanations(summary.of_gates(gates), sources) if gates else of_measurements(sources)
+    top = with_explanations(headline.of_gates(gates), sources) if gates else of_measurements(sources)
     facts = [*map(gate_facts, gates), *run_facts(sources.runs)]
-    shown = [with_drawable_charts(one) for one in sections if one is not None]
-    return Report(top, facts, sources.notes, with_unique_names(shown))
+    shown = [with_drawable_charts(section) for section in sections if section is not None]
+    return Report(top, facts, sources.notes, with_unique_names(shown), READING)
 
 
 def with_drawable_charts(section: Section) -> Section:
     """Return the section without the charts of which an axis has no number: such an axis has no extent."""
     figures = [
-        figure._replace(charts=[one for one in figure.charts if is_drawable(one, figure.table)])
+        figure._replace(charts=[chart for chart in figure.charts if is_drawable(chart, figure.table)])
         for figure in section.figures
     ]
     return section._replace(figures=figures)
@@ -89,25 +91,27 @@ def with_unique_names(sections: Sequence[Section]) -> list[Section]:
     return [section._replace(figures=[renamed(figure) for figure in section.figures]) for section in sections]
 
 
-def with_explanations(top: Summary, sources: Sources) -> Summary:
+def with_explanations(top: Headline, sources: Sources) -> Headline:
     """Return the summary with the operations that contribute most, after the checks that decided."""
     sentences = [
-        explanation.sentence(cell, found) for one in sources.explanations for cell, found in one.cells.items()
+        explanation.sentence(cell, comparison)
+        for document in sources.explanations
+        for cell, comparison in document.cells.items()
     ]
-    return top._replace(causes=[*top.causes, *sentences[: summary.MOST]])
+    return top._replace(causes=[*top.causes, *sentences[: headline.MOST]])
 
 
-def of_measurements(sources: Sources) -> Summary:
+def of_measurements(sources: Sources) -> Headline:
     """Return the summary of a report without a gate."""
-    shown = {(run.task, run.phase, run.environment) for run in sources.runs}
-    tasks, environments = ({key[part] for key in shown} for part in (0, 2))
+    cells = {(run.task, run.phase, run.environment) for run in sources.runs}
+    tasks, environments = ({key[part] for key in cells} for part in (0, 2))
     sentence = "These are measurements of one version each, so there is no verdict on an upgrade."
-    if shown:
+    if cells:
         sentence = (
             f"{len(sources.runs)} launches of {len(tasks)} networks in {len(environments)} environments. "
             "Each is one version, so there is no verdict on an upgrade."
         )
-    return Summary("", "Measurements", sentence, [], [])
+    return Headline("", "Measurements", sentence, [], [])
 
 
 def gate_facts(gate: Outcome) -> str:
@@ -117,18 +121,15 @@ def gate_facts(gate: Outcome) -> str:
     where = f"{processor}, {machine.get('processors')} processors, {machine.get('system')}"
     try:
         how = Settings(**settings).summary()
-    except TypeError:  # a newer version has more settings
+    # a newer version has more settings
+    except TypeError:
         how = ", ".join(f"{name} {value}" for name, value in settings.items())
-    day = min((run.when[:10] for one in gate.passes for run in one.runs.values()), default=None)
-    took = (
-        f"{gate.seconds / 60:.0f} minutes"
-        if gate.seconds >= 90
-        else text.counted(round(gate.seconds), "second")
-    )
-    measured = f"{text.counted(gate.launches, 'launch')} in {took}"
+    day = min((run.when[:10] for each_pass in gate.passes for run in each_pass.runs.values()), default=None)
+    took = f"{gate.seconds / 60:.0f} minutes" if gate.seconds >= 90 else text.counted(round(gate.seconds), "second")
+    what = f"{text.counted(gate.launches, 'launch')} in {took}"
     if not gate.launches:
-        measured = f"No launch was timed. Parity took {took}" if gate.seconds else "Nothing was measured"
-    return f"{measured} on {where}; {how}." + (f" Measured on {day}." if day else "")
+        what = f"No launch was timed. Parity took {took}" if gate.seconds else "Nothing was measured"
+    return f"{what} on {where}; {how}." + (f" Measured on {day}." if day else "")
 
 
 def run_facts(runs: Sequence[Run]) -> list[str]:
@@ -136,6 +137,6 @@ def run_facts(runs: Sequence[Run]) -> list[str]:
         return []
     days, machine = sorted({run.when[:10] for run in runs}), runs[-1].machine
     return [
-        f"Runs of {' to '.join(dict.fromkeys((days[0], days[-1])))}; the newest on {machine.get('processor')}, "
-        f"{machine.get('processors')} processors."
+        f"Runs of {' to '.join(dict.fromkeys((days[0], days[-1])))}; the newest on {machine.processor}, "
+        f"{machine.processors} processors."
     ]

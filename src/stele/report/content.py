@@ -11,9 +11,18 @@ from typing import Any, NamedTuple
 
 from stele.text import printable
 
-LONGEST_WORD, LONGEST = 120, 1200  # characters of a text on a page
+# characters of a text on a page
+LONGEST_WORD, LONGEST = 120, 1200
 
-Cell = str | float | int | None
+
+class Link(NamedTuple):
+    """A text that leads to another place of a site."""
+
+    text: str
+    target: str
+
+
+Value = str | float | int | Link | None
 
 
 class Table(NamedTuple):
@@ -22,14 +31,18 @@ class Table(NamedTuple):
     name: str
     title: str
     head: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
+    rows: Sequence[Sequence[Value]]
+
+
+# a description in Vega-Lite, without data
+Spec = dict[str, Any]
 
 
 class Chart(NamedTuple):
     """A chart of a table. ``summary`` says what it shows, to those who cannot see it."""
 
     title: str
-    spec: dict[str, Any]
+    spec: Spec
     summary: str
 
 
@@ -41,10 +54,13 @@ class Figure(NamedTuple):
 
 
 class Section(NamedTuple):
+    """A part of a page. ``text`` says how to read it. Many small figures are ``compact``: beside each other."""
+
     anchor: str
     title: str
-    text: str  # how to read it
+    text: str
     figures: Sequence[Figure]
+    compact: bool = False
 
 
 class Remedy(NamedTuple):
@@ -54,7 +70,7 @@ class Remedy(NamedTuple):
     command: str | None = None
 
 
-class Summary(NamedTuple):
+class Headline(NamedTuple):
     """What is at the top: the verdict and its reason in a sentence, the causes, and what to do."""
 
     status: str
@@ -65,16 +81,26 @@ class Summary(NamedTuple):
 
 
 class Report(NamedTuple):
-    summary: Summary
-    facts: Sequence[str]  # when and where it was measured
-    notes: Sequence[str]  # what could not be read
+    """A page, whatever its format."""
+
+    headline: Headline
+    # when and where it was measured
+    facts: Sequence[str]
+    # what could not be read
+    notes: Sequence[str]
     sections: Sequence[Section]
+    # how to read its numbers, on an HTML page
+    reading: str
+    # the page that lists this one
+    parent: Link | None = None
 
 
-def shown(cell: Cell) -> str:
+def shown(cell: Value) -> str:
     """Return a cell as text: numbers have five significant digits, and an unknown value is empty."""
     if cell is None:
         return ""
+    if isinstance(cell, Link):
+        return shown(cell.text)
     if isinstance(cell, str):
         return printable(cell, keep="")
     if isinstance(cell, int):
@@ -96,7 +122,7 @@ def cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: 2 * longest // 3]} … {text[-longest // 4 :]}"
 
 
-def is_number(cell: Cell) -> bool:
+def is_number(cell: Value) -> bool:
     return isinstance(cell, int | float)
 
 

@@ -9,10 +9,9 @@ from itertools import accumulate
 from pathlib import Path
 
 from stele import files
-from stele.environments.description import slug
 from stele.errors import SteleError
 from stele.measuring.run import Run
-from stele.text import versions
+from stele.text import slug, versions
 from stele.time_to_accuracy.prices import HOUR, Price
 
 VERSION, AUTHOR = "v1.0", "stele"
@@ -29,25 +28,22 @@ def write(folder: Path, runs: list[Run], price: Price | None) -> None:
 
 def file_name(run: Run) -> str:
     """Return ``author_model_hardware_framework``; the seed is a part of the model."""
-    return f"{AUTHOR}_{run.task}-seed{run.settings['seed']}_{hardware(run)}_{run.environment}"
+    return f"{AUTHOR}_{run.task}-seed{run.settings.seed}_{hardware(run)}_{run.environment}"
 
 
 def hardware(run: Run) -> str:
-    gpus = [gpu["name"] for gpu in run.machine.get("gpus", [])[:1] if run.settings["device"] == "cuda"]
-    return (
-        "".join(gpus)
-        or f"{run.settings['threads']} threads of {run.machine.get('processor') or 'a processor'}"
-    )
+    gpus = [gpu["name"] for gpu in run.machine.gpus[:1] if run.settings.device == "cuda"]
+    return "".join(gpus) or f"{run.settings.threads} threads of {run.machine.processor or 'a processor'}"
 
 
 def to_tsv(run: Run) -> str:
     """Return ``epoch hours top1Accuracy`` at the end of every epoch; hours without evaluation and compilation."""
-    if run.continued or run.data_seconds is None:
+    if run.epochs is None or run.continued:
         raise SteleError("A training that was continued has no hours.")
-    ends = list(accumulate(run.seconds, initial=run.data_seconds))[1:]
+    ends = list(accumulate(run.steps.seconds, initial=run.epochs.data_seconds))[1:]
     lines = [
         f"{epoch}\t{seconds / HOUR!r}\t{100 * accuracy!r}"
-        for epoch, (seconds, accuracy) in enumerate(zip(ends, run.accuracies, strict=True), 1)
+        for epoch, (seconds, accuracy) in enumerate(zip(ends, run.epochs.accuracies, strict=True), 1)
     ]
     return "\n".join(["epoch\thours\ttop1Accuracy", *lines]) + "\n"
 
@@ -63,12 +59,12 @@ def to_json(run: Run, price: Price | None) -> str:
         **({} if price is None else {"costPerHour": price.per_hour}),
         "timestamp": run.when[:10],
         "misc": {
-            "versions": versions(run.versions),
+            "versions": versions(run.framework.versions),
             "scale": run.scale,
             "division": run.division,
-            "seed": run.settings["seed"],
-            "precision": run.settings["precision"],
-            "batch": run.batch,
+            "seed": run.settings.seed,
+            "precision": run.settings.precision,
+            "batch": run.steps.batch,
         },
     }
     return json.dumps(facts, indent=1) + "\n"

@@ -5,25 +5,29 @@ import io
 from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree
 
+from stele.gate.entries import Verdict
 from stele.gate.outcome import Outcome
-from stele.gate.verdict import Verdict
 from stele.measuring.run import Run
-from stele.report.content import Cell, Report
+from stele.report.content import Link, Report, Value
 from stele.report.sections.suite import by_environment
 from stele.statistics import median
 from stele.text import printable
 
 JUNIT = {"REGRESSED": "failure", "BROKEN": "failure", "MISSING": "failure", "INCONCLUSIVE": "error"}
-FORMULA = ("=", "+", "-", "@", "\t")  # a spreadsheet calculates text that starts with one of these
+# a spreadsheet calculates text that starts with one of these
+FORMULA = ("=", "+", "-", "@", "\t")
 
 
 def to_csv(report: Report) -> dict[str, str]:
     """Return the content of one CSV file for each table, by the name of the table."""
-    return {figure.table.name: csv_of(figure.table.head, figure.table.rows)
-            for section in report.sections for figure in section.figures}  # fmt: skip
+    return {
+        figure.table.name: csv_of(figure.table.head, figure.table.rows)
+        for section in report.sections
+        for figure in section.figures
+    }
 
 
-def csv_of(head: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+def csv_of(head: Sequence[str], rows: Sequence[Sequence[Value]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(map(csv_cell, head))
@@ -31,8 +35,10 @@ def csv_of(head: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
     return text.getvalue()
 
 
-def csv_cell(cell: Cell) -> Cell:
+def csv_cell(cell: Value) -> Value:
     """Return a cell in full precision; text that a spreadsheet would calculate gets an apostrophe."""
+    if isinstance(cell, Link):
+        return csv_cell(cell.text)
     if not isinstance(cell, str):
         return cell
     text = printable(cell, keep="")
@@ -54,18 +60,14 @@ def junit_suite(gate: Outcome) -> ElementTree.Element:
     suite = ElementTree.Element("testsuite", name=name)
     for verdict in gate.verdicts:
         names = {"classname": f"{verdict.task}.{verdict.phase}", "name": verdict.metric}
-        case = ElementTree.SubElement(
-            suite, "testcase", {key: printable(text, keep="") for key, text in names.items()}
-        )
+        case = ElementTree.SubElement(suite, "testcase", {key: printable(text, keep="") for key, text in names.items()})
         kind = JUNIT.get(verdict.status)
         if kind:
             ElementTree.SubElement(case, kind, type=verdict.status, message=junit_text(verdict.message))
     counts = [JUNIT.get(verdict.status) for verdict in gate.verdicts]
     whole = gate.together
     if whole is not None:
-        case = ElementTree.SubElement(
-            suite, "testcase", {"classname": "changed", "name": "all changes together"}
-        )
+        case = ElementTree.SubElement(suite, "testcase", {"classname": "changed", "name": "all changes together"})
         if whole.code:
             text = junit_text("\n".join([whole.sentence, *whole.lines]))
             ElementTree.SubElement(case, "error", type=f"exit code {whole.code}", message=text)
@@ -99,7 +101,7 @@ def to_openmetrics(gates: Sequence[Outcome], runs: Sequence[Run]) -> str:
 def ratios(gates: Sequence[Outcome]) -> Iterator[tuple[str, float]]:
     for gate in gates:
         for verdict in gate.verdicts:
-            for bound, value in verdict.ratio._asdict().items() if verdict.ratio else ():
+            for bound, value in zip(("low", "middle", "high"), verdict.ratio or (), strict=False):
                 if value is not None:
                     yield labels(**of_check(gate, verdict), bound=bound), float(value)
 

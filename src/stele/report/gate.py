@@ -1,6 +1,5 @@
 """Verdicts as terminal lines and JSON. The functions return text and print nothing."""
 
-import json
 import math
 import shlex
 from collections.abc import Sequence
@@ -8,9 +7,10 @@ from collections.abc import Sequence
 from stele import schema, text
 from stele.environments import packages
 from stele.gate import advice, judgement, outcome
+from stele.gate.entries import Together, Verdict
 from stele.gate.record import Record
 from stele.gate.trial import Trial
-from stele.gate.verdict import Verdict, seconds_needed
+from stele.gate.verdict import seconds_needed
 
 ADVICE = {
     "PASS": "No regression: every metric is within its margin.",
@@ -33,8 +33,7 @@ def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 def resume_command(trial: Trial, needs: float | None = None) -> str:
     """Return the command that continues the trial, with a budget of ``needs`` more seconds; None for the same one."""
-    model = [] if trial.model is None else ["--model", trial.model.spec]
-    words = trial.typed or ("gate", trial.old.name, trial.new.name, *model)
+    words = trial.typed or ("gate", trial.old.name, trial.new.name, *trial.subject.words)
     return continuation(words, None if needs is None else larger_budget(trial.budget, needs))
 
 
@@ -48,17 +47,17 @@ def continuation(words: Sequence[str], budget: str | None, *, record: str | None
 
     ``record`` is the file to continue.
     """
-    kept, is_value = list[str](), False
+    remaining, is_value = list[str](), False
     for word in words:
         option = word.partition("=")[0]
         # argparse accepts the start of a name
         is_budget = budget is not None and len(option) > 2 and "--budget".startswith(option)
         if not is_value and not is_budget:
-            kept.append(word)
+            remaining.append(word)
         is_value = is_budget and "=" not in word
-    if not any(len(word) > 2 and "--resume".startswith(word.partition("=")[0]) for word in kept):
-        kept += ["--resume", *([record] if record else [])]
-    return shlex.join(["stele", *kept, *(["--budget", budget] if budget else [])])
+    if not any(len(word) > 2 and "--resume".startswith(word.partition("=")[0]) for word in remaining):
+        remaining += ["--resume", *([record] if record else [])]
+    return shlex.join(["stele", *remaining, *(["--budget", budget] if budget else [])])
 
 
 def larger_budget(spent: float, needs: float) -> str:
@@ -103,17 +102,15 @@ def ratio(verdict: Verdict) -> str:
     return text.interval(verdict.ratio, lambda value: f"{value:.3f}")
 
 
-def to_json(
-    trial: Trial, record: Record, verdicts: Sequence[Verdict], whole: outcome.Together | None = None
-) -> str:
-    facts = schema.wrap(record.header) | {
+def to_json(trial: Trial, record: Record, verdicts: Sequence[Verdict], whole: Together | None = None) -> str:
+    facts = record.header | {
         "status": outcome.status_with(overall_status(verdicts), whole),
         **outcome.with_together(whole),
         "versions": {arm: record.versions(arm) for arm in ("old", "new")},
         "launches": record.launches,
         "seconds": record.spent,
-        "settings": trial.settings.as_fields(),
-        "differences": [difference._asdict() for difference in trial.differences],
-        "verdicts": [outcome.as_json(verdict) for verdict in verdicts],
+        "settings": trial.settings,
+        "differences": trial.differences,
+        "verdicts": verdicts,
     }
-    return json.dumps(facts, indent=1) + "\n"
+    return schema.document(facts)

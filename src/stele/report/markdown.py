@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
-from stele.report.content import Cell, Report, Table, number_columns, shown
+from stele.report.content import Report, Table, Value, number_columns, shown
 from stele.text import printable
 
-LONGEST = 60_000  # characters; GitHub refuses a comment of more than 65,536
-MOST_ROWS = 60  # of a table
-MARKS = "\\|*_`<>[]~"  # Markdown shows these as something else
+# characters; GitHub refuses a comment of more than 65,536
+LONGEST = 60_000
+# of a table
+MOST_ROWS = 60
+# Markdown shows these as something else
+MARKS = "\\|*_`<>[]~"
 
 
 def escape(text: str) -> str:
@@ -27,31 +30,33 @@ def code(text: str) -> str:
 
 
 def render(report: Report) -> str:
-    top = report.summary
+    top = report.headline
     title = f"{top.status}: {top.title}" if top.status else top.title
     parts = [f"# {line(title)}", line(top.sentence), *bullets(report)]
     verdict_tables = [
-        one.table for section in report.sections if section.anchor == "verdicts" for one in section.figures
+        figure.table for section in report.sections if section.anchor == "verdicts" for figure in section.figures
     ]
     parts += [
-        table(one, [row for row in one.rows if row[0] != "PASS"]) for one in verdict_tables if has_others(one)
+        table(content, [row for row in content.rows if row[0] != "PASS"])
+        for content in verdict_tables
+        if has_others(content)
     ]
     parts += folded(report, sum(map(len, parts)))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def bullets(report: Report) -> Iterator[str]:
-    yield "\n".join(f"- {line(cause)}" for cause in report.summary.causes)
+    yield "\n".join(f"- {line(cause)}" for cause in report.headline.causes)
     yield "\n".join(
         f"- **Next:** {line(text)}" + (f" {code(command)}" if command else "")
-        for text, command in report.summary.remedies
+        for text, command in report.headline.remedies
     )
     yield "\n".join(line(fact) for fact in report.facts)
     yield "\n".join(f"- {line(note)}" for note in report.notes)
 
 
-def has_others(one: Table) -> bool:
-    return any(row[0] != "PASS" for row in one.rows)
+def has_others(content: Table) -> bool:
+    return any(row[0] != "PASS" for row in content.rows)
 
 
 def folded(report: Report, length: int) -> Iterator[str]:
@@ -71,20 +76,20 @@ def folded(report: Report, length: int) -> Iterator[str]:
             yield text
 
 
-def fold(one: Table, rows: Sequence[Sequence[Cell]]) -> str:
-    title = line(one.title)
+def fold(content: Table, rows: Sequence[Sequence[Value]]) -> str:
+    title = line(content.title)
     if len(rows) > MOST_ROWS:
         return f"<details><summary>{title}</summary>\n\n{len(rows)} rows: see the HTML report.\n\n</details>"
     count = "1 row" if len(rows) == 1 else f"{len(rows)} rows"
-    return f"<details><summary>{title} ({count})</summary>\n\n{table(one, rows)}\n\n</details>"
+    return f"<details><summary>{title} ({count})</summary>\n\n{table(content, rows)}\n\n</details>"
 
 
-def table(one: Table, rows: Sequence[Sequence[Cell]]) -> str:
+def table(content: Table, rows: Sequence[Sequence[Value]]) -> str:
     """Return the columns that are not empty."""
-    used = [column for column in range(len(one.head)) if any(shown(row[column]) for row in rows)]
-    numbers = number_columns(one)
+    used = [column for column in range(len(content.head)) if any(shown(row[column]) for row in rows)]
+    numbers = number_columns(content)
     lines = [
-        [line(one.head[column]) for column in used],
+        [line(content.head[column]) for column in used],
         ["---:" if numbers[column] else "---" for column in used],
         *([line(shown(row[column])) for column in used] for row in rows),
     ]

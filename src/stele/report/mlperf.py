@@ -15,19 +15,19 @@ from typing import Any, NamedTuple
 
 import stele
 from stele import files
-from stele.environments.description import slug
 from stele.errors import SteleError
 from stele.measuring.run import Run
 from stele.report.dawnbench import hardware
-from stele.time_to_accuracy.seeds import CHANGES
+from stele.text import slug
 from stele.time_to_accuracy.summary import COMPILE_BUDGET
-from stele_worker import tasks
+from stele_suite import tasks
 
 START, END, POINT = "INTERVAL_START", "INTERVAL_END", "POINT_IN_TIME"
 
 
 class Event(NamedTuple):
-    seconds: float  # since the start of the initialisation
+    # since the start of the initialisation
+    seconds: float
     kind: str
     key: str
     value: Any = None
@@ -38,7 +38,7 @@ def write(folder: Path, runs: list[Run], target: float) -> None:
     """Write a log for each training that was not continued. Raises SteleError without the package mlperf-logging."""
     for run in runs:
         if not run.continued:
-            name = slug(f"{run.environment}-{run.task}-{run.scale}") + f"-seed{run.settings['seed']}.txt"
+            name = slug(f"{run.environment}-{run.task}-{run.scale}") + f"-seed{run.settings.seed}.txt"
             write_log(folder / name, run, target)
 
 
@@ -47,8 +47,8 @@ def write_log(path: Path, run: Run, target: float) -> None:
     text, logger = io.StringIO(), logging.Logger("stele.mlperf")
     logger.addHandler(logging.StreamHandler(text))
     writer = mllog.MLLogger(logger, root_dir=re.escape(str(Path(stele.__file__).parent)))
-    assert run.elapsed is not None
-    began = datetime.fromisoformat(run.when).timestamp() - run.elapsed
+    assert run.epochs is not None
+    began = datetime.fromisoformat(run.when).timestamp() - run.epochs.elapsed
     write_event = {START: writer.start, END: writer.end, POINT: writer.event}
     for event in events(run, target):
         time = round(1000 * (began + event.seconds))
@@ -66,41 +66,40 @@ def load_package() -> Any:
 
 def events(run: Run, target: float) -> Iterator[Event]:
     """Yield the events of a training in their order."""
-    assert run.compile_seconds is not None and run.elapsed is not None
+    assert run.epochs is not None and run.learning.accuracy is not None
     yield Event(0.0, POINT, "cache_clear", value=True)
     yield Event(0.0, START, "init_start")
     for key, value in facts(run).items():
         yield Event(0.0, POINT, key, value)
-    start = min(run.compile_seconds, COMPILE_BUDGET)
+    start = min(run.epochs.compile_seconds, COMPILE_BUDGET)
     yield Event(start, END, "init_stop")
     yield Event(start, START, "run_start")
     yield from epoch_events(run, start)
-    assert run.accuracy is not None
-    status = {"status": "success" if run.accuracy >= target else "aborted"}
-    yield Event(run.elapsed, END, "run_stop", metadata=status)
+    status = {"status": "success" if run.learning.accuracy >= target else "aborted"}
+    yield Event(run.epochs.elapsed, END, "run_stop", metadata=status)
 
 
 def facts(run: Run) -> dict[str, Any]:
     return {
         "submission_benchmark": run.task,
         "submission_org": "stele",
-        "submission_division": "open" if set(CHANGES) & set(run.plan) else "closed",
+        "submission_division": "open" if run.options.changes else "closed",
         "submission_status": "research",
         "submission_platform": hardware(run),
-        "seed": run.settings["seed"],
-        "global_batch_size": run.batch,
+        "seed": run.settings.seed,
+        "global_batch_size": run.steps.batch,
         "gradient_accumulation_steps": 1,
         "train_samples": tasks.make(run.task, run.scale).train,
-        "eval_samples": run.evaluated,
+        "eval_samples": run.learning.evaluated,
     }
 
 
 def epoch_events(run: Run, start: float) -> Iterator[Event]:
     """Yield the events of each epoch and its evaluation; ``start`` is when the data was accessed first."""
-    assert run.data_seconds is not None
-    time = start + run.data_seconds
+    assert run.epochs is not None
+    time = start + run.epochs.data_seconds
     for number, (seconds, evaluation, accuracy) in enumerate(
-        zip(run.seconds, run.evaluation_seconds, run.accuracies, strict=True), 1
+        zip(run.steps.seconds, run.epochs.evaluation_seconds, run.epochs.accuracies, strict=True), 1
     ):
         epoch = {"epoch_num": number}
         yield Event(time, START, "epoch_start", metadata=epoch)

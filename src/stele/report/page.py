@@ -1,6 +1,6 @@
-"""Write Markdown tables, and the generated part of a page, which is between two markers."""
+"""Write and read Markdown tables, and the generated part of a page, which is between two markers."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from stele import files
@@ -29,6 +29,23 @@ def table(
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def read_tables(text: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """Yield the title of each table, which is the last line of text before it, and its rows by column."""
+    title, head, rows = "", list[str](), list[dict[str, str]]()
+    for line in [*text.splitlines(), ""]:
+        if line.startswith("|"):
+            cells = [cell.strip() for cell in line.strip("|").split(" |")]
+            if not head:
+                head = cells
+            elif set("".join(cells)) - set("-: "):
+                rows.append(dict(zip(head, cells, strict=True)))
+            continue
+        if head:
+            yield title, rows
+            head, rows = [], []
+        title = line or title
+
+
 def marker(by: str) -> str:
     """Return the first marker of a part."""
     return BEGIN.replace(BY, by)
@@ -46,7 +63,7 @@ def missing(path: Path, first: str) -> SteleError:
 
 
 def has_part(path: Path, by: str) -> bool:
-    """Return whether a page has a part."""
+    """Return whether a page has the markers of the part ``by``. Raises SteleError if it cannot be read."""
     return marker(by) in files.read_text(path)
 
 

@@ -1,13 +1,12 @@
 """Format parity, capabilities and defaults as terminal lines and Markdown. Returns text, prints nothing."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 from stele.environments import Environment
 from stele.measuring.settings import Settings
 from stele.parity import ladder
-from stele.parity.capabilities import EXPECTED, Answer
-from stele.parity.defaults import Change
+from stele.parity.capabilities import EXPECTED, CapabilityStatus
+from stele.parity.defaults import DefaultChange
 from stele.parity.ladder import Finding, LadderResult
 from stele.report import page
 from stele.report.results import table_order
@@ -23,7 +22,7 @@ def ladder_line(environment: str, task: str, findings: Sequence[Finding]) -> str
 
 def devices_line(environment: Environment, task: str, finding: Finding, settings: Settings) -> str:
     """Return ``torch  transformer  2 devices, DistributedDataParallel: the same as one``, or how they differ."""
-    start = f"{environment.name}  {task}  {settings.devices} devices, {environment.parallel}: "
+    start = f"{environment.name}  {task}  {settings.devices} devices, {environment.support.parallel}: "
     if finding.status == "differs":
         return start + ladder.message(finding)
     notes = [text for text in (f"error {finding.error or 0:.1e}", finding.message) if text]
@@ -39,9 +38,7 @@ def ladder_tables(results: dict[tuple[Environment, str], LadderResult], settings
     for task in dict.fromkeys(task for _, task in results):
         rows = [
             [environment.label, *result_row(result, rungs, epsilon)]
-            for (environment, name), result in sorted(
-                results.items(), key=lambda cell: table_order(cell[0][0].name)
-            )
+            for (environment, name), result in sorted(results.items(), key=lambda cell: table_order(cell[0][0].name))
             if name == task
         ]
         parts.append(f"**{task}**, {settings.summary()}\n\n{page.table(head, rows)}")
@@ -68,15 +65,13 @@ def rung_cell(finding: Finding, epsilon: float) -> str:
 MARKS = {"yes": "yes", "no": "no", "wrong": "**wrong**", "failed": "**failed**"}
 
 
-def answer_lines(environment: str, answers: dict[str, Answer]) -> list[str]:
+def answer_lines(environment: str, answers: dict[str, CapabilityStatus]) -> list[str]:
     """Return a line for each capability: ``torch  gradient penalty  yes``."""
-    rows = [
-        [environment, EXPECTED[name][0], answer.status, answer.reason] for name, answer in answers.items()
-    ]
+    rows = [[environment, EXPECTED[name][0], answer.status, answer.reason] for name, answer in answers.items()]
     return align(rows)
 
 
-def capability_table(answers: dict[Environment, dict[str, Answer]]) -> str:
+def capability_table(answers: dict[Environment, dict[str, CapabilityStatus]]) -> str:
     """Return a Markdown table of frameworks and capabilities, with the reasons below."""
     head = ["framework", *(title for title, _ in EXPECTED.values())]
     rows = [
@@ -92,12 +87,12 @@ def capability_table(answers: dict[Environment, dict[str, Answer]]) -> str:
     return "\n\n".join(["**Capabilities**", page.table(head, rows), "\n".join(reasons)])
 
 
-def fact_lines(table: dict[str, Any]) -> list[str]:
+def fact_lines(table: Mapping[str, object]) -> list[str]:
     """Return a line for each default of a framework."""
     return align([[fact, or_none(value)] for fact, value in table.items()])
 
 
-def change_lines(old: str, new: str, changes: Sequence[Change]) -> list[str]:
+def change_lines(old: str, new: str, changes: Sequence[DefaultChange]) -> list[str]:
     """Return a line for each change: ``epsilon  1e-7  →  1e-8``."""
     if not changes:
         return [f"{old} and {new} have the same recorded defaults."]

@@ -8,16 +8,16 @@ from stele.environments import described, names
 from stele.errors import SteleError
 from stele.measuring.machine import name_of
 from stele.measuring.run import Run
-from stele.measuring.settings import Settings
 from stele.report import page
 from stele.statistics import Estimate, median
 from stele.text import MIB, align, interval, mebibytes, versions
-from stele_worker import tasks
+from stele_suite import tasks
 
 PHASES = ("train", "infer")
 BUSY = "busy machine"
 
-Key = tuple[str, str, str]  # task, phase, environment
+# task, phase, environment
+Key = tuple[str, str, str]
 
 
 def line(run: Run) -> str:
@@ -29,14 +29,16 @@ def line(run: Run) -> str:
 
 def named_accuracy(run: Run) -> str:
     """Return ``accuracy 36.0%``, or the score of the task such as ``AUC 0.803``; empty if the Run has none."""
-    return "" if run.accuracy is None else f"{tasks.score_name(run.task)} {accuracy(run)}"
+    return "" if run.learning.accuracy is None else f"{tasks.score_name(run.task)} {accuracy(run)}"
 
 
 def accuracy(run: Run) -> str:
     """Return the accuracy as a percentage, or the score of the task as a fraction; "none" if the Run has none."""
-    if run.accuracy is None:
+    if run.learning.accuracy is None:
         return "none"
-    return f"{run.accuracy:.1%}" if tasks.score_name(run.task) == "accuracy" else f"{run.accuracy:.3f}"
+    return (
+        f"{run.learning.accuracy:.1%}" if tasks.score_name(run.task) == "accuracy" else f"{run.learning.accuracy:.3f}"
+    )
 
 
 def rate(run: Run, step: Estimate) -> str:
@@ -45,20 +47,20 @@ def rate(run: Run, step: Estimate) -> str:
 
 
 def per_second(run: Run, step: Estimate) -> str:
-    return f"{run.batch * tasks.units(run.task, run.scale) / step.middle:,.0f}"
+    return f"{run.steps.batch * tasks.units(run.task, run.scale) / step.middle:,.0f}"
 
 
 def caveats(run: Run) -> list[str]:
     """Return caveats to show beside a Run: not steady, busy machine, synthetic data, origin of the weights, form."""
-    notes = [] if run.steady else ["not steady"]
+    notes = [] if run.steps.steady else ["not steady"]
     if run.busy:
         notes.append(BUSY)
-    if run.data.get("origin") == "synthetic":
+    if run.data.origin == "synthetic":
         notes.append("synthetic data")
     if tasks.pretrained(run.task):
         notes.append(f"{run.weights} weights")
-    if run.plan.get("form"):
-        notes.append(f"{run.task} in the form {run.plan['form']}")
+    if run.options.form:
+        notes.append(f"{run.task} in the form {run.options.form}")
     return notes
 
 
@@ -73,7 +75,7 @@ def table_order(environment: str) -> int:
     return names().index(environment) if environment in names() else len(names())
 
 
-class Difference(NamedTuple):
+class DifferentRecipe(NamedTuple):
     """A recipe that differs from the golden numbers. The terminal shows its message instead of a speed."""
 
     environment: str
@@ -82,12 +84,12 @@ class Difference(NamedTuple):
     message: str
 
 
-def terminal(runs: Iterable[Run], differences: Iterable[Difference] = ()) -> list[str]:
+def terminal(runs: Iterable[Run], differences: Iterable[DifferentRecipe] = ()) -> list[str]:
     """Return the table at the end of a session: a title for each task and phase, a line for each environment."""
     lines = []
     for (task, phase), group in groupby(sorted(runs, key=sort_key), key=lambda run: (run.task, run.phase)):
         shown = list(group)
-        lines += ["", f"{task} {phase}, batch {shown[0].batch}, {shown[0].scale}"]
+        lines += ["", f"{task} {phase}, batch {shown[0].steps.batch}, {shown[0].scale}"]
         lines += align([cells(run) for run in shown])
     rows = [[recipe.environment, f"{recipe.task} {recipe.phase}", recipe.message] for recipe in differences]
     return [*lines, "", "differs from the golden numbers", *align(rows)] if rows else lines
@@ -104,8 +106,8 @@ def cells(run: Run) -> list[str]:
         "" if epoch is None else f"epoch {epoch:,.1f} s",
         "" if total is None else f"all {total:,.0f} s",
         f"first {run.first_step:.2f} s",
-        f"import {run.import_seconds:.1f} s",
-        ", ".join(filter(None, [mebibytes(run.host_memory), device_memory(run)])),
+        f"import {run.framework.import_seconds:.1f} s",
+        ", ".join(filter(None, [mebibytes(run.memory.host), device_memory(run)])),
         named_accuracy(run),
         ", ".join(caveats(run)),
     ]
@@ -113,12 +115,10 @@ def cells(run: Run) -> list[str]:
 
 def device_memory(run: Run) -> str:
     """Return the memory of the device, empty on a CPU: ``device 300 MiB, 812 MiB with its context and caches``."""
-    if run.device_memory is None:
+    if run.memory.device is None:
         return ""
-    process = mebibytes(run.process_memory)
-    return f"device {mebibytes(run.device_memory)}" + (
-        f", {process} with its context and caches" if process else ""
-    )
+    process = mebibytes(run.memory.process)
+    return f"device {mebibytes(run.memory.device)}" + (f", {process} with its context and caches" if process else "")
 
 
 def markdown(runs: Iterable[Run]) -> str:
@@ -155,9 +155,18 @@ def tables_of_machine(newest: dict[Key, Run]) -> str:
 
 
 HEADER = (
-    "framework", "mode", "version", "training ms/step", "{unit}/s", "first step s", "{score}",
-    "inference ms/batch", "{unit}/s", "import s", "peak memory MiB",
-)  # fmt: skip
+    "framework",
+    "mode",
+    "version",
+    "training ms/step",
+    "{unit}/s",
+    "first step s",
+    "{score}",
+    "inference ms/batch",
+    "{unit}/s",
+    "import s",
+    "peak memory MiB",
+)
 
 
 def task_table(task: str, runs: list[Run]) -> str:
@@ -168,7 +177,7 @@ def task_table(task: str, runs: list[Run]) -> str:
         phases = {run.phase: run for run in runs if run.environment == name}
         rows.append(table_row(phases.get("train"), phases.get("infer")))
     table = page.table(header, rows, right=slice(3, None))
-    return f"**{task}**, batch {runs[0].batch}, scale {runs[0].scale}\n\n{table}"
+    return f"**{task}**, batch {runs[0].steps.batch}, scale {runs[0].scale}\n\n{table}"
 
 
 def table_row(train: Run | None, infer: Run | None) -> list[str]:
@@ -188,13 +197,13 @@ def table_row(train: Run | None, infer: Run | None) -> list[str]:
     if infer is not None:
         step = median(infer.counted_seconds)
         inference = [step_cell(infer), per_second(infer, step)]
-    memory = "unknown" if either.host_memory is None else f"{either.host_memory / MIB:,.0f}"
+    memory = "unknown" if either.memory.host is None else f"{either.memory.host / MIB:,.0f}"
     memory = ", ".join(filter(None, [memory, device_memory(either)]))
-    import_seconds = f"{either.import_seconds:.1f}"
+    import_seconds = f"{either.framework.import_seconds:.1f}"
     return [
         either.label,
         mode_cell(either),
-        versions(either.versions),
+        versions(either.framework.versions),
         *training,
         *inference,
         import_seconds,
@@ -205,7 +214,9 @@ def table_row(train: Run | None, infer: Run | None) -> list[str]:
 def mode_cell(run: Run) -> str:
     """Return the mode of a Run; a first mode that also has the mode "as-shipped" is tuned, and says so."""
     mode = run.mode or "default"
-    tuned = {one.label: one.mode for one in described().values() if "as-shipped" in one.modes}
+    tuned = {
+        environment.label: environment.mode for environment in described().values() if "as-shipped" in environment.modes
+    }
     return f"{mode}, tuned" if tuned.get(run.label.partition(",")[0]) == mode else mode
 
 
@@ -218,11 +229,11 @@ def provenance(runs: list[Run]) -> list[str]:
     """Return a paragraph with the date, machine, settings and data of the Runs, and how to read the numbers."""
     run = runs[0]
     days = sorted({run.when[:10] for run in runs})
-    origins = ", ".join(sorted({f"{run.task} {run.data['origin']}" for run in runs}))
-    gpus = "".join(f", {gpu['name']}" for gpu in run.machine["gpus"])
-    settings = Settings(**run.settings).summary()
+    origins = ", ".join(sorted({f"{run.task} {run.data.origin}" for run in runs}))
+    gpus = "".join(f", {gpu['name']}" for gpu in run.machine.gpus)
+    settings = run.settings.summary()
     return [
-        f"Measured {' to '.join(sorted({days[0], days[-1]}))} on {run.machine['processor']}, "
-        f"{run.machine['processors']} processors{gpus}, {settings}. Data: {origins}. "
+        f"Measured {' to '.join(sorted({days[0], days[-1]}))} on {run.machine.processor}, "
+        f"{run.machine.processors} processors{gpus}, {settings}. Data: {origins}. "
         "[low median high]: the 95 % interval of the median within one launch; launches differ by more."
     ]

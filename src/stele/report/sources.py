@@ -1,6 +1,5 @@
 """Find and read what a report shows: gates, explanations, Runs, ladders, modes and histories, in files and folders."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,14 +8,15 @@ from typing import Any
 from stele import files, schema
 from stele.errors import SteleError
 from stele.explain import document
-from stele.explain.document import Document
+from stele.explain.document import ExplanationFile
 from stele.gate import outcome, replay
 from stele.gate.outcome import Outcome
+from stele.measuring import store
 from stele.measuring.run import Run
+from stele.parity.ladder import LadderFile
 from stele.releases import trend
-from stele.releases.trend import Line
+from stele.releases.trend import Graph
 from stele.report.sections.modes import ModePass
-from stele.text import printable_values
 
 GATES, RUNS = Path(".stele/gates"), Path(".stele/runs")
 SUFFIXES = (".json", ".jsonl")
@@ -38,10 +38,10 @@ class Sources:
 
     gates: list[Outcome] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
-    ladders: list[dict[str, Any]] = field(default_factory=list)
+    ladders: list[LadderFile] = field(default_factory=list)
     modes: dict[str, list[ModePass]] = field(default_factory=dict)
-    lines: list[tuple[str, Line]] = field(default_factory=list)
-    explanations: list[Document] = field(default_factory=list)
+    lines: list[Graph] = field(default_factory=list)
+    explanations: list[ExplanationFile] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
 
@@ -66,20 +66,18 @@ def read(paths: Sequence[Path], progress: Callable[[Sequence[Path]], Iterator[Pa
     Raises SteleError for a file that was named and cannot be read, or if there is nothing to report. A file that is
     found in a folder and cannot be read is a note.
     """
-    sources, found = Sources(), dict[Path, bool]()
+    sources, is_named = Sources(), dict[Path, bool]()
     for path in paths:
-        found.update(dict.fromkeys(files_in(path, sources), False) if files.is_folder(path) else {path: True})
-    for explanation in explanations_of(found):
-        found.setdefault(explanation, False)
-    sources.files = list(found)
+        is_named.update(dict.fromkeys(files_in(path, sources), False) if files.is_folder(path) else {path: True})
+    for explanation in explanations_of(is_named):
+        is_named.setdefault(explanation, False)
+    sources.files = list(is_named)
     for path in progress(sources.files):
-        add(sources, path, named=found[path])
+        add(sources, path, named=is_named[path])
     sources.runs.sort(key=lambda run: run.when)
     if sources.is_empty:
         listed = ", ".join(map(str, paths))
-        raise SteleError(
-            "\n".join([f"Nothing to report: no gate, Run or ladder in {listed}.", *sources.notes])
-        )
+        raise SteleError("\n".join([f"Nothing to report: no gate, Run or ladder in {listed}.", *sources.notes]))
     return sources
 
 
@@ -91,9 +89,7 @@ def explanations_of(records: Iterable[Path]) -> list[Path]:
 
 def files_in(folder: Path, sources: Sources) -> Iterator[Path]:
     """Yield the files of a folder that may be read, those of its folders too. A site of asv is read as a whole."""
-    sites = [
-        index.parent for index in sorted(folder.rglob("index.json")) if (index.parent / "graphs").is_dir()
-    ]
+    sites = [index.parent for index in sorted(folder.rglob("index.json")) if (index.parent / "graphs").is_dir()]
     for site in sites:
         add_site(sources, site)
     for path in sorted(folder.rglob("*")):
@@ -104,7 +100,7 @@ def files_in(folder: Path, sources: Sources) -> Iterator[Path]:
 
 def add_site(sources: Sources, site: Path) -> None:
     try:
-        sources.lines += printable_values(list(trend.lines(site)))
+        sources.lines += list(trend.graphs(site))
     except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         sources.notes.append(f"{site} is left out: it is not a complete site of releases ({error!r}).")
 
@@ -150,24 +146,23 @@ def add_lines(sources: Sources, path: Path) -> None:
 
 
 def to_mode_pass(line: str) -> ModePass:
-    values = json.loads(line)
-    return ModePass(
-        {name: Run.from_dict(run) for name, run in values["runs"].items()}, dict(values["failed"])
-    )
+    values = schema.parse(line)
+    return ModePass(schema.convert(values["runs"], dict[str, Run]), dict(values["failed"]))
 
 
 def add_document(sources: Sources, path: Path, content: Any) -> None:
     """Read a JSON document. Its keys say which one it is."""
     keys = set(content) if isinstance(content, dict) else set()
     if "run" in keys:
-        sources.runs.append(Run.from_dict(unwrapped(path, content)["run"]))
+        unwrapped(path, content)
+        sources.runs.append(store.of_document(content))
     elif "verdicts" in keys:
         sources.gates.append(outcome.of_json(content, str(path)))
     elif "differs" in keys:
         sources.explanations.append(document.read(content, str(path)))
     elif "recipes" in keys:
         unwrapped(path, content)
-        sources.ladders.append(schema.ladder_file(content))
+        sources.ladders.append(schema.of_document(content, LadderFile))
     else:
         raise Foreign(f"{path} is not a document that Stele reports.")
 

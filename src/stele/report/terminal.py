@@ -6,17 +6,27 @@ from collections.abc import Iterator
 from stele.report.content import Report, Table, shown
 from stele.text import align, printable
 
-NARROWEST = 20  # columns; a narrower terminal folds the lines itself
+# columns; a narrower terminal folds the lines itself
+NARROWEST = 20
 SECTIONS = ("verdicts", "suite")
-COLUMNS = {  # the others are in the files
-    "verdict", "cell", "metric", "NEW / OLD", "in words",
-    "environment", "ms/step", "samples/s", "first step, s", "memory, MiB",
-}  # fmt: skip
+# the others are in the files
+COLUMNS = {
+    "verdict",
+    "cell",
+    "metric",
+    "NEW / OLD",
+    "in words",
+    "environment",
+    "ms/step",
+    "samples/s",
+    "first step, s",
+    "memory, MiB",
+}
 
 
 def lines(report: Report, width: int) -> Iterator[str]:
     """Yield the summary, the checks or results, and where they were measured."""
-    top, width = report.summary, max(width, NARROWEST)
+    top, width = report.headline, max(width, NARROWEST)
     yield from folded(f"{top.status}: {top.sentence}" if top.status else top.sentence, width)
     for cause in top.causes:
         yield from folded(cause, width, "- ")

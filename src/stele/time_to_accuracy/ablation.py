@@ -12,7 +12,7 @@ from stele.environments import Environment
 from stele.measuring.run import Run
 from stele.time_to_accuracy.seeds import Training
 from stele.time_to_accuracy.summary import Summary
-from stele_worker import tasks
+from stele_suite import tasks
 
 # seconds on one V100 for the baseline and after each trick, as published: "How to train your ResNet", David Page, 2019,
 # with the accuracy that its author gives. The article adds "ema" and "schedule" in one step, so "ema" has no number
@@ -31,7 +31,7 @@ PUBLISHED_SECONDS = {
 PUBLISHED_ACCURACY = 0.941
 
 
-class Step(NamedTuple):
+class TrickStep(NamedTuple):
     """A trick that is added to those before it. ``before`` is the number of epochs before it, None for the baseline."""
 
     trick: str
@@ -44,12 +44,12 @@ class Step(NamedTuple):
 class Effect(NamedTuple):
     """What was measured of a step; None if the framework does not have the trick, or for the baseline's ``old``."""
 
-    step: Step
+    step: TrickStep
     old: Summary | None  # with the epochs of the step before
     new: Summary | None  # with its own epochs
 
 
-def steps(task: str, scale: str, framework: str) -> Iterator[Step]:
+def steps(task: str, scale: str, framework: str) -> Iterator[TrickStep]:
     """Yield the steps of a Task at a scale in their order."""
     on: tuple[str, ...] = ()
     before = None
@@ -57,37 +57,33 @@ def steps(task: str, scale: str, framework: str) -> Iterator[Step]:
         absent = tasks.why_without(task, framework, trick)
         if trick != tasks.BASELINE and absent is None:
             on = (*on, trick)
-        yield Step(trick, on, before, epochs, absent)
+        yield TrickStep(trick, on, before, epochs, absent)
         before = epochs
 
 
-def trainings(step: Step, training: Training) -> dict[str, Training]:
+def trainings(step: TrickStep, training: Training) -> dict[str, Training]:
     """Return what a step trains: "old" with the epochs before it, "new" with its own. The two may be the same."""
     if step.absent is not None:
         return {}
     epochs = {"old": step.before, "new": step.epochs}
     return {
-        name: replace(training, tricks=step.tricks, epochs=count)
-        for name, count in epochs.items()
-        if count is not None
+        name: replace(training, tricks=step.tricks, epochs=count) for name, count in epochs.items() if count is not None
     }
 
 
 def all_trainings(environment: Environment, training: Training) -> list[Training]:
     """Return what the steps train in a framework, each once, in the order in which it is measured."""
     of_steps = steps(training.task, training.scale, environment.framework)
-    return list(dict.fromkeys(one for step in of_steps for one in trainings(step, training).values()))
+    return list(dict.fromkeys(trained for step in of_steps for trained in trainings(step, training).values()))
 
 
-def effects(
-    environment: Environment, training: Training, measured: Mapping[Training, Summary]
-) -> list[Effect]:
+def effects(environment: Environment, training: Training, summary_of: Mapping[Training, Summary]) -> list[Effect]:
     """Return the Effect of each step of a framework from the Summaries of ``all_trainings``."""
-    found = []
+    results = []
     for step in steps(training.task, training.scale, environment.framework):
-        summaries = {name: measured[one] for name, one in trainings(step, training).items()}
-        found.append(Effect(step, summaries.get("old"), summaries.get("new")))
-    return found
+        summaries = {name: summary_of[trained] for name, trained in trainings(step, training).items()}
+        results.append(Effect(step, summaries.get("old"), summaries.get("new")))
+    return results
 
 
 def runs_of(effects: Sequence[Effect]) -> list[Run]:

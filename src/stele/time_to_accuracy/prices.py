@@ -3,10 +3,11 @@
 import math
 from datetime import date
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from stele import files
 from stele.errors import SteleError
+from stele.measuring.machine import Machine
 from stele.text import unknown_message
 
 FILE = Path(__file__).parent / "prices.toml"
@@ -27,25 +28,25 @@ class Price(NamedTuple):
         return self.per_hour * seconds / HOUR
 
 
-def find(text: str | None, machine: dict[str, Any], device: str) -> Price | None:
+def find(text: str | None, machine: Machine, device: str) -> Price | None:
     """Return the price that a user named or gave, such as "2.49"; by default that of the GPU of the machine.
 
     None if the table has no price. Raises SteleError, with the nearest name, for an unknown one.
     """
     table = read()
     if text is not None:
-        return table[text] if text in table else given(text, list(table))
-    gpus = [gpu.get("name") or "" for gpu in machine.get("gpus", [])] if device == "cuda" else []
+        return table[text] if text in table else price_from(text, list(table))
+    gpus = [gpu.get("name") or "" for gpu in machine.gpus] if device == "cuda" else []
     return next((price for price in table.values() if gpus and str(price.gpu) in gpus[0]), None)
 
 
 def read(file: Path | None = None) -> dict[str, Price]:
     """Return the prices of the table by name."""
     entries = files.parse_toml((file or FILE).read_text(encoding="utf-8"))
-    return {name: Price(name, one["per_hour"], one["date"], one["gpu"]) for name, one in entries.items()}
+    return {name: Price(name, entry["per_hour"], entry["date"], entry["gpu"]) for name, entry in entries.items()}
 
 
-def given(text: str, names: list[str]) -> Price:
+def price_from(text: str, names: list[str]) -> Price:
     try:
         per_hour = float(text)
     except ValueError:
@@ -59,7 +60,4 @@ def warning(price: Price, today: date) -> str | None:
     """Return a warning if a price was read more than a year ago, else None."""
     if price.day is None or (today - price.day).days <= OLDEST:
         return None
-    return (
-        f"The price {price.name} is of {price.day}, more than a year ago. "
-        "Give the current one: --price USD_PER_HOUR"
-    )
+    return f"The price {price.name} is of {price.day}, more than a year ago. Give the current one: --price USD_PER_HOUR"

@@ -3,21 +3,18 @@
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from stele.environments import Environment
-from stele.environments.description import slug
 from stele.errors import SteleError
 from stele.measuring import content, measure, progress, store, worker
-from stele.measuring.run import CLOSED, Run
+from stele.measuring.run import CLOSED, Options, Origin, Run
 from stele.measuring.settings import Settings
 from stele.measuring.worker import WorkerError
-from stele.text import versions
+from stele.text import slug, versions
 from stele_worker.protocol import TIME_TO_ACCURACY
 
 Name = TypeVar("Name", bound=Hashable)
-
-CHANGES = ("epochs", "tricks", "division")  # fields of a request, which a Run has in its plan
 
 
 @dataclass(frozen=True)
@@ -38,14 +35,10 @@ class Training:
     division: str = CLOSED
 
     @property
-    def changes(self) -> dict[str, Any]:
-        """The fields of the request that replace those of the Task."""
-        changes = {
-            "epochs": self.epochs,
-            "tricks": None if self.tricks is None else list(self.tricks),
-            "division": None if self.division == CLOSED else self.division,
-        }
-        return {name: value for name, value in changes.items() if value is not None}
+    def options(self) -> Options:
+        """What replaces the values of the Task."""
+        division = None if self.division == CLOSED else self.division
+        return Options(epochs=self.epochs, tricks=self.tricks, division=division)
 
 
 def train(environment: Environment, training: Training) -> Iterator[Run]:
@@ -63,7 +56,7 @@ def train(environment: Environment, training: Training) -> Iterator[Run]:
             store.save(run, training.folder / store.UNFINISHED)
             checkpoint(environment, training, seed, fields).unlink(missing_ok=True)
             require_same_release(run, before)
-            content.require_same([one.content for one in (*before.values(), run)], "The seeds")
+            content.require_same([trained.content for trained in (*before.values(), run)], "The seeds")
             before[seed] = run
         yield run
 
@@ -88,21 +81,17 @@ def in_turns(waiting: dict[Name, Iterator[Run]]) -> Iterator[tuple[Name, Run | W
                 yield name, run
 
 
-def recorded(environment: Environment, training: Training, origin: dict[str, str]) -> dict[int, Run]:
+def recorded(environment: Environment, training: Training, origin: Origin) -> dict[int, Run]:
     """Return the saved Runs of these trainings by their seed."""
     saved = store.load_each(training.folder / store.UNFINISHED)
-    return {
-        run.settings["seed"]: run for run in saved if is_of(run, environment, training) and run.data == origin
-    }
+    return {run.settings.seed: run for run in saved if is_of(run, environment, training) and run.data == origin}
 
 
 def is_of(run: Run, environment: Environment, training: Training) -> bool:
     """Return whether a Run is one of the trainings, of any seed."""
-    settings = replace(training.settings, seed=run.settings["seed"]).as_fields()
-    changes = {name: run.plan[name] for name in CHANGES if name in run.plan}
-    return (environment.name, training.task, TIME_TO_ACCURACY, training.scale, settings, training.changes) == (
-        run.environment, run.task, run.phase, run.scale, run.settings, changes
-    )  # fmt: skip
+    settings = replace(training.settings, seed=run.settings.seed)
+    cell = (environment.name, training.task, TIME_TO_ACCURACY, training.scale, settings, training.options.changes)
+    return cell == (run.environment, run.task, run.phase, run.scale, run.settings, run.options.changes)
 
 
 def finish(environment: Environment, training: Training) -> None:
@@ -110,7 +99,7 @@ def finish(environment: Environment, training: Training) -> None:
     store.finish(training.folder, lambda run: is_of(run, environment, training))
 
 
-def train_seed(environment: Environment, training: Training, fields: dict[str, Any], seed: int) -> Run:
+def train_seed(environment: Environment, training: Training, fields: measure.Inputs, seed: int) -> Run:
     """Train one seed. A training that was killed continues from its last checkpoint."""
     settings = replace(training.settings, seed=seed)
     path = checkpoint(environment, training, seed, fields)
@@ -120,7 +109,7 @@ def train_seed(environment: Environment, training: Training, fields: dict[str, A
         TIME_TO_ACCURACY,
         training.scale,
         checkpoint=str(path.absolute()),
-        asked=training.changes,
+        options=training.options,
         **fields,
     )
     title = f"{environment.name} {training.task}, seed {seed + 1} of {training.seeds}"
@@ -131,11 +120,11 @@ def train_seed(environment: Environment, training: Training, fields: dict[str, A
         return measure.measure(live, plan, settings, progress=show)
 
 
-def checkpoint(environment: Environment, training: Training, seed: int, fields: dict[str, Any]) -> Path:
+def checkpoint(environment: Environment, training: Training, seed: int, fields: measure.Inputs) -> Path:
     """Return the file of the state of a training that has not ended."""
-    data = fields["data_origin"]["fingerprint"][:12]
+    data = fields["data_origin"].fingerprint[:12]
     key = content.digest(content.of_launch(environment))
-    values = (training.epochs, *(training.tricks or ()), training.changes.get("division"), key)
+    values = (training.epochs, *(training.tricks or ()), training.options.division, key)
     changes = "-".join(str(value) for value in values if value is not None)
     settings = replace(training.settings, seed=seed).summary()
     name = slug(f"{environment.name}-{training.task}-{training.scale}-{changes}-{settings}-{data}")
@@ -156,8 +145,9 @@ def require_same_content(environment: Environment, before: dict[int, Run]) -> No
 def require_same_release(run: Run, before: dict[int, Run]) -> None:
     """Raise SteleError if the saved Runs are of another release."""
     for other in before.values():
-        if other.versions != run.versions:
+        if other.framework.versions != run.framework.versions:
             raise SteleError(
-                f"{run.environment} is now {versions(run.versions)}, but the saved trainings are of "
-                f"{versions(other.versions)}. Install that release, or delete them from the folder {store.UNFINISHED}."
+                f"{run.environment} is now {versions(run.framework.versions)}, but the saved trainings are of "
+                f"{versions(other.framework.versions)}. Install that release, or delete them from the folder "
+                f"{store.UNFINISHED}."
             )

@@ -10,9 +10,11 @@ Sources: github.com/stanford-futuredata/dawn-bench-entries, github.com/mlcommons
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from stele import convergence
 from stele.measuring.run import Run
+from stele.schema import about
 from stele.statistics import Estimate
 from stele.time_to_accuracy.prices import Price
 
@@ -20,15 +22,15 @@ COMPILE_BUDGET = 30 * 60.0  # seconds
 
 
 def dawnbench_seconds(run: Run) -> float | None:
-    if run.continued or run.data_seconds is None:
+    if run.epochs is None or run.continued:
         return None
-    return run.data_seconds + sum(run.seconds)
+    return run.epochs.data_seconds + sum(run.steps.seconds)
 
 
 def mlperf_seconds(run: Run) -> float | None:
-    if run.continued or run.elapsed is None or run.compile_seconds is None:
+    if run.epochs is None or run.continued:
         return None
-    return run.elapsed - min(run.compile_seconds, COMPILE_BUDGET)
+    return run.epochs.elapsed - min(run.epochs.compile_seconds, COMPILE_BUDGET)
 
 
 DEFINITIONS: dict[str, Callable[[Run], float | None]] = {
@@ -39,11 +41,19 @@ DEFINITIONS: dict[str, Callable[[Run], float | None]] = {
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds by one definition of the clock."""
+    """The times of trainings by one definition of the clock."""
 
-    mean: Estimate  # of a training
-    expected: Estimate | None  # until a training reaches the target; None if none did
-    mlperf_mean: float | None  # without the fastest and the slowest; None if it is not valid
+    mean: Annotated[Estimate, about("estimate of the duration of a training", "s")]
+    expected: Annotated[
+        Estimate | None,
+        about(
+            "estimate of the time to the target if a training that misses it is repeated; null if none reached it", "s"
+        ),
+    ]
+    mlperf_mean: Annotated[
+        float | None,
+        about("mean without the fastest and the slowest; null with fewer than three, or if more than one missed", "s"),
+    ]
 
 
 @dataclass(frozen=True)
@@ -92,9 +102,9 @@ def summarise(
         accuracy=convergence.mean(accuracies),
         deviation=convergence.deviation(accuracies),
         probability=convergence.probability(sum(reached), len(reached)),
-        epoch=convergence.mean([sum(run.seconds) / len(run.seconds) for run in runs]),
+        epoch=convergence.mean([sum(run.steps.seconds) / len(run.steps.seconds) for run in runs]),
         times=times,
-        compile_seconds=convergence.mean([run.compile_seconds or 0.0 for run in runs]).middle,
+        compile_seconds=convergence.mean([run.epochs.compile_seconds for run in runs if run.epochs is not None]).middle,
         price=price,
         cost=None if price is None or expected is None else in_dollars(price, expected),
         energy=energy_of(runs),
@@ -103,8 +113,8 @@ def summarise(
 
 
 def accuracy_of(run: Run) -> float:
-    assert run.accuracy is not None  # every Run of this phase has one
-    return run.accuracy
+    assert run.learning.accuracy is not None  # every Run of this phase has one
+    return run.learning.accuracy
 
 
 def times_of(runs: Sequence[Run], reached: Sequence[bool], definition: str) -> Times | None:
@@ -112,7 +122,7 @@ def times_of(runs: Sequence[Run], reached: Sequence[bool], definition: str) -> T
     valid = [(seconds, hit) for seconds, hit in pairs if seconds is not None]
     if not valid:
         return None
-    seconds = [one for one, _ in valid]
+    seconds = [duration for duration, _ in valid]
     return Times(
         mean=convergence.mean(seconds),
         expected=convergence.expected_time(seconds, reached),
@@ -130,8 +140,7 @@ def energy_of(runs: Sequence[Run]) -> dict[str, float | None] | None:
     """Return the mean joules by source. A source that is unknown in one Run is unknown; None without any source."""
     whole = [run.energy or {} for run in runs if not run.continued]
     sources = dict.fromkeys(source for energy in whole for source in energy)
-    known = {source: [energy.get(source) for energy in whole] for source in sources}
+    joules = {source: [energy.get(source) for energy in whole] for source in sources}
     return {
-        source: None if None in values else sum(filter(None, values)) / len(values)
-        for source, values in known.items()
+        source: None if None in values else sum(filter(None, values)) / len(values) for source, values in joules.items()
     } or None

@@ -62,7 +62,7 @@ function train(framework, recipe, task, host; data, weights, warmup, turn, steps
     outcome = summarise(framework, task, seconds, something(steady, unsteady), steady !== nothing)
     losses = [Float64(framework.fetch(loss)) for loss in losses]
     evaluation = steps === nothing ? evaluate(framework, recipe, net, task, data, host) : NOT_EVALUATED
-    return merge(outcome, (losses = losses,), evaluation)
+    return merge(outcome, (learning = merge((losses = losses,), evaluation),))
 end
 
 """Warm up until the step times stop trending, then time the Task's test batches. Return an outcome.
@@ -107,12 +107,8 @@ end
 """Return the part of an outcome that training and inference share. Call it before anything else uses memory."""
 function summarise(framework, task, seconds, warmup, steady)
     return (
-        host_memory = ThisProcess.peak_memory(),
-        device_memory = framework.peak_memory(),
-        seconds = seconds,
-        warmup = warmup,
-        steady = steady,
-        batch = task.batch,
+        steps = (seconds = seconds, warmup = warmup, steady = steady, batch = task.batch),
+        memory = (host = ThisProcess.peak_memory(), device = framework.peak_memory()),
     )
 end
 

@@ -8,9 +8,9 @@ module Tasks
 import JSON, NPZ, SHA
 using ..RandomStates
 
-"""Return a Task as a NamedTuple, (name = "cnn", data = "cifar10", ...), read from stele_worker/tasks/<name>.py."""
+"""Return a Task as a NamedTuple, (name = "cnn", data = "cifar10", ...), read from stele_suite/tasks/<name>.py."""
 function make(name, scale, seed, form)
-    text = read(joinpath(@__DIR__, "..", "tasks", name * ".py"), String)
+    text = read(joinpath(@__DIR__, "..", "..", "stele_suite", "tasks", name * ".py"), String)
     fields = eachmatch(r"^    (\w+): (?:str|int|float|tuple) = (.+?)(?:  #.*)?$"m, text)
     constants = [(Symbol(field[1]), parse_literal(field[2])) for field in fields]
     sizes = match(Regex("^    \"$scale\": (\\{.*?\\}),\$", "m"), text)

@@ -8,7 +8,7 @@ include("agreement.jl")
 
 ThisProcess.die_with_parent()
 
-const PROTOCOL = 4
+const PROTOCOL = 1
 const configuration = Dict{String,Module}()  # name => module of the configured framework
 const recipes = Dict{String,Module}()
 
@@ -31,7 +31,7 @@ function configure(host; framework, settings)
     start = time_ns()
     name = string(framework)
     if !haskey(configuration, name)
-        configuration[name] = include(joinpath(@__DIR__, "..", "frameworks", name * ".jl"))
+        configuration[name] = include(joinpath(@__DIR__, "..", "frameworks", name, "framework.jl"))
     end
     import_seconds = (time_ns() - start) / 1e9
     return Base.invokelatest(apply_settings, configuration[name], settings, import_seconds)
@@ -62,7 +62,7 @@ function framework_and_recipe(task)
     isempty(configuration) && error("no framework is configured: send 'configure' first")
     name, framework = first(configuration)
     if !haskey(recipes, task)
-        recipes[task] = include(joinpath(@__DIR__, "..", "recipes", task, name * ".jl"))
+        recipes[task] = include(joinpath(@__DIR__, "..", "..", "stele_suite", "recipes", task, name * ".jl"))
     end
     return framework, recipes[task]
 end

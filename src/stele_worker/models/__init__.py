@@ -17,9 +17,9 @@ recipe       None, or the absolute path of ``recipes/<task>/<framework>.py``; ``
 task         None, or the absolute path of ``tasks/<task>.py``
 examples     "module" or "model" if example_inputs() there gives the values of ``inputs``, else None
 
-A derived recipe is a module of this package, named after its framework, with the names of
-``stele_worker.recipes``. ``run`` and ``step`` take a batch of arrays: the inputs in order, then the target if
-the Task has one; ``inference_step`` and ``activations`` take the inputs alone. A recipe has these as well:
+A derived recipe is ``stele_worker.frameworks.<framework>.model``, with the names of ``models.recipe_files``. ``run``
+and ``step`` take a batch of arrays: the inputs in order, then the target if the Task has one; ``inference_step`` and
+``activations`` take the inputs alone. A recipe has these as well:
 
 prepare(model, task) -> net    a model as ``network`` returns it
 raw(net, task)                 call(*batch) -> all that the model returns, in inference, as of ``inference_step``
@@ -40,59 +40,3 @@ loss_name(net, optimizer)      the name of the loss and the optimizer that the m
 
 SpecError: the user has to change something. UserCodeError: the user's code raised an exception.
 """
-
-
-def resolve(model, framework, scale="paper", seed=0, dtype="float32"):
-    """Return (Task, recipe) of a model in a framework. Raise SpecError or UserCodeError.
-
-    The recipe is a module with the names of ``stele_worker.recipes``. If ``model`` lacks inputs or target, the
-    model is built and called once to find them: give both arms of a comparison what ``inspect`` returned.
-    """
-    from stele_worker.models import inspection
-
-    recipe = inspection.recipe_for(model, framework)
-    recipe.seed(seed)
-    return inspection.complete(model, framework, scale, seed, dtype), recipe
-
-
-def resolve_file(model, scale, seed, dtype):
-    """Return (Task, recipe, TaskFile) of a recipe with a task file. Raise SpecError or UserCodeError."""
-    from stele_worker.models import recipe_files
-    from stele_worker.models.task_files import TaskFile
-
-    file = TaskFile(model)
-    recipe = recipe_files.recipe(model, file.weights(seed))
-    recipe.seed(seed)
-    return file.task(scale, seed, dtype), recipe, file
-
-
-def inspect(model):
-    """Return what a model is, as a dict. Raise SpecError or UserCodeError.
-
-    It uses the CPU: do not configure the worker after it.
-
-    framework        as in ``stele_worker.frameworks``
-    inputs, target   dicts of Input; target is None if the model returns its loss unasked
-    inferred_from    "example_inputs()", "the Hugging Face config", "the signature and the first layer",
-                     "the command line"
-    examples         "model" or "module": where example_inputs() is; None if its values are not used
-    loss             "the model's own", "cross-entropy over the last axis" or "mean squared error"; of a compiled
-                     Keras model that of ``compile``
-    untrained        why its training is not measured, with what to do; None if it is
-    parameters       how many numbers they are
-    outputs          [{"name", "shape", "dtype"}] of all arrays that inference returns; see ``outputs.named``
-    output           shape of the main output
-    main             the name of the main output, of which a loss is computed
-    remark           how ``pretrained`` was matched, if not by name; else None
-    built            see ``stele_worker.models.facts``; None for a recipe file that defines everything
-    deterministic    whether two calls agree within a thousandth
-    accuracy         whether right answers can be counted, which only a task file does
-    summary          a line for printing, without the loss
-
-    The verb ``inspect`` adds
-
-    files            absolute paths of the user's modules, and of the project's files that were read: see ``reads``
-    """
-    from stele_worker.models import inspection
-
-    return inspection.inspect(model)

@@ -1,24 +1,23 @@
 """Build a user's model with seeded weights, and check that it belongs to the expected framework."""
 
 import copy
-import inspect
+import os
 import weakref
 
-from stele_worker.models import specs
 from stele_worker.models.errors import SpecError, user_code
-from stele_worker.models.specs import framework_of
+from stele_worker.models.signatures import parameters, required
+from stele_worker.models.specs import NAMES, framework_of, place
 
-returned = {}  # by spec: a weak reference to the last model that a factory has returned
-NAMES = {"torch": "PyTorch", "jax": "JAX", "keras": "Keras", "tensorflow": "TensorFlow", "paddle": "Paddle"}
-NAMES.update(numpy="NumPy", chainer="Chainer", mxnet_gluon="MXNet")  # of complete recipes
+# by spec: a weak reference to the last model that a factory has returned
+returned = {}
+# a recipe file that defines all of them is complete: nothing of it is derived
+STEPS = ("load", "gradients", "training_step", "inference_step", "stored")
 
 
 def build_for_task(task, framework, seed):
     """Return the model of a Task, seeded by ``seed(task.seed)``. Raise SpecError if it belongs to another framework."""
-    seed(task.seed)  # a model that stands in a module gets its weights at the import
-    source = specs.find(task.model)
     seed(task.seed)
-    return build_for(source, framework, task.seed, task)
+    return build_for(task.source, framework, task.seed, task)
 
 
 def build_for(source, framework, seed, task=None):
@@ -36,9 +35,7 @@ def build(source, seed, task=None):
     ``task`` is passed to the network of a recipe.
     """
     if source.kind == "recipe":
-        from stele_worker.models import recipe_files
-
-        return recipe_files.build(source, task)
+        return build_network(source, task)
     if framework_of(source.value) is not None:
         return copy_model(source)
     if not callable(source.value):
@@ -53,6 +50,33 @@ def build(source, seed, task=None):
     return unshared(net, source)
 
 
+def build_network(source, task):
+    """Return the network of a recipe file. Raise SpecError if the file is named after another framework."""
+    names = [each.name for each in parameters(source.value)]
+    if len(required(source.value)) > 1:
+        message = "{}: network({}) takes more than the task. Let it take the task, or nothing."
+        raise SpecError(message.format(source.spec, ", ".join(names)))
+    with user_code(source.spec, source.folder):
+        net = source.value(task) if names else source.value()
+    if not is_complete(source.module):
+        check_framework(source, net)
+    return net
+
+
+def is_complete(module):
+    return all(hasattr(module, name) for name in STEPS)
+
+
+def check_framework(source, net):
+    theirs, name = framework_of(net), os.path.basename(source.spec)[: -len(".py")]
+    if theirs is None:
+        message = "{}: network() returned {!r:.60}, which is not a model of {}."
+        raise SpecError(message.format(place(source), net, NAMES[name]))
+    if theirs != name:
+        message = "{}: network() returned a model of {}, but the file is named after {}. Rename it to {}.py."
+        raise SpecError(message.format(place(source), NAMES[theirs], NAMES[name], theirs))
+
+
 def unshared(net, source):
     """Return a model that the factory has not returned before, because the weights of each one are changed.
 
@@ -64,9 +88,7 @@ def unshared(net, source):
         return copy_model(source._replace(value=net))
     before = returned.get(source.spec)
     if before is not None and before() is net:
-        message = (
-            "{!r} returns the same model in each call. Return a new one: the weights of each one are changed."
-        )
+        message = "{!r} returns the same model in each call. Return a new one: the weights of each one are changed."
         raise SpecError(message.format(source.spec))
     returned[source.spec] = weakref.ref(net)
     return net
@@ -88,24 +110,6 @@ def required_arguments(source):
         message = "{!r} requires arguments: {}. Name a function without any that calls it."
         raise SpecError(message.format(source.spec, ", ".join(lacking)))
     return names
-
-
-def required(function):
-    """Return the names of the parameters without defaults; [] if Python cannot read the signature."""
-    return [
-        each.name for each in parameters(function) if each.default is each.empty and each.kind not in (2, 4)
-    ]
-
-
-def parameters(function):
-    """Return the parameters of a function, or of the constructor of a class."""
-    skipped = 1 if isinstance(function, type) else 0
-    try:
-        return list(inspect.signature(function.__init__ if skipped else function).parameters.values())[
-            skipped:
-        ]
-    except (TypeError, ValueError):  # written in C
-        return []
 
 
 def rngs(seed):

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from stele_worker.models import building
+from stele_worker.models.signatures import parameters
 
 TRAINING = ("train", "training", "is_training")
 INFERENCE = ("deterministic", "use_running_average")
@@ -11,8 +11,8 @@ FLAGS = TRAINING + INFERENCE
 
 def names(task):
     """Return the names of the inputs, and of the target if the model takes it; None for an input without a name."""
-    own = [task.target.name] if task.target is not None and task.target.name else []
-    return [each.name for each in task.inputs] + own
+    target = [task.target.name] if task.target is not None and task.target.name else []
+    return [each.name for each in task.inputs] + target
 
 
 def make_caller(net, names, flags=None):
@@ -30,13 +30,13 @@ def make_caller(net, names, flags=None):
 
 def flags(function, training):
     """Return the keyword arguments that switch a function to training or inference, as far as it takes them."""
-    return {name: training == (name in TRAINING) for name in told(function)}
+    return {name: training == (name in TRAINING) for name in flag_names(function)}
 
 
-def told(function):
+def flag_names(function):
     """Return the names of the flags that a function takes."""
-    taken = [each.name for each in building.parameters(function)]
-    return [name for name in FLAGS if name in taken]
+    names = [each.name for each in parameters(function)]
+    return [name for name in FLAGS if name in names]
 
 
 def in_inference(function):

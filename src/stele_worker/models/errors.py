@@ -5,7 +5,7 @@ import os
 import sys
 import traceback
 
-import stele_worker
+from stele_worker import is_own
 from stele_worker.protocol import InternalError
 
 MISFIT = (
@@ -16,7 +16,6 @@ LOCALE = (
     "\nPerhaps the reason is a name: the encoding of this locale, {}, cannot express {!r}. "
     "Set a locale with UTF-8, such as LC_ALL=C.UTF-8, or set PYTHONUTF8=1."
 )
-PRODUCT = os.path.dirname(os.path.abspath(stele_worker.__file__))
 
 
 class SpecError(ValueError):
@@ -74,15 +73,13 @@ def raise_internal(error):
     in a note or a cause.
     """
     frames = traceback.extract_tb(error.__traceback__)
-    if not frames or not frames[-1].filename.startswith(PRODUCT + os.sep):
+    if not frames or not is_own(frames[-1].filename):
         return
     if error.__cause__ is not None or getattr(error, "__notes__", None):
         return
     of_module = isinstance(error, AttributeError) and str(error).startswith("module ")
     if of_module or isinstance(error, (NameError, LookupError)):
-        raise InternalError(
-            "".join(traceback.format_exception(type(error), error, error.__traceback__))
-        ) from error
+        raise InternalError("".join(traceback.format_exception(type(error), error, error.__traceback__))) from error
 
 
 def torchvision_error(error):
@@ -128,17 +125,11 @@ def user_frames(error, folder):
 def project_frames(error, folder):
     """Return the frames of the user's project."""
     frames = traceback.extract_tb(error.__traceback__)
-    return [
-        each for each in frames if is_in_project(each.filename, folder) and not is_internal(each.filename)
-    ]
+    return [each for each in frames if is_in_project(each.filename, folder) and not is_internal(each.filename)]
 
 
 def is_internal(path):
-    return (
-        path.startswith("<frozen")
-        or os.sep + "importlib" + os.sep in path
-        or path.startswith(PRODUCT + os.sep)
-    )
+    return path.startswith("<frozen") or os.sep + "importlib" + os.sep in path or is_own(path)
 
 
 def is_in_project(path, folder):

@@ -8,9 +8,9 @@ os.environ.setdefault("TRANSFORMERS_OFFLINE", "1")
 import transformers
 from transformers import AutoConfig
 
-from stele_worker.models import building
 from stele_worker.models.errors import SpecError
 from stele_worker.models.inputs import Input
+from stele_worker.models.signatures import parameters
 from stele_worker.models.specs import nearest
 
 BATCH, LENGTH = 4, 128
@@ -47,9 +47,7 @@ def configuration(name, folder):
         try:
             return AutoConfig.from_pretrained(path, local_files_only=True)
         except (OSError, ValueError, KeyError) as error:
-            raise SpecError(
-                "hf:{}: the folder {} has no usable config.json: {}".format(name, path, error)
-            ) from error
+            raise SpecError("hf:{}: the folder {} has no usable config.json: {}".format(name, path, error)) from error
     types = transformers.CONFIG_MAPPING.keys()
     if name not in types:
         message = "transformers {} has no model type {!r}, and {} is no folder.{}"
@@ -82,9 +80,7 @@ def shrink(config):
 
 def reduce_sizes(values):
     """Return a config's dict with small sizes, nested configs included. It gets no new attributes."""
-    values = {
-        name: reduce_sizes(value) if isinstance(value, dict) else value for name, value in values.items()
-    }
+    values = {name: reduce_sizes(value) if isinstance(value, dict) else value for name, value in values.items()}
     # narrow layers sum fewer numbers: activations near zero would hide differences between activation functions
     width = next((values[name] for name in WIDTHS if isinstance(values.get(name), int)), 0)
     for name in INITIALIZERS:
@@ -111,7 +107,7 @@ def inputs(net):
     if main not in MAIN:
         return None
     result = MAIN[main](config)
-    takes = [each.name for each in building.parameters(net.forward)]
+    takes = [each.name for each in parameters(net.forward)]
     if config.is_encoder_decoder and "decoder_input_ids" in takes:  # an encoder alone has the config of both
         result.append(Input("decoder_input_ids", "int", (BATCH, length(config)), config.vocab_size))
     return tuple(result)

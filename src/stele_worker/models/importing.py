@@ -72,3 +72,20 @@ def execute(name, path, folder, text):
             del sys.modules[name]
             raise
     return module
+
+
+def import_content(path, kind, text, folder):
+    """Return the module of a recipe or a task of the user, whose project is on the import path."""
+    if not os.path.isfile(path):
+        raise SpecError("{}: there is no file {}.".format(text, path))
+    levels = {"recipe": 3, "task": 2}[kind]  # recipes/<task>/torch.py and tasks/<task>.py
+    project = path
+    for _ in range(levels):
+        project = os.path.dirname(project)
+    add_to_path(folder)
+    add_to_path(project)
+    parts = os.path.relpath(path, project)[: -len(".py")].split(os.sep)
+    name = "_".join(["stele_user"] + parts)
+    if name in sys.modules and sys.modules[name].__file__ != path:
+        del sys.modules[name]
+    return execute(name, path, folder, text)

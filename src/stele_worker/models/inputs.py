@@ -51,11 +51,11 @@ def label(each, position):
     return each.name or "input {}".format(position + 1)
 
 
-def complete(given, vocabulary):
+def complete(items, vocabulary):
     """Return the Inputs with ``high`` set for every int, from ``vocabulary`` if it was not given. Raise SpecError."""
     return tuple(
         each._replace(high=vocabulary or unknown(each)) if each.kind == "int" and each.high is None else each
-        for each in given
+        for each in items
     )
 
 
@@ -89,8 +89,8 @@ def from_examples(examples, double=True):
         values = examples if isinstance(examples, (tuple, list)) else (examples,)
         named = [(None, value) for value in values]
     pairs = [from_example(name, value, double) for name, value in named]
-    given = tuple(each for each, _ in pairs)
-    return given, {label(each, at): array for at, (each, array) in enumerate(pairs)}
+    items = tuple(each for each, _ in pairs)
+    return items, {label(each, at): array for at, (each, array) in enumerate(pairs)}
 
 
 def from_example(name, value, double):
@@ -121,8 +121,8 @@ def to_array(value):
 
 def dtype_of(value):
     """Return the name of the dtype of an array of any framework, such as "float32"."""
-    found = DTYPE.search(str(value.dtype))
-    return found.group() if found else str(value.dtype)
+    match = DTYPE.search(str(value.dtype))
+    return match.group() if match else str(value.dtype)
 
 
 def widen(value):
@@ -154,13 +154,13 @@ def numbers_of(array):
     return array.astype(numpy.float64)
 
 
-def difference(given, own):
-    """Return how ``own``, what example_inputs() returns now, differs from the Inputs ``given``, as text; else None.
+def difference(expected, returned):
+    """Return how what example_inputs() has ``returned`` now differs from the ``expected`` Inputs, as text; else None.
 
-    ``own`` may have one more, which is the target.
+    ``returned`` may have one more, which is the target.
     """
-    named = {label(each, at): each for at, each in enumerate(own)}
-    for at, each in enumerate(given):
+    named = {label(each, at): each for at, each in enumerate(returned)}
+    for at, each in enumerate(expected):
         name, other = label(each, at), named.get(label(each, at))
         if other is None:
             return "{} is missing".format(name)
@@ -191,7 +191,7 @@ def compare(array, expected, dtype=None, computed=False):
         if array.dtype != expected.dtype:  # NumPy would compare int64 with uint64 as float64
             array, expected = array.astype(object), expected.astype(object)
         differ = ~equal(array, expected).astype(bool)
-        array, expected = (one[differ].astype(numpy.float64) for one in (array, expected))
+        array, expected = (numbers[differ].astype(numpy.float64) for numbers in (array, expected))
         return differ, relative_error(array, expected)
     array, expected = numbers_of(array), numbers_of(expected)
     with numpy.errstate(invalid="ignore", over="ignore"):

@@ -1,7 +1,6 @@
 """Inspect a user's model before anything is measured: framework, inputs, target and output."""
 
 import contextlib
-import importlib
 import random
 from typing import NamedTuple, Optional
 
@@ -18,12 +17,15 @@ from stele_worker.models import (
     outputs,
     own_training,
     recipe_files,
+    sources,
     specs,
     targets,
     task,
     weights,
 )
 from stele_worker.models.errors import SpecError, UserCodeError, describe_error, raise_internal, user_code
+from stele_worker.models.signatures import required
+from stele_worker.models.task_files import TaskFile
 
 SHOWN = 4  # outputs in the summary
 
@@ -38,20 +40,45 @@ class Found(NamedTuple):
 
 
 def inspect(model):
-    """See ``stele_worker.models``."""
-    source = specs.find(model)
+    """Return what a model is, as a dict. Raise SpecError or UserCodeError.
+
+    It uses the CPU: do not configure the worker after it.
+
+    framework        as in ``stele_worker.frameworks``
+    inputs, target   dicts of Input; target is None if the model returns its loss unasked
+    inferred_from    "example_inputs()", "the Hugging Face config", "the signature and the first layer",
+                     "the command line"
+    examples         "model" or "module": where example_inputs() is; None if its values are not used
+    loss             "the model's own", "cross-entropy over the last axis" or "mean squared error"; of a compiled
+                     Keras model that of ``compile``
+    untrained        why its training is not measured, with what to do; None if it is
+    parameters       how many numbers they are
+    outputs          [{"name", "shape", "dtype"}] of all arrays that inference returns; see ``outputs.named``
+    output           shape of the main output
+    main             the name of the main output, of which a loss is computed
+    remark           how ``pretrained`` was matched, if not by name; else None
+    built            see ``stele_worker.models.facts``; None for a recipe file that defines everything
+    deterministic    whether two calls agree within a thousandth
+    accuracy         whether right answers can be counted, which only a task file does
+    summary          a line for printing, without the loss
+
+    The verb ``inspect`` adds
+
+    files            absolute paths of the user's modules, and of the project's files that were read: see ``reads``
+    """
+    source = sources.find(model)
     cpu.use()
-    file = file_inspection.task_file(model)
-    draft = file_inspection.first_task(model, file)
+    file = file_inspection.task_file(model, source)
+    draft = file_inspection.first_task(model, source, file)
     net = built_net = building.build(source, 0, draft)
     framework = framework_of(model, net)
-    recipe, module = recipe_for(model, framework, file), frameworks.load(framework)
+    recipe, module = recipe_for(model, source, framework, file), frameworks.load(framework)
     if file is None:
-        found = inputs_of(model, source, net, recipe)
-        draft = task.make(model, found.inputs, None, "smoke", values=found.values)
+        model_inputs = inputs_of(model, source, net, recipe)
+        draft = task.make(model, model_inputs.inputs, None, "smoke", values=model_inputs.values, source=source)
     else:
-        found = Found(draft.inputs, file.spec)
-    with failures(model, found.inputs, source):
+        model_inputs = Found(draft.inputs, file.spec)
+    with failures(model, model_inputs.inputs, source):
         net = recipe.prepare(net, draft)
         built = recipe.facts(net) if hasattr(recipe, "facts") else None
         arrays = weights.read_files(model)
@@ -70,15 +97,15 @@ def inspect(model):
     if file is not None:
         file_inspection.check_output(final, source, file, first[main].shape)
     numbers = {"parameters": recipe.count(net), "main": main, "outputs": described(value)}
-    numbers["output"] = next(one["shape"] for one in numbers["outputs"] if one["name"] == main)
+    numbers["output"] = next(output["shape"] for output in numbers["outputs"] if output["name"] == main)
     numbers["accuracy"] = file is not None and file.counts()
     numbers["untrained"] = why_untrained(recipe, built_net, len(first))
-    told = [
-        name for name in calling.told(recipe.function(net)) if name in getattr(recipe, "FLAGS", calling.FLAGS)
+    flag_names = [
+        name for name in calling.flag_names(recipe.function(net)) if name in getattr(recipe, "FLAGS", calling.FLAGS)
     ]
     numbers["loss"] = loss_of(recipe, net, final, numbers)
     numbers.update(built=built, remark=weights.remark())
-    return answer(framework, final, found, dict(numbers, deterministic=all_agree(first, again)), told)
+    return answer(framework, final, model_inputs, dict(numbers, deterministic=all_agree(first, again)), flag_names)
 
 
 def why_untrained(recipe, net, count):
@@ -97,56 +124,76 @@ def loss_of(recipe, net, final, numbers):
 
 
 def fetched(value, module):
-    return {
-        name: numpy.asarray(outputs.fetch(one, module.fetch)) for name, one in outputs.named(value).items()
-    }
+    return {name: numpy.asarray(outputs.fetch(array, module.fetch)) for name, array in outputs.named(value).items()}
 
 
 def described(value):
     """Return the name, shape and dtype of each output."""
     return [
-        {"name": name, "shape": [int(size) for size in one.shape], "dtype": inputs.dtype_of(one)}
-        for name, one in outputs.named(value).items()
+        {"name": name, "shape": [int(size) for size in array.shape], "dtype": inputs.dtype_of(array)}
+        for name, array in outputs.named(value).items()
     ]
 
 
-def complete(model, framework, scale, seed, dtype):
+def resolve(model, framework, scale="paper", seed=0, dtype="float32"):
+    """Return (Task, recipe) of a model in a framework. Raise SpecError or UserCodeError.
+
+    The recipe has the names of ``models.recipe_files``. If ``model`` lacks inputs or target, the model is built and
+    called once to find them: give both arms of a comparison what ``inspect`` returned.
+    """
+    derived = frameworks.part(framework, "model")
+    if derived is not None:
+        derived.seed(seed)  # a model that stands in a module gets its weights at the import
+    source = sources.find(model)
+    recipe = recipe_for(model, source, framework)
+    recipe.seed(seed)
+    return complete(model, source, recipe, framework, scale, seed, dtype), recipe
+
+
+def resolve_file(model, scale, seed, dtype):
+    """Return (Task, recipe, TaskFile) of a recipe with a task file. Raise SpecError or UserCodeError."""
+    source = sources.find(model)
+    file = TaskFile(model, source)
+    recipe = recipe_files.recipe(model, source, file.weights(seed))
+    recipe.seed(seed)
+    return file.task(scale, seed, dtype), recipe, file
+
+
+def complete(model, source, recipe, framework, scale, seed, dtype):
     """Return the Task of a model; infer the inputs and the target if the host left them out."""
-    recipe, module = recipe_for(model, framework), frameworks.load(framework)
+    module = frameworks.load(framework)
     if model.get("inputs") and "target" in model:
-        given, values = inputs.parse(model["inputs"]), None
+        specs_of_inputs, values = inputs.parse(model["inputs"]), None
         target = inputs.parse([model["target"]])[0] if model["target"] else None
         if model.get("examples"):
-            own = own_examples(model, framework, recipe, seed)
-            check_examples(model["spec"], given, own)
-            values = own.values
-        return task.make(model, given, target, scale, seed, dtype, values)
-    source = specs.find(model)
-    net = building.build_for(source, framework, seed, file_inspection.first_task(model, None))
-    found = inputs_of(model, source, net, recipe, seed)
-    draft = task.make(model, found.inputs, None, scale, seed, dtype, found.values)
-    with failures(model, found.inputs, source):
+            examples = own_examples(model, source, framework, recipe, seed)
+            check_examples(model["spec"], specs_of_inputs, examples)
+            values = examples.values
+        return task.make(model, specs_of_inputs, target, scale, seed, dtype, values, source)
+    net = building.build_for(source, framework, seed, file_inspection.first_task(model, source, None))
+    result = inputs_of(model, source, net, recipe, seed)
+    draft = task.make(model, result.inputs, None, scale, seed, dtype, result.values, source)
+    with failures(model, result.inputs, source):
         return targets.complete(draft, recipe, recipe.prepare(net, draft), module.put)
 
 
-def check_examples(spec, given, own):
+def check_examples(spec, expected, examples):
     """Raise SpecError if example_inputs() returns something else than in the inspection: nothing else stands for it."""
-    changed = inputs.difference(given, own.inputs)
-    if changed is None and own.values is None:
+    changed = inputs.difference(expected, examples.inputs)
+    if changed is None and examples.values is None:
         changed = "the numbers of each array are equal now"
     if changed is not None:
         message = "{}: example_inputs() does not return what it returned in the inspection: {}."
         raise SpecError(message.format(spec, changed))
 
 
-def own_examples(model, framework, recipe, seed):
+def own_examples(model, source, framework, recipe, seed):
     """Return what example_inputs() of this arm returns. Raise SpecError if it is missing."""
-    source = specs.find(model)
     net = building.build_for(source, framework, seed) if model["examples"] == "model" else None
-    found = example_inputs(source, net, framework, recipe, seed)
-    if found is None:
+    examples = example_inputs(source, net, framework, recipe, seed)
+    if examples is None:
         raise SpecError("{} has no example_inputs() any more.".format(model["spec"]))
-    return found
+    return examples
 
 
 def framework_of(model, net):
@@ -154,28 +201,24 @@ def framework_of(model, net):
     return recipe_files.framework(model) if model.get("recipe") else specs.framework_of(net)
 
 
-def recipe_for(model, framework, file=None):
+def recipe_for(model, source, framework, file=None):
     """Return the recipe of a model: derived, or from the file of the user."""
     if not model.get("recipe"):
-        return recipe_of(framework)
-    return recipe_files.recipe(model, None if file is None else file.weights(0))
-
-
-def recipe_of(framework):
-    return importlib.import_module("stele_worker.models." + framework)
+        return frameworks.part(framework, "model")
+    return recipe_files.recipe(model, source, None if file is None else file.weights(0))
 
 
 def inputs_of(model, source, net, recipe, seed=0):
     """Return the Found inputs. Raise SpecError if they cannot be inferred."""
     layers = recipe.layers(net)
     if model.get("inputs"):
-        found = Found(inputs.parse(model["inputs"]), "the command line")
+        result = Found(inputs.parse(model["inputs"]), "the command line")
     else:
-        found = example_inputs(source, net, framework_of(model, net), recipe, seed)
-        found = found or Found(*recipe.inputs(net, source) or (None, None))
-    if not found.inputs:
-        raise SpecError(hint(source.spec, building.required(recipe.function(net))))
-    return found._replace(inputs=inputs.complete(found.inputs, recipe.vocabulary(net) if layers else None))
+        result = example_inputs(source, net, framework_of(model, net), recipe, seed)
+        result = result or Found(*recipe.inputs(net, source) or (None, None))
+    if not result.inputs:
+        raise SpecError(hint(source.spec, required(recipe.function(net))))
+    return result._replace(inputs=inputs.complete(result.inputs, recipe.vocabulary(net) if layers else None))
 
 
 def example_inputs(source, net, framework, recipe, seed):
@@ -191,10 +234,10 @@ def example_inputs(source, net, framework, recipe, seed):
             recipe.seed(seed)
             with user_code(source.spec, source.folder):
                 examples = function()
-            given, values = inputs.from_examples(examples, double=framework == "jax")
+            items, values = inputs.from_examples(examples, double=framework == "jax")
             if inputs.show_shapes_alone(values):
-                return Found(given, "example_inputs()")
-            return Found(given, "example_inputs()", values, place)
+                return Found(items, "example_inputs()")
+            return Found(items, "example_inputs()", values, place)
     return None
 
 
@@ -210,7 +253,7 @@ def hint(spec, names):
 
 
 @contextlib.contextmanager
-def failures(model, given, source):
+def failures(model, items, source):
     """Turn an exception of the model into a SpecError with the shapes of its inputs and the user's frames."""
     try:
         yield
@@ -219,8 +262,8 @@ def failures(model, given, source):
     except BaseException as error:  # also sys.exit()
         raise_internal(error)
         if source.kind == "recipe":
-            raise recipe_files.failure(source, given, error) from error
-        shapes = " ".join("--input " + inputs.option(each) for each in given)
+            raise recipe_files.failure(source, items, error) from error
+        shapes = " ".join("--input " + inputs.option(each) for each in items)
         message = "{} fails with these inputs: {}\n{}\nIf the inputs are wrong, write others after --input."
         reason = describe_error(error, model["folder"])
         raise SpecError(message.format(model["spec"], shapes, reason)) from error
@@ -231,28 +274,28 @@ def example(final, put):
     return [put(array) for array in task.example(final, final.batch)[: len(final.inputs)]]
 
 
-def shown(found):
+def shown(facts):
     """Return the first outputs as text, such as ``logits 4x5, boxes 4x4, ...``."""
-    texts = ["{} {}".format(one["name"], "x".join(map(str, one["shape"])) or "()") for one in found]
+    texts = ["{} {}".format(output["name"], "x".join(map(str, output["shape"])) or "()") for output in facts]
     return ", ".join(texts[:SHOWN] + (["..."] if len(texts) > SHOWN else []))
 
 
-def answer(framework, final, found, numbers, told):
+def answer(framework, final, model_inputs, numbers, flag_names):
     target = final.target
     options = ", ".join(inputs.option(each) for each in final.inputs)
     count = "{:,} parameters".format(numbers["parameters"]) if numbers["parameters"] else "no parameters"
     message = "{}: {}; inputs {} from {}"
-    summary = message.format(building.NAMES.get(framework, framework), count, options, found.origin)
+    summary = message.format(specs.NAMES.get(framework, framework), count, options, model_inputs.origin)
     if len(numbers["outputs"]) > 1:
         summary += "; {} outputs: {}".format(len(numbers["outputs"]), shown(numbers["outputs"]))
-    if told:
-        summary += "; Stele passes {}".format(", ".join(told))
+    if flag_names:
+        summary += "; Stele passes {}".format(", ".join(flag_names))
     return dict(
         numbers,
         framework=framework,
         inputs=[inputs.as_dict(each) for each in final.inputs],
-        inferred_from=found.origin,
-        examples=found.place,
+        inferred_from=model_inputs.origin,
+        examples=model_inputs.place,
         target=None if target is None else inputs.as_dict(target),
         summary=summary,
     )

@@ -13,9 +13,7 @@ SHARED = ("site-packages", "dist-packages")  # folders of many packages
 SOURCES = (".py", ".so")
 # where Python looks for packages before the user's code changes it, as the host sees it
 FOLDERS = tuple(os.path.abspath(folder) for folder in sys.path if folder)
-STANDARD = tuple(
-    {os.path.join(os.path.abspath(sysconfig.get_path(name)), "") for name in ("stdlib", "platstdlib")}
-)
+STANDARD = tuple({os.path.join(os.path.abspath(sysconfig.get_path(name)), "") for name in ("stdlib", "platstdlib")})
 PROGRAMS = tuple(
     os.path.join(os.path.abspath(sys.base_prefix), *part)
     for part in (("bin", ""), ("lib", "libpython"), ("lib64", "libpython"))
@@ -37,9 +35,7 @@ def has(path):
     if path.startswith(PROGRAMS) or is_standard(path):
         return True
     paths, information, modules = owned()
-    return (
-        path in paths or path.startswith(information) or (path.endswith(SOURCES) and path.startswith(modules))
-    )
+    return path in paths or path.startswith(information) or (path.endswith(SOURCES) and path.startswith(modules))
 
 
 @functools.lru_cache(maxsize=None)
@@ -54,13 +50,11 @@ def owned():
                 about = os.path.join(place, name)
                 record = text(os.path.join(about, "RECORD"))
                 paths.update(listed_in(record, place))
-                if record or is_in_packages(
-                    place
-                ):  # beside modules of the user, there may be a description, too
+                if record or is_in_packages(place):  # beside modules of the user, there may be a description, too
                     information.add(os.path.join(about, ""))
                 if not record and is_in_packages(place):
-                    own = text(os.path.join(about, "top_level.txt")).split() or [name.split("-")[0]]
-                    modules.update(os.path.join(place, one) + end for one in own for end in (os.sep, "."))
+                    names = text(os.path.join(about, "top_level.txt")).split() or [name.split("-")[0]]
+                    modules.update(os.path.join(place, module) + end for module in names for end in (os.sep, "."))
         if folder.endswith(".egg"):
             modules.add(os.path.join(folder, ""))
     return paths, tuple(information), tuple(modules)

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy
 
+from stele_worker import layouts
 from stele_worker.models.errors import SpecError, user_code
 from stele_worker.models.specs import place
 
@@ -26,10 +27,10 @@ def make(source, base, task_weights):
         return SimpleNamespace(load=base.load, gradients=base.gradients, stored=base.stored, neutral=convert)
 
     def load(net, arrays):
-        held = base.stored(net)
-        check_names(source, list(rename(held)), task_weights)
+        stored = base.stored(net)
+        check_names(source, list(rename(stored)), task_weights)
         theirs = {}
-        for name, value in held.items():
+        for name, value in stored.items():
             ours = names.get(name, name)
             if ours in arrays:
                 theirs[name] = inverse(source, convert, ours, tuple(value.shape), arrays[ours])
@@ -48,10 +49,10 @@ def make(source, base, task_weights):
         run, layers = base.activations(net, task), {layer(name): layer(names[name]) for name in names}
         return lambda *batch: {layers.get(name, name): value for name, value in run(*batch).items()}
 
-    made = {"load": load, "gradients": gradients, "neutral": convert}
+    functions = {"load": load, "gradients": gradients, "neutral": convert}
     if hasattr(base, "activations"):
-        made["activations"] = activations
-    return SimpleNamespace(stored=lambda net: rename(base.stored(net)), **made)
+        functions["activations"] = activations
+    return SimpleNamespace(stored=lambda net: rename(base.stored(net)), **functions)
 
 
 def layer(name):
@@ -82,15 +83,11 @@ def inverse(source, convert, name, shape, array):
     with user_code(source.spec, source.folder):
         order = convert(name, positions)
     if not numpy.array_equal(numpy.sort(order, axis=None), positions.reshape(-1)):
-        message = (
-            "{}: neutral({!r}, array) does more than reorder numbers. Define load, stored and gradients, too."
-        )
+        message = "{}: neutral({!r}, array) does more than reorder numbers. Define load, stored and gradients, too."
         raise SpecError(message.format(source.spec, name))
     if order.shape != array.shape:
         message = "{}: {!r} has shape {} in the task, but {} in the network. {}"
         same = sorted(order.shape) == sorted(array.shape)
         advice = "Define neutral(name, array)." if same else "Let both have the same size."
         raise SpecError(message.format(place(source), name, array.shape, order.shape, advice))
-    result = numpy.empty(positions.size, array.dtype)
-    result[order.reshape(-1)] = array.reshape(-1)
-    return result.reshape(shape)
+    return layouts.restore(order, array, shape)

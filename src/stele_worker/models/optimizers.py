@@ -19,9 +19,7 @@ def construct(task, methods, *arguments, **named):
     text, folder = task.optimizer, task.model["folder"]
     module, _, name = text.partition(":")
     if not name:
-        raise SpecError(
-            "The optimizer {!r} is not written as module:Class, such as torch.optim:AdamW.".format(text)
-        )
+        raise SpecError("The optimizer {!r} is not written as module:Class, such as torch.optim:AdamW.".format(text))
     with user_code(text, folder):
         try:
             module = importlib.import_module(module)
@@ -57,7 +55,5 @@ def required_rate(factory):
         parameters = inspect.signature(factory).parameters
     except ValueError:
         return {}
-    lacking = [
-        name for name in RATES if name in parameters and parameters[name].default is inspect.Parameter.empty
-    ]
+    lacking = [name for name in RATES if name in parameters and parameters[name].default is inspect.Parameter.empty]
     return dict.fromkeys(lacking, RATE)

@@ -16,20 +16,20 @@ def main(output):
     """Return the logits, the last hidden state, or the first array of a tuple or dict that is not a scalar; or None."""
     if hasattr(output, "shape"):
         return output
-    held = members(output)
+    items = members(output)
     for name in NAMES:
-        if held and hasattr(held.get(name), "shape"):
-            return held[name]
-    if held is None:
-        held = dict(enumerate(output)) if is_sequence(output) else {}
-    found = (main(item) for item in held.values())
-    return next((item for item in found if item is not None and len(item.shape)), None)
+        if items and hasattr(items.get(name), "shape"):
+            return items[name]
+    if items is None:
+        items = dict(enumerate(output)) if is_sequence(output) else {}
+    arrays = (main(item) for item in items.values())
+    return next((item for item in arrays if item is not None and len(item.shape)), None)
 
 
 def main_name(output):
     """Return the name that ``named`` gives to the main output; without one, that of the first array."""
-    found, chosen = named(output), main(output)
-    return next((name for name, array in found.items() if array is chosen), next(iter(found), None))
+    arrays, chosen = named(output), main(output)
+    return next((name for name, array in arrays.items() if array is chosen), next(iter(arrays), None))
 
 
 def named(output):
@@ -81,16 +81,16 @@ def leaves(value, path="", above=(), holder=None):
         if value is not None:
             yield holder[0], value, holder[1]
     elif id(value) not in above:
-        held, kind = members(value), type(value)
-        if held is None and not is_sequence(value):
+        parts, kind = members(value), type(value)
+        if parts is None and not is_sequence(value):
             yield (holder or (path,))[0], value, (holder or (path, kind.__name__))[1]
             return
         if holder is None and not is_structure(value):
             holder = path, kind.__name__
-        if held is None:
+        if parts is None:
             items = flat(value) if path else value
-            held = {str(number): item for number, item in enumerate(items, 1)}
-        for name, item in held.items():
+            parts = {str(number): item for number, item in enumerate(items, 1)}
+        for name, item in parts.items():
             for leaf in leaves(item, path + "." + name if path else name, above + (id(value),), holder):
                 yield leaf
 

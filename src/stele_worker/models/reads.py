@@ -20,8 +20,9 @@ from itertools import islice
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from stele_worker import is_own
 from stele_worker.models import installed
-from stele_worker.models.errors import PRODUCT, is_in_project, is_internal
+from stele_worker.models.errors import is_in_project, is_internal
 
 CONFIG = "config.json"  # of a Hugging Face model, whose weights are beside it, and may be read by other means
 BESIDE = (".json", ".safetensors", ".bin", ".txt", ".model")
@@ -51,9 +52,14 @@ SYSTEM = (
 LOCAL = "/usr/local/"
 # folders of launches, of Stele, of compilers, and of version control
 VARIABLES = (
-    "TMPDIR", "PYTHONPATH", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH", "NUMBA_CACHE_DIR",
+    "TMPDIR",
+    "PYTHONPATH",
+    "TORCHINDUCTOR_CACHE_DIR",
+    "TRITON_CACHE_DIR",
+    "CUDA_CACHE_PATH",
+    "NUMBA_CACHE_DIR",
     "JAX_COMPILATION_CACHE_DIR",
-)  # fmt: skip
+)
 CACHES = {"__pycache__", ".stele", ".git", ".hg", ".svn", ".nv", ".theano", ".triton", "torch_extensions"}
 MOST = 2000  # files that are named one by one
 ALL = "*"  # stands for all files of a folder
@@ -69,7 +75,7 @@ read, written = set(), set()  # absolute paths
 looked_into = set()  # folders whose names the user's code has listed
 # those of ``read`` that this process itself has opened, as they were then; the kernel has reported the others
 reported = {}
-asked = set()  # names of environment variables
+variable_names = set()  # names of environment variables
 left_out = []  # folders
 started = []  # when ``watch`` was called, in nanoseconds
 notices = {}  # of inotify: {file descriptor: {watch: folder}}; empty before ``watch`` was called
@@ -119,11 +125,11 @@ class Noting(type(os.environ)):
 
     def __getitem__(self, name):
         code = caller()
-        known = os.fsdecode(name) if isinstance(name, (str, bytes)) else None
-        if known in listed.get(code, ()):
-            listed[code].discard(known)
-        elif known is not None and not code.co_filename.startswith(PRODUCT + os.sep):
-            asked.add(known)
+        text = os.fsdecode(name) if isinstance(name, (str, bytes)) else None
+        if text in listed.get(code, ()):
+            listed[code].discard(text)
+        elif text is not None and not is_own(code.co_filename):
+            variable_names.add(text)
         return super(Noting, self).__getitem__(name)
 
     def __iter__(self):
@@ -193,10 +199,10 @@ def note(path):
 def facts(path):
     """Return the facts of a file that change if it is written or replaced; None if there is none."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError):
         return None
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, stat.S_ISREG(found.st_mode)
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, stat.S_ISREG(status.st_mode)
 
 
 def imported(name):
@@ -278,14 +284,14 @@ def of_process(folder):
     for path in list(opened):
         if os.path.basename(path) == CONFIG:
             opened |= beside(path)
-    found = {path for path in modules(folder) | mapped(folder) | opened if os.path.isfile(path)}
-    found |= {path for path in list(read - written) if is_absent(path, folder)}
+    files = {path for path in modules(folder) | mapped(folder) | opened if os.path.isfile(path)}
+    files |= {path for path in list(read - written) if is_absent(path, folder)}
     looked = (path for path in list(looked_into) if is_older(facts(path)) and not is_left_out(path, folder))
     names = {os.path.join(path, NAMES) for path in looked}
     return {
-        "files": sorted(shortened(found) | names),
-        "noticed": sorted(shortened(noticed - found)),
-        "variables": sorted(asked),
+        "files": sorted(shortened(files) | names),
+        "noticed": sorted(shortened(noticed - files)),
+        "variables": sorted(variable_names),
     }
 
 

@@ -1,23 +1,34 @@
 """Recipes in files of the user, ``recipes/<task>/<framework>.py``. What a file does not define is derived.
 
-A file defines ``network(task)`` or ``network()``. It may define any other name of ``stele_worker.recipes``. If it
-defines every function of STEPS, nothing is derived, and its functions receive what its ``network`` returned.
+A file defines ``network(task)`` or ``network()``, and may define
+
+LAYOUT                             the layout of its images: "NHWC", "NCHW", or None if there are no images
+load(net, weights) -> net          load arrays that have the names and the layout of the task
+training_step(net, task) -> step   step(*inputs, y) -> loss, a scalar; it updates the parameters
+stored(net) -> {parameter: value}  the current values of the parameters
+neutral(name, array) -> array      a parameter's value or gradient, a NumPy array, in the layout of the task
+gradients(net, task) -> run        run(*inputs, y) -> (loss, {parameter: gradient})
+inference_step(net, task) -> step  step(*inputs) -> logits or features, float32
+activations(net, task) -> run      run(*inputs) -> {layer: output} in inference, images channels last
+
+These are functions of ``stele_worker.frameworks.recipe.Recipe``, too. If a file defines every function of STEPS,
+nothing is derived, and its functions receive what its ``network`` returned. A step is made directly before it is used:
+in an eager framework this switches the network to training or inference.
 """
 
 import os
-import sys
 from types import SimpleNamespace
 
 import numpy
 
 from stele_worker import frameworks
-from stele_worker.models import building, importing, inputs, naming, weights
-from stele_worker.models.errors import SpecError, describe_error, user_code
-from stele_worker.models.specs import Source, framework_of, nearest, place
+from stele_worker.models import inputs, naming, weights
+from stele_worker.models.building import STEPS, build_network, is_complete
+from stele_worker.models.errors import SpecError, describe_error
+from stele_worker.models.specs import place
 from stele_worker.models.task import Task
 
 DERIVED = ("jax", "keras", "paddle", "tensorflow", "torch")
-STEPS = ("load", "gradients", "training_step", "inference_step", "stored")
 OPTIONAL = ("activations", "LAYOUT")
 
 
@@ -26,42 +37,12 @@ def framework(model):
     return os.path.basename(model["recipe"])[: -len(".py")]
 
 
-def find(model):
-    """Import the file and return its Source. Raise SpecError or UserCodeError."""
-    module = import_file(model["recipe"], "recipe", model["spec"], model["folder"])
-    if not callable(getattr(module, "network", None)):
-        message = "{} does not define the function network(task).{}"
-        raise SpecError(message.format(model["spec"], nearest("network", vars(module))))
-    return Source(model["spec"], model["folder"], "recipe", module.network, module)
-
-
-def import_file(path, kind, text, folder):
-    """Return the module of a file, under a name that is not a framework's. Its project is on the import path."""
-    if not os.path.isfile(path):
-        raise SpecError("{}: there is no file {}.".format(text, path))
-    levels = {"recipe": 3, "task": 2}[kind]  # recipes/<task>/torch.py and tasks/<task>.py
-    project = path
-    for _ in range(levels):
-        project = os.path.dirname(project)
-    importing.add_to_path(folder)
-    importing.add_to_path(project)
-    parts = os.path.relpath(path, project)[: -len(".py")].split(os.sep)
-    name = "_".join(["stele_user"] + parts)
-    if name in sys.modules and sys.modules[name].__file__ != path:
-        del sys.modules[name]
-    return importing.execute(name, path, folder, text)
-
-
-def is_complete(module):
-    return all(hasattr(module, name) for name in STEPS)
-
-
-def recipe(model, task_weights=None):
-    """Return the recipe of a file. Raise SpecError if it lacks functions that cannot be derived.
+def recipe(model, source, task_weights=None):
+    """Return the recipe of a file, its Source. Raise SpecError if it lacks functions that cannot be derived.
 
     ``task_weights`` are the named arrays that ``weights(seed)`` of the task returned, or None.
     """
-    source, name = find(model), framework(model)
+    name = framework(model)
     if is_complete(source.module):
         return complete(source, name)
     defined = [each for each in STEPS + OPTIONAL[:1] if hasattr(source.module, each)]
@@ -70,25 +51,15 @@ def recipe(model, task_weights=None):
         message = "{}: nothing can be derived for {!r}. Define also: {}."
         raise SpecError(message.format(source.spec, name, lacking))
     if name == "jax" and defined:
-        message = (
-            "{} defines {} but not {}. In JAX the parameters are outside of the network: define all or none."
-        )
+        message = "{} defines {} but not {}. In JAX the parameters are outside of the network: define all or none."
         raise SpecError(message.format(source.spec, ", ".join(defined), lacking))
-    return derived(source, derived_module(name), task_weights)
-
-
-def derived_module(name):
-    from stele_worker.models import inspection
-
-    return inspection.recipe_of(name)
+    return derived(source, frameworks.part(name, "model"), task_weights)
 
 
 def derived(source, base, task_weights):
     """Return the derived recipe with the functions that the file defines in place of its own."""
     names = dict(vars(base), **vars(naming.make(source, base, task_weights)))
-    names.update(
-        (each, getattr(source.module, each)) for each in STEPS + OPTIONAL if hasattr(source.module, each)
-    )
+    names.update((each, getattr(source.module, each)) for each in STEPS + OPTIONAL if hasattr(source.module, each))
     load = names["load"] = loader(source, names["load"])
     if all(hasattr(source.module, each) for each in ("gradients", "training_step")):  # the file trains
         names.update(why_untrained=lambda net, number: None, loss_name=lambda net, optimizer: None)
@@ -107,11 +78,11 @@ def complete(source, name):
     names = {each: getattr(module, each) for each in STEPS + OPTIONAL if hasattr(module, each)}
     names.setdefault("LAYOUT", None)
     load = names["load"] = loader(source, module.load)
-    seed = derived_module(name).seed if name in DERIVED else numpy.random.seed
+    seed = frameworks.part(name, "model").seed if name in DERIVED else numpy.random.seed
 
     def network(task):
         seed(task.seed)
-        return load(build(source, task), other_arm(task))
+        return load(build_network(source, task), other_arm(task))
 
     def count(net):
         return sum(frameworks.load(name).fetch(value).size for value in module.stored(net).values())
@@ -139,45 +110,20 @@ def loader(source, function):
             return net
         result = function(net, arrays)
         if result is None:
-            raise SpecError(
-                "{}: load(net, weights) returned None. Let it return the network.".format(source.spec)
-            )
+            raise SpecError("{}: load(net, weights) returned None. Let it return the network.".format(source.spec))
         return result
 
     return load
 
 
-def build(source, task):
-    """Return what network(task) or network() of the file returns, of the framework that the file is named after."""
-    names = [each.name for each in building.parameters(source.value)]
-    if len(building.required(source.value)) > 1:
-        message = "{}: network({}) takes more than the task. Let it take the task, or nothing."
-        raise SpecError(message.format(source.spec, ", ".join(names)))
-    with user_code(source.spec, source.folder):
-        net = source.value(task) if names else source.value()
-    if not is_complete(source.module):
-        check_framework(source, net)
-    return net
-
-
-def check_framework(source, net):
-    theirs, name = framework_of(net), os.path.basename(source.spec)[: -len(".py")]
-    if theirs is None:
-        message = "{}: network() returned {!r:.60}, which is not a model of {}."
-        raise SpecError(message.format(place(source), net, building.NAMES[name]))
-    if theirs != name:
-        message = "{}: network() returned a model of {}, but the file is named after {}. Rename it to {}.py."
-        raise SpecError(message.format(place(source), building.NAMES[theirs], building.NAMES[name], theirs))
-
-
-def failure(source, given, error):
+def failure(source, items, error):
     """Return a SpecError for an exception of the network: its inputs, and the frames of the user."""
-    shapes = ", ".join(map(inputs.option, given)) or "unknown"
+    shapes = ", ".join(map(inputs.option, items)) or "unknown"
     message = "{}: the network fails with these inputs: {}\n{}"
     return SpecError(message.format(place(source), shapes, describe_error(error, source.folder)))
 
 
-def draft(model, seed=0, dtype="float32"):
+def draft(model, source, seed=0, dtype="float32"):
     """Return the Task that ``network`` receives before the inputs are known."""
     none = {"batch": 1, "train": 1, "test": 1, "inputs": (), "target": None}
-    return Task(name=model["spec"], model=model, seed=seed, dtype=dtype, **none)
+    return Task(name=model["spec"], model=model, source=source, seed=seed, dtype=dtype, **none)

@@ -70,9 +70,7 @@ def check(header, size):
         begin, end = entry["data_offsets"]
         if not is_size(begin) or not is_size(end) or not last <= begin <= end <= size:
             raise ValueError(
-                "the bytes {} to {} of {!r} are outside of the file, or those of another array".format(
-                    begin, end, name
-                )
+                "the bytes {} to {} of {!r} are outside of the file, or those of another array".format(begin, end, name)
             )
         last, count = end, 1
         for length in entry["shape"]:

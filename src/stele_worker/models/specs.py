@@ -1,11 +1,10 @@
-"""Parse a spec, such as ``package.module:attribute`` or ``timm:resnet18``, and find the object that it names."""
+"""Parse a spec, such as ``package.module:attribute`` or ``timm:resnet18``, and tell what kind of model an object is."""
 
 import difflib
 import inspect
 import os
 from typing import Any, NamedTuple
 
-from stele_worker.models import importing
 from stele_worker.models.errors import SpecError
 
 LIBRARIES = ("torchvision", "timm", "keras", "hf", "hf-tiny")
@@ -19,6 +18,18 @@ FRAMEWORKS = {  # by the package of a class; Keras first, for its layers are als
     "torch": "torch",
     "paddle": "paddle",
     "tensorflow": "tensorflow",
+}
+# how people write them
+NAMES = {
+    "torch": "PyTorch",
+    "jax": "JAX",
+    "keras": "Keras",
+    "tensorflow": "TensorFlow",
+    "paddle": "Paddle",
+    # of complete recipes
+    "numpy": "NumPy",
+    "chainer": "Chainer",
+    "mxnet_gluon": "MXNet",
 }
 
 
@@ -46,23 +57,6 @@ def parse(text):
     if place in LIBRARIES:
         return Spec(place, place, name)
     return Spec("file" if place.endswith(".py") or os.sep in place else "module", place, name)
-
-
-def find(model):
-    """Import the module that the host's dict names and return its Source. Raise SpecError or UserCodeError."""
-    if model.get("recipe"):
-        from stele_worker.models import recipe_files
-
-        return recipe_files.find(model)
-    spec, folder = parse(model["spec"]), model["folder"]
-    if spec.kind in LIBRARIES:
-        from stele_worker.models import libraries
-
-        return Source(model["spec"], folder, spec.kind, libraries.factory(spec.kind, spec.name, folder), None)
-    importing.add_to_path(folder)
-    load = importing.import_file if spec.kind == "file" else importing.import_module
-    module = load(spec.place, folder, model["spec"])
-    return Source(model["spec"], folder, spec.kind, attribute(module, spec.name, model["spec"]), module)
 
 
 def attribute(module, name, text):

@@ -1,8 +1,9 @@
 """Find what a model is trained on: a target that it takes as an argument, or labels for its output."""
 
-from stele_worker.models import building, outputs
+from stele_worker.models import outputs
 from stele_worker.models.errors import SpecError
 from stele_worker.models.inputs import Input
+from stele_worker.models.signatures import parameters
 from stele_worker.models.task import example
 
 NAMES = ("labels", "targets", "label", "target")  # parameters under which a model takes its target
@@ -18,11 +19,9 @@ def loss(task):
 
 def complete(task, recipe, net, put):
     """Return the Task with its target, found by calling the model. Raise SpecError if the output allows none."""
-    takes = [each for each in building.parameters(recipe.function(net)) if each.name in NAMES]
+    takes = [each for each in parameters(recipe.function(net)) if each.name in NAMES]
     passed = [each for each in task.inputs if takes and each.name == takes[0].name]
-    if (
-        passed and takes[0].default is not takes[0].empty
-    ):  # the inputs hold a target that inference does not need
+    if passed and takes[0].default is not takes[0].empty:  # the inputs hold a target that inference does not need
         without = task._replace(inputs=tuple(each for each in task.inputs if each not in passed))
         if returns_loss(without._replace(target=passed[0]), recipe, net, put):
             return without._replace(target=passed[0])
@@ -81,9 +80,7 @@ def labels(shape, task, kind=None):
         for each in size:
             count *= each
         if count % task.batch:
-            message = (
-                "{} returns shape {}, which has no axis for the batch of {}. Let it return its own loss."
-            )
+            message = "{} returns shape {}, which has no axis for the batch of {}. Let it return its own loss."
             raise SpecError(message.format(task.name, shape, task.batch))
         size = (task.batch, count // task.batch)
     return Input(None, "int", size, shape[-1]) if classes else Input(None, "float", size)

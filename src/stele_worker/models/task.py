@@ -6,6 +6,7 @@ import numpy
 
 from stele_worker.models.errors import SpecError
 from stele_worker.models.inputs import Input, label, sample
+from stele_worker.models.specs import Source
 
 BATCHES = {  # of training and of inference
     "smoke": (10, 5),
@@ -32,19 +33,18 @@ class Task(NamedTuple):
     dropout: tuple = (1.0,)  # (1.0,): as the model has it; (0.0,): off
     dtype: str = "float32"  # of the arithmetic; the parameters stay float32
     seed: int = 0
+    source: Optional[Source] = None  # of the model; it is found once
     values: Optional[dict] = None  # {label: array} of example_inputs(); None: seeded
 
 
-def make(model, inputs, target, scale, seed=0, dtype="float32", values=None):
+def make(model, inputs, target, scale, seed=0, dtype="float32", values=None, source=None):
     """Return the Task of a user's model at a scale. Raise SpecError if the inputs do not share their first axis."""
     batch = inputs[0].shape[0]
     for each in inputs:
         if each.shape[0] != batch:
             message = "The first axis of every input is the batch, but {} has {} and {} has {}."
             first = inputs[0]
-            raise SpecError(
-                message.format(label(first, 0), batch, label(each, inputs.index(each)), each.shape[0])
-            )
+            raise SpecError(message.format(label(first, 0), batch, label(each, inputs.index(each)), each.shape[0]))
     train, test = BATCHES[scale]
     return Task(
         name=model["spec"],
@@ -54,6 +54,7 @@ def make(model, inputs, target, scale, seed=0, dtype="float32", values=None):
         inputs=tuple(inputs),
         target=target,
         model=model,
+        source=source,
         optimizer=model.get("optimizer"),
         seed=seed,
         dtype=dtype,
@@ -70,9 +71,7 @@ def with_batch(task, batch):
         return each._replace(shape=(batch,) + tuple(each.shape[1:]))
 
     target = None if task.target is None else resize(task.target)
-    values = task.values and {
-        name: array[numpy.arange(batch) % len(array)] for name, array in task.values.items()
-    }
+    values = task.values and {name: array[numpy.arange(batch) % len(array)] for name, array in task.values.items()}
     return task._replace(batch=batch, inputs=tuple(map(resize, task.inputs)), target=target, values=values)
 
 
@@ -83,10 +82,10 @@ def example(task, count):
     """
     rng, values = numpy.random.RandomState(task.seed), task.values or {}
     count = min(count, distinct(task) * task.batch)
-    wanted = task.inputs + (() if task.target is None else (task.target,))
+    inputs = task.inputs + (() if task.target is None else (task.target,))
     return tuple(
         values[name][:count] if name in values else sample(each, count, rng)
-        for name, each in [(label(each, at), each) for at, each in enumerate(wanted)]
+        for name, each in [(label(each, at), each) for at, each in enumerate(inputs)]
     )
 
 
@@ -103,6 +102,6 @@ def rows(task, part):
 
 
 def without_dropout(task):
-    """Return whether dropout is off, see ``stele_worker.tasks.without_dropout``."""
+    """Return whether dropout is off, see ``stele_suite.tasks.without_dropout``."""
     rates = task.dropout if isinstance(task.dropout, (tuple, list)) else (task.dropout,)
     return len(rates) > 0 and not any(rates)

@@ -13,13 +13,13 @@ from collections import OrderedDict, namedtuple
 
 import numpy
 
-from stele_worker import tasks
-from stele_worker.models import recipe_files
+from stele_suite import tasks
+from stele_worker.models import importing
 from stele_worker.models.errors import SpecError, user_code
 from stele_worker.models.inputs import Input
 
 DEFAULTS = {"batch": 32, "epochs": 1, "learning_rate": 0.01, "dropout": (), "optimizer": None}
-RESERVED = ("name", "inputs", "target", "model", "data", "seed", "dtype", "values")
+RESERVED = ("name", "inputs", "target", "model", "source", "data", "seed", "dtype", "values")
 PLAIN = (bool, int, float, str, tuple, list, dict, type(None))
 MOST = {"smoke": (10, 5), "study": (40, 40), "gate": (50, 50)}  # batches of training and of the test
 REPEATED = ("study", "gate")  # scales that repeat the training samples until there are so many batches
@@ -29,14 +29,15 @@ TIMED = 50  # batches of inference that are timed at least, but at scale smoke
 class TaskFile:
     """A file of the user that describes a Task."""
 
-    def __init__(self, model):
+    def __init__(self, model, source=None):
+        self.source = source
         self.model, self.folder = model, model["folder"]
         self.spec = os.path.join("tasks", os.path.basename(model["task"]))
-        self.module = recipe_files.import_file(model["task"], "task", self.spec, self.folder)
+        self.module = importing.import_content(model["task"], "task", self.spec, self.folder)
         self.name = os.path.basename(model["task"])[: -len(".py")]
         if not hasattr(self.module, "samples"):
             raise SpecError("{} does not define the function samples(part).".format(self.spec))
-        self.known = {}
+        self.arrays = {}
 
     def call(self, function, *arguments):
         with user_code(self.spec, self.folder):
@@ -44,17 +45,17 @@ class TaskFile:
 
     def samples(self, part):
         """Return the checked arrays of a part. Raise SpecError if something else is returned."""
-        if part not in self.known:
+        if part not in self.arrays:
             arrays = self.call("samples", part)
             if not isinstance(arrays, (tuple, list)) or len(arrays) < 2:
                 message = "{}: samples({!r}) returned {!r:.60}. Return the inputs and then the target: x, y."
                 raise SpecError(message.format(self.spec, part, arrays))
-            self.known[part] = tuple(self.checked(part, array) for array in arrays)
-            sizes = [len(array) for array in self.known[part]]
+            self.arrays[part] = tuple(self.checked(part, array) for array in arrays)
+            sizes = [len(array) for array in self.arrays[part]]
             if len(set(sizes)) > 1:
                 message = "{}: the arrays of samples({!r}) have {} rows. Return arrays of the same length."
                 raise SpecError(message.format(self.spec, part, " and ".join(map(str, sizes))))
-        return self.known[part]
+        return self.arrays[part]
 
     def checked(self, part, value):
         """Return an array as float32 or int32."""
@@ -70,14 +71,14 @@ class TaskFile:
 
     def constants(self, scale):
         """Return the fields that the file defines, for a scale. Raise SpecError for a name that cannot be a field."""
-        given = {name: value for name, value in vars(self.module).items() if is_constant(name, value)}
-        scales = given.pop("SCALES", {})
-        given.update(scales.get(scale, {}))
-        for name in given:
+        constants = {name: value for name, value in vars(self.module).items() if is_constant(name, value)}
+        scales = constants.pop("SCALES", {})
+        constants.update(scales.get(scale, {}))
+        for name in constants:
             if name.lower() in RESERVED or keyword.iskeyword(name.lower()):
                 message = "{}: rename the constant {}. Fields of a task cannot be named {!r}."
                 raise SpecError(message.format(self.spec, name, name.lower()))
-        fields = dict(DEFAULTS, **{name.lower(): value for name, value in given.items()})
+        fields = dict(DEFAULTS, **{name.lower(): value for name, value in constants.items()})
         for name in ("batch", "epochs"):
             if not isinstance(fields[name], int) or fields[name] < 1:
                 message = "{}: {} = {!r} is not a positive whole number."
@@ -92,14 +93,13 @@ class TaskFile:
             if not sizes_given and scale in MOST:
                 fields[part] = min(fields[part], MOST[scale][at] * fields["batch"])
             if fields[part] < fields["batch"]:
-                message = (
-                    "{}: samples({!r}) has {} rows, fewer than one batch of {}. Return more, or lower BATCH."
-                )
+                message = "{}: samples({!r}) has {} rows, fewer than one batch of {}. Return more, or lower BATCH."
                 raise SpecError(message.format(self.spec, part, fields[part], fields["batch"]))
         if not sizes_given and scale != "paper":
             fields["epochs"] = epochs(fields["train"] // fields["batch"], scale)
         arrays = [self.input(array, fields["batch"]) for array in self.samples("train")]
         fields.update(inputs=tuple(arrays[:-1]), target=self.target(arrays[-1]), model=self.model, seed=seed)
+        fields.update(source=self.source)
         fields.update(name=self.name, data=self.spec if self.counts() else None, dtype=dtype)
         fields.update(values=None)  # the samples have values
         names = sorted(fields)
@@ -113,8 +113,8 @@ class TaskFile:
 
     def target(self, target):
         """Return the target under the name with which the network takes it, if an inspection found one."""
-        found = self.model.get("target") or {}
-        return target._replace(name=found.get("name"))
+        facts = self.model.get("target") or {}
+        return target._replace(name=facts.get("name"))
 
     def weights(self, seed):
         """Return the initial weights as float32 arrays, or None if every network initialises itself."""
@@ -122,9 +122,7 @@ class TaskFile:
             return None
         arrays = self.call("weights", seed)
         if not hasattr(arrays, "items"):
-            raise SpecError(
-                "{}: weights(seed) returned {!r:.60}. Return {{name: array}}.".format(self.spec, arrays)
-            )
+            raise SpecError("{}: weights(seed) returned {!r:.60}. Return {{name: array}}.".format(self.spec, arrays))
         return OrderedDict((name, numpy.array(array, numpy.float32)) for name, array in arrays.items())
 
     def counts(self):

@@ -40,7 +40,7 @@ def check_sizes(path):
     So a small file cannot need more memory than its size: numpy.savez compresses nothing.
     """
     with zipfile.ZipFile(path) as archive:
-        sizes = {one.filename: one.file_size for one in archive.infolist()}
+        sizes = {member.filename: member.file_size for member in archive.infolist()}
         if sum(sizes.values()) > os.path.getsize(path):
             raise ValueError("its arrays have {:,} bytes, more than the file".format(sum(sizes.values())))
         for name, size in sizes.items():
@@ -71,12 +71,12 @@ def of_arm(path, stored):
     }
 
 
-def note_checkpoint(held, arrays):
-    """Note that a library converted the ``arrays`` of another arm to those that are ``held``: {name: array}.
+def note_checkpoint(converted, arrays):
+    """Note that a library converted the ``arrays`` of another arm to the ``converted`` ones: {name: array}.
 
     Those that are equal in both have names.
     """
-    same = [name for name in held if name in arrays and inputs.compare(held[name], arrays[name])[1] == 0]
+    same = [name for name in converted if name in arrays and inputs.compare(converted[name], arrays[name])[1] == 0]
     last.update(names={name: name for name in same}, way="checkpoint", guess=False)
 
 
@@ -97,9 +97,9 @@ def match(shapes, arrays, optional=(), model=None):
     names the first one that does not fit.
     """
     model = model or {}
-    given = model.get("weights_map") or {}
-    pairs, way = pair(shapes, arrays, optional, given, ordered=bool(model.get("weights")))
-    last.update(names=pairs, way=way, guess=way == "order" and has_alternatives(pairs, arrays, given))
+    names = model.get("weights_map") or {}
+    pairs, way = pair(shapes, arrays, optional, names, ordered=bool(model.get("weights")))
+    last.update(names=pairs, way=way, guess=way == "order" and has_alternatives(pairs, arrays, names))
     for ours, theirs in pairs.items():
         if tuple(shapes[ours]) != arrays[theirs].shape:
             message = "The weights of {!r} do not fit: the model has shape {}, the file has {} ({!r})."
@@ -109,16 +109,14 @@ def match(shapes, arrays, optional=(), model=None):
 
 def fit(shapes, arrays, optional=()):
     """Return whether the arrays have the names and the shapes of a network; ``optional`` ones may be missing."""
-    return all(
-        tuple(shapes[name]) == arrays[name].shape if name in arrays else name in optional for name in shapes
-    )
+    return all(tuple(shapes[name]) == arrays[name].shape if name in arrays else name in optional for name in shapes)
 
 
-def pair(shapes, arrays, optional=(), given=None, ordered=False):
+def pair(shapes, arrays, optional=(), names=None, ordered=False):
     """Return ({name in ``shapes``: name in ``arrays``}, way).
 
     "names"   all names are equal, except ``optional`` ones that are missing
-    "map"     of a name that the arrays lack, ``given`` has another one
+    "map"     of a name that the arrays lack, ``names`` has another one
     "order"   of the others, both sides have equally many, with the same shapes in the same order. Only of arrays that
               are ``ordered`` as they were defined: a file may be sorted by name
     "shapes"  each of the others is the only one of its shape; of ``ordered`` arrays among all, because a framework that
@@ -127,26 +125,26 @@ def pair(shapes, arrays, optional=(), given=None, ordered=False):
     Raise WeightsError if none is possible.
     """
     pairs = {name: name for name in shapes if name in arrays}
-    known = {ours: theirs for ours, theirs in (given or {}).items() if ours in shapes and theirs in arrays}
-    pairs.update((ours, theirs) for ours, theirs in known.items() if ours not in pairs)
+    by_name = {ours: theirs for ours, theirs in (names or {}).items() if ours in shapes and theirs in arrays}
+    pairs.update((ours, theirs) for ours, theirs in by_name.items() if ours not in pairs)
     lacking = [name for name in shapes if name not in pairs and name not in optional]
     if not lacking:
         return pairs, "names" if all(ours == theirs for ours, theirs in pairs.items()) else "map"
     spare = [name for name in arrays if name not in pairs.values()]
-    wanted, held = [tuple(shapes[name]) for name in lacking], [arrays[name].shape for name in spare]
+    lacking_shapes, spare_shapes = [tuple(shapes[name]) for name in lacking], [arrays[name].shape for name in spare]
     by_order = dict(pairs, **dict(zip(lacking, spare)))
-    if ordered and wanted == held and keeps_order(by_order, list(shapes), list(arrays)):
+    if ordered and lacking_shapes == spare_shapes and keeps_order(by_order, list(shapes), list(arrays)):
         return by_order, "order"
-    others = [array.shape for array in arrays.values()] if ordered else held
-    if sorted(wanted) == sorted(held) and all(others.count(shape) == 1 for shape in held):
+    others = [array.shape for array in arrays.values()] if ordered else spare_shapes
+    if sorted(lacking_shapes) == sorted(spare_shapes) and all(others.count(shape) == 1 for shape in spare_shapes):
         of_shape = {arrays[name].shape: name for name in spare}
         return dict(pairs, **{name: of_shape[tuple(shapes[name])] for name in lacking}), "shapes"
     raise WeightsError(describe_lack(lacking, spare, shapes, arrays))
 
 
-def has_alternatives(pairs, arrays, given):
+def has_alternatives(pairs, arrays, names):
     """Return whether arrays that were matched without their names have equal shapes, so that they may be exchanged."""
-    unnamed = [theirs for ours, theirs in pairs.items() if theirs not in (ours, given.get(ours))]
+    unnamed = [theirs for ours, theirs in pairs.items() if theirs not in (ours, names.get(ours))]
     return len({arrays[name].shape for name in unnamed}) < len(unnamed)
 
 

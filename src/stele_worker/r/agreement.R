@@ -1,7 +1,7 @@
 # Compute what one recipe computes on a small fixed batch. stele_worker/agreement.py describes the numbers.
 
-measurement <- module("r/measurement.R")
-tasks <- import("stele_worker.tasks", convert = FALSE)
+measurement <- module("stele_worker/r/measurement.R")
+tasks <- import("stele_suite.tasks", convert = FALSE)
 python <- import("stele_worker.agreement", convert = FALSE) # its arrays stay in NumPy
 sketch <- import("stele_worker.sketch")$sketch
 
@@ -33,7 +33,7 @@ infer <- function(framework, recipe, task, weights, x, y) {
 calls_agree <- function(first, second) max(abs(first - second)) <= 1e-3 * max(abs(first))
 
 train <- function(framework, recipe, task, weights, x, y) {
-  task <- import("stele_worker.tasks")$without_dropout(task)
+  task <- import("stele_suite.tasks")$without_dropout(task)
   initial <- py_to_r(weights)
   net <- recipe$load(recipe$network(task), initial)
   unequal <- py_to_r(python$find_unequal(read_parameters(framework, recipe, net), weights))

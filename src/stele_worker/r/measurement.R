@@ -1,9 +1,9 @@
 # Measure one launch of one recipe. stele_worker/measurement.py describes an outcome.
 
-clock <- module("r/clock.R")
+clock <- module("stele_worker/r/clock.R")
 find_steady_step <- import("stele_worker.clock")$find_steady_step
 process <- import("stele_worker.process", convert = FALSE)
-tasks <- import("stele_worker.tasks", convert = FALSE)
+tasks <- import("stele_suite.tasks", convert = FALSE)
 subjects <- import("stele_worker.subjects", convert = FALSE) # its arrays stay in NumPy
 
 NOT_EVALUATED <- list(accuracy = NULL, evaluated = 0L)
@@ -37,8 +37,9 @@ train <- function(framework, task, host, data, weights, warmup, turn, steps) {
   steady <- find_steady_step(as.list(seconds), warmup$window, warmup$tolerance)
   unsteady <- min(warmup$most, length(seconds) %/% 2L)
   outcome <- summarise(framework, task, seconds, if (is.null(steady)) unsteady else steady, !is.null(steady))
-  outcome$losses <- I(vapply(losses, framework$fetch, 0))
-  c(outcome, if (is.null(steps)) evaluate(framework, recipe, net, task, data, host) else NOT_EVALUATED)
+  evaluation <- if (is.null(steps)) evaluate(framework, recipe, net, task, data, host) else NOT_EVALUATED
+  outcome$learning <- c(list(losses = I(vapply(losses, framework$fetch, 0))), evaluation)
+  outcome
 }
 
 # Warm up until the step times stop trending, then time the Task's test batches. Return an outcome.
@@ -76,12 +77,8 @@ infer <- function(framework, task, host, data, weights, warmup, turn, steps) {
 # Return the part of an outcome that training and inference share. Call it before anything else uses memory.
 summarise <- function(framework, task, seconds, warmup, steady) {
   list(
-    host_memory = to_double(process$peak_memory()),
-    device_memory = framework$peak_memory(),
-    seconds = I(seconds),
-    warmup = as.integer(warmup),
-    steady = steady,
-    batch = task$batch
+    steps = list(seconds = I(seconds), warmup = as.integer(warmup), steady = steady, batch = task$batch),
+    memory = list(host = to_double(process$peak_memory()), device = framework$peak_memory())
   )
 }
 
@@ -105,8 +102,8 @@ evaluate <- function(framework, recipe, net, task, data, host) {
   list(accuracy = correct / (length(rows) * task$batch), evaluated = length(rows) * task$batch)
 }
 
-# Return the module stele_worker/recipes/<task>/<framework>.R.
-load_recipe <- function(task, framework) module(sprintf("recipes/%s/%s.R", task$name, framework$NAME))
+# Return the module stele_suite/recipes/<task>/<framework>.R.
+load_recipe <- function(task, framework) module(sprintf("stele_suite/recipes/%s/%s.R", task$name, framework$NAME))
 
 # Return the inputs and labels that the Task uses of a part, "train" or "test", of its data set, as NumPy arrays.
 load_samples <- function(task, data, part, recipe) iterate(make_subject(task, recipe)$samples(part, data))

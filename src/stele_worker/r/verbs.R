@@ -5,12 +5,12 @@ library(reticulate)
 
 process <- import("stele_worker.process")
 process$die_with_parent()
-tasks <- import("stele_worker.tasks")
-clock <- module("r/clock.R")
-measurement <- module("r/measurement.R")
-agreement <- module("r/agreement.R")
+tasks <- import("stele_suite.tasks")
+clock <- module("stele_worker/r/clock.R")
+measurement <- module("stele_worker/r/measurement.R")
+agreement <- module("stele_worker/r/agreement.R")
 
-PROTOCOL <- 4L
+PROTOCOL <- 1L
 
 configuration <- new.env() # set by configure: the framework's module, and the dtype of its arithmetic
 
@@ -38,7 +38,7 @@ configure <- function(host, framework, settings) {
   process$limit_processors(as.integer(settings$threads))
   settings$seed <- to_python_int(settings$seed)
   start <- clock$now()
-  framework_module <- module(paste0("frameworks/", framework, ".R"))
+  framework_module <- module(file.path("stele_worker/frameworks", framework, "framework.R"))
   import_seconds <- clock$now() - start
   framework_module$configure(settings)
   configuration$framework <- framework_module

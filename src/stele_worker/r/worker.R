@@ -1,14 +1,14 @@
 # The serve loop in R: read a request, carry it out, answer. Only this file catches every error.
 # claim.sh starts it; docs/protocol.md describes the protocol.
 
-PACKAGE <- normalizePath("stele_worker")
+FOLDER <- normalizePath(".")
 modules <- new.env()
 
-# Return the environment filled by a file of this package; each file is read once, as with a Python import.
+# Return the environment filled by a file of Stele; each file is read once, as with a Python import.
 module <- function(path) {
   if (is.null(modules[[path]])) {
     contents <- new.env(parent = globalenv())
-    sys.source(file.path(PACKAGE, path), contents)
+    sys.source(file.path(FOLDER, path), contents)
     assign(path, contents, modules)
   }
   modules[[path]]
@@ -58,7 +58,7 @@ answer <- function(line, requests, answers) {
     request <- decode(line)
     number <<- request[["id"]]
     request[["id"]] <- NULL
-    verbs <- module("r/verbs.R") # loaded only now, because Python may print or be missing
+    verbs <- module("stele_worker/r/verbs.R") # loaded only now, because Python may print or be missing
     result <- verbs$do(request, host)
     stop_if_interrupted()
     send("result", result)

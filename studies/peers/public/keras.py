@@ -21,9 +21,7 @@ def cnn(task):
 
 def gru(task):
     """The example on IMDB."""
-    net = Sequential(
-        [layers.Embedding(task.vocabulary, task.embedding), layers.GRU(task.hidden), layers.Dense(2)]
-    )
+    net = Sequential([layers.Embedding(task.vocabulary, task.embedding), layers.GRU(task.hidden), layers.Dense(2)])
     return net, optimizers.Adam(task.learning_rate)
 
 

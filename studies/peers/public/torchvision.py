@@ -3,7 +3,7 @@
 from public.torch import inference_step, training_step
 from torch import nn, optim
 
-from stele_worker.tasks.mobilenetv2 import HEAD, STAGES, STEM
+from stele_suite.tasks.mobilenetv2 import HEAD, STAGES, STEM
 
 __all__ = ["inference_step", "training_step"]
 

@@ -5,7 +5,7 @@ from functools import partial
 import numpy
 from chainer.datasets import ImageDataset, TransformDataset, TupleDataset
 
-from stele_worker.loaders.chainer import loaded
+from stele_worker.frameworks.chainer.loader import loaded
 
 
 def augment(size, sample):

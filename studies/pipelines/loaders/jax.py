@@ -4,7 +4,7 @@ import grain
 import numpy
 from PIL import Image
 
-from stele_worker.loaders.jax import Images, augmented
+from stele_worker.frameworks.jax.loader import Images, augmented
 
 
 class Crop(grain.transforms.RandomMap):

@@ -5,7 +5,7 @@ from pathlib import Path
 import keras
 from keras.layers import RandomCrop
 
-from stele_worker.loaders.keras import augmented
+from stele_worker.frameworks.keras.loader import augmented
 
 PIXELS = 256  # of a file
 

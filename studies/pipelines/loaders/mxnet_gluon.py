@@ -3,7 +3,7 @@
 import mxnet as mx
 from mxnet.gluon.data import Dataset
 
-from stele_worker.loaders.mxnet_gluon import loaded
+from stele_worker.frameworks.mxnet_gluon.loader import loaded
 
 
 class Crop(mx.gluon.Block):

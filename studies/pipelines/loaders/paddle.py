@@ -4,7 +4,7 @@ from paddle.io import Dataset
 from paddle.vision import transforms
 from PIL import Image
 
-from stele_worker.loaders.paddle import augmentation, loaded
+from stele_worker.frameworks.paddle.loader import augmentation, loaded
 
 
 class Files(Dataset):

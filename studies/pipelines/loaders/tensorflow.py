@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from stele_worker.loaders.tensorflow import augmented
+from stele_worker.frameworks.tensorflow.loader import augmented
 
 
 def file_batches(paths, labels, size, batch, workers):

@@ -22,7 +22,6 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name, canonicalize_version
 
 from stele.environments.lockfiles.conda import read_conda
-from stele.environments.lockfiles.extras import check_extras, declared_extras
 from stele.environments.lockfiles.formats import (
     COMMANDS,
     INSTALLER,
@@ -111,15 +110,11 @@ class Locked:
     messages: tuple[str, ...] = field(default=(), compare=False)  # about lines that are left out
     included: Mapping[str, str] = field(default_factory=dict, compare=False)  # file: -r or -c
     places: Mapping[str, str] = field(default_factory=dict, compare=False)  # requirement: file and line
-    local: Mapping[str, str] = field(
-        default_factory=dict, compare=False
-    )  # line that is left out: file and line
+    local: Mapping[str, str] = field(default_factory=dict, compare=False)  # line that is left out: file and line
     # package: the hashes of its files, if all are known, and the URLs of its indexes
     hashes: Mapping[str, frozenset[str]] = field(default_factory=dict, compare=False)
     registries: Mapping[str, frozenset[str]] = field(default_factory=dict, compare=False)
-    members: tuple[str, ...] = field(
-        default=(), compare=False
-    )  # folders of the projects that a uv.lock locks
+    members: tuple[str, ...] = field(default=(), compare=False)  # folders of the projects that a uv.lock locks
 
 
 def read(
@@ -139,9 +134,7 @@ def read(
     """
     locked = parse(Source(name, sibling, extras=normalized(extras), **options), content)
     if not locked.requirements:
-        raise SteleError(
-            f"{name} names no package. Name a file that lists the framework, such as torch==2.13.0."
-        )
+        raise SteleError(f"{name} names no package. Name a file that lists the framework, such as torch==2.13.0.")
     check_pins(name, [*locked.requirements, *locked.constraints])
     return locked
 
@@ -153,10 +146,8 @@ def outline(
     return parse(Source(name, sibling, lenient=True, extras=normalized(extras)), content)
 
 
-def mentions(
-    name: str, content: str, known: re.Pattern[str], *, kind: str | None = None
-) -> dict[str, frozenset[str]]:
-    """Return what a lock file or a project says of ``known`` packages anywhere, also in groups and other tables.
+def mentions(name: str, content: str, names: re.Pattern[str], *, kind: str | None = None) -> dict[str, frozenset[str]]:
+    """Return what a lock file or a project says anywhere of packages with these ``names``, also in other groups.
 
     The packages have their names on PyPI. The file is read as one of a ``kind``; by default, its content says which.
     """
@@ -165,25 +156,23 @@ def mentions(
         return {}
     source = Source(name, lenient=True)
     data = load(source, kind, content)
-    found: dict[str, set[str]] = {}
+    versions_of: dict[str, set[str]] = {}
     try:
         for package, version in required_in(data) if kind in MANIFESTS else locked_in(data):
-            on_pypi = known_name(package, known)
+            on_pypi = known_name(package, names)
             if on_pypi is not None:
-                found.setdefault(on_pypi, set()).add(version)
+                versions_of.setdefault(on_pypi, set()).add(version)
     except RecursionError:
         raise source.error("is nested too deeply.") from None
-    return {package: frozenset(versions) for package, versions in found.items()}
+    return {package: frozenset(versions) for package, versions in versions_of.items()}
 
 
 def locked_in(data: Table) -> Iterator[tuple[str, str]]:
     """Yield the name of each package in a lock file, and its version and source as text."""
     lists = [data.get("package"), data.get("packages")]
-    tables = [table for one in lists if isinstance(one, list) for table in one]
+    tables = [table for rows in lists if isinstance(rows, list) for table in rows]
     sections = [section for section in data.values() if isinstance(section, dict)]  # of a Pipfile.lock
-    tables += [
-        {"name": name, **one} for part in sections for name, one in part.items() if isinstance(one, dict)
-    ]
+    tables += [{"name": name, **table} for part in sections for name, table in part.items() if isinstance(table, dict)]
     for table in tables:
         name, version = (table.get("name"), table.get("version")) if isinstance(table, dict) else (None, None)
         if isinstance(name, str) and (isinstance(version, str) or table.keys() & ORIGIN):
@@ -222,6 +211,36 @@ def extras_of(name: str, content: str) -> list[str]:
     return declared_extras(source, kind, load(source, kind, content))
 
 
+def check_extras(source: Source, kind: str, data: Table) -> None:
+    """Raise SteleError, with the extras that there are, for an extra that the file does not declare."""
+    if not source.extras or source.lenient:
+        return
+    declared = sorted(map(canonicalize_name, declared_extras(source, kind, data)))
+    unknown = ", ".join(repr(name) for name in sorted(source.extras.difference(declared)))
+    if unknown:
+        advice = f"It has: {', '.join(declared)}." if declared else "It has none. Leave --extra out."
+        raise source.error(f"has no extra {unknown}. {advice}")
+
+
+def declared_extras(source: Source, kind: str, data: Table) -> list[str]:
+    """Return the extras of the project; PDM stores them as groups."""
+    if kind == "uv":
+        packages = source.items(data, "package", dict)
+        return [extra for package in packages for extra in source.get(package, "optional-dependencies", dict)]
+    if kind == "pdm":
+        groups = source.items(source.get(data, "metadata", dict), "groups", str)
+        return [group for group in groups if group != "default"]
+    if kind == "pylock":
+        return source.items(data, "extras", str)
+    if kind in ("setup.cfg", "setup.py"):
+        return list(source.get(data, "extras_require", dict))
+    if kind == "poetry":
+        return list(source.get(data, "extras", dict))
+    project, tool = source.get(data, "project", dict), source.get(data, "tool", dict)
+    poetry = source.get(source.get(tool, "poetry", dict), "extras", dict)
+    return [*source.get(project, "optional-dependencies", dict), *poetry]
+
+
 def normalized(extras: Iterable[str]) -> frozenset[str]:
     return frozenset(map(canonicalize_name, extras))
 
@@ -235,16 +254,14 @@ def pinned_version(requirement: str) -> str | None:
 
 def check_pins(name: str, lines: Iterable[str]) -> None:
     """Raise SteleError, with both lines, if a package has two different pins under the same marker."""
-    seen: dict[tuple[str, str], str] = {}
+    first_lines: dict[tuple[str, str], str] = {}
     for line in lines:
         requirement, version = Requirement(line), pinned_version(line)
         if version is None:
             continue
-        earlier = seen.setdefault((canonicalize_name(requirement.name), str(requirement.marker)), line)
+        earlier = first_lines.setdefault((canonicalize_name(requirement.name), str(requirement.marker)), line)
         if canonicalize_version(pinned_version(earlier) or "") != canonicalize_version(version):
-            raise SteleError(
-                f"{name} pins {requirement.name} twice: {earlier!r} and {line!r}. Keep one of them."
-            )
+            raise SteleError(f"{name} pins {requirement.name} twice: {earlier!r} and {line!r}. Keep one of them.")
 
 
 def parse(source: Source, content: str) -> Locked:
@@ -277,8 +294,8 @@ def noted(source: Source, requirements: Lines, python: str | None, kind: str) ->
         included=notes.included,
         places=notes.places,
         local=notes.local,
-        hashes={name: frozenset(one) for name, one in notes.hashes.items() if one and "" not in one},
-        registries={name: frozenset(one) for name, one in notes.registries.items()},
+        hashes={name: frozenset(values) for name, values in notes.hashes.items() if values and "" not in values},
+        registries={name: frozenset(urls) for name, urls in notes.registries.items()},
         members=unique(notes.members),
     )
 

@@ -50,9 +50,7 @@ def is_conda(name: str, data: Table) -> bool:
     items = data.get("dependencies")
     if not isinstance(items, list) or not any(isinstance(item, str) for item in items):
         return False
-    if not all(
-        isinstance(item, str) or (isinstance(item, dict) and item.keys() == {"pip"}) for item in items
-    ):
+    if not all(isinstance(item, str) or (isinstance(item, dict) and item.keys() == {"pip"}) for item in items):
         return False
     return "channels" in data or NAME.fullmatch(name) is not None
 

@@ -108,10 +108,10 @@ def is_searched(path: str) -> bool:
     return searched and not is_conventional(path)
 
 
-def holds_packages(path: str, content: str, known: re.Pattern[str]) -> bool:
+def holds_packages(path: str, content: str, names: re.Pattern[str]) -> bool:
     """Return whether a file of a repository names packages: by its name or, if that leaves it open, by its content.
 
-    ``known`` matches the name of a package that shows it without a version.
+    ``names`` matches the name of a package that shows it without a version.
     """
     if is_conventional(path):
         return True
@@ -124,7 +124,7 @@ def holds_packages(path: str, content: str, known: re.Pattern[str]) -> bool:
         kind = kind_of(path, content)
         if kind != "requirements":
             return kind not in ANNOUNCED or ANNOUNCED[kind].search(content) is not None
-    return is_requirements(content, known)
+    return is_requirements(content, names)
 
 
 def is_environment(path: str, content: str) -> bool:

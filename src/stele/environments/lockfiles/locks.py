@@ -4,6 +4,7 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Iterator
 
+from packaging.pylock import Pylock, PylockValidationError
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -60,12 +61,8 @@ def read_uv(source: Source, data: Table) -> tuple[Lines, str]:
             markers = [f"({marker})" for marker in (marker_of(needed[index, ""]), forks) if marker]
             name, version = source.get(package, "name", str), source.get(package, "version", str)
             lines += source.pin(name, version, " and ".join(markers), url=uv_url(source, origin))
-            source.origin(
-                name, registry=source.get(origin, "registry", str), hashes=hashes_of(source, package)
-            )
-    source.notes.members += [
-        source.get(origin, key, str) for origin in origins for key in LOCAL if key in origin
-    ]
+            source.origin(name, registry=source.get(origin, "registry", str), hashes=hashes_of(source, package))
+    source.notes.members += [source.get(origin, key, str) for origin in origins for key in LOCAL if key in origin]
     return lines, source.get(data, "requires-python", str)
 
 
@@ -86,21 +83,27 @@ def uv_url(source: Source, origin: Table) -> str:
 
 
 def read_pylock(source: Source, data: Table) -> tuple[Lines, str]:
-    """Return the packages of the default groups in a pylock.toml."""
-    groups = source.items(data, "default-groups", str)
+    """Return the packages of the default groups in a pylock.toml. Raises ValueError if it is not as PEP 751 says."""
+    try:
+        lock = Pylock.from_dict(data)
+    except PylockValidationError as error:
+        [problem, *_] = error.message.splitlines()
+        raise ValueError(f"{error.context}: {problem}" if error.context else problem) from None
     lines: Lines = []
-    for package in source.items(data, "packages", dict):
-        vcs, archive = source.get(package, "vcs", dict), source.get(package, "archive", dict)
-        url = source.get(vcs or archive, "url", str)
-        if vcs and url:
-            url = f"{source.get(vcs, 'type', str)}+{url}@{source.get(vcs, 'commit-id', str)}"
-        if "directory" in package or ((vcs or archive) and not url):
-            source.leave_out(source.get(package, "name", str))
+    for package in lock.packages:
+        vcs, archive = package.vcs, package.archive
+        url = vcs.url if vcs else archive.url if archive else None
+        if package.directory or ((vcs or archive) and not url):
+            source.leave_out(package.name)
             continue
-        name, version = source.get(package, "name", str), source.get(package, "version", str)
-        lines += source.pin(name, version, source.get(package, "marker", str), url=url, groups=groups)
-        source.origin(name, registry=source.get(package, "index", str), hashes=hashes_of(source, package))
-    return lines, source.get(data, "requires-python", str)
+        if vcs:
+            url = f"{vcs.type}+{url}@{vcs.commit_id}"
+        version, marker = str(package.version or ""), str(package.marker or "")
+        lines += source.pin(package.name, version, marker, url=url or "", groups=lock.default_groups or ())
+        archives = [each.hashes for each in (*(package.wheels or ()), package.sdist, archive) if each is not None]
+        hashes = [f"{kind}:{digest}" for allowed in archives for kind, digest in allowed.items()]
+        source.origin(package.name, registry=package.index or "", hashes=hashes)
+    return lines, str(lock.requires_python or "")
 
 
 def read_pdm(source: Source, data: Table) -> tuple[Lines, str]:
@@ -138,8 +141,7 @@ def read_pipfile(source: Source, data: Table) -> tuple[Lines, str]:
     packages = source.get(data, "default", dict)
     meta = source.get(data, "_meta", dict)
     indexes = {
-        source.get(one, "name", str): source.get(one, "url", str)
-        for one in source.items(meta, "sources", dict)
+        source.get(table, "name", str): source.get(table, "url", str) for table in source.items(meta, "sources", dict)
     }
     for name in packages:
         package = source.get(packages, name, dict)

@@ -47,9 +47,7 @@ def decide(node: ast.expr, groups: set[str], extras: set[str]) -> ast.expr | boo
     return holds is not isinstance(node.ops[0], (ast.NotEq, ast.NotIn))
 
 
-def conditions(
-    roots: Iterable[Node], edges: Callable[[Node], Iterable[tuple[Node, str]]]
-) -> dict[Node, Conditions]:
+def conditions(roots: Iterable[Node], edges: Callable[[Node], Iterable[tuple[Node, str]]]) -> dict[Node, Conditions]:
     """Return under which markers each node is needed, for a graph whose edges (target, marker) have markers."""
     always: Conditions = frozenset([frozenset()])
     needed = dict.fromkeys(roots, always)
@@ -68,9 +66,7 @@ def conditions(
 
 def marker_of(paths: Conditions) -> str:
     """Return the conditions as one marker, empty if one of them always holds."""
-    return any_of(
-        " and ".join(f"({marker})" for marker in sorted(path)) for path in sorted(paths, key=sorted)
-    )
+    return any_of(" and ".join(f"({marker})" for marker in sorted(path)) for path in sorted(paths, key=sorted))
 
 
 def any_of(markers: Iterable[str]) -> str:

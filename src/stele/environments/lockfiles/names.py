@@ -22,17 +22,17 @@ def pypi_name(name: str) -> str:
     return RENAMED.get(plain) or BUILDS.get(plain) or plain
 
 
-def known_name(name: str, known: re.Pattern[str]) -> str | None:
-    """Return the normalized name of a ``known`` package, which PyPI or conda calls so; None of another one."""
+def known_name(name: str, names: re.Pattern[str]) -> str | None:
+    """Return the normalized name of a package, which PyPI or conda calls so, if it is one of these ``names``."""
     plain = canonicalize_name(name)
-    return next((one for one in (plain, pypi_name(plain)) if known.fullmatch(one)), None)
+    return next((candidate for candidate in (plain, pypi_name(plain)) if names.fullmatch(candidate)), None)
 
 
-def spelled(known: re.Pattern[str]) -> re.Pattern[str]:
-    """Return a pattern that finds ``known`` packages in a text; its group ``name`` is the spelling there.
+def spelled(names_of_pypi: re.Pattern[str]) -> re.Pattern[str]:
+    """Return a pattern that finds packages with these names in a text; its group ``name`` is the spelling there.
 
     It finds the names of PyPI, of conda and of files such as ``jaxlib-0.10.1-cp311-cp311-linux_x86_64.whl``.
     """
-    others = [name for name, package in {**RENAMED, **BUILDS}.items() if known.fullmatch(package)]
-    names = "|".join([known.pattern, *others]).replace("-", "[-_]")
+    others = [name for name, package in {**RENAMED, **BUILDS}.items() if names_of_pypi.fullmatch(package)]
+    names = "|".join([names_of_pypi.pattern, *others]).replace("-", "[-_]")
     return re.compile(rf"(?<![\w.-])(?P<name>{names})(?:(?![\w-]|\.\w)|(?=-\d))", re.I)

@@ -111,9 +111,7 @@ def read_pyproject(source: Source, data: Table) -> tuple[Lines, str]:
     project, tools = source.get(data, "project", dict), source.get(data, "tool", dict)
     uv, tool = source.get(tools, "uv", dict), source.get(tools, "poetry", dict)
     indexes = indexes_of(source, source.items(uv, "index", dict))
-    sources: Table = {
-        canonicalize_name(name): value for name, value in source.get(uv, "sources", dict).items()
-    }
+    sources: Table = {canonicalize_name(name): value for name, value in source.get(uv, "sources", dict).items()}
     optional = source.get(project, "optional-dependencies", dict)
     lines: Lines = []
     for line in [*source.items(project, "dependencies", str), *of_extras(source, optional)]:
@@ -161,7 +159,7 @@ def uv_dependency(source: Source, line: str, sources: Table, indexes: dict[str, 
         if entry.keys() & {"path", "workspace"}:
             source.leave_out(line)
         elif url:
-            markers = " and ".join(f"({one})" for one in (str(requirement.marker or ""), marker) if one)
+            markers = " and ".join(f"({part})" for part in (str(requirement.marker or ""), marker) if part)
             extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
             text = f"{requirement.name}{extras} @ {url}"
             lines += source.requirement(f"{text} ; {markers}" if markers else text)
@@ -192,17 +190,10 @@ def url_of(source: Source, entry: Table) -> str:
 
 def of_extras(source: Source, table: Table) -> list[str]:
     """Return the entries of the selected extras."""
-    return [
-        item
-        for key in table
-        if canonicalize_name(key) in source.extras
-        for item in source.items(table, key, str)
-    ]
+    return [item for key in table if canonicalize_name(key) in source.extras for item in source.items(table, key, str)]
 
 
-def poetry_dependency(
-    source: Source, name: str, value: Any, chosen: Iterable[str], indexes: dict[str, str]
-) -> Lines:
+def poetry_dependency(source: Source, name: str, value: Any, chosen: Iterable[str], indexes: dict[str, str]) -> Lines:
     """Return the requirement of an entry in [tool.poetry.dependencies]; an optional one only if it is ``chosen``."""
     table = source.get({name: {"version": value} if isinstance(value, str) else value}, name, dict)
     if table.get("optional") is True and name not in chosen:

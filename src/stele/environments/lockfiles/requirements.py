@@ -49,10 +49,10 @@ def read_requirements(source: Source, content: str) -> Lines:
         elif line.startswith("-"):
             read_options(source, line, number)
         else:
-            found = source.requirement(with_variables(without_hashes(line)), number)
-            for requirement in found:
+            lines = source.requirement(with_variables(without_hashes(line)), number)
+            for requirement in lines:
                 source.origin(Requirement(requirement).name, hashes=HASH.findall(line))
-            requirements += found
+            requirements += lines
     return requirements
 
 
@@ -153,9 +153,7 @@ def read_included(source: Source, reference: str, line: str, number: int | None 
     if source.sibling is None or not readable:
         raise source.error("cannot be followed. Name a file by a relative path.", line, number)
     if source.depth >= DEEPEST:
-        raise source.error(
-            "is nested too deeply, or the files include each other. Remove the line.", line, number
-        )
+        raise source.error("is nested too deeply, or the files include each other. Remove the line.", line, number)
     try:
         content = source.sibling(path)
     except OSError as error:
@@ -168,12 +166,12 @@ def read_included(source: Source, reference: str, line: str, number: int | None 
     return read_requirements(nested, content)
 
 
-def is_requirements(content: str, known: re.Pattern[str]) -> bool:
+def is_requirements(content: str, names: re.Pattern[str]) -> bool:
     """Return whether every line could be one of a requirements file, and one of them shows that it is one.
 
-    That is a line with an include, a version or a URL, or with a name that is ``known``: a list of words is none.
+    That is a line with an include, a version or a URL, or with one of these ``names``: a list of words is none.
     """
-    if not SHOWN.search(content) and not any(known.fullmatch(line.strip()) for line in content.splitlines()):
+    if not SHOWN.search(content) and not any(names.fullmatch(line.strip()) for line in content.splitlines()):
         return False
     shown = False
     for _, line in logical_lines(content):
@@ -189,6 +187,6 @@ def is_requirements(content: str, known: re.Pattern[str]) -> bool:
                 requirement = parse_requirement(with_name(without_hashes(line)))
             except (ValueError, RecursionError):
                 return False
-            named = known.fullmatch(canonicalize_name(requirement.name))
+            named = names.fullmatch(canonicalize_name(requirement.name))
             shown = shown or bool(requirement.specifier or requirement.url or named)
     return shown

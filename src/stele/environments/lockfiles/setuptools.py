@@ -20,7 +20,7 @@ def read_setup(source: Source, data: Table) -> tuple[Lines, str]:
     for line in (line for group in groups for line in group):
         if line.startswith("file:"):
             names = line.removeprefix("file:").split(",")
-            lines += [one for name in names for one in read_included(source, name.strip(), line)]
+            lines += [requirement for name in names for requirement in read_included(source, name.strip(), line)]
         else:
             lines += source.requirement(line)
     return lines, source.get(data, "python_requires", str)
@@ -59,13 +59,13 @@ def load_py(content: str) -> Table:
     names = constants(tree)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and is_setup(node.func)]
     keywords = [keyword for call in calls for keyword in call.keywords]
-    wanted = ("install_requires", "extras_require", "python_requires")
-    found = {one.arg: value_of(one.value, names) for one in keywords if one.arg in wanted}
-    for one in keywords:
-        if one.arg is None and "install_requires" not in found:
-            table = value_of(one.value, names)
-            found |= {key: table[key] for key in wanted if isinstance(table, dict) and key in table}
-    return {key: value for key, value in found.items() if key is not None}
+    arguments = ("install_requires", "extras_require", "python_requires")
+    values = {keyword.arg: value_of(keyword.value, names) for keyword in keywords if keyword.arg in arguments}
+    for keyword in keywords:
+        if keyword.arg is None and "install_requires" not in values:
+            table = value_of(keyword.value, names)
+            values |= {key: table[key] for key in arguments if isinstance(table, dict) and key in table}
+    return {key: value for key, value in values.items() if key is not None}
 
 
 def constants(tree: ast.Module) -> dict[str, ast.expr]:
@@ -74,7 +74,7 @@ def constants(tree: ast.Module) -> dict[str, ast.expr]:
     for statement in tree.body:
         if isinstance(statement, ASSIGNED) and statement.value is not None:
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-            values.update({one.id: statement.value for one in targets if isinstance(one, ast.Name)})
+            values.update({target.id: statement.value for target in targets if isinstance(target, ast.Name)})
     written: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
@@ -82,7 +82,7 @@ def constants(tree: ast.Module) -> dict[str, ast.expr]:
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):  # NAMES.append
             written += [node.value.id] * 2
         elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-            written += [one.id for one in ast.walk(node.value) if isinstance(one, ast.Name)] * 2
+            written += [name.id for name in ast.walk(node.value) if isinstance(name, ast.Name)] * 2
     return {name: value for name, value in values.items() if written.count(name) == 1}
 
 
@@ -107,7 +107,5 @@ def value_of(node: ast.expr, names: dict[str, ast.expr], depth: int = 0) -> obje
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, MemoryError, RecursionError):
-        raise ValueError(
-            f"line {node.lineno}: the value is computed, and Stele does not execute it"
-        ) from None
+        raise ValueError(f"line {node.lineno}: the value is computed, and Stele does not execute it") from None
     return list(value) if isinstance(value, tuple) else value

@@ -87,16 +87,12 @@ class Source:
         if requirement.url and not (self.allow_vcs or self.lenient):
             raise self.error("is installed from a URL. Pass --allow-vcs to allow this.", line, number)
         if platforms and platforms.isdisjoint({"any", *platform_tags()}):
-            problem = (
-                f"is a wheel for {' and '.join(sorted(platforms))}, not for this machine. Pin the release."
-            )
+            problem = f"is a wheel for {' and '.join(sorted(platforms))}, not for this machine. Pin the release."
             raise self.error(problem, line, number)
         self.notes.places.setdefault(str(requirement), self.place(number))
         return [str(requirement)]
 
-    def pin(
-        self, name: str, version: str, marker: str = "", *, url: str = "", groups: Iterable[str] = ()
-    ) -> Lines:
+    def pin(self, name: str, version: str, marker: str = "", *, url: str = "", groups: Iterable[str] = ()) -> Lines:
         """Return the requirement of one locked package as a list, which is empty if only other extras need it."""
         needed = main_marker(marker, groups, self.extras)
         text = f"{name} @ {url}" if url else f"{name}=={version}" if version else name

@@ -19,8 +19,21 @@ OPTIONS = "STELE_ASV"
 HOST = ROOT / ".stele" / "host"
 # models of the user, and more modes, a name on each line; `stele releases run` with --model or --mode writes them
 MODELS, MODES = ROOT / ".stele" / "models", ROOT / ".stele" / "modes"
-TASKS = ["cnn", "resnet50", "gru", "mobilenetv2", "transformer", "encoder", "decoder", "generation", "chain",
-         "stack", "densenet121", "cifar-fast", "cifar-airbench"]  # fmt: skip
+TASKS = [
+    "cnn",
+    "resnet50",
+    "gru",
+    "mobilenetv2",
+    "transformer",
+    "encoder",
+    "decoder",
+    "generation",
+    "chain",
+    "stack",
+    "densenet121",
+    "cifar-fast",
+    "cifar-airbench",
+]
 TASKS += MODELS.read_text().split() if MODELS.exists() else []
 PARAMS = (
     TASKS,

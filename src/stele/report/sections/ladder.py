@@ -1,36 +1,34 @@
 """The parity ladder as a heat map: which quantity of which recipe agrees with the reference, and how closely."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 from stele.gate.outcome import Outcome
-from stele.parity.ladder import TITLES, Finding
+from stele.parity.ladder import TITLES, Finding, LadderFile
 from stele.report import charts
-from stele.report.content import Cell, Chart, Figure, Section, Table
+from stele.report.content import Chart, Figure, Section, Table, Value
 from stele.report.sections.launches import anchor
 
-NEAR = 0.3  # of the tolerance
+# of the tolerance
+NEAR = 0.3
 HEAD = ("recipe", "rung", "result", "error", "tolerance", "where", "in words")
 TEXT = (
     "Each column is a quantity that a network computes, and each colour says how it compares with the reference: a "
     "plain implementation in 64 bits. Errors are relative. The first rung that differs causes those to its right."
 )
 
-Findings = dict[str, Sequence[Finding]]  # by recipe
+# by recipe
+Findings = dict[str, Sequence[Finding]]
 
 
-def section(gates: Sequence[Outcome], ladders: Iterable[Mapping[str, Any]]) -> Section | None:
+def section(gates: Sequence[Outcome], ladders: Iterable[LadderFile]) -> Section | None:
     by_task: dict[str, Findings] = {}
     for gate in gates:
         for (task, arm), findings in gate.findings.items():
             name = f"{arm.upper()}: {gate.header.get(arm, arm)}"
             by_task.setdefault(task, {})[name] = findings
     for content in ladders:
-        for recipe in content["recipes"]:
-            fields = [{key: rung.get(key) for key in Finding._fields} for rung in recipe["rungs"]]
-            by_task.setdefault(recipe["task"], {})[recipe["framework"]] = [
-                Finding(**{**values, "message": values["message"] or ""}) for values in fields
-            ]
+        for recipe in content.recipes:
+            by_task.setdefault(recipe.task, {})[recipe.framework] = recipe.rungs
     figures = [figure(task, findings) for task, findings in by_task.items()]
     return Section("parity", "Parity ladder", TEXT, figures) if figures else None
 
@@ -45,7 +43,7 @@ def figure(task: str, findings: Findings) -> Figure:
     return Figure(table, [Chart(f"{task}: parity", charts.ladder(HEAD, TITLES), summary)])
 
 
-def rows_of(recipe: str, findings: Sequence[Finding]) -> Iterator[list[Cell]]:
+def rows_of(recipe: str, findings: Sequence[Finding]) -> Iterator[list[Value]]:
     for finding in findings:
         error = "" if finding.error is None else f"{finding.error:.1g}"
         limit = None if finding.limit is None else f"{finding.limit:g}"

@@ -9,18 +9,17 @@ from stele.gate.metrics import ALL, KINDS, Metric
 from stele.gate.outcome import MeasuredPass, Outcome
 from stele.measuring.run import Run
 from stele.report import charts
-from stele.report.content import Cell, Chart, Figure, Section, Table
+from stele.report.content import Chart, Figure, Section, Table, Value
 from stele.text import MIB
 
 MILLISECONDS = ("step", "latency", "latency-p99", "throughput", "dispatch", "overhead", "fed-step")
-POINTER = (
-    "Select a name in the legend to highlight it; drag to move the axes; turn the wheel with Shift to zoom."
-)
+POINTER = "Select a name in the legend to highlight it; drag to move the axes; turn the wheel with Shift to zoom."
 TEXT = (
     "Each point is one launch: a fresh process. Launches of a pass take turns, so that a disturbance meets all of "
     f"them. If all arms rise or fall together, the machine changed, not the release. {POINTER}"
 )
-LONGEST_NAME = 100  # characters
+# characters
+LONGEST_NAME = 100
 SUITE_TEXT = f"Each point is one launch: a fresh process. {POINTER}"
 
 
@@ -32,18 +31,19 @@ def section(gates: Sequence[Outcome]) -> Section | None:
 def of_gate(gate: Outcome) -> Iterator[Figure]:
     """Yield a figure for each cell and kind of launch."""
     ordered = sorted(
-        gate.passes, key=lambda one: (one.cell, list(KINDS).index(one.kind) if one.kind in KINDS else 99)
+        gate.passes,
+        key=lambda pass_: (pass_.cell, list(KINDS).index(pass_.kind) if pass_.kind in KINDS else 99),
     )
-    for (cell, kind), passes in groupby(ordered, key=lambda one: (one.cell, one.kind)):
-        metrics = [one for one in ALL if kind == one.kinds[0] and one.name in gate.header["metrics"]]
-        measured = [one for one in passes if one.runs]
-        if metrics and measured:
-            yield figure(cell, kind, metrics, measured)
+    for (cell, kind), passes in groupby(ordered, key=lambda pass_: (pass_.cell, pass_.kind)):
+        metrics = [metric for metric in ALL if kind == metric.kinds[0] and metric.name in gate.header["metrics"]]
+        complete = [each_pass for each_pass in passes if each_pass.runs]
+        if metrics and complete:
+            yield figure(cell, kind, metrics, complete)
 
 
 def figure(cell: str, kind: str, metrics: Sequence[Metric], passes: Sequence[MeasuredPass]) -> Figure:
     head = ["time", "arm", "pass", "counts", *map(title, metrics)]
-    rows = sorted((row for one in passes for row in rows_of(one, metrics)), key=lambda row: str(row[0]))
+    rows = sorted((row for pass_ in passes for row in rows_of(pass_, metrics)), key=lambda row: str(row[0]))
     table = Table(anchor(f"launches {cell} {kind}"), f"Launches of {cell}, {kind}", head, rows)
     groups = list(charts.ARMS.values())
     drawn = [
@@ -58,16 +58,16 @@ def figure(cell: str, kind: str, metrics: Sequence[Metric], passes: Sequence[Mea
     return Figure(table, drawn)
 
 
-def rows_of(one: MeasuredPass, metrics: Sequence[Metric]) -> Iterator[list[Cell]]:
-    excluded = one.conditions.excluded if one.conditions else None
-    for arm, run in one.runs.items():
+def rows_of(pass_: MeasuredPass, metrics: Sequence[Metric]) -> Iterator[list[Value]]:
+    excluded = pass_.conditions.excluded if pass_.conditions else None
+    for arm, run in pass_.runs.items():
         values = [scaled(metric, metric.value(run)) for metric in metrics]
-        yield [moment(run), charts.ARMS.get(arm, arm), one.number + 1, excluded or "yes", *values]
+        yield [moment(run), charts.ARMS.get(arm, arm), pass_.number + 1, excluded or "yes", *values]
 
 
 def of_runs(runs: Iterable[Run]) -> Iterator[Figure]:
     """Yield a figure for each task and phase of the suite's Runs."""
-    metrics = [one for one in ALL if one.name in ("step", "first-step", "import", "host-memory")]
+    metrics = [metric for metric in ALL if metric.name in ("step", "first-step", "import", "host-memory")]
     ordered = sorted(runs, key=lambda run: (run.task, run.phase != "train", run.when))
     for (task, phase), group in groupby(ordered, key=lambda run: (run.task, run.phase)):
         cell, head = f"{task} {phase}", ["time", "environment", *map(title, metrics)]
@@ -80,7 +80,7 @@ def of_runs(runs: Iterable[Run]) -> Iterator[Figure]:
         yield Figure(table, [Chart(f"{cell}: {head[2]}", spec, summary)])
 
 
-def suite_row(run: Run, metrics: Sequence[Metric]) -> list[Cell]:
+def suite_row(run: Run, metrics: Sequence[Metric]) -> list[Value]:
     values = [scaled(metric, metric.value(run)) for metric in metrics[1:]]
     return [moment(run), run.environment, 1e3 * median(run.counted_seconds), *values]
 

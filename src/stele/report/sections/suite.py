@@ -6,17 +6,27 @@ from statistics import median as middle
 
 from stele.measuring.run import Run
 from stele.report import charts, results
-from stele.report.content import Cell, Chart, Figure, Section, Table
+from stele.report.content import Chart, Figure, Section, Table, Value
 from stele.report.sections import launches
 from stele.report.sections.launches import anchor
 from stele.statistics import median
 from stele.text import MIB, versions
-from stele_worker import tasks
+from stele_suite import tasks
 
 HEAD = (
-    "environment", "low, ms", "ms/step", "high, ms", "samples/s", "first step, s", "import, s", "memory, MiB",
-    "{score}", "Runs", "versions", "remarks",
-)  # fmt: skip
+    "environment",
+    "low, ms",
+    "ms/step",
+    "high, ms",
+    "samples/s",
+    "first step, s",
+    "import, s",
+    "memory, MiB",
+    "{score}",
+    "Runs",
+    "versions",
+    "remarks",
+)
 TEXT = (
     "The median step of the newest launch of each environment, with its 95 % interval within the launch; launches "
     "differ by more. Each network is the same in every framework."
@@ -59,11 +69,19 @@ def by_environment(runs: Sequence[Run]) -> Iterator[list[Run]]:
     yield from sorted(groups.values(), key=lambda group: middle(group[-1].counted_seconds))
 
 
-def row(runs: Sequence[Run]) -> list[Cell]:
-    run = max(runs, key=lambda one: one.when)
+def row(runs: Sequence[Run]) -> list[Value]:
+    run = max(runs, key=lambda run: run.when)
     step = median([1e3 * value for value in run.counted_seconds])
-    memory = None if run.host_memory is None else run.host_memory / MIB
+    memory = None if run.memory.host is None else run.memory.host / MIB
     return [
-        run.environment, *step, 1e3 * run.batch / step.middle, run.first_step, run.import_seconds, memory,
-        run.accuracy, len(runs), versions(run.versions), ", ".join(results.caveats(run)),
-    ]  # fmt: skip
+        run.environment,
+        *step,
+        1e3 * run.steps.batch / step.middle,
+        run.first_step,
+        run.framework.import_seconds,
+        memory,
+        run.learning.accuracy,
+        len(runs),
+        versions(run.framework.versions),
+        ", ".join(results.caveats(run)),
+    ]

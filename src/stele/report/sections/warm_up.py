@@ -9,10 +9,11 @@ from stele.gate.metrics import LONG
 from stele.gate.outcome import Outcome
 from stele.measuring.run import Run
 from stele.report import charts
-from stele.report.content import Cell, Chart, Figure, Section, Table
+from stele.report.content import Chart, Figure, Section, Table, Value
 from stele.report.sections.launches import anchor
 
-POINTS = 40  # steps that are shown; later ones are farther apart
+# steps that are shown; later ones are farther apart
+POINTS = 40
 PERCENTILES = (10, 50, 90)
 HEAD = ("step", "arm", "10 % of launches, ms", "median, ms", "90 % of launches, ms", "launches")
 TEXT = (
@@ -22,16 +23,16 @@ TEXT = (
 
 
 def section(gates: Sequence[Outcome], runs: Sequence[Run]) -> Section | None:
-    figures = [*(one for gate in gates for one in of_gate(gate)), *of_runs(runs)]
+    figures = [*(figure for gate in gates for figure in of_gate(gate)), *of_runs(runs)]
     return Section("warm-up", "Warm-up", TEXT, figures) if figures else None
 
 
 def of_gate(gate: Outcome) -> Iterator[Figure]:
-    passes = sorted((one for one in gate.passes if one.kind == LONG), key=lambda one: one.cell)
-    for cell, group in groupby(passes, key=lambda one: one.cell):
+    passes = sorted((pass_ for pass_ in gate.passes if pass_.kind == LONG), key=lambda pass_: pass_.cell)
+    for cell, group in groupby(passes, key=lambda pass_: pass_.cell):
         listed = list(group)
         arms = {
-            name: [one.runs[arm].seconds for one in listed if arm in one.runs]
+            name: [pass_.runs[arm].steps.seconds for pass_ in listed if arm in pass_.runs]
             for arm, name in charts.ARMS.items()
         }
         if any(arms.values()):
@@ -43,7 +44,7 @@ def of_runs(runs: Iterable[Run]) -> Iterator[Figure]:
     for cell, group in groupby(ordered, key=lambda run: f"{run.task} {run.phase}"):
         by_name: dict[str, list[Sequence[float]]] = {}
         for run in group:
-            by_name.setdefault(run.environment, []).append(run.seconds)
+            by_name.setdefault(run.environment, []).append(run.steps.seconds)
         yield figure(cell, by_name)
 
 
@@ -54,7 +55,7 @@ def figure(cell: str, groups: Mapping[str, Sequence[Sequence[float]]]) -> Figure
     return Figure(table, [Chart(f"{cell}: warm-up", charts.warm_up(HEAD, list(groups)), summary)])
 
 
-def curve(name: str, launches: Sequence[Sequence[float]]) -> Iterator[list[Cell]]:
+def curve(name: str, launches: Sequence[Sequence[float]]) -> Iterator[list[Value]]:
     """Yield a row for each step that is shown: its percentiles over the launches that have it, in milliseconds."""
     longest = max(map(len, launches), default=0)
     for step in shown_steps(longest):

@@ -1,0 +1,42 @@
+"""What a gate judges, in which order."""
+
+from collections.abc import Sequence
+
+from stele.gate import correctness, judgement, model_parity, timing
+from stele.gate.entries import Verdict
+from stele.gate.gate import Gate
+from stele.subjects.base import GOLDEN_NUMBERS, OLD
+
+BEFORE_ACCURACY = 0.6  # share of the budget
+# by the reference of the subject: the verdicts on parity after which its time is measured
+ACCEPTED = {GOLDEN_NUMBERS: ("PASS",), OLD: ("PASS", "INCONCLUSIVE")}
+
+
+def run(gate: Gate) -> list[Verdict]:
+    """Judge parity, then a share of the timing, then accuracy, then the rest of the timing.
+
+    A task that NEW breaks is not timed; a subject whose arms cannot be compared is.
+    """
+    trial = gate.trial
+    verdicts = correctness.missing(trial)
+    if trial.parity:
+        verdicts += correctness.parity(gate)
+    else:
+        verdicts += model_parity.without_numbers(gate)
+    if trial.fail_fast and is_failed(verdicts):
+        return verdicts
+    accepted = ACCEPTED[trial.subject.reference]
+    broken = {verdict.task for verdict in verdicts if verdict.metric == "parity" and verdict.status not in accepted}
+    cells = [cell for cell in trial.common_cells() if cell.task not in broken]
+    if trial.accuracy and trial.metrics:
+        early = timing.measure(gate, cells, share=BEFORE_ACCURACY)
+        if trial.fail_fast and is_failed(early):
+            return [*verdicts, *early]
+    if trial.accuracy:
+        verdicts += correctness.accuracy(gate, cells)
+    return [*verdicts, *(timing.measure(gate, cells) if trial.metrics else [])]
+
+
+def is_failed(verdicts: Sequence[Verdict]) -> bool:
+    """Return whether one of the verdicts is against NEW."""
+    return any(judgement.EXIT_CODES.get(verdict.status) == 1 for verdict in verdicts)

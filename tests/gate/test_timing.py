@@ -1,0 +1,167 @@
+"""Which passes are measured, in which order, and when they end."""
+
+import re
+
+import pytest
+
+from stele.gate import replay
+from stele.measuring import measure
+from stele.measuring.conditions import Conditions
+from stele.measuring.worker import WorkerError
+from stele.report.headline import of_gates
+from tests.support.gates import entries, measure_arms, per_lane, printed, slower
+
+
+def test_equal_releases_pass_after_three_passes(gate, capsys):
+    assert gate() == 0
+    out = printed(capsys)
+    assert re.search(
+        r"PASS  gru infer  step  \[0\.\d+ 1\.000 1\.\d+\]  the same; at most \d.\d % slower \(3 passes", out
+    )
+    assert out.endswith(
+        "PASS: old to new. Nothing that was judged became worse. Not judged: whether both compute the same, memory.\n"
+    )
+    _, launches = entries()
+    assert [launch["key"] for launch in launches] == [["long", "gru infer", n] for n in range(3)]
+    assert all(set(launch["runs"]) == {"old", "control", "new", "repeat"} for launch in launches)
+
+
+def test_two_passes_are_measured_at_the_same_time_in_separate_orders(gate, two_at_once):
+    assert gate() == 0
+    _, launches = entries()
+    assert [launch["key"] for launch in launches] == [["long", "gru infer", n] for n in range(4)]
+    assert [len(orders) for orders in two_at_once] == [2, 2]
+    assert any(first != second for first, second in two_at_once)
+    assert launches[0]["conditions"] == launches[1]["conditions"]
+    assert launches[0]["took"] == launches[1]["took"] == launches[0]["conditions"]["seconds"] / 2
+
+
+def test_a_launch_that_fails_beside_another_pass_is_repeated_alone(gate, two_at_once, monkeypatch):
+    """Perhaps there is not enough memory for eight processes."""
+
+    def fail(lanes, *about, **options):
+        if len(lanes) > 1:
+            raise measure.SideFailed("repeat", WorkerError("Worker 'new' was killed."), lane=1)
+        return per_lane(measure_arms, lanes, *about, **options)
+
+    monkeypatch.setattr(measure, "measure_lanes", fail)
+    assert gate() == 0
+    _, launches = entries()
+    assert [launch["key"][-1] for launch in launches] == [0, 1, 2]
+    first, alone = launches[0]["rounds"]
+    assert first["failures"] == {"repeat": "Worker 'new' was killed."} and alone["failures"] == {}
+    assert set(first["arms"]) == {"old", "control", "new", "repeat"}
+
+
+def test_a_resumed_gate_measures_only_the_pass_that_is_missing(gate, two_at_once):
+    assert gate() == 0
+    path, _ = entries()
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines[:2], *lines[3:]]))  # without the second pass
+    two_at_once.clear()
+    assert gate("--resume") == 0
+    assert two_at_once == []  # alone
+    assert sorted(launch["key"][-1] for launch in entries()[1]) == [0, 1, 2, 3]
+
+
+def test_short_launches_measure_memory_and_the_import_is_judged_only_once(gate, capsys):
+    assert gate("--malloc=steady", metric="step,first-step,import,host-memory", phase=None) == 0
+    out = printed(capsys)
+    assert "gru infer  import" in out and "gru train  import" not in out
+    kinds = {
+        launch["key"][0]: [run["settings"]["malloc"] for run in launch["runs"].values()] for launch in entries()[1]
+    }
+    assert set(kinds["long"]) == {"steady"} and set(kinds["short"]) == {"plain"}
+
+
+def test_a_gate_without_the_step_has_short_launches_alone(gate):
+    assert gate(metric="import,first-step,host-memory") == 0
+    assert {launch["key"][0] for launch in entries()[1]} == {"short"}
+
+
+def test_a_regression_is_printed_as_soon_as_it_is_certain(gate, capsys):
+    assert gate(new={"seconds": slower(1.2)}, task="gru,cnn") == 1
+    messages = capsys.readouterr().err.splitlines()
+    first = next(number for number, line in enumerate(messages) if line.startswith("REGRESSED: gru infer step"))
+    assert any(line.startswith("pass") for line in messages[first:])
+
+
+def test_fail_fast_ends_at_the_first_regression(gate):
+    assert gate("--fail-fast", new={"seconds": slower(1.2)}, task="gru,cnn", phase=None) == 1
+    assert [launch["key"][1] for launch in entries()[1]][-1] == "gru infer"
+
+
+def test_a_budget_that_is_too_small_is_reported_after_one_pass(gate, capsys):
+    assert gate("--budget=0.00001s") == 3
+    err = capsys.readouterr().err
+    announced = "time and memory: most verdicts need 2 to 7 more passes, here about 0 s to 0 s"
+    assert err.count(f"{announced}; the budget has 0 s left. That may be too little.") == 1
+    assert "--budget" not in err  # the last line of the gate says what to continue with
+
+
+def test_a_budget_that_is_too_small_is_reported_before_the_first_pass(gate, capsys):
+    gate()
+    capsys.readouterr()
+    assert gate("--budget=0s") == 3
+    err = capsys.readouterr().err
+    assert "time and memory: most verdicts need 3 to 8 passes, here about 0 s to 0 s" in err
+    assert "That may be too little" in err and "pass 1" not in err
+
+
+def test_the_order_of_the_arms_is_drawn_at_random(gate):
+    gate()
+    assert len({tuple(launch["runs"]) for launch in entries()[1]}) == 3
+
+
+def test_a_pass_with_stolen_processor_time_does_not_count(gate, monkeypatch):
+    stolen = {"0": True}
+    monkeypatch.setattr(
+        "stele.measuring.conditions.Conditions.excluded",
+        property(lambda self: "stolen" if stolen.setdefault(str(self.seconds), len(stolen) < 3) else None),
+    )
+    assert gate() == 0
+    assert len(entries()[1]) > 3
+
+
+@pytest.mark.parametrize(
+    ("share", "names", "message"),
+    [
+        (0.42, ["chrome", "make"], "Other processes use 42% of the processors: chrome, make. The verdict"),
+        (0.42, [], "Other processes use 42% of the processors. The verdict needs more time."),
+        (0.01, ["chrome"], None),
+        (None, ["chrome"], None),
+    ],
+)
+def test_a_busy_machine_is_said_once_and_stands_beside_the_verdict(gate, capsys, monkeypatch, share, names, message):
+    busy = Conditions(10.0, 0.0, share, None)
+    monkeypatch.setattr("stele.gate.launcher.Monitor.conditions", lambda self: busy)
+    monkeypatch.setattr("stele.gate.timing.busiest", lambda: names)
+    assert gate("--budget=10m") == 0
+    output = capsys.readouterr()
+    assert output.err.count("Other processes use") == (message is not None)
+    assert (message or "") in output.err
+    shown = "Other processes used 42% of the processors in 3 of 3 passes." in output.out
+    assert shown == (message is not None)
+    summary = of_gates([replay.load(entries()[0])])
+    assert any("Other processes used 42%" in cause for cause in summary.causes) == (message is not None)
+
+
+def test_if_no_pass_counts_the_reason_is_named(gate, capsys, monkeypatch):
+    reason = "the hypervisor took 12% of the processors"
+    monkeypatch.setattr("stele.measuring.conditions.Conditions.excluded", property(lambda self: reason))
+    monkeypatch.setattr("stele.gate.state.MAX_EXCLUDED", 4)
+    assert gate() == 3
+    assert f"4 of 4 passes do not count: {reason}. Use a machine that is idle." in printed(capsys)
+
+
+def test_the_cheapest_cell_comes_first_in_each_pass(gate):
+    assert gate(task="cnn,gru", phase=None) == 0
+    launched = [(launch["key"][2], launch["key"][1]) for launch in entries()[1]]
+    assert launched[:4] == [(0, "gru infer"), (0, "cnn infer"), (0, "gru train"), (0, "cnn train")]
+    assert launched == sorted(launched, key=lambda one: one[0])
+
+
+def test_a_metric_that_is_decided_is_not_measured_again(gate):
+    assert gate(new={"host_memory": 2**21}, metric="step,host-memory") == 1
+    kinds = [launch["key"][0] for launch in entries()[1]]
+    assert (kinds.count("long"), kinds.count("short")) == (3, 4)

@@ -1,0 +1,5 @@
+"""Fixtures of tests.support."""
+
+from tests.support.user_projects import project
+
+__all__ = ["project"]

@@ -1,0 +1,19 @@
+"""The options of the plugin."""
+
+from pytest_stele import options
+
+CONFLICTING = ("--device", "--seed", "--runs", "--threads", "--framework", "--task", "--scale", "--launches")
+
+
+def test_every_option_starts_with_stele():
+    assert all(option.flag.startswith("--stele-") and option.dest.startswith("stele_") for option in options.OPTIONS)
+
+
+def test_no_option_conflicts_with_another_plugin(repository):
+    lines = "\n".join(f"    parser.addoption({name!r}, help='mine')" for name in CONFLICTING)
+    (repository.folder / "conftest.py").write_text(f"def pytest_addoption(parser):\n{lines}\n")
+    (repository.folder / "test_nothing.py").write_text(
+        "def test_nothing(pytestconfig): assert pytestconfig.option.seed == '3'"
+    )
+    done = repository("--seed=3")
+    assert "1 passed" in done.stdout, done.stdout + done.stderr

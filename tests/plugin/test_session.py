@@ -1,0 +1,56 @@
+"""The meaning of the options."""
+
+import pytest
+
+from pytest_stele import session
+from tests.support.suites import SUITE
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "inf"])
+def test_a_timeout_that_is_not_a_positive_number_is_a_usage_error(repository, value):
+    done = repository(*SUITE, f"--stele-worker-timeout={value}")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert f"--worker-timeout {value} is not a positive number of seconds" in done.stderr
+
+
+def test_a_relative_folder_of_the_command_line_starts_where_pytest_was_started(repository):
+    (repository.folder / "pytest.ini").write_text("[pytest]\n")
+    (repository.folder / "deep").mkdir()
+    repository(*SUITE, "--stele-runs=mine", "-k", "inference", cwd=repository.folder / "deep")
+    assert len(list((repository.folder / "deep/mine").glob("*.json"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--stele-model=nets.py:build",), "there is no file"),
+        (("--stele-model=resnet18",), "names no model"),
+        (("--stele-model=net.py:build", "--stele-input=8x"), "is not an input such as"),
+    ],
+)
+def test_a_wrong_option_of_a_model_is_a_usage_error(repository, options, message):
+    (repository.folder / "net.py").touch()
+    done = repository(*options)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert message in done.stderr
+
+
+def test_a_scale_that_all_selected_tasks_have_may_be_named():
+    assert "batch-128" in session.scales_of(["resnet50"])
+    assert session.scales_of(["resnet50", "cnn"]) == ("smoke", "quick", "paper", "gate")
+    assert session.scales_of(["net.py:build"]) == ("smoke", "quick", "paper")
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--framework=pytorch", "Unknown framework 'pytorch'. Did you mean 'torch'?"),
+        ("--task=cnnn", "Unknown task 'cnnn'. Did you mean 'cnn'?"),
+        ("--precision=tf32", "Precision tf32 needs a GPU"),
+    ],
+)
+def test_a_wrong_option_is_a_usage_error_with_advice(suite, option, message):
+    done = suite(option)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
