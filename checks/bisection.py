@@ -30,6 +30,7 @@ import types
 
 import numpy
 from stele_worker import __main__ as worker
+from stele_worker.frameworks import recipe
 from stele_worker.frameworks.numpy import framework
 import beads
 
@@ -42,30 +43,29 @@ class Framework(framework.Framework):
         return {{"abacus": "{version}", "beads": beads.VERSION}}
 
 
-def network(task):
-    return FRAME
+class Recipe(recipe.Recipe):
+    def network(self, task):
+        return FRAME
 
+    def load(self, net, weights):
+        return net
 
-def load(net, weights):
-    return net
+    def inference_step(self, net, task):
+        def step(x):
+            sums = net
+            for _ in range(BEADS):
+                sums = numpy.tanh(net @ sums / 64)
+            return sums
 
-
-def inference_step(net, task):
-    def step(x):
-        sums = net
-        for _ in range(BEADS):
-            sums = numpy.tanh(net @ sums / 64)
-        return sums
-
-    return step
+        return step
 
 
 if __name__ == "__main__":
     module = types.ModuleType("stele_worker.frameworks.abacus.framework")
     module.Framework = Framework
-    recipe = types.ModuleType("stele_suite.recipes.gru.abacus")
-    recipe.LAYOUT, recipe.network, recipe.load, recipe.inference_step = None, network, load, inference_step
-    sys.modules[module.__name__], sys.modules[recipe.__name__] = module, recipe
+    page = types.ModuleType("stele_suite.recipes.gru.abacus")
+    page.Recipe = Recipe
+    sys.modules[module.__name__], sys.modules[page.__name__] = module, page
     sys.modules["stele_worker.frameworks.abacus"] = types.ModuleType("stele_worker.frameworks.abacus")
     sys.argv[1:] = []
     sys.exit(worker.main())
