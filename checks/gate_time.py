@@ -20,6 +20,7 @@ from typing import Any
 import psutil
 
 from stele.gate import record as records
+from stele.gate.metrics import KINDS
 from stele.measuring import machine
 from stele.measuring.run import Run
 from stele.report import page
@@ -74,12 +75,14 @@ def run(name: str, budget: str | None) -> None:
 def split(entries: list[dict[str, Any]], seconds: float) -> Counter[str]:
     """Return the seconds of each of PARTS. Launches at the same time count with their share of the time that passed."""
     parts: Counter[str] = Counter({BEFORE: seconds - sum(float(entry["took"]) for entry in entries)})
+    measured = [entry for entry in entries if entry["key"][0] in KINDS]
+    passes = Counter((entry["key"][1], entry["conditions"].seconds) for entry in measured)  # at the same time
     for entry in entries:
         kind, took = str(entry["key"][0]), float(entry["took"])
         if kind in (PARITY, ACCURACY):
             parts[kind] += took
             continue
-        lanes = max(round(entry["conditions"].seconds / took), 1)
+        lanes = passes[entry["key"][1], entry["conditions"].seconds]
         parts[WAITING] += took
         for run in (entry["runs"] or {}).values():
             for part, value in of_launch(run).items():
@@ -95,7 +98,8 @@ def of_launch(run: Run) -> Counter[str]:
     parts = Counter(
         {
             START: run.lifetime.start,
-            IMPORT: run.framework.start_seconds or run.framework.import_seconds,
+            # of the first Run of a launch
+            IMPORT: (run.framework.start_seconds or run.framework.import_seconds) if run.lifetime.start else 0.0,
             DATA: run.preparation.data if run.preparation else 0.0,
             NETWORK: run.preparation.network if run.preparation else 0.0,
             FIRST: sum(steps[:first]),

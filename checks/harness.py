@@ -58,7 +58,7 @@ def measure_ratio(name: str, plan: measure.Plan, loop: subprocess.Popen[str]) ->
     """
     environment, seconds = environments.load(name), []
     with launch(environment, SETTINGS) as worker, loop:
-        for run in measure.measure_steps(worker, plan, SETTINGS, turn=1):
+        for run in measure.measure_steps(worker, [plan], SETTINGS, turn=1):
             if run is None:
                 seconds.append(time_step(loop))
     assert len(seconds) == len(run.steps.seconds)

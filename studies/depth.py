@@ -75,9 +75,9 @@ class Memory(NamedTuple):
         groups = processors.lanes(1)[:2] or None
         lanes = [{self.environment: environment} for _ in groups or [None]]
         runs = measure.measure_lanes(
-            lanes, plan(phase, f"depth-{self.depth}{suffix}", STEPS), ONE_THREAD, groups=groups
+            lanes, [plan(phase, f"depth-{self.depth}{suffix}", STEPS)], ONE_THREAD, groups=groups
         )
-        return min(peak(run) for lane in runs for run in lane.values())
+        return min(peak(run) for lane in runs for [run] in lane.values())
 
 
 class Branches(NamedTuple):

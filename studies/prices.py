@@ -80,11 +80,11 @@ def launch(pair: Pair) -> list[float] | str:
     orders = [sides, dict(reversed(sides.items()))][: len(groups) or 1]  # the order of turns may matter
     try:
         measured = measure.measure_lanes(
-            orders, plan, SETTINGS, timeout=TIMEOUT, groups=groups or None, changed=changed
+            orders, [plan], SETTINGS, timeout=TIMEOUT, groups=groups or None, changed=changed
         )
     except measure.SideFailed as error:
         return error.headline
-    return [STEP.difference(runs["second"], runs["first"]) or 0.0 for runs in measured]
+    return [STEP.difference(*runs["second"], *runs["first"]) or 0.0 for runs in measured]
 
 
 def load() -> dict[str, list[Any]]:

@@ -78,10 +78,9 @@ class Session:
 
     def measure(self) -> None:
         """Add the next passes. Ends the study if a launch fails."""
-        results = measure_next(Gate(self.trial, self.log), self.probe, self.results)
-        if not results[-1].runs:
-            raise SystemExit(f"{self.subject}: {failures.last_message(results[-1].rounds)}")
-        self.results += results
+        measure_next(Gate(self.trial, self.log), [self.probe], {self.probe: self.results})
+        if not self.results[-1].runs:
+            raise SystemExit(f"{self.subject}: {failures.last_message(self.results[-1].rounds)}")
 
 
 def make_trial(condition: str, subject: Subject) -> Trial:

@@ -1,6 +1,7 @@
 """Process-level facts from the operating system: peak memory, processors, and ending with the parent process."""
 
 import ctypes
+import gc
 import os
 import signal
 import sys
@@ -57,7 +58,11 @@ def processors():
 
 
 def reset_peak_memory():
-    """Reset the peak memory counter, if the kernel allows it (proc(5): write 5 to clear_refs)."""
+    """Reset the peak memory counter, if the kernel allows it (proc(5): write 5 to clear_refs).
+
+    What an earlier request of this process left does not count.
+    """
+    gc.collect()
     try:
         with open("/proc/self/clear_refs", "w") as file:
             file.write("5")

@@ -86,7 +86,8 @@ def test_arms_that_are_not_timed_have_processors_of_their_own(monkeypatch, timed
     monkeypatch.setattr(processors, "usable", lambda: [0, 1, 2, 3])
     settings, cell = Settings(device=device, threads=1), Cell("gru", "train")
     trial = Trial(ORACLE, ORACLE, (cell,), METRICS, settings, seed=0, budget=60)
-    request = Launcher(trial, cell, settings, "gate", timed=timed).request([launcher.ARMS])
+    plans = (launcher.plan_of(cell, "gate", trial.subject),)
+    request = Launcher(trial, plans, settings, timed=timed).request([launcher.ARMS])
     assert [list(lane) for lane in request["lanes"]] == expected
     assert (request["groups"] is not None) == together
 
@@ -95,16 +96,16 @@ def test_the_caches_are_filled_once_for_each_release(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     launched = []
 
-    def measure_lanes(lanes, plan, settings, *, timeout, caches, **_):
+    def measure_lanes(lanes, plans, settings, *, timeout, caches, **_):
         launched.extend(map(list, lanes))
         for environment in lanes[0].values():
             (caches / environment.slug).mkdir(parents=True, exist_ok=True)
-        return [dict.fromkeys(lane) for lane in lanes]
+        return [dict.fromkeys(lane, (None,)) for lane in lanes]
 
     monkeypatch.setattr(measure, "measure_lanes", measure_lanes)
     new = dataclasses.replace(ORACLE, name="numpy-new")
     trial = dataclasses.replace(trial_with(["first-step-cached"]), new=new)
-    launch = Launcher(trial, CELL, CPU, "smoke", 3, KINDS[WARM])
+    launch = Launcher(trial, (launcher.plan_of(CELL, "smoke", trial.subject, 3),), CPU, KINDS[WARM])
     for _ in range(2):
         launch.request([["old", "new"]])
     assert launched == [["old"], ["new"]]
@@ -118,7 +119,8 @@ def test_caches_that_were_not_filled_completely_are_removed(tmp_path, monkeypatc
         raise KeyboardInterrupt
 
     monkeypatch.setattr(measure, "side_by_side", fail)
-    launch = Launcher(trial_with(["first-step-cached"]), CELL, CPU, "smoke", 3, KINDS[WARM])
+    trial = trial_with(["first-step-cached"])
+    launch = Launcher(trial, (launcher.plan_of(CELL, "smoke", trial.subject, 3),), CPU, KINDS[WARM])
     with pytest.raises(KeyboardInterrupt):
         launch.launch([["old"]])
     assert not list(tmp_path.rglob(ORACLE.slug))

@@ -187,7 +187,7 @@ def test_a_scale_without_its_data_is_an_error(gate, monkeypatch, capsys):
 def test_the_seeds_follow_from_the_random_order_of_the_arms():
     environment = scripted_environment({})
     trial = Trial(environment, environment, (CELL,), (METRIC,), Settings(device="cpu", threads=1), 0, 60.0)
-    launcher = Launcher(trial, CELL, trial.settings, "quick", kind=KINDS[TRAININGS], number=2)
+    launcher = Launcher(trial, (), trial.settings, kind=KINDS[TRAININGS], number=2)
     arms = ("new", "old", "repeat", "control")
     expected = dict(zip(arms, (40, 45, 50, 55), strict=True))
     assert {arm: one.seed for arm, one in seeds_of(launcher, arms).items()} == expected

@@ -9,10 +9,12 @@ from stele.gate import steps
 from stele.gate.metrics import (
     KINDS,
     LATENCY,
+    LONG,
     METRICS,
     NEW_BATCH,
     SHORT,
     launch_settings,
+    of_subject,
 )
 from stele.gate.trial import Trial
 from stele.measuring.settings import Settings
@@ -39,11 +41,15 @@ def test_the_first_launch_has_a_fixed_number_of_steps_and_a_short_one_three(run)
     assert steps.of_next_launch("long", "quick", []) is None
 
 
-def test_the_memory_of_a_model_of_the_user_is_that_of_more_steps_at_the_scale_of_the_others():
+def test_long_launches_of_a_model_of_the_user_measure_memory():
     """Three steps do not show what stays until Python collects garbage."""
+    metrics = {metric.name: metric for metric in of_subject(METRICS, tuned=False)}
+    assert metrics["host-memory"].kinds == metrics["step"].kinds == (LONG,)
+    assert of_subject(METRICS, tuned=True) == METRICS
+
+
+def test_a_short_launch_of_a_model_of_the_user_has_the_scale_of_the_others():
     settings = Settings(device="cpu")
-    assert steps.of_next_launch("short", "gate", [], tuned=False) == steps.FIRST
-    assert steps.of_next_launch("warm", "smoke", [], tuned=False) == 3
     assert launch_settings("short", "gate", settings, tuned=False)[0] == "gate"
     assert launch_settings("warm", "gate", settings, tuned=False)[0] == "smoke"
     assert launch_settings("short", "gate", settings)[0] == "smoke"

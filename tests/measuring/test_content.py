@@ -704,12 +704,12 @@ def test_compilations_of_another_content_are_not_used(measured, monkeypatch, tmp
     subject = measured()
     launched = []
     monkeypatch.setattr(measure, "side_by_side", lambda sides, *_, caches, **__: launched.append(caches))
-    launch = launcher.Launcher(subject, subject.cells[0], subject.settings, "gate")
     plan = measure.Plan("net.py:build", "infer", "gate", data=None, data_origin=ORIGIN)
     folders = []
     for found in ({"files": {"net.py": "1"}}, {"files": {"net.py": "2"}}):
         monkeypatch.setattr(launcher, "content_of", lambda subject, found=found: found)
-        folders += [launcher.fill_caches(launch, plan), launcher.fill_caches(launch, plan)]
+        launch = launcher.Launcher(subject, (plan,), subject.settings)
+        folders += [launcher.fill_caches(launch), launcher.fill_caches(launch)]
     assert folders[0] == folders[1] != folders[2] == folders[3]
     other = dataclasses.replace(plan, scale="quick")
-    assert launcher.fill_caches(launch, other) not in folders
+    assert launcher.fill_caches(launcher.Launcher(subject, (other,), subject.settings)) not in folders

@@ -109,8 +109,8 @@ def sides(tmp_path):
     def sides(other, *, groups=None):
         if groups is None:
             return measure.side_by_side({"a": ORACLE, "b": other}, plan, SETTINGS)
-        first, second = measure.measure_lanes([{"a": ORACLE}, {"b": other}], plan, SETTINGS, groups=groups)
-        return {**first, **second}
+        lanes = measure.measure_lanes([{"a": ORACLE}, {"b": other}], [plan], SETTINGS, groups=groups)
+        return {side: run for lane in lanes for side, [run] in lane.items()}
 
     return sides
 
@@ -151,24 +151,32 @@ def steps(monkeypatch):
         yield name.removeprefix("side-")[0]
         workers.remove(name)
 
-    def measure_steps(side, plan, settings, *, turn):
-        for number in range(plan[side]):
-            turns.append((side, number, len(workers)))
-            yield
-        yield side
+    def measure_steps(side, plans, settings, *, turn):
+        for plan in plans:
+            for number in range(plan[side]):
+                turns.append((side, number, len(workers)))
+                yield
+            yield side
 
     monkeypatch.setattr(measure, "launch", launch)
     monkeypatch.setattr(measure, "measure_steps", measure_steps)
-    monkeypatch.setattr(measure, "with_content", lambda run, *_: run)
+    monkeypatch.setattr(measure, "with_content", lambda runs, *_: tuple(runs))
     return turns
 
 
 def test_lanes_wait_for_each_other_after_every_turn(steps):
     """So every step of one lane has the same company in the other."""
     lanes, groups = [{"a": ORACLE}, {"b": ORACLE}], [processors.usable()[:1]] * 2
-    assert measure.measure_lanes(lanes, {"a": 2, "b": 4}, SETTINGS, groups=groups) == [{"a": "a"}, {"b": "b"}]
+    runs = measure.measure_lanes(lanes, [{"a": 2, "b": 4}], SETTINGS, groups=groups)
+    assert runs == [{"a": ("a",)}, {"b": ("b",)}]
     assert sorted(steps[:2]) == [("a", 0, 2), ("b", 0, 2)] and sorted(steps[2:4]) == [("a", 1, 2), ("b", 1, 2)]
     assert steps[4:] == [("b", 2, 2), ("b", 3, 2)]
+
+
+def test_a_plan_starts_when_all_sides_have_ended_the_one_before(steps):
+    [runs] = measure.measure_lanes([{"a": ORACLE, "b": ORACLE}], [{"a": 1, "b": 2}, {"a": 1, "b": 1}], SETTINGS)
+    assert runs == {"a": ("a", "a"), "b": ("b", "b")}
+    assert steps == [("a", 0, 2), ("b", 0, 2), ("b", 1, 2), ("a", 0, 2), ("b", 0, 2)]
 
 
 def test_the_sides_of_a_lane_take_turns_until_each_has_ended(steps):
@@ -184,5 +192,5 @@ def test_launches_on_a_gpu_run_one_after_the_other(steps):
 
 def test_lanes_without_processors_of_their_own_run_one_after_the_other(steps):
     lanes = [{"a": ORACLE}, {"b": ORACLE}]
-    assert measure.measure_lanes(lanes, {"a": 2, "b": 1}, SETTINGS) == [{"a": "a"}, {"b": "b"}]
+    assert measure.measure_lanes(lanes, [{"a": 2, "b": 1}], SETTINGS) == [{"a": ("a",)}, {"b": ("b",)}]
     assert steps == [("a", 0, 1), ("a", 1, 1), ("b", 0, 1)]

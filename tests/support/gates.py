@@ -17,6 +17,7 @@ from stele.gate.metrics import (
 )
 from stele.gate.trial import ARMS, Trial
 from stele.measuring import measure
+from stele.measuring.measure import SideFailed
 from stele.measuring.run import Framework, Origin
 from stele.measuring.settings import Settings
 from stele.measuring.worker import TIMEOUT
@@ -38,13 +39,23 @@ def slower(by):
     return [by * value for value in SECONDS]
 
 
-def per_lane(measure_arms, lanes, plan, settings, *, timeout=TIMEOUT, changed=None, **_):
-    """Return the Runs of each lane, as ``measure_arms(sides, plan, settings, timeout)`` gives them, by arm.
+def per_lane(measure_arms, lanes, plans, settings, *, timeout=TIMEOUT, changed=None, **_):
+    """Return the Runs of each lane, by arm, as ``measure_arms(sides, plan, settings, timeout)`` gives them for a plan.
 
     ``sides`` are the environments by arm; ``settings`` are those of each arm.
     """
-    changed = changed or {}
-    return [measure_arms(lane, plan, {arm: changed.get(arm, settings) for arm in lane}, timeout) for lane in lanes]
+    passes = []
+    for lane in lanes:
+        of_arms = {arm: (changed or {}).get(arm, settings) for arm in lane}
+        runs = []
+        for number, plan in enumerate(plans):
+            try:
+                runs.append(measure_arms(lane, plan, of_arms, timeout))
+            except SideFailed as error:
+                error.plan = number
+                raise
+        passes.append({arm: tuple(of_plan[arm] for of_plan in runs) for arm in lane})
+    return passes
 
 
 def answer(monkeypatch, measure_arms):
@@ -62,8 +73,8 @@ def measure_arms(sides, plan, settings, timeout):
 
 
 def measure_with_workers(sides, plan, settings, timeout):
-    [runs] = MEASURE_LANES([sides], plan, next(iter(settings.values())), timeout=timeout)
-    return runs
+    [runs] = MEASURE_LANES([sides], [plan], next(iter(settings.values())), timeout=timeout)
+    return {arm: run for arm, [run] in runs.items()}
 
 
 def scripted_run(environment, script, plan, settings):

@@ -16,7 +16,7 @@ from stele.errors import SteleError
 from stele.gate import record as records
 from stele.gate import timing
 from stele.gate.gate import Gate
-from stele.gate.metrics import METRICS
+from stele.gate.metrics import METRICS, of_subject
 from stele.gate.preparation import make
 from stele.gate.trial import PARALLEL, TIMEOUT, Trial, header, watch
 from stele.measuring import content
@@ -218,7 +218,9 @@ class Bisection:
             cells=self.subject.cells(chosen.phase),
             subject=self.subject,
             # what separates good from bad is both: growth that is accepted, and growth that has to be ruled out
-            metrics=(metric if margin is None else metric._replace(tolerance=margin, margin=margin),),
+            metrics=of_subject(
+                [metric if margin is None else metric._replace(tolerance=margin, margin=margin)], tuned=tuned
+            ),
             settings=settings,
             seed=chosen.seed,
             budget=budget,

@@ -19,7 +19,7 @@ from stele.gate.gate import Gate
 from stele.gate.metrics import LONG, METRICS
 from stele.gate.preparation import make
 from stele.gate.record import Record
-from stele.gate.state import Probe, Result, to_pass
+from stele.gate.state import Probe, Result, Results, to_pass
 from stele.gate.trial import PARALLEL, Trial, header
 from stele.measuring import machine, measure, progress
 from stele.measuring.progress import say
@@ -106,18 +106,18 @@ def trial_from(chosen: CalibrateOptions) -> Trial:
 
 def measure_passes(gate: Gate) -> dict[Cell, list[Result]]:
     """Measure one pass of each cell in turn, MIN_PASSES times at least, until the budget is spent."""
-    launches: dict[Cell, list[Result]] = {cell: [] for cell in gate.trial.common_cells()}
+    launches: Results = {Probe(cell, LONG): [] for cell in gate.trial.common_cells()}
     with progress.counted("budget", gate.trial.budget) as show:
         while min(map(len, launches.values())) < MIN_PASSES or not gate.is_spent:
-            for cell, results in launches.items():
-                results += timing.measure_next(gate, Probe(cell, LONG), results)
+            for probe, results in launches.items():
+                timing.measure_next(gate, [probe], launches)
                 if not results[-1].runs:
-                    raise SteleError(f"{cell}: {failures.last_message(results[-1].rounds)}")
+                    raise SteleError(f"{probe.cell}: {failures.last_message(results[-1].rounds)}")
                 show(gate.record.spent)
             number = min(map(len, launches.values()))
             spent = f"{gate.record.spent / 60:.1f} of {gate.trial.budget / 60:.0f} minutes"
             gate.say(f"pass {number} of each cell; {spent}")
-    return launches
+    return {probe.cell: results for probe, results in launches.items()}
 
 
 def estimate_cell(results: list[Result]) -> Sensitivity:

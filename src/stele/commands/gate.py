@@ -25,7 +25,7 @@ from stele.gate import judgement, outcome, preparation
 from stele.gate import record as records
 from stele.gate.entries import Together, Verdict
 from stele.gate.gate import Gate
-from stele.gate.metrics import ALL, LOADER, METRICS, MORE, Metric, parse_thresholds, with_thresholds
+from stele.gate.metrics import ALL, LOADER, METRICS, MORE, Metric, of_subject, parse_thresholds, with_thresholds
 from stele.gate.record import Record
 from stele.gate.run import run
 from stele.gate.trial import PARALLEL, TIMEOUT, Trial, check_record, header, watch
@@ -670,7 +670,8 @@ def selected_metrics(pair: PairOptions, judged: JudgementOptions) -> tuple[Metri
         names = [name for name in names if name != "device-memory"]
     tolerances = parse_thresholds("--tolerance", judged.tolerance)
     margins = parse_thresholds("--margin", judged.margin)
-    return tuple(metric for metric in with_thresholds(tolerances, margins) if metric.name in names)
+    selected = (metric for metric in with_thresholds(tolerances, margins) if metric.name in names)
+    return of_subject(selected, tuned=pair.subject.tuned)
 
 
 class RecordedParser(usage.Parser):

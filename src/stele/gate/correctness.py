@@ -9,12 +9,13 @@ from stele.gate import durations, model_parity
 from stele.gate.correctness_verdicts import (
     FAILED_LAUNCHES,
     SEEDS,
+    equal_steps,
     ladder_verdict,
     trainings_verdict,
 )
 from stele.gate.entries import Verdict
 from stele.gate.gate import Gate
-from stele.gate.launcher import Launcher
+from stele.gate.launcher import Launcher, plan_of
 from stele.gate.record import Entry
 from stele.gate.state import UNKNOWN
 from stele.gate.trial import Trial
@@ -98,7 +99,12 @@ def accuracy(gate: Gate, cells: Sequence[Cell]) -> list[Verdict]:
 
 
 def accuracy_in(gate: Gate, cell: Cell) -> Verdict:
-    """Train both arms from one seed after the other, until their accuracies are judged."""
+    """Train both arms from one seed after the other, until their accuracies are judged.
+
+    If parity agrees and the timed launches begin the same training, that is enough: see ``equal_steps``.
+    """
+    if gate.trial.parity and (same := equal_steps(cell, gate.record.entries())):
+        return same
     durations.announce(gate, f"accuracy of {cell.task}, for each seed", cell, "accuracy")
     entries = list[Entry]()
     verdict, is_decided = trainings_verdict(cell, entries)
@@ -122,10 +128,10 @@ def train_arms(gate: Gate, cell: Cell, seed: int) -> Entry:
     def launch() -> Entry:
         gate.say(f"accuracy of {cell.task}, seed {seed}")
         settings = replace(trial.settings, seed=seed)
-        launcher = Launcher(
-            trial, cell, settings, trial.training, timed=False, attempts=TRAINING_ATTEMPTS, left=gate.left
-        )
-        [entry] = launcher.launch([ARMS])
+        plan = plan_of(cell, trial.training, trial.subject)
+        launcher = Launcher(trial, (plan,), settings, timed=False, attempts=TRAINING_ATTEMPTS, left=gate.left)
+        [[entry]] = launcher.launch([ARMS])
+        assert entry is not None  # a plan that failed has one
         durations.remember(trial, cell, "accuracy", entry["took"])
         return entry
 

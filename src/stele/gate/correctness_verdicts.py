@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from stele import text
 from stele.gate.entries import Verdict
-from stele.gate.metrics import ACCURACY_MARGIN
+from stele.gate.metrics import ACCURACY_MARGIN, LONG
 from stele.gate.record import Entry
 from stele.gate.verdict import accuracy_verdict, unknown
 from stele.measuring.run import Learning
@@ -18,6 +19,7 @@ FAILED_LAUNCHES = 4
 # trainings from one seed are equal if the losses of all steps are: rounding alone reaches 1e-4 in this many steps
 EQUAL_LOSSES = 1e-3
 EQUAL_ACCURACIES = 0.002  # fraction of the test samples
+LEAST_STEPS = 16  # whose losses are equal in every bit, so that the rest of a training is not compared
 SEEDS = (5, 10, 20)  # the next number is trained only if the one before leaves the verdict open
 
 
@@ -48,6 +50,25 @@ def trainings_verdict(cell: Cell, entries: Sequence[Entry]) -> tuple[Verdict, bo
     verdict = accuracy_verdict(cell, losses, margin=ACCURACY_MARGIN, looks=SEEDS)
     is_certain = len(losses) in SEEDS and verdict.status != "INCONCLUSIVE"
     return verdict, is_certain or len(losses) >= SEEDS[-1]
+
+
+def equal_steps(cell: Cell, entries: Sequence[Entry]) -> Verdict | None:
+    """Return PASS if the timed launches of all arms begin the same training, so that accuracy needs no other.
+
+    Its losses are equal in every bit, in all steps of all passes. Parity has compared the outputs, the gradients and
+    the updates before. What only later steps change, such as a schedule, is then not seen.
+    """
+    passes = [entry["runs"] for entry in entries if tuple(entry["key"][:2]) == (LONG, str(cell)) and entry["runs"]]
+    losses = [[run.learning.losses for run in runs.values()] for runs in passes]
+    count = min((len(of_arm) for of_pass in losses for of_arm in of_pass), default=0)
+    starts = {tuple(of_arm[:count]) for of_pass in losses for of_arm in of_pass}
+    if count < LEAST_STEPS or len(starts) > 1 or None in starts.pop():
+        return None
+    message = (
+        f"the losses of the first {count} steps are equal in every bit, in all {text.counted(len(passes), 'pass')}; "
+        "so the rest of the training was not compared"
+    )
+    return Verdict(*cell, "accuracy", "PASS", message)
 
 
 def failed_training(cell: Cell, entry: Entry) -> Verdict:

@@ -38,7 +38,7 @@ class Request(TypedDict):
     """What ``measure.measure_lanes`` receives, without the timeout."""
 
     lanes: list[dict[str, Environment]]
-    plan: measure.Plan
+    plans: tuple[measure.Plan, ...]
     settings: Settings
     groups: list[list[int]] | None
     caches: Path | None
@@ -46,45 +46,42 @@ class Request(TypedDict):
 
 
 class Launcher(NamedTuple):
-    """Launches arms of a trial in one cell."""
+    """Launches arms of a trial. A launch measures the plans one after the other."""
 
     trial: Trial
-    cell: Cell
+    plans: tuple[measure.Plan, ...]
     settings: Settings
-    scale: str
-    steps: int | None = None  # of each launch; None for all of the scale
     kind: Kind = KINDS[LONG]
     timed: bool = True
     number: int = 0  # of the pass
     attempts: int = ATTEMPTS
-    limit: float | None = None  # seconds of the steps of a launch
     left: float = math.inf  # seconds of the budget; when they are over, a failure is not looked at again
 
-    def launch(self, orders: Sequence[Sequence[str]]) -> list[Entry]:
-        """Measure passes at the same time, each with its order of the arms, and return an entry for each.
+    def launch(self, orders: Sequence[Sequence[str]]) -> list[list[Entry | None]]:
+        """Measure passes at the same time, each with its order of the arms. Return an entry for each pass and plan.
 
         If a launch fails, only the first pass is measured: perhaps there is not enough memory for all. Each of its arms
         is launched once alone, to see which ones fail, and then all are launched again, while the budget lasts. The
-        entry has the failures of each of these rounds: see ``stele.gate.failures``. Raises SubjectError if the user's
-        code fails in OLD.
+        entry of the plan that failed has the failures of each of these rounds: see ``stele.gate.failures``. If it fails
+        to the end, the other plans have no entry. Raises SubjectError if the user's code fails in OLD.
         """
         monitor, timeout = Monitor(self.settings, lanes=len(orders)), self.trial.timeout
-        rounds: list[Round] = []
+        rounds: list[list[Round]] = [[] for _ in self.plans]
         for _ in range(self.attempts):
             try:
                 passes = self.of_passes(measure.measure_lanes(**self.request(orders), timeout=timeout))
                 conditions = monitor.conditions()
-                return [to_entry(runs, rounds, conditions, len(passes)) for runs in passes]
+                return [to_entries(runs, rounds, conditions, len(passes)) for runs in passes]
             except SideFailed as error:
-                failures = {error.side: failure_message(error)}
+                failed, failures = error.plan, {error.side: failure_message(error)}
             orders = orders[:1]
-            rounds.append({"arms": list(orders[0]), "failures": failures})
+            rounds[failed].append({"arms": list(orders[0]), "failures": failures})
             if len(orders[0]) > 1:
                 alone, timeout = self.launch_alone(orders[0], timeout, monitor)
-                rounds += [alone] if alone["arms"] else []
+                rounds[failed] += [alone] if alone["arms"] else []
             if monitor.seconds >= self.left:
                 break
-        return [to_entry(None, rounds, monitor.conditions(), 1)]
+        return [to_entries(None, rounds, monitor.conditions(), 1)]
 
     def request(self, orders: Sequence[Sequence[str]]) -> Request:
         """Return what is measured and on which processors.
@@ -93,30 +90,21 @@ class Launcher(NamedTuple):
         Launches that are not timed may share a core.
         """
         trial, settings = self.trial, self.settings
-        plan = plan_of(
-            self.cell,
-            self.scale,
-            trial.subject,
-            self.steps,
-            self.kind,
-            target=trial.target_of(self.cell.task),
-            limit=self.limit,
-        )
         in_lanes = orders if self.timed else [[arm] for order in orders for arm in order]
         groups = processors.lanes(settings.processors, of=None if self.timed else processors.usable())
         together = len(in_lanes) > 1 and settings.device == "cpu" and len(groups) >= len(in_lanes)
         return Request(
             lanes=[{arm: trial.arm(arm) for arm in lane} for lane in in_lanes],
-            plan=plan,
+            plans=self.plans,
             settings=settings,
             groups=groups if together else None,
-            caches=fill_caches(self, plan) if self.kind.cached else None,
+            caches=fill_caches(self) if self.kind.cached else None,
             changed=seeds_of(self, orders[0]),
         )
 
-    def of_passes(self, lanes: list[dict[str, Run]]) -> list[dict[str, Run]]:
+    def of_passes(self, lanes: list[dict[str, tuple[Run, ...]]]) -> list[dict[str, tuple[Run, ...]]]:
         """Return the Runs of each pass; the lanes of arms that are not timed are one pass."""
-        return lanes if self.timed else [{arm: run for runs in lanes for arm, run in runs.items()}]
+        return lanes if self.timed else [{arm: runs for lane in lanes for arm, runs in lane.items()}]
 
     def launch_alone(self, arms: Sequence[str], timeout: float, whole: Monitor) -> tuple[Round, float]:
         """Launch each arm alone, while the budget lasts. Return the round, and the timeout of the next launches.
@@ -147,16 +135,28 @@ def failure_message(failed: SideFailed) -> str:
     return str(user_error or failed)
 
 
-def to_entry(runs: Mapping[str, Run] | None, rounds: list[Round], conditions: Conditions, passes: int) -> Entry:
-    """Return the entry of one of so many ``passes`` that were measured at the same time: each took a share of it."""
-    reads = (run.reads for run in (runs or {}).values())
-    return {
-        "runs": None if runs is None else dict(runs),
-        "rounds": rounds,
-        "conditions": conditions,
-        "took": conditions.seconds / passes,
-        "reads": functools.reduce(operator.or_, reads, NOTHING),
-    }
+def to_entries(
+    launched: Mapping[str, tuple[Run, ...]] | None, rounds: Sequence[list[Round]], conditions: Conditions, passes: int
+) -> list[Entry | None]:
+    """Return the entries of one of so many ``passes`` that were measured at the same time, one for each plan.
+
+    Each took a share of the time. ``rounds`` are the attempts that failed, by plan. If there are no Runs, a plan that
+    did not fail has no entry.
+    """
+    counted = [plan for plan, of_plan in enumerate(rounds) if launched is not None or of_plan]
+    took = conditions.seconds / passes / len(counted)
+    entries: list[Entry | None] = [None] * len(rounds)
+    for plan in counted:
+        runs = None if launched is None else {arm: of_arm[plan] for arm, of_arm in launched.items()}
+        reads = (run.reads for run in (runs or {}).values())
+        entries[plan] = {
+            "runs": runs,
+            "rounds": rounds[plan],
+            "conditions": conditions,
+            "took": took,
+            "reads": functools.reduce(operator.or_, reads, NOTHING),
+        }
+    return entries
 
 
 def seeds_of(launcher: Launcher, arms: Iterable[str]) -> dict[str, Settings]:
@@ -171,13 +171,14 @@ def seeds_of(launcher: Launcher, arms: Iterable[str]) -> dict[str, Settings]:
     return {arm: replace(launcher.settings, seed=(first + place) * MOST_TRAININGS) for place, arm in enumerate(arms)}
 
 
-def fill_caches(launcher: Launcher, plan: measure.Plan) -> Path:
+def fill_caches(launcher: Launcher) -> Path:
     """Launch each release once, so that the next launches find its compilations. Return the folder of the caches.
 
     Compilations of something else do not fill it: the folder is that of all that decides what is compiled.
     """
+    [plan] = launcher.plans
     what = schema.to_json((content_of(launcher.trial), plan, launcher.settings))
-    folder = CACHES / content.digest(what) / slug(str(launcher.cell))
+    folder = CACHES / content.digest(what) / slug(f"{plan.task} {plan.phase}")
     for arm in ("old", "new"):
         environment = launcher.trial.arm(arm)
         if not (folder / environment.slug).exists():

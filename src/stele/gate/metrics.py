@@ -11,7 +11,7 @@ that has to be ruled out before the metric passes; never below the tolerance.
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -42,11 +42,12 @@ class Kind(NamedTuple):
     options: Options = Options()  # of the worker's request
     cached: bool = False  # the framework finds the compilations of an earlier launch
     trains: bool = False  # to a target, at the scale of the trainings, each launch from seeds of its own
+    shared: bool = False  # a launch measures all phases of a task, one after the other
 
 
 KINDS = {
-    LONG: Kind(),
-    SHORT: Kind(short=True),
+    LONG: Kind(shared=True),
+    SHORT: Kind(short=True, shared=True),
     LATENCY: Kind(steps=200, options=Options(batch=1)),
     BLOCKS: Kind(steps=16, options=Options(blocks=8)),
     WARM: Kind(short=True, cached=True),
@@ -363,6 +364,16 @@ MORE = (
 ALL = (*METRICS, *MORE)
 ACCURACY_MARGIN = 0.01  # one percentage point
 MOST_GROWTH = 100.0  # per cent, of a threshold
+
+
+def of_subject(metrics: Iterable[Metric], *, tuned: bool) -> tuple[Metric, ...]:
+    """Return the metrics as they are measured. Of what is not ``tuned``, long launches measure memory, too.
+
+    A short launch of a task has a smaller scale, but that of a user's model would differ by nothing but its steps.
+    """
+    if tuned:
+        return tuple(metrics)
+    return tuple(metric._replace(kinds=(LONG,)) if metric.kinds == (SHORT,) else metric for metric in metrics)
 
 
 def phase_of(kind: Kind, phase: str) -> str:

@@ -9,7 +9,7 @@ from stele.errors import SteleError
 from stele.gate import correctness_verdicts, model_verdict, outcome
 from stele.gate import record as records
 from stele.gate.entries import Header, Verdict
-from stele.gate.metrics import ALL, Metric
+from stele.gate.metrics import ALL, Metric, of_subject
 from stele.gate.outcome import Outcome
 from stele.gate.record import Entry, NotRecorded, Record
 from stele.gate.state import State
@@ -42,7 +42,8 @@ def judge(record: Record) -> list[Verdict]:
     header = record.header
     try:
         cells = [Cell(task, phase) for task, phase in header["cells"]]
-        metrics, subject = list(to_metrics(header)), subjects.of_header(header)
+        subject = subjects.of_header(header)
+        metrics = of_subject(to_metrics(header), tuned=subject.tuned)
         settings, judges_accuracy = Settings(**header["settings"]), header["accuracy"]
     except (TypeError, ValueError, KeyError) as error:
         raise SteleError(f"{record.path} does not say what was compared: {error!r}.") from None
@@ -60,8 +61,11 @@ def judge(record: Record) -> list[Verdict]:
     if judges_accuracy:
         for cell in measured_cells:
             if cell.phase == "train" and subject.has_accuracy(cell.task):
-                verdict, _ = correctness_verdicts.trainings_verdict(cell, trainings(record, cell))
-                verdicts.append(verdict)
+                trained = trainings(record, cell)
+                same = correctness_verdicts.equal_steps(cell, record.entries()) if header["parity"] else None
+                verdicts.append(
+                    same if same and not trained else correctness_verdicts.trainings_verdict(cell, trained)[0]
+                )
     if metrics and measured_cells:
         state = State(measured_cells, metrics).read(record)
         verdicts += make_verdicts(state, stopped=bool(state.open_probes()))

@@ -64,7 +64,7 @@ class State:
         budget: float = 0.0,
         estimate: Callable[[Cell, str], float | None] = lambda cell, kind: None,
     ) -> None:
-        self.cells, self.metrics, self.budget, self.estimate = sorted(cells, key=cost_rank), metrics, budget, estimate
+        self.cells, self.metrics, self.budget, self.estimate = sorted(cells, key=rank), metrics, budget, estimate
         self.results: Results = {probe: [] for cell in self.cells for probe in probes_of(cell, self.metrics_of(cell))}
 
     def read(self, record: Record) -> "State":
@@ -135,6 +135,23 @@ class State:
         runs = [result.runs for result in self.results_of(cell, metric.kinds) if result.runs]
         return bool(runs) and all(to_pass(metric, of_pass) is None for of_pass in runs)
 
+    def measured_with(self, probe: Probe) -> list[Probe]:
+        """Return the probes that a launch measures one after the other, so that the phases of a task share its start.
+
+        They end with the last one that is open. Inference comes first: what training leaves in memory would hide what
+        inference needs. So training always follows inference, also if that is decided.
+        """
+        if not KINDS[probe.kind].shared:
+            return [probe]
+        of_task = [
+            other
+            for other in self.results
+            if (other.kind, other.cell.task) == (probe.kind, probe.cell.task) and not self.has_ended(other.cell)
+        ]
+        in_order, still_open = sorted(of_task, key=lambda other: other.cell.phase == "train"), self.open_probes()
+        last = max(place for place, other in enumerate(in_order) if other in still_open)
+        return in_order[: last + 1]
+
     def is_broken(self) -> bool:
         """Return whether it is certain, at the level of the gate, that NEW fails more often than OLD."""
         return failures.log_evidence(self.rounds) >= judgement.certainty(len(list(self.cells_and_metrics())) + 1)
@@ -185,8 +202,9 @@ def results_in(record: Record, probe: Probe, first: int) -> list[Result]:
     raise AssertionError
 
 
-def cost_rank(cell: Cell) -> int:
-    return CHEAPEST.index(cell) if cell in CHEAPEST else len(CHEAPEST)
+def rank(cell: Cell) -> tuple[int, bool]:
+    """Return the order of a cell: the cheapest first, and inference before training, in which it is measured."""
+    return CHEAPEST.index(cell) if cell in CHEAPEST else len(CHEAPEST), cell.phase == "train"
 
 
 def to_pass(metric: Metric, runs: Mapping[str, Run]) -> Pass | None:

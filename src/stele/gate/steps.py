@@ -13,7 +13,7 @@ from statistics import mean, median
 
 import numpy
 
-from stele.gate.metrics import KINDS, SHORT, SHORT_STEPS
+from stele.gate.metrics import KINDS, SHORT_STEPS
 from stele.gate.trial import ARMS, Trial
 from stele.measuring import devices
 from stele.measuring.run import Run
@@ -27,16 +27,8 @@ LAUNCH_SPREAD = 0.007  # standard deviation between launches of one release
 MEDIAN = 1.25  # the standard error of a median over that of a mean
 
 
-def of_next_launch(
-    kind: str, scale: str, earlier: Sequence[tuple[Mapping[str, Run], float]], *, tuned: bool = True
-) -> int | None:
-    """Return the number of steps of the next launch; None for all. ``earlier`` are Runs and their seconds.
-
-    If the subject is not ``tuned``, the launches that measure memory have more steps than SHORT_STEPS: what a step
-    leaves stays until Python collects garbage, as in a plain process.
-    """
-    if not tuned and kind == SHORT:
-        return FIRST
+def of_next_launch(kind: str, scale: str, earlier: Sequence[tuple[Mapping[str, Run], float]]) -> int | None:
+    """Return the number of steps of the next launch; None for all. ``earlier`` are Runs and their seconds."""
     if KINDS[kind].short or KINDS[kind].steps:
         return KINDS[kind].steps or SHORT_STEPS
     if scale in ALL or KINDS[kind].trains:

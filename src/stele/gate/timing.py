@@ -4,6 +4,8 @@ A pass launches each arm of a cell once: OLD twice and NEW twice, in an order th
 resumed trial continues in the same order. Two passes are measured at the same time, if there is a core and memory for
 each. The cheapest cell comes first, because it is decided soonest. The import is the same in every cell, so it is
 judged in the cheapest one.
+
+A launch measures inference and then training of a task, so that both share its start.
 """
 
 import functools
@@ -15,13 +17,13 @@ from collections.abc import Sequence
 from stele.gate import durations, judgement, steps
 from stele.gate.entries import Verdict
 from stele.gate.gate import Gate
-from stele.gate.launcher import Launcher, parallel_passes
+from stele.gate.launcher import Launcher, parallel_passes, plan_of
 from stele.gate.metrics import KINDS, launch_settings
-from stele.gate.state import Probe, Result, State, results_in
+from stele.gate.state import Probe, Result, Results, State, results_in
 from stele.gate.trial import ARMS, Trial
 from stele.gate.verdict import make_verdicts, message_of
 from stele.measuring import progress
-from stele.measuring.conditions import Conditions, busiest
+from stele.measuring.conditions import busiest
 from stele.measuring.content import NOTHING
 from stele.subjects import Cell
 
@@ -38,16 +40,18 @@ def measure(gate: Gate, cells: Sequence[Cell], *, share: float = 1.0) -> list[Ve
     with progress.counted("budget", trial.budget) as show:
         show(record.spent)
         while active := state.open_probes():
-            launches = record.launches
+            launches, measured = record.launches, set[Probe]()
             for planned in active:
                 left = share * trial.budget - record.spent
-                probe = next_probe(planned, state, left)
+                probe = next_probe(planned, state, left) if planned not in measured else None
                 if probe is None:
                     continue
                 if left <= 0:
                     return make_verdicts(state, stopped=True)
-                state.results[probe] += measure_next(gate, probe, state.results[probe])
-                warned = warned or warn_of_load(gate, state.results[probe][-1].conditions)
+                probes = state.measured_with(probe)
+                measure_next(gate, probes, state.results)
+                measured |= set(probes)
+                warned = warned or warn_of_load(gate, state.results[probe])
                 show(record.spent)
                 if announce(gate, state, announced) and trial.fail_fast:
                     return make_verdicts(state, stopped=True)
@@ -57,10 +61,11 @@ def measure(gate: Gate, cells: Sequence[Cell], *, share: float = 1.0) -> list[Ve
     return make_verdicts(state, stopped=False)
 
 
-def warn_of_load(gate: Gate, conditions: Conditions) -> bool:
-    """Say that other processes use the machine, and which ones do it now. Return whether they do."""
-    if not conditions.busy:
+def warn_of_load(gate: Gate, results: Sequence[Result]) -> bool:
+    """Say that other processes use the machine, and which ones do it now. Return whether they did in the last pass."""
+    if not (results and results[-1].conditions.busy):
         return False
+    conditions = results[-1].conditions
     names = ", ".join(busiest())
     gate.say(
         f"Other processes use {conditions.foreign:.0%} of the processors{names and f': {names}'}. "
@@ -86,33 +91,43 @@ def next_probe(planned: Probe, state: State, left: float) -> Probe | None:
     return planned
 
 
-def measure_next(gate: Gate, probe: Probe, earlier: Sequence[Result]) -> list[Result]:
-    """Measure the next passes at the same time, write them to the record, and return those that it then has."""
+def measure_next(gate: Gate, probes: Sequence[Probe], results: Results) -> None:
+    """Measure the next passes of probes, which share each launch. Write them to the record, and add them to results.
+
+    Several passes may be measured at the same time.
+    """
     trial, record = gate.trial, gate.record
+    earlier = [result for probe in probes for result in results[probe]]  # those that need most memory are last
     runs = [result.runs for result in earlier if result.runs]
     busy = bool(earlier) and earlier[-1].conditions.busy
-    alone = KINDS[probe.kind].trains  # its seeds follow from the number of the pass
-    count, first = 1 if alone else parallel_passes(trial, runs, busy=busy), len(earlier)
-    numbers = range(first, first + count)
-    keys = list(itertools.takewhile(lambda key: record.get(*key) is None, map(probe.key, numbers)))
-    if keys:
-        record.check(NOTHING)
-        launcher = launcher_of(trial, probe, earlier)._replace(left=gate.left)
-        entries = launcher.launch([order_of(trial, key) for key in keys])
-        record.add(dict(zip(keys, entries, strict=False)))  # only one entry if a launch failed
-        if entries[0]["runs"]:
-            durations.remember(trial, probe.cell, probe.kind, entries[0]["took"])
-    return results_in(record, probe, first)
+    alone = KINDS[probes[0].kind].trains  # its seeds follow from the number of the pass
+    count = 1 if alone else parallel_passes(trial, runs, busy=busy)
+    keys = [[probe.key(len(results[probe]) + number) for probe in probes] for number in range(count)]
+    # a resumed record may have passes after one that failed
+    keys = list(itertools.takewhile(lambda of_pass: not any(record.get(*key) for key in of_pass), keys))
+    record.check(NOTHING)
+    passes = launcher_of(gate, probes, results).launch([order_of(trial, of_pass[0]) for of_pass in keys])
+    # only one pass if a launch failed, and then only of the probes that failed
+    pairs = [pair for of_pass, given in zip(keys, passes, strict=False) for pair in zip(of_pass, given, strict=True)]
+    record.add({key: entry for key, entry in pairs if entry is not None})
+    for probe, entry in zip(probes, passes[0], strict=True):
+        if entry is not None and entry["runs"]:
+            durations.remember(trial, probe.cell, probe.kind, entry["took"])
+        results[probe] += results_in(record, probe, len(results[probe]))
 
 
-def launcher_of(trial: Trial, probe: Probe, earlier: Sequence[Result]) -> Launcher:
-    """Return what launches the next pass; ``earlier`` are the results of the passes before it."""
-    kind, tuned = KINDS[probe.kind], trial.subject.tuned
-    runs = [(result.runs, result.conditions.seconds) for result in earlier]
+def launcher_of(gate: Gate, probes: Sequence[Probe], results: Results) -> Launcher:
+    """Return what launches the next pass of probes of one kind."""
+    trial, name = gate.trial, probes[0].kind
+    kind, number = KINDS[name], len(results[probes[0]])
     timed = trial.training if kind.trains else trial.scale
-    scale, settings = launch_settings(probe.kind, timed, trial.settings, tuned=tuned)
-    count = steps.of_next_launch(probe.kind, scale, runs, tuned=tuned)
-    return Launcher(trial, probe.cell, settings, scale, count, kind, number=len(earlier), limit=steps.limit(trial))
+    scale, settings = launch_settings(name, timed, trial.settings, tuned=trial.subject.tuned)
+    plans = []
+    for probe in probes:
+        earlier = [(result.runs, result.conditions.seconds) for result in results[probe]]
+        count, target = steps.of_next_launch(name, scale, earlier), trial.target_of(probe.cell.task)
+        plans.append(plan_of(probe.cell, scale, trial.subject, count, kind, target=target, limit=steps.limit(trial)))
+    return Launcher(trial, tuple(plans), settings, kind, number=number, left=gate.left)
 
 
 def order_of(trial: Trial, key: tuple[str | int, ...]) -> list[str]:

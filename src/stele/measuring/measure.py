@@ -7,7 +7,7 @@ import contextlib
 import functools
 import shlex
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -154,22 +154,24 @@ def announce_inputs(names: Iterable[str], say: Callable[[str], object] = say) ->
 def measure(worker: Worker, plan: Plan, settings: Settings, *, progress: Progress | None = None) -> Run:
     """Measure one recipe in a fresh worker. Raises WorkerError if the worker fails."""
     monitor = Monitor(settings, session=worker.pid)
-    [run] = filter(None, measure_steps(worker, plan, settings, progress=progress))
-    return with_content(msgspec.structs.replace(run, conditions=monitor.conditions()), worker, plan)
+    runs = filter(None, measure_steps(worker, [plan], settings, progress=progress))
+    [run] = with_content(list(runs), worker, plan)
+    return msgspec.structs.replace(run, conditions=monitor.conditions())
 
 
-def with_content(run: Run, worker: Worker, plan: Plan) -> Run:
-    """Return the Run of a launch that has ended, with what its model has read and what decided it.
+def with_content(runs: Sequence[Run], worker: Worker, plan: Plan) -> tuple[Run, ...]:
+    """Return the Runs of a launch that has ended, with what its model has read and what decided it.
 
     Raises SteleError, which names what changed, if something that decides it changed during the launch.
     """
-    reads, before = reads_of(worker, plan.model), run.content
+    reads, before = reads_of(worker, plan.model), runs[0].content
     if changed := content.changed_groups(before, content_of(worker, plan)):
         raise SteleError(
             f"What is measured changed during a launch of '{worker.environment.name}': {changed}. "
             "Undo the change, and measure again; stele gate continues with --resume."
         )
-    return run.with_reads(reads, content_of(worker, plan, reads))
+    after = content_of(worker, plan, reads)
+    return tuple(run.with_reads(reads, after) for run in runs)
 
 
 def reads_of(worker: Worker, model: Mapping[str, Any] | None) -> Reads:
@@ -186,11 +188,11 @@ def content_of(worker: Worker, plan: Plan, reads: Reads = NOTHING) -> dict[str, 
 
 
 class SideFailed(Exception):
-    """The worker of one side failed, with this error."""
+    """The worker of one side failed, with this error, in one of the plans of its launch."""
 
-    def __init__(self, side: str, error: WorkerError, lane: int = 0) -> None:
+    def __init__(self, side: str, error: WorkerError, lane: int = 0, plan: int = 0) -> None:
         super().__init__(str(error))
-        self.side, self.error, self.lane = side, error, lane
+        self.side, self.error, self.lane, self.plan = side, error, lane, plan
 
     @property
     def headline(self) -> str:
@@ -207,30 +209,30 @@ def side_by_side(
     changed: Mapping[str, Settings] = {},
 ) -> dict[str, Run]:
     """Measure the same plan in a fresh worker of each environment, as one lane, and return a Run per side."""
-    [runs] = measure_lanes([sides], plan, settings, timeout=timeout, caches=caches, changed=changed)
-    return runs
+    [runs] = measure_lanes([sides], [plan], settings, timeout=timeout, caches=caches, changed=changed)
+    return {side: run for side, [run] in runs.items()}
 
 
 def measure_lanes(
     lanes: Sequence[Mapping[str, Environment]],
-    plan: Plan,
+    plans: Sequence[Plan],
     settings: Settings,
     *,
     timeout: float = TIMEOUT,
     groups: Sequence[Sequence[int]] | None = None,
     caches: Path | None = None,
     changed: Mapping[str, Settings] = {},
-) -> list[dict[str, Run]]:
-    """Measure the same plan in a fresh worker of each side, and return a Run per side for each lane.
+) -> list[dict[str, tuple[Run, ...]]]:
+    """Measure the plans, one after the other, in a fresh worker of each side. Return a Run per plan, side and lane.
 
     On a CPU, the sides of a lane take turns step by step. Another process on the second thread of a core can halve the
     speed for a short time: that changes the ratio of two launches by a tenth, but the ratio of two neighbouring steps
     hardly at all. On a GPU, all sides run one after the other, because their processes would share its memory.
 
     Lanes run at the same time if ``groups`` has the numbers of the processors of each; they then step together, so that
-    every turn of a lane has the same company. Without ``groups``, they run one after the other. ``changed`` has the
-    settings of sides that have others; the device is the same. ``caches`` has the compilations of earlier launches; by
-    default, a launch has none. Raises SideFailed.
+    every turn of a lane has the same company. Without ``groups``, they run one after the other. A plan starts when all
+    have ended the one before. ``changed`` has the settings of sides that have others; the device is the same.
+    ``caches`` has the compilations of earlier launches; by default, a launch has none. Raises SideFailed.
     """
     one_by_one = [
         [lane] if settings.device == "cpu" else [{side: environment} for side, environment in lane.items()]
@@ -238,10 +240,11 @@ def measure_lanes(
     ]
     if groups is None and sum(map(len, one_by_one)) > 1:
         alone = functools.partial(measure_lanes, timeout=timeout, caches=caches, changed=changed)
-        runs_of_parts = [[alone([part], plan, settings)[0] for part in parts] for parts in one_by_one]
-        return [{side: run for part in parts for side, run in part.items()} for parts in runs_of_parts]
+        runs_of_parts = [[alone([part], plans, settings)[0] for part in parts] for parts in one_by_one]
+        return [{side: of_side for part in parts for side, of_side in part.items()} for parts in runs_of_parts]
     workers: list[dict[str, Worker]] = [{} for _ in lanes]
-    runs: list[dict[str, Run]] = [{} for _ in lanes]
+    runs: list[dict[str, list[Run]]] = [{side: [] for side in lane} for lane in lanes]
+    ended = 0  # plans
     with contextlib.ExitStack() as stack:
         threads = stack.enter_context(ThreadPoolExecutor(len(lanes)))  # ends last, after the workers
         try:
@@ -252,32 +255,33 @@ def measure_lanes(
                         of_side = changed.get(side, settings)
                         worker = launch(environment, of_side, name=name, timeout=timeout, caches=caches_of_side)
                     workers[number][side] = stack.enter_context(worker)
-            # the sides of each lane that have not ended, in the order of their turns
-            waiting = [
-                deque(
-                    (
-                        side,
-                        measure_steps(worker, plan, changed.get(side, settings), turn=TURN if len(lane) > 1 else None),
+            steps_of = [
+                {
+                    side: measure_steps(
+                        worker, plans, changed.get(side, settings), turn=TURN if len(lane) > 1 else None
                     )
                     for side, worker in lane.items()
-                )
+                }
                 for lane in workers
             ]
-            while numbers := [number for number, lane in enumerate(waiting) if lane]:
-                turns = [waiting[number].popleft() for number in numbers]
-                ended = threads.map(next, [steps for _, steps in turns])
-                for number, (side, steps), run in zip(numbers, turns, ended, strict=True):
-                    if run is None:
-                        waiting[number].append((side, steps))
-                    else:
-                        runs[number][side] = run
+            while ended < len(plans):
+                waiting = [deque(lane) for lane in lanes]  # the sides that have not ended, in the order of their turns
+                while numbers := [number for number, lane in enumerate(waiting) if lane]:
+                    sides = [waiting[number].popleft() for number in numbers]
+                    turns = [steps_of[number][side] for number, side in zip(numbers, sides, strict=True)]
+                    for number, side, run in zip(numbers, sides, threads.map(next, turns), strict=True):
+                        if run is None:
+                            waiting[number].append(side)
+                        else:
+                            runs[number][side].append(run)
+                ended += 1
             return [
-                {side: with_content(runs[number][side], worker, plan) for side, worker in lane.items()}
+                {side: with_content(runs[number][side], worker, plans[0]) for side, worker in lane.items()}
                 for number, lane in enumerate(workers)
             ]
         except WorkerError as error:
             side, number = find_side(error.worker, workers, default=(side, number))
-            raise SideFailed(side, error, number) from None
+            raise SideFailed(side, error, number, min(ended, len(plans) - 1)) from None
 
 
 def log_name(side: str, lane: int) -> str:
@@ -294,20 +298,52 @@ def find_side(
 
 def measure_steps(
     worker: Worker,
-    plan: Plan,
+    plans: Sequence[Plan],
     settings: Settings,
     *,
     turn: int | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Run | None]:
-    """Measure one recipe: yield None at every pause of the worker, and at the end the Run.
+    """Measure the plans one after the other: yield None at every pause of the worker, and the Run of each plan.
 
     The worker pauses every ``turn`` steps; never with ``turn=None``.
     """
-    before = content_of(worker, plan)
-    framework = configure(worker, settings, model=plan.model)
+    before, earlier = content_of(worker, plans[0]), Lifetime(start=0.0, waiting=0.0, total=0.0)
+    framework = configure(worker, settings, model=plans[0].model)
+    for plan in plans:
+        outcome, joules = yield from measure_outcome(worker, plan, settings, turn=turn, progress=progress)
+        parts: dict[str, Any] = msgspec.structs.asdict(outcome)
+        if settings.device == "cuda":
+            parts["memory"] = msgspec.structs.replace(outcome.memory, process=nvml.memory_of(worker.pid))
+        until_now = Lifetime(start=worker.start or 0.0, waiting=worker.waiting, total=worker.age)
+        with worker.checking(plan.phase):
+            run = Run(
+                **parts,
+                when=datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+                environment=worker.environment.name,
+                label=worker.environment.label,
+                mode=worker.environment.mode,
+                task=plan.task,
+                phase=plan.phase,
+                scale=plan.scale,
+                settings=settings,
+                options=options_of(worker, plan, settings, turn),
+                framework=framework,
+                machine=machine.facts(),
+                data=plan.data_origin,
+                weights=plan.weights_origin,
+                lifetime=until_now.since(earlier),
+                energy=joules,
+                content=before,
+            )
+        earlier = until_now
+        yield run
+
+
+def options_of(worker: Worker, plan: Plan, settings: Settings, turn: int | None) -> Options:
+    """Return the options of a plan with those that follow from the worker and the settings."""
     in_python = builds.command(worker.environment)[-len(MODULE) :] == MODULE
-    options = msgspec.structs.replace(
+    return msgspec.structs.replace(
         plan.options,
         form=worker.environment.forms.get(plan.task),
         warmup=msgspec.structs.replace(plan.warmup, seconds=0.0 if settings.device == "cpu" else devices.WARM_SECONDS),
@@ -315,6 +351,12 @@ def measure_steps(
         # workers in other languages do not know it
         limit=plan.options.limit if in_python else None,
     )
+
+
+def measure_outcome(
+    worker: Worker, plan: Plan, settings: Settings, *, turn: int | None, progress: Progress | None
+) -> Generator[None, None, tuple[Outcome, dict[str, float | None] | None]]:
+    """Send the request of a plan, yield at every pause, and return the outcome, and the energy."""
     places = {"model": plan.model, "checkpoint": plan.checkpoint, "sampler": plan.sampler}
     metered = settings.device if plan.phase == TIME_TO_ACCURACY and turn is None else None
     with energy.metered(metered) as joules:
@@ -327,33 +369,10 @@ def measure_steps(
             data=plan.data,
             weights=plan.weights,
             expected=Outcome,
-            **options.as_request(),
+            **options_of(worker, plan, settings, turn).as_request(),
             **{name: value for name, value in places.items() if value is not None},
         )
-    parts: dict[str, Any] = msgspec.structs.asdict(outcome)
-    if settings.device == "cuda":
-        parts["memory"] = msgspec.structs.replace(outcome.memory, process=nvml.memory_of(worker.pid))
-    with worker.checking(plan.phase):
-        run = Run(
-            **parts,
-            when=datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
-            environment=worker.environment.name,
-            label=worker.environment.label,
-            mode=worker.environment.mode,
-            task=plan.task,
-            phase=plan.phase,
-            scale=plan.scale,
-            settings=settings,
-            options=options,
-            framework=framework,
-            machine=machine.facts(),
-            data=plan.data_origin,
-            weights=plan.weights_origin,
-            lifetime=Lifetime(start=worker.start or 0.0, waiting=worker.waiting, total=worker.age),
-            energy=joules() or None,
-            content=before,
-        )
-    yield run
+    return outcome, joules() or None
 
 
 def configure(

@@ -306,14 +306,22 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lifetime(msgspec.Struct, frozen=True, kw_only=True):
-    """The time of a launch on the clock of the host."""
+    """The time of a launch on the clock of the host. If it gave an earlier Run, this is the time since then."""
 
-    start: Annotated[float, about("from the first request until the process answered", "s")]
+    start: Annotated[
+        float, about("from the first request until the process answered; 0 if it gave an earlier Run", "s")
+    ]
     waiting: Annotated[
         float,
         about("without a request: before the first one, and at pauses, while other launches had their turns", "s"),
     ]
     total: Annotated[float, about("from the start of the process until its last answer", "s")]
+
+    def since(self, earlier: "Lifetime") -> "Lifetime":
+        """Return the time since an earlier Run of the same launch."""
+        return Lifetime(
+            start=self.start - earlier.start, waiting=self.waiting - earlier.waiting, total=self.total - earlier.total
+        )
 
 
 class Run(Outcome, frozen=True, kw_only=True, dict=True):

@@ -123,7 +123,8 @@ class Worker:
     ) -> None:
         self.environment, self.log, self.timeout = environment, log, timeout
         self._requests, self._began = 0, perf_counter()
-        self.waiting = 0.0  # seconds without a request, before the first one and at pauses
+        self.waiting = 0.0  # seconds without a request: before and between requests, and at pauses
+        self._answered = 0.0  # the age at the last answer
         self.start: float | None = None  # seconds from the first request to the first answer
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         # a folder that contains only the worker package, so that no other module shadows a library
@@ -171,8 +172,7 @@ class Worker:
 
         The worker waits until the caller resumes the generator. Raises WorkerError as ``ask`` does.
         """
-        if self._requests == 0:
-            self.waiting = self.age
+        self.waiting += self.age - self._answered
         self._requests += 1
         self._send(protocol.encode({"id": self._requests, "verb": verb, **fields}), verb)
         deadline = Deadline(self.timeout)
@@ -195,6 +195,7 @@ class Worker:
                 what = f"failed during '{verb}': {error.type}: {message}"
                 raise self._failure(what, kind=error.type, message=error.message)
             else:
+                self._answered = self.age
                 with self.checking(verb):
                     return schema.convert(answer.result, expected)
 

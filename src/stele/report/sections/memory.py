@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 
-from stele.gate.metrics import SHORT
+from stele.gate.metrics import LONG, SHORT
 from stele.gate.outcome import Outcome
 from stele.measuring.run import Run
 from stele.report import charts
@@ -29,10 +29,11 @@ def section(gates: Sequence[Outcome], runs: Sequence[Run]) -> Section | None:
 
 
 def of_gate(gate: Outcome) -> Groups:
-    """Return the short launches, by cell and arm: those that measure memory."""
+    """Return the launches that measure memory, by cell and arm: the short ones; the long ones if there are none."""
     groups: Groups = {}
+    kind = SHORT if any(pass_.kind == SHORT for pass_ in gate.passes) else LONG
     for pass_ in gate.passes:
-        if pass_.kind == SHORT:
+        if pass_.kind == kind:
             for arm in (arm for arm in charts.ARMS if arm in pass_.runs):
                 groups.setdefault(f"{pass_.cell}, {charts.ARMS[arm]}", []).append(pass_.runs[arm])
     return groups
