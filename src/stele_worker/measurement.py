@@ -45,7 +45,7 @@ def train(framework, subject, host, data, weights, warmup, turn=None, steps=None
     report = progress_reporter(host, "train", len(batch_rows))
     for duration, loss in clock.time_steps(step, batches, framework.wait):
         seconds.append(duration)
-        losses.append(loss)
+        losses.append(float(framework.fetch(loss)))  # a number, because arrays that stay would divide the heap
         report(len(seconds))
         if len(seconds) == 1:
             framework.forget_peak_memory()
@@ -53,7 +53,7 @@ def train(framework, subject, host, data, weights, warmup, turn=None, steps=None
     unsteady = min(warmup["most"], len(seconds) // 2)
     outcome = summarise(framework, task, seconds, unsteady if steady is None else steady, steady is not None)
     outcome["preparation"] = watch.seconds
-    learning = {"losses": [float(framework.fetch(loss)) for loss in losses]}
+    learning = {"losses": losses}
     if not steps:
         return dict(outcome, learning=dict(learning, **evaluate(framework, subject, net, data, host)))
     batches = Batches(framework, arrays, batch_rows, turn, host, limit)
