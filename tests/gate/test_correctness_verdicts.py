@@ -2,7 +2,8 @@
 
 import pytest
 
-from stele.gate.correctness_verdicts import FAILED_LAUNCHES, SEEDS, ladder_verdict, trainings_verdict
+from stele.gate.correctness_verdicts import FAILED_LAUNCHES, SEEDS, equal_steps, ladder_verdict, trainings_verdict
+from stele.gate.trial import ARMS
 from stele.parity.ladder import Finding
 from stele.subjects import Cell
 from tests.support.gates import entries, printed
@@ -86,3 +87,40 @@ def test_a_training_that_fails_is_broken_only_if_new_alone_fails_each_time(arms,
     rounds = [{"arms": ["old", "new"], "failures": dict.fromkeys(arms, "killed")}] * attempts
     said, is_final = trainings_verdict(CELL, [{"runs": None, "rounds": rounds}])
     assert (said.status, said.message, is_final) == (status, message, True)
+
+
+def timed(*losses, number=0):
+    """Return the entry of a pass whose launches have these losses, for each arm."""
+    runs = {arm: changed(make_run(), learning={"losses": of_arm}) for arm, of_arm in zip(ARMS, losses, strict=True)}
+    return {"key": ("long", "gru train", number), "runs": runs}
+
+
+LOSSES = tuple(2.0 - 0.01 * number for number in range(20))
+
+
+def test_equal_bits_in_all_timed_launches_are_enough_for_the_accuracy():
+    """A pass with more steps begins as the others do."""
+    entries_of_passes = [timed(*[LOSSES] * 4), timed(*[(*LOSSES, 1.0)] * 4, number=1)]
+    verdict = equal_steps(Cell("gru", "train"), entries_of_passes)
+    assert verdict.status == "PASS" and verdict.message.startswith("the losses of the first 20 steps are equal in ev")
+    assert "in all 2 passes; so the rest of the training was not compared" in verdict.message
+
+
+@pytest.mark.parametrize(
+    "losses",
+    [
+        [LOSSES, LOSSES, (*LOSSES[:-1], LOSSES[-1] * (1 + 1e-15)), LOSSES],  # another rounding
+        [LOSSES[:15]] * 4,  # few steps
+        [(None, *LOSSES)] * 4,  # no number
+        [()] * 4,
+    ],
+)
+def test_losses_that_do_not_show_the_same_training_need_trainings(losses):
+    assert equal_steps(Cell("gru", "train"), [timed(*losses)]) is None
+
+
+def test_the_accuracy_of_a_gate_without_parity_needs_trainings(gate):
+    """Nothing else has compared what later steps and the evaluation compute."""
+    scripts = {"old": {"accuracy": 0.80, "losses": list(LOSSES)}, "new": {"accuracy": 0.80, "losses": list(LOSSES)}}
+    assert gate(metric="step,accuracy", phase="train", **scripts) == 0
+    assert [launch["key"][0] for launch in entries()[1]].count("accuracy") == 1

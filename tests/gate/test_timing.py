@@ -9,7 +9,8 @@ from stele.measuring import measure
 from stele.measuring.conditions import Conditions
 from stele.measuring.worker import WorkerError
 from stele.report.headline import of_gates
-from tests.support.gates import entries, measure_arms, per_lane, printed, slower
+from tests.support.gates import answer, entries, measure_arms, per_lane, printed, slower
+from tests.support.runs import changed
 
 
 def test_equal_releases_pass_after_three_passes(gate, capsys):
@@ -165,3 +166,47 @@ def test_a_metric_that_is_decided_is_not_measured_again(gate):
     assert gate(new={"host_memory": 2**21}, metric="step,host-memory") == 1
     kinds = [launch["key"][0] for launch in entries()[1]]
     assert (kinds.count("long"), kinds.count("short")) == (3, 4)
+
+
+def test_a_launch_measures_inference_and_then_training_of_a_task(gate, monkeypatch):
+    phases = []
+
+    def measure_lanes(lanes, plans, *about, **options):
+        phases.append([plan.phase for plan in plans])
+        return per_lane(measure_arms, lanes, plans, *about, **options)
+
+    monkeypatch.setattr(measure, "measure_lanes", measure_lanes)
+    assert gate(phase=None) == 0
+    assert phases == [["infer", "train"]] * 3
+    of_passes = {}
+    for launch in entries()[1]:
+        of_passes.setdefault(launch["key"][2], set()).add(launch["conditions"]["seconds"])
+    assert [len(seconds) for seconds in of_passes.values()] == [1, 1, 1]
+
+
+def test_training_is_not_measured_again_when_it_is_decided_and_inference_is_not(gate, monkeypatch):
+    monkeypatch.setattr("stele.gate.timing.parallel_passes", lambda *_, **__: 1)
+    noisy = iter(range(1000))
+
+    def measure_arms_with_noise(sides, plan, settings, timeout):
+        runs = measure_arms(sides, plan, settings, timeout)
+        if plan.phase == "train":
+            return runs
+        number = next(noisy)
+        return {
+            arm: changed(run, steps={"seconds": slower(1 + (0.04 if (number + place) % 2 else 0))})
+            for place, (arm, run) in enumerate(sorted(runs.items()))
+        }
+
+    answer(monkeypatch, measure_arms_with_noise)
+    gate(phase=None)
+    cells = [launch["key"][1] for launch in entries()[1]]
+    assert cells.count("gru train") == 3 < cells.count("gru infer")
+
+
+def test_a_training_that_fails_is_not_counted_against_inference(gate, capsys):
+    assert gate(phase=None, new={"train": "segfault"}) == 1
+    out = printed(capsys)
+    assert "BROKEN" in out and "gru train" in out
+    failed = [launch["key"][1] for launch in entries()[1] if launch["runs"] is None]
+    assert set(failed) == {"gru train"}

@@ -646,7 +646,7 @@ def test_what_changes_during_a_launch_is_named(monkeypatch, run):
     live = argparse.Namespace(environment=ORACLE)
     plan = measure.Plan("gru", "infer", "gate", data=None, data_origin=ORIGIN)
     with pytest.raises(SteleError, match="during a launch of 'numpy': the files of the model"):
-        measure.with_content(changed(run, content=next(found)), live, plan)
+        measure.with_content([changed(run, content=next(found))], live, plan)
 
 
 def test_data_that_is_replaced_while_a_command_runs_is_seen(tmp_path, monkeypatch):

@@ -18,7 +18,7 @@ from stele.measuring import measure
 from stele.measuring.run import Options
 from stele.subjects import Cell, Tasks
 from stele_suite import tasks
-from stele_worker import clock, loaders, measurement, process
+from stele_worker import clock, loaders, measurement, process, subjects
 from tests.support.gates import BY_NAME, CPU
 from tests.support.numpy_framework import framework
 from tests.support.runs import changed
@@ -204,3 +204,23 @@ def test_rows_are_repeated_until_the_least_seconds_have_passed():
         seconds.append(0.25)
     assert len(seconds) == 4
     assert list(measurement.repeat([[0], [1]], [], 0.0)) == [[0], [1]]
+
+
+def test_the_loss_of_a_step_is_a_number_before_the_next_step(monkeypatch):
+    """Arrays that stay between the steps divide the heap, so that memory and time of a step depend on chance."""
+    events, of_numpy = [], framework()
+    plain_fetch = of_numpy.fetch
+    monkeypatch.setattr(of_numpy, "fetch", lambda value: events.append("fetch") or plain_fetch(value))
+    subject = subjects.find(of_numpy, "chain", "smoke", 0, "float32")
+    make_step = subject.recipe.training_step
+
+    def training_step(net, task):
+        step = make_step(net, task)
+        return lambda *batch: events.append("step") or step(*batch)
+
+    monkeypatch.setattr(subject.recipe, "training_step", training_step)
+    host = SimpleNamespace(report=lambda **_: None)
+    warmup = {"window": 1, "tolerance": 0.5, "most": 3}
+    outcome = measurement.train(of_numpy, subject, host, None, None, warmup, steps=3)
+    assert events == ["step", "fetch"] * 3
+    assert all(isinstance(loss, float) for loss in outcome["learning"]["losses"])

@@ -7,7 +7,7 @@ import contextlib
 import functools
 import shlex
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -311,7 +311,11 @@ def measure_steps(
     before, earlier = content_of(worker, plans[0]), Lifetime(start=0.0, waiting=0.0, total=0.0)
     framework = configure(worker, settings, model=plans[0].model)
     for plan in plans:
-        outcome, joules = yield from measure_outcome(worker, plan, settings, turn=turn, progress=progress)
+        options = options_of(worker, plan, settings, turn)
+        metered = settings.device if plan.phase == TIME_TO_ACCURACY and turn is None else None
+        with energy.metered(metered) as joules:
+            request = request_of(plan, settings, options)
+            outcome = yield from worker.exchange(plan.phase, progress=progress, expected=Outcome, **request)
         parts: dict[str, Any] = msgspec.structs.asdict(outcome)
         if settings.device == "cuda":
             parts["memory"] = msgspec.structs.replace(outcome.memory, process=nvml.memory_of(worker.pid))
@@ -327,13 +331,13 @@ def measure_steps(
                 phase=plan.phase,
                 scale=plan.scale,
                 settings=settings,
-                options=options_of(worker, plan, settings, turn),
+                options=options,
                 framework=framework,
                 machine=machine.facts(),
                 data=plan.data_origin,
                 weights=plan.weights_origin,
                 lifetime=until_now.since(earlier),
-                energy=joules,
+                energy=joules() or None,
                 content=before,
             )
         earlier = until_now
@@ -353,26 +357,18 @@ def options_of(worker: Worker, plan: Plan, settings: Settings, turn: int | None)
     )
 
 
-def measure_outcome(
-    worker: Worker, plan: Plan, settings: Settings, *, turn: int | None, progress: Progress | None
-) -> Generator[None, None, tuple[Outcome, dict[str, float | None] | None]]:
-    """Send the request of a plan, yield at every pause, and return the outcome, and the energy."""
+def request_of(plan: Plan, settings: Settings, options: Options) -> dict[str, Any]:
+    """Return the fields of the request of a plan."""
     places = {"model": plan.model, "checkpoint": plan.checkpoint, "sampler": plan.sampler}
-    metered = settings.device if plan.phase == TIME_TO_ACCURACY and turn is None else None
-    with energy.metered(metered) as joules:
-        outcome = yield from worker.exchange(
-            plan.phase,
-            progress=progress,
-            task=plan.task,
-            scale=plan.scale,
-            seed=settings.seed,
-            data=plan.data,
-            weights=plan.weights,
-            expected=Outcome,
-            **options_of(worker, plan, settings, turn).as_request(),
-            **{name: value for name, value in places.items() if value is not None},
-        )
-    return outcome, joules() or None
+    return {
+        "task": plan.task,
+        "scale": plan.scale,
+        "seed": settings.seed,
+        "data": plan.data,
+        "weights": plan.weights,
+        **options.as_request(),
+        **{name: value for name, value in places.items() if value is not None},
+    }
 
 
 def configure(
