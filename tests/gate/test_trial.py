@@ -9,7 +9,7 @@ from tests.support.gates import INPUTS, answer, entries, measure_arms, slower
 
 def test_a_record_of_another_version_of_stele_is_refused(gate, monkeypatch, capsys):
     gate()
-    monkeypatch.setattr(content, "of_package", lambda package: {"measure.py": "0123"})
+    monkeypatch.setattr(content, "of_package", lambda package: "0123")
     assert gate("--resume") == 2
     assert "because what it measured has changed: Stele itself changed." in capsys.readouterr().err
 
@@ -29,7 +29,7 @@ def test_passes_of_two_contents_are_never_pooled(gate, monkeypatch, capsys):
     def measure_and_change(*about):
         measured.append(about)
         if len(measured) == 2:  # in the middle of the second pass
-            monkeypatch.setattr(content, "of_package", lambda package: {})
+            monkeypatch.setattr(content, "of_package", lambda package: "0")
         return measure_arms(*about)
 
     answer(monkeypatch, measure_and_change)

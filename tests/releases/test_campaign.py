@@ -42,7 +42,7 @@ OTHER_DATA = {"data": None, "data_origin": Origin(origin="official", fingerprint
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda patch: patch.setattr(content, "of_package", lambda package: {}), "Stele itself changed"),
+        (lambda patch: patch.setattr(content, "of_package", lambda package: "0"), "Stele itself changed"),
         (
             lambda patch: patch.setattr(measure, "inputs", lambda task: (OTHER_DATA, None)),
             "the data of gru was",

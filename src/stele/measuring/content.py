@@ -157,14 +157,44 @@ class Noticed:
 
 def of_code() -> dict[str, str | None]:
     """Return a hash of each of Stele's packages: they decide what is measured, and how it is judged."""
-    return {package.__name__: digest(of_package(package)) for package in (stele, stele_suite, stele_worker)}
+    return {package.__name__: of_package(package) for package in (stele, stele_suite, stele_worker)}
 
 
-def of_package(package: ModuleType) -> dict[str, str | None]:
-    """Return a hash of each file of a package."""
-    folder = Path(package.__path__[0])
-    paths = (path for path in sorted(folder.rglob("*.*")) if "__pycache__" not in path.parts)
-    return of_files((path for path in paths if path.is_file()), folder)
+def of_package(package: ModuleType) -> str:
+    """Return a hash of the files of a package."""
+    return of_sources(Path(package.__path__[0]), "")
+
+
+def of_sources(folder: Path, *endings: str) -> str:
+    """Return a hash of the files below a folder whose names end so, or of one that is a file.
+
+    What lies in environments and in hidden folders is left out, and so is bytecode.
+    """
+    return of_facts(folder, tuple(sorted(facts_below(folder, endings))) if folder.is_dir() else facts_of_file(folder))
+
+
+def facts_below(folder: str | Path, endings: tuple[str, ...]) -> Iterator[tuple[str, int, int]]:
+    """Yield path, size and time of files. It is called for each launch, so it makes no Path of each of a thousand."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                hidden = entry.name == "__pycache__" or entry.name[0] == "."
+                if not hidden and not os.path.exists(os.path.join(entry.path, "pyvenv.cfg")):  # noqa: PTH110, PTH118
+                    yield from facts_below(entry.path, endings)
+            elif entry.name.endswith(endings) and entry.is_file():
+                facts = entry.stat()
+                yield entry.path, facts.st_size, facts.st_mtime_ns
+
+
+def facts_of_file(path: Path) -> tuple[tuple[str, int, int], ...]:
+    facts = path.stat() if path.is_file() and path.name.endswith(SOURCES) else None
+    return () if facts is None else ((str(path), facts.st_size, facts.st_mtime_ns),)
+
+
+@functools.lru_cache(maxsize=64)
+def of_facts(folder: Path, facts: tuple[tuple[str, int, int], ...]) -> str:
+    """Return one hash of the files of a folder, by their names. They are read again only if one has changed."""
+    return digest(of_files((Path(path) for path, *_ in facts), folder))
 
 
 def of_files(paths: Iterable[Path], folder: Path, *, without: Collection[str] = ()) -> dict[str, str | None]:
@@ -292,7 +322,7 @@ def of_installed(package: Package, apart: Sequence[Path]) -> str | None:
         return digest([package.files, touched(package.paths)])
     if any(path.is_relative_to(source) for path in apart for source in package.sources):
         return package.files
-    return digest([of_files(sources(source), source) for source in package.sources])
+    return digest([of_sources(source, *SOURCES) for source in package.sources])
 
 
 @functools.cache
@@ -314,19 +344,6 @@ def touched(paths: tuple[str, ...]) -> str:
 def look_again() -> None:
     """Let the sizes and times of installed files be read again when they are needed."""
     touched.cache_clear()
-
-
-def sources(folder: Path) -> Iterator[Path]:
-    """Yield the modules below a folder, without those of environments and in hidden folders; or one that is a file."""
-    if folder.is_file() and folder.name.endswith(SOURCES):
-        yield folder
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(
-            folder_name
-            for folder_name in folders
-            if folder_name[0] != "." and not (Path(place, folder_name) / "pyvenv.cfg").exists()
-        )
-        yield from (Path(place, name) for name in sorted(names) if name.endswith(SOURCES))
 
 
 def programs(environment: Environment) -> dict[str, str | None]:
