@@ -158,7 +158,9 @@ OUTLIER = 3.0  # standard deviations; more counts as this in the estimate of the
 PRIOR_PASSES = 1  # the weight of the expected noise, in passes
 
 
-def log_e_values(passes: Sequence[Pass], noise: float, *, shift: float = 0.0) -> list[float]:
+def log_e_values(
+    passes: Sequence[Pass], noise: float, *, shift: float = 0.0, scales: Sequence[float] | None = None
+) -> list[float]:
     """Return, after each pass, the logarithm of the e-value against "NEW exceeds OLD by at most ``shift``".
 
     If that is true, the launches of a pass, with ``shift`` removed from NEW's, are exchangeable: each choice of the
@@ -166,16 +168,17 @@ def log_e_values(passes: Sequence[Pass], noise: float, *, shift: float = 0.0) ->
     an effect, divided by its mean over all choices. So its expected value is 1, whatever the distribution of the
     launches and the drift between passes, and by Ville's inequality the e-value ever reaches 1 / a with a probability
     of at most a. No correction for several looks is needed. The result is the mean over EFFECTS.
-    ``noise`` is the expected standard deviation of a launch; earlier passes replace it.
+    ``noise`` is the expected standard deviation of a launch; earlier passes replace it. ``scales`` is what
+    ``noise_scales`` returns, if it is known already: that of opposite passes is the same.
     Source: Ramdas, Grünwald, Vovk and Shafer, 2023, "Game-theoretic statistics and safe anytime-valid inference".
     """
-    scales = numpy.array(noise_scales(passes, noise))
+    known = numpy.array(noise_scales(passes, noise) if scales is None else scales)
     factors = numpy.zeros((len(passes), len(EFFECTS)))
     for shape in {(len(old), len(new)) for old, new in passes}:
         places = [place for place, (old, new) in enumerate(passes) if (len(old), len(new)) == shape]
         values = numpy.array([[*passes[place][0], *passes[place][1]] for place in places])
         values[:, shape[0] :] -= shift
-        factors[places] = log_factors(values, shape[1], scales[places])
+        factors[places] = log_factors(values, shape[1], known[places])
     path = numpy.logaddexp.reduce(factors.cumsum(0), axis=1) - math.log(len(EFFECTS))
     return [float(value) for value in path]
 

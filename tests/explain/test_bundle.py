@@ -30,7 +30,8 @@ def bundle_of_numpy(describe, tmp_path, monkeypatch):
     return tmp_path / "slower"
 
 
-def test_a_bundle_reproduces_the_ratio_without_stele(bundle_of_numpy, monkeypatch):
+def test_a_bundle_is_complete_and_reproduces_the_ratio_without_stele(bundle_of_numpy, monkeypatch):
+    check_files(bundle_of_numpy)
     monkeypatch.delenv("PYTHONPATH")
     script = bundle_of_numpy / "reproduce.py"
     done = subprocess.run([sys.executable, script, "3"], capture_output=True, text=True, check=True)
@@ -40,7 +41,8 @@ def test_a_bundle_reproduces_the_ratio_without_stele(bundle_of_numpy, monkeypatc
     assert "stele" not in subprocess.run(listing, capture_output=True, text=True, check=True).stdout
 
 
-def test_a_bundle_has_an_issue_text_and_only_the_code_that_it_needs(bundle_of_numpy):
+def check_files(bundle_of_numpy):
+    """Check that a bundle has an issue text, and only the code that it needs."""
     names = {path.relative_to(bundle_of_numpy).as_posix() for path in bundle_of_numpy.rglob("*") if path.is_file()}
     assert {"ISSUE.md", "setup.json", "old.txt", "new.txt"} <= names
     assert {"explanation.json", "launches.json", "machine.json"} <= names

@@ -10,6 +10,7 @@ PASS        it is certain that it grew by less than the margin, and growth above
 INCONCLUSIVE  anything else
 """
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -119,12 +120,14 @@ def judge_evidence(evidence: Evidence, series: Series, needed: float) -> Judgeme
 def weigh(series: Series) -> Evidence:
     opposite = statistics.mirrored(series.passes)
     tolerance, margin = math.log1p(series.tolerance), math.log1p(series.margin)
+    scales = statistics.noise_scales(series.passes, series.noise)
+    values = functools.partial(statistics.log_e_values, noise=series.noise, scales=scales)
     return Evidence(
-        slower=statistics.log_e_values(series.passes, series.noise),
-        intolerable=statistics.log_e_values(series.passes, series.noise, shift=tolerance),
-        faster=statistics.log_e_values(opposite, series.noise),
-        tolerable=statistics.log_e_values(opposite, series.noise, shift=-tolerance),
-        acceptable=statistics.log_e_values(opposite, series.noise, shift=-margin),
+        slower=values(series.passes),
+        intolerable=values(series.passes, shift=tolerance),
+        faster=values(opposite),
+        tolerable=values(opposite, shift=-tolerance),
+        acceptable=values(opposite, shift=-margin),
     )
 
 
