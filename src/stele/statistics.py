@@ -172,13 +172,13 @@ def log_e_values(
     ``noise_scales`` returns, if it is known already: that of opposite passes is the same.
     Source: Ramdas, Grünwald, Vovk and Shafer, 2023, "Game-theoretic statistics and safe anytime-valid inference".
     """
-    known = numpy.array(noise_scales(passes, noise) if scales is None else scales)
+    deviations = numpy.array(noise_scales(passes, noise) if scales is None else scales)
     factors = numpy.zeros((len(passes), len(EFFECTS)))
     for shape in {(len(old), len(new)) for old, new in passes}:
         places = [place for place, (old, new) in enumerate(passes) if (len(old), len(new)) == shape]
         values = numpy.array([[*passes[place][0], *passes[place][1]] for place in places])
         values[:, shape[0] :] -= shift
-        factors[places] = log_factors(values, shape[1], known[places])
+        factors[places] = log_factors(values, shape[1], deviations[places])
     path = numpy.logaddexp.reduce(factors.cumsum(0), axis=1) - math.log(len(EFFECTS))
     return [float(value) for value in path]
 

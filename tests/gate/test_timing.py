@@ -182,26 +182,35 @@ def test_a_launch_measures_inference_and_then_training_of_a_task(gate, monkeypat
     for launch in entries()[1]:
         of_passes.setdefault(launch["key"][2], set()).add(launch["conditions"]["seconds"])
     assert [len(seconds) for seconds in of_passes.values()] == [1, 1, 1]
+    phases.clear()
+    assert gate(phase="train") == 0 and phases == [["train"]] * 3
 
 
-def test_training_is_not_measured_again_when_it_is_decided_and_inference_is_not(gate, monkeypatch):
-    monkeypatch.setattr("stele.gate.timing.parallel_passes", lambda *_, **__: 1)
-    noisy = iter(range(1000))
+def with_noise(phase):
+    """Return what answers in place of workers, with noise in the steps of a phase."""
+    numbers = iter(range(1000))
 
     def measure_arms_with_noise(sides, plan, settings, timeout):
         runs = measure_arms(sides, plan, settings, timeout)
-        if plan.phase == "train":
+        if plan.phase != phase:
             return runs
-        number = next(noisy)
+        number = next(numbers)
         return {
             arm: changed(run, steps={"seconds": slower(1 + (0.04 if (number + place) % 2 else 0))})
             for place, (arm, run) in enumerate(sorted(runs.items()))
         }
 
-    answer(monkeypatch, measure_arms_with_noise)
+    return measure_arms_with_noise
+
+
+@pytest.mark.parametrize("noisy", ["infer", "train"])
+def test_training_follows_inference_until_training_is_decided(gate, monkeypatch, noisy):
+    """So what training needs in memory is that after inference, in all passes."""
+    answer(monkeypatch, with_noise(noisy))
     gate(phase=None)
     cells = [launch["key"][1] for launch in entries()[1]]
-    assert cells.count("gru train") == 3 < cells.count("gru infer")
+    of_infer, of_train = cells.count("gru infer"), cells.count("gru train")
+    assert (of_infer > of_train == 3) if noisy == "infer" else (of_infer == of_train > 3)
 
 
 def test_a_training_that_fails_is_not_counted_against_inference(gate, capsys):

@@ -40,17 +40,17 @@ def measure(gate: Gate, cells: Sequence[Cell], *, share: float = 1.0) -> list[Ve
     with progress.counted("budget", trial.budget) as show:
         show(record.spent)
         while active := state.open_probes():
-            launches, measured = record.launches, set[Probe]()
+            launches, measured_now = record.launches, set[Probe]()
             for planned in active:
                 left = share * trial.budget - record.spent
-                probe = next_probe(planned, state, left) if planned not in measured else None
+                probe = next_probe(planned, state, left) if planned not in measured_now else None
                 if probe is None:
                     continue
                 if left <= 0:
                     return make_verdicts(state, stopped=True)
                 probes = state.measured_with(probe)
                 measure_next(gate, probes, state.results)
-                measured |= set(probes)
+                measured_now |= set(probes)
                 warned = warned or warn_of_load(gate, state.results[probe])
                 show(record.spent)
                 if announce(gate, state, announced) and trial.fail_fast:
@@ -108,7 +108,9 @@ def measure_next(gate: Gate, probes: Sequence[Probe], results: Results) -> None:
     record.check(NOTHING)
     passes = launcher_of(gate, probes, results).launch([order_of(trial, of_pass[0]) for of_pass in keys])
     # only one pass if a launch failed, and then only of the probes that failed
-    pairs = [pair for of_pass, given in zip(keys, passes, strict=False) for pair in zip(of_pass, given, strict=True)]
+    pairs = [
+        pair for of_keys, of_pass in zip(keys, passes, strict=False) for pair in zip(of_keys, of_pass, strict=True)
+    ]
     record.add({key: entry for key, entry in pairs if entry is not None})
     for probe, entry in zip(probes, passes[0], strict=True):
         if entry is not None and entry["runs"]:
