@@ -108,9 +108,7 @@ def measure_next(gate: Gate, probes: Sequence[Probe], results: Results) -> None:
     record.check(NOTHING)
     passes = launcher_of(gate, probes, results).launch([order_of(trial, of_pass[0]) for of_pass in keys])
     # only one pass if a launch failed, and then only of the probes that failed
-    pairs = [
-        pair for of_keys, of_pass in zip(keys, passes, strict=False) for pair in zip(of_keys, of_pass, strict=True)
-    ]
+    pairs = zip(itertools.chain(*keys), itertools.chain(*passes), strict=False)
     record.add({key: entry for key, entry in pairs if entry is not None})
     for probe, entry in zip(probes, passes[0], strict=True):
         if entry is not None and entry["runs"]:
