@@ -20,6 +20,7 @@ import others
 import pool
 import replay
 import simulate
+import steal
 import table
 from targets import TARGETS
 
@@ -80,7 +81,7 @@ def write_live_section():
 def write_page():
     pools = {condition: pool.load(condition) for condition in pool.CONDITIONS}
     rates = replay.rates(pools) | others.rates(pools)
-    page.fill(PAGE, table.markdown(pools, rates, simulate.results(), live.load()))
+    page.fill(PAGE, table.markdown(pools, rates, steal.rates(pools), simulate.results(), live.load()))
 
 
 if __name__ == "__main__":

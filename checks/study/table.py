@@ -8,6 +8,7 @@ import live_table
 import numpy
 import rule_tables
 import simulate
+import steal
 from pool import SMALL, Pool
 from replay import NEW_RULE, OLD_RULE, SLOWDOWNS, UNPAIRED, Rate, Rates
 from rule_tables import HEAD, share
@@ -15,11 +16,18 @@ from rule_tables import HEAD, share
 from stele.report import page
 
 
-def markdown(pools: dict[str, Pool], rates: Rates, simulated: Sequence[simulate.Result], runs: live.Results) -> str:
+def markdown(
+    pools: dict[str, Pool],
+    rates: Rates,
+    stolen: dict[steal.Key, steal.Rate],
+    simulated: Sequence[simulate.Result],
+    runs: live.Results,
+) -> str:
     sections = {
         "Live": live_table.markdown(runs),
         "The old and the new rule": "\n\n".join(rule_tables.tables(pools, rates)),
         "Other tools": "\n\n".join(tool_tables(pools, rates)) or "Not measured yet.",
+        "Stolen time": steal.markdown(stolen),
         "Simulated rules": simulate.markdown(simulated),
     }
     return "\n\n".join(f"## {title}\n{text}" for title, text in sections.items())

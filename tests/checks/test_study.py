@@ -140,3 +140,19 @@ def test_recorded_passes_outlast_the_folder(study, tmp_path):
     (folder / "quiet/b.jsonl").write_text("b")
     archive.pack(folder, tmp_path / "passes.tar.xz")
     assert (tmp_path / "passes.tar.xz").read_bytes() == before
+
+
+def test_bursts_add_their_share_to_the_launch_whose_turn_it_is(study):
+    seconds = numpy.full((500, 4), 0.01)
+    hit = study("steal").with_bursts(seconds, 0.2, 0.005, numpy.random.default_rng(0))
+    assert (hit >= seconds).all()
+    assert 1 - seconds.sum() / hit.sum() == pytest.approx(0.2, abs=0.03)
+    assert (study("steal").with_bursts(seconds, 0.0, 0.005, numpy.random.default_rng(0)) == seconds).all()
+
+
+def test_a_pass_that_is_left_out_costs_time(study):
+    steal = study("steal")
+    rows = [((0.001, -0.001), (0.0005, -0.0005))] * 40
+    assert steal.outcome(rows, range(40)) == ("PASS", 3)
+    assert steal.outcome(rows, range(1, 40, 2)) == ("PASS", 6)
+    assert steal.outcome(rows, []) == ("INCONCLUSIVE", 40)

@@ -114,11 +114,11 @@ def test_the_order_of_the_arms_is_drawn_at_random(gate):
     assert len({tuple(launch["runs"]) for launch in entries()[1]}) == 3
 
 
-def test_a_pass_with_stolen_processor_time_does_not_count(gate, monkeypatch):
-    stolen = {"0": True}
+def test_a_pass_on_a_gpu_that_was_throttled_does_not_count(gate, monkeypatch):
+    throttled = {"0": True}
     monkeypatch.setattr(
         "stele.measuring.conditions.Conditions.excluded",
-        property(lambda self: "stolen" if stolen.setdefault(str(self.seconds), len(stolen) < 3) else None),
+        property(lambda self: "hot" if throttled.setdefault(str(self.seconds), len(throttled) < 3) else None),
     )
     assert gate() == 0
     assert len(entries()[1]) > 3
@@ -147,12 +147,19 @@ def test_a_busy_machine_is_said_once_and_stands_beside_the_verdict(gate, capsys,
     assert any("Other processes used 42%" in cause for cause in summary.causes) == (message is not None)
 
 
+def test_time_that_the_hypervisor_took_stands_beside_the_verdict_and_excludes_no_pass(gate, capsys, monkeypatch):
+    stolen = Conditions(10.0, 0.12, 0.0, None)
+    monkeypatch.setattr("stele.gate.launcher.Monitor.conditions", lambda self: stolen)
+    assert gate("--budget=10m") == 0
+    assert "The hypervisor took 12% of the processors in 3 of 3 passes. A busy machine needs more" in printed(capsys)
+
+
 def test_if_no_pass_counts_the_reason_is_named(gate, capsys, monkeypatch):
-    reason = "the hypervisor took 12% of the processors"
+    reason = "the GPU was throttled"
     monkeypatch.setattr("stele.measuring.conditions.Conditions.excluded", property(lambda self: reason))
     monkeypatch.setattr("stele.gate.state.MAX_EXCLUDED", 4)
     assert gate() == 3
-    assert f"4 of 4 passes do not count: {reason}. Use a machine that is idle." in printed(capsys)
+    assert f"4 of 4 passes do not count: {reason}. Cool it, or lock its clocks." in printed(capsys)
 
 
 def test_the_cheapest_cell_comes_first_in_each_pass(gate):

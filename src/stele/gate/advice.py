@@ -37,14 +37,16 @@ def advise(facts: Machine, conditions: Sequence[Conditions], settings: Settings)
 
 
 def describe_load(conditions: Sequence[Conditions]) -> str | None:
-    """Return what other processes took of the passes with these conditions; None if the machine was quiet."""
-    busy = [condition.foreign for condition in conditions if condition.busy and condition.foreign is not None]
-    if not busy:
-        return None
-    return (
-        f"Other processes used {mean(busy):.0%} of the processors in {len(busy)} of {len(conditions)} passes. "
-        "A busy machine needs more passes for a verdict."
-    )
+    """Return what others took of the passes with these conditions; None if the machine was quiet."""
+    foreign = [condition.foreign for condition in conditions if condition.busy and condition.foreign is not None]
+    stolen = [condition.steal for condition in conditions if condition.stolen and condition.steal is not None]
+    shares = {"Other processes used": foreign, "The hypervisor took": stolen}
+    lines = [
+        f"{who} {mean(values):.0%} of the processors in {len(values)} of {len(conditions)} passes."
+        for who, values in shares.items()
+        if values
+    ]
+    return " ".join([*lines, "A busy machine needs more passes for a verdict."]) if lines else None
 
 
 def advise_on_load(conditions: Sequence[Conditions]) -> Iterator[str]:

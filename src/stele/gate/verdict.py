@@ -45,7 +45,7 @@ def from_judgement(
     message = message_of(metric, result, stopped=stopped)
     if excluded and result.status == "INCONCLUSIVE":
         passes = result.passes + len(excluded)
-        message += f" {len(excluded)} of {passes} passes do not count: {excluded[-1]}. Use a machine that is idle."
+        message += f" {len(excluded)} of {passes} passes do not count: {excluded[-1]}. Cool it, or lock its clocks."
     still = needs if result.status == "INCONCLUSIVE" else None
     return Verdict(*cell, metric.name, result.status, message, result.ratio, result.passes, result.p, still)
 
