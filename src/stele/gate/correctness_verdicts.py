@@ -19,7 +19,7 @@ FAILED_LAUNCHES = 4
 # trainings from one seed are equal if the losses of all steps are: rounding alone reaches 1e-4 in this many steps
 EQUAL_LOSSES = 1e-3
 EQUAL_ACCURACIES = 0.002  # fraction of the test samples
-LEAST_STEPS = 16  # whose losses are equal in every bit, so that the rest of a training is not compared
+LEAST_STEPS = 10  # whose losses are equal in every bit, so that the rest of a training is not compared
 SEEDS = (5, 10, 20)  # the next number is trained only if the one before leaves the verdict open
 
 
