@@ -4,7 +4,7 @@
     python -m checks gate_time --table
 
 Runs ``stele gate`` with its defaults for a CNN in JAX, a GRU in PyTorch and a model of Hugging Face, divides the time
-by what was done, and prints a table. The records stay in .stele/gate_time, which --table reads.
+by what was done, and writes the table of docs/gate.md. The records stay in .stele/gate_time, which --table reads.
 """
 
 import argparse
@@ -26,6 +26,7 @@ from stele.measuring.run import Run
 from stele.report import page
 
 FOLDER = Path(".stele/gate_time")
+PAGE, PART = Path(__file__).parents[1] / "docs" / "gate.md", "checks/gate_time"
 GATES = {
     "cnn-jax": ("jax==0.10.1", "jax==0.10.1", "--task", "cnn"),
     "gru-torch": ("torch==2.13.0", "torch==2.13.0", "--task", "gru"),
@@ -111,7 +112,8 @@ def of_launch(run: Run) -> Counter[str]:
     return parts
 
 
-def print_table() -> None:
+def markdown() -> str:
+    """Return the table of all gates that were run."""
     columns, notes = {}, []
     for name in GATES:
         folder = FOLDER / name
@@ -128,7 +130,7 @@ def print_table() -> None:
     rows.append(["processors idle", *(f"{facts['idle']:.0%}" for _, facts in columns.values())])
     rows.append(["processors stolen", *(f"{facts['stolen']:.0%}" for _, facts in columns.values())])
     text = f"Measured on {machine.name_of(machine.facts())}, with the environments built: {', '.join(notes)}."
-    print(f"{page.table(head, rows)}\n\n{text}")
+    return f"{page.table(head, rows)}\n\n{text}"
 
 
 def cell(seconds: float, total: float) -> str:
@@ -139,12 +141,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gate", action="append", choices=GATES, metavar="NAME", help=f"default: {', '.join(GATES)}")
     parser.add_argument("--budget", metavar="TIME", help="of each gate; default: that of stele gate")
-    parser.add_argument("--table", action="store_true", help="measure nothing; print the table again")
+    parser.add_argument("--table", action="store_true", help="measure nothing; write the table again")
     arguments = parser.parse_args()
     for name in () if arguments.table else arguments.gate or GATES:
         print(f"--- {name}", file=sys.stderr, flush=True)
         run(name, arguments.budget)
-    print_table()
+    page.fill(PAGE, markdown(), by=PART)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
 PAGES = ("docs/your-model.md", "docs/gate.md", "docs/changed.md")
-FIGURES = ("How long it takes, and how exact it is", "How long a verdict takes")
+FIGURES = ("How long it takes, and how exact it is", "How long a verdict takes", "Where the time goes")
 NOTHING = "nothing: "
 
 
