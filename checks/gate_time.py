@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from datetime import date
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -65,6 +66,7 @@ def run(name: str, budget: str | None) -> None:
     subprocess.run(command, cwd=folder, check=False)
     seconds, after = perf_counter() - start, psutil.cpu_times()
     facts = {
+        "when": date.today().isoformat(),
         "command": " ".join(command[: 2 + len(GATES[name])]),
         "seconds": seconds,
         "idle": (after.idle - before.idle) / seconds / (os.cpu_count() or 1),
@@ -80,8 +82,8 @@ def split(entries: list[dict[str, Any]], seconds: float) -> Counter[str]:
     passes = Counter((entry["key"][1], entry["conditions"].seconds) for entry in measured)  # at the same time
     for entry in entries:
         kind, took = str(entry["key"][0]), float(entry["took"])
-        if kind in (PARITY, ACCURACY):
-            parts[kind] += took
+        if kind not in KINDS:  # parity of a model has several kinds of launches
+            parts[kind if kind == ACCURACY else PARITY] += took
             continue
         lanes = passes[entry["key"][1], entry["conditions"].seconds]
         parts[WAITING] += took
@@ -123,7 +125,7 @@ def markdown() -> str:
         path = max((folder / ".stele/gates").glob("*.jsonl"))  # its name begins with the time
         record = records.read(path)
         columns[name] = split(record.entries(), facts["seconds"]), facts
-        notes.append(f"`{facts['command']}`")
+        notes.append(f"`{facts['command']}` ({facts['when']})")
     head = ("seconds", *columns)
     rows = [[part, *(cell(parts[part], facts["seconds"]) for parts, facts in columns.values())] for part in PARTS]
     rows.append(["in all", *(f"{facts['seconds']:.0f}" for _, facts in columns.values())])
