@@ -1,12 +1,23 @@
 """The verdicts on the parity of the tasks and on accuracy."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from stele.gate.correctness_verdicts import FAILED_LAUNCHES, SEEDS, equal_steps, ladder_verdict, trainings_verdict
+from stele.gate import correctness
+from stele.gate.correctness_verdicts import (
+    FAILED_LAUNCHES,
+    SEEDS,
+    agreeing_tasks,
+    equal_steps,
+    ladder_verdict,
+    trainings_verdict,
+)
+from stele.gate.entries import Verdict
 from stele.gate.trial import ARMS
 from stele.parity.ladder import Finding
 from stele.subjects import Cell
-from tests.support.gates import entries, printed
+from tests.support.gates import entries, make_trial, printed
 from tests.support.runs import changed, make_run
 
 
@@ -124,3 +135,21 @@ def test_the_accuracy_of_a_gate_without_parity_needs_trainings(gate):
     scripts = {"old": {"accuracy": 0.80, "losses": list(LOSSES)}, "new": {"accuracy": 0.80, "losses": list(LOSSES)}}
     assert gate(metric="step,accuracy", phase="train", **scripts) == 0
     assert [launch["key"][0] for launch in entries()[1]].count("accuracy") == 1
+
+
+@pytest.mark.parametrize(("status", "tasks"), [("PASS", {"gru"}), ("INCONCLUSIVE", set()), ("BROKEN", set())])
+def test_equal_bits_are_enough_only_in_a_task_in_which_parity_agrees(status, tasks):
+    verdicts = [Verdict("gru", "all", "parity", status, ""), Verdict("cnn", "train", "step", "PASS", "")]
+    assert agreeing_tasks(verdicts) == tasks
+
+
+@pytest.mark.parametrize(("agreeing", "trained"), [({"gru"}, 0), (set(), 1)])
+def test_a_task_is_trained_unless_parity_agrees(monkeypatch, agreeing, trained):
+    trainings, cell = [], Cell("gru", "train")
+    monkeypatch.setattr(
+        correctness, "train_arms", lambda *about: trainings.append(about) or training(0.5, 0.5, ((2.0,), (2.0,)))
+    )
+    record = SimpleNamespace(entries=lambda: [timed(*[LOSSES] * 4)], get=lambda *key: None)
+    gate = SimpleNamespace(trial=make_trial(), record=record, say=print, is_spent=False)
+    correctness.accuracy(gate, [cell], agreeing)
+    assert len(trainings) == trained

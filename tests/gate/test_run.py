@@ -63,7 +63,9 @@ def steps(monkeypatch):
         verdicts = [Verdict("gru", "infer", "parity", status, "")]
         monkeypatch.setattr(correctness, "missing", lambda trial: [])
         monkeypatch.setattr(correctness, "parity", lambda gate: judged("parity", verdicts))
-        monkeypatch.setattr(correctness, "accuracy", lambda gate, cells: judged(f"accuracy of {len(cells)} cells", []))
+        monkeypatch.setattr(
+            correctness, "accuracy", lambda gate, cells, agreeing: judged(f"accuracy of {len(cells)} cells", [])
+        )
         monkeypatch.setattr(timing, "measure", measure)
         run.run(Gate(make_trial(**facts), record=None))
         return listed

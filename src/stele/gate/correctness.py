@@ -1,6 +1,6 @@
 """Whether NEW computes what OLD computes: launches for the parity ladder and for the accuracy from several seeds."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -92,18 +92,21 @@ def climb(trial: Trial, task: str, arm: str) -> tuple[list[Finding], str | None]
     return findings, failure
 
 
-def accuracy(gate: Gate, cells: Sequence[Cell]) -> list[Verdict]:
-    """Return a verdict on NEW's accuracy for each task that is trained on real labels."""
+def accuracy(gate: Gate, cells: Sequence[Cell], agreeing: Container[str]) -> list[Verdict]:
+    """Return a verdict on NEW's accuracy for each task that is trained on real labels.
+
+    In the ``agreeing`` tasks, parity agrees.
+    """
     trained = [cell for cell in cells if cell.phase == "train" and gate.trial.subject.has_accuracy(cell.task)]
-    return [accuracy_in(gate, cell) for cell in trained]
+    return [accuracy_in(gate, cell, agrees=cell.task in agreeing) for cell in trained]
 
 
-def accuracy_in(gate: Gate, cell: Cell) -> Verdict:
+def accuracy_in(gate: Gate, cell: Cell, *, agrees: bool) -> Verdict:
     """Train both arms from one seed after the other, until their accuracies are judged.
 
     If parity agrees and the timed launches begin the same training, that is enough: see ``equal_steps``.
     """
-    if gate.trial.parity and (same := equal_steps(cell, gate.record.entries())):
+    if agrees and (same := equal_steps(cell, gate.record.entries())):
         return same
     durations.announce(gate, f"accuracy of {cell.task}, for each seed", cell, "accuracy")
     entries = list[Entry]()

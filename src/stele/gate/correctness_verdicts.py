@@ -52,6 +52,11 @@ def trainings_verdict(cell: Cell, entries: Sequence[Entry]) -> tuple[Verdict, bo
     return verdict, is_certain or len(losses) >= SEEDS[-1]
 
 
+def agreeing_tasks(verdicts: Sequence[Verdict]) -> set[str]:
+    """Return the tasks in which parity agrees: not those in which it is INCONCLUSIVE, although these are timed."""
+    return {verdict.task for verdict in verdicts if (verdict.metric, verdict.status) == ("parity", "PASS")}
+
+
 def equal_steps(cell: Cell, entries: Sequence[Entry]) -> Verdict | None:
     """Return PASS if the timed launches of all arms begin the same training, so that accuracy needs no other.
 

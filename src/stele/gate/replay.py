@@ -58,11 +58,12 @@ def judge(record: Record) -> list[Verdict]:
                 message = NOT_MEASURED if isinstance(error, NotRecorded) else str(error)
                 verdicts.append(unknown(Cell(task, phase), "parity", message))
     measured_cells = [cell for cell in cells if any(entry["key"][1:2] == [str(cell)] for entry in record.entries())]
+    agreeing = correctness_verdicts.agreeing_tasks(verdicts)
     if judges_accuracy:
         for cell in measured_cells:
             if cell.phase == "train" and subject.has_accuracy(cell.task):
                 trained = trainings(record, cell)
-                same = correctness_verdicts.equal_steps(cell, record.entries()) if header["parity"] else None
+                same = correctness_verdicts.equal_steps(cell, record.entries()) if cell.task in agreeing else None
                 verdicts.append(
                     same if same and not trained else correctness_verdicts.trainings_verdict(cell, trained)[0]
                 )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from stele.gate import correctness, judgement, model_parity, timing
+from stele.gate.correctness_verdicts import agreeing_tasks
 from stele.gate.entries import Verdict
 from stele.gate.gate import Gate
 from stele.subjects.base import GOLDEN_NUMBERS, OLD
@@ -33,7 +34,7 @@ def run(gate: Gate) -> list[Verdict]:
         if trial.fail_fast and is_failed(early):
             return [*verdicts, *early]
     if trial.accuracy:
-        verdicts += correctness.accuracy(gate, cells)
+        verdicts += correctness.accuracy(gate, cells, agreeing_tasks(verdicts))
     return [*verdicts, *(timing.measure(gate, cells) if trial.metrics else [])]
 
 
