@@ -14,8 +14,7 @@ from rules import TESTS, Array
 
 from stele.gate import judgement
 from stele.gate.judgement import Series
-from stele.gate.metrics import METRICS, MIN_STEPS
-from stele.gate.state import Result
+from stele.gate.metrics import METRICS, medians_of_turns, turns_of
 from stele.report import page
 
 STEP = METRICS[0]
@@ -56,7 +55,7 @@ class Rate(NamedTuple):
 def rates(pools: dict[str, Pool]) -> dict[Key, Rate]:
     """Return the statuses of both rules, over all cells of the tasks on a quiet machine."""
     cells = [
-        [turns(result) for result in results]
+        [turns_of(list(result.runs.values())) for result in results]
         for condition in ("quiet", PLAIN)
         for subject, results in pools[condition].items()
         if subject in (*SMALL, *LARGE)
@@ -75,25 +74,16 @@ def rates(pools: dict[str, Pool]) -> dict[Key, Rate]:
     return found
 
 
-def turns(result: Result) -> Array:
-    """Return the seconds of the steps that count: shape (turns, launches)."""
-    runs = list(result.runs.values())
-    count = min(len(run.steps.seconds) for run in runs)
-    first = max(min(max(run.steps.warmup for run in runs), count - MIN_STEPS), 1)
-    return numpy.array([run.steps.seconds[first:count] for run in runs]).T
-
-
 def judge(
     passes: Sequence[Array], share: float, burst: float, slowdown: float, draw: numpy.random.Generator
 ) -> dict[str, tuple[str, int]]:
     """Return the status of each rule and the number of passes until then, for passes that are drawn at random."""
     rows, shares = [], []
     for place in draw.integers(len(passes), size=PASSES):
-        seconds = passes[place][:, draw.permutation(4)]
-        slower = seconds * numpy.array([1.0, 1.0, 1 + slowdown, 1 + slowdown])
+        seconds = passes[place][draw.permutation(4)]
+        slower = seconds * numpy.array([1.0, 1.0, 1 + slowdown, 1 + slowdown])[:, None]
         hit = with_bursts(slower, share, burst, draw)
-        logarithms = numpy.log(hit)
-        medians = numpy.median(logarithms - logarithms.mean(1, keepdims=True), axis=0)
+        medians = medians_of_turns(hit)
         rows.append((tuple(medians[:2]), tuple(medians[2:])))
         shares.append(1 - slower.sum() / hit.sum())
     kept = [place for place, stolen in enumerate(shares) if stolen <= MOST]
@@ -101,12 +91,12 @@ def judge(
 
 
 def with_bursts(seconds: Array, share: float, burst: float, draw: numpy.random.Generator) -> Array:
-    """Return the steps of a pass with the bursts that hit them. The launches take turns in the order of the columns."""
-    ends = seconds.ravel().cumsum()
+    """Return the steps of a pass, shape (launches, turns), with the bursts that hit them, in the order of the turns."""
+    ends = seconds.T.ravel().cumsum()
     count = draw.poisson(ends[-1] * share / (1 - share) / burst)
     steps = numpy.searchsorted(ends, draw.uniform(0, ends[-1], count))
     added = numpy.bincount(steps, weights=draw.exponential(burst, count), minlength=seconds.size)
-    return seconds + added.reshape(seconds.shape)
+    return seconds + added.reshape(seconds.T.shape).T
 
 
 def outcome(rows: Sequence[judgement.statistics.Pass], kept: Sequence[int]) -> tuple[str, int]:

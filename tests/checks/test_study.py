@@ -143,7 +143,7 @@ def test_recorded_passes_outlast_the_folder(study, tmp_path):
 
 
 def test_bursts_add_their_share_to_the_launch_whose_turn_it_is(study):
-    seconds = numpy.full((500, 4), 0.01)
+    seconds = numpy.full((4, 500), 0.01)
     hit = study("steal").with_bursts(seconds, 0.2, 0.005, numpy.random.default_rng(0))
     assert (hit >= seconds).all()
     assert 1 - seconds.sum() / hit.sum() == pytest.approx(0.2, abs=0.03)

@@ -113,11 +113,20 @@ def compare_steps(runs: Mapping[str, Run]) -> dict[str, float]:
     steps count, the last ones do, without the first, which compiles. If the Runs have different numbers of steps, the
     steps that all have are compared.
     """
-    count = min(len(run.steps.seconds) for run in runs.values())
-    first = max(min(max(run.steps.warmup for run in runs.values()), count - MIN_STEPS), min(1, count - 1))
-    logarithms = numpy.log([run.steps.seconds[first:count] for run in runs.values()])
-    medians = numpy.median(logarithms - logarithms.mean(0), axis=1)
-    return dict(zip(runs, map(float, medians), strict=True))
+    return dict(zip(runs, medians_of_turns(turns_of(list(runs.values()))), strict=True))
+
+
+def turns_of(runs: Sequence[Run]) -> statistics.Array:
+    """Return the seconds of the steps that are compared: shape (launches, turns)."""
+    count = min(len(run.steps.seconds) for run in runs)
+    first = max(min(max(run.steps.warmup for run in runs), count - MIN_STEPS), min(1, count - 1))
+    return numpy.array([run.steps.seconds[first:count] for run in runs])
+
+
+def medians_of_turns(seconds: statistics.Array) -> list[float]:
+    """Return the median of log(seconds) less the mean of the launches in the same turn, for each launch."""
+    logarithms = numpy.log(seconds)
+    return [float(median) for median in numpy.median(logarithms - logarithms.mean(0), axis=1)]
 
 
 def middle(values: tuple[float, ...]) -> float | None:
