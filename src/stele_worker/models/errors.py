@@ -1,11 +1,14 @@
 """Errors of users' models, with messages for the user."""
 
 import contextlib
+import functools
 import os
 import sys
 import traceback
+from importlib.machinery import SourceFileLoader
 
 from stele_worker import is_own
+from stele_worker.models.installed import is_in_packages, is_standard
 from stele_worker.protocol import InternalError
 
 MISFIT = (
@@ -32,12 +35,12 @@ class UserCodeError(Exception):
 
 @contextlib.contextmanager
 def user_code(name, folder):
-    """Run the user's code: no bytecode is written, and what it raises becomes a UserCodeError.
+    """Run the user's code: no bytecode of it is written, and what it raises becomes a UserCodeError.
 
     ``name`` is the spec that the message quotes; ``folder`` is the absolute path of the user's project.
     """
-    before = sys.dont_write_bytecode
-    sys.dont_write_bytecode = True  # the user's folder stays as it is
+    before = SourceFileLoader.set_data
+    SourceFileLoader.set_data = functools.partialmethod(write_bytecode, before)
     try:
         yield
     except SpecError:
@@ -45,7 +48,13 @@ def user_code(name, folder):
     except BaseException as error:  # also sys.exit(), and an interrupt that the code itself raises
         raise torchvision_error(error) or UserCodeError(user_message(name, error, folder)) from error
     finally:
-        sys.dont_write_bytecode = before
+        SourceFileLoader.set_data = before
+
+
+def write_bytecode(loader, write, path, data, **options):
+    """Write the bytecode of a package, which each launch would compile again; the user's folder stays as it is."""
+    if is_in_packages(path) or is_standard(path):
+        write(loader, path, data, **options)
 
 
 @contextlib.contextmanager

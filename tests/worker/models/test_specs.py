@@ -147,7 +147,18 @@ def test_nothing_is_written_into_the_users_folder(project, monkeypatch):
     project("WIDTH = 7", "other.py")
     assert project.find("mine:WIDTH").value == 7
     assert sorted(path.name for path in folder.iterdir()) == ["mine.py", "other.py"]
-    assert not sys.dont_write_bytecode
+
+
+def test_the_bytecode_of_a_package_that_the_users_code_imports_is_written(project, monkeypatch, tmp_path):
+    """Else each launch compiles it again, which takes most of the start of a model of transformers."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    packages = tmp_path / "site-packages"
+    packages.mkdir()
+    (packages / "installed_late.py").write_text("WIDTH = 7")
+    monkeypatch.syspath_prepend(packages)
+    project("import installed_late\nWIDTH = installed_late.WIDTH")
+    assert project.find("mine:WIDTH").value == 7
+    assert [path.name.split(".")[0] for path in packages.glob("__pycache__/*")] == ["installed_late"]
 
 
 @pytest.mark.parametrize(
