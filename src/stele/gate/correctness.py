@@ -1,5 +1,6 @@
 """Whether NEW computes what OLD computes: launches for the parity ladder and for the accuracy from several seeds."""
 
+import functools
 from collections.abc import Container, Sequence
 from dataclasses import replace
 
@@ -15,11 +16,14 @@ from stele.gate.correctness_verdicts import (
 )
 from stele.gate.entries import Verdict
 from stele.gate.gate import Gate
-from stele.gate.launcher import Launcher, plan_of
+from stele.gate.launcher import LIKELY_MEMORY, SPARE_MEMORY, Launcher, plan_of
 from stele.gate.record import Entry
 from stele.gate.state import UNKNOWN
 from stele.gate.trial import Trial
+from stele.measuring import machine, processors
 from stele.measuring.conditions import Monitor
+from stele.measuring.content import NOTHING
+from stele.measuring.together import together
 from stele.parity import devices, examination
 from stele.parity.ladder import Finding
 from stele.subjects import Cell
@@ -48,6 +52,7 @@ def parity(gate: Gate) -> list[Verdict]:
         return [model_parity.verdict(gate)]
     verdicts = []
     for task in dict.fromkeys(cell.task for cell in gate.trial.common_cells()):
+        climb_together(gate, task)
         new = parity_entry(gate, task, "new")
         old = parity_entry(gate, task, "old", until_failure=new.get("failure") is not None)
         verdicts.append(ladder_verdict(task, old["findings"], new["findings"]))
@@ -78,6 +83,31 @@ def parity_entry(gate: Gate, task: str, arm: str, *, until_failure: bool = False
         }
 
     return gate.record.get_or_launch("parity", task, arm, launch=launch)
+
+
+def climb_together(gate: Gate, task: str) -> None:
+    """Climb the ladder in both arms at the same time, if there are processors and memory for it.
+
+    If a worker fails beside the other one, this counts for nothing: it is repeated alone.
+    """
+    trial, record, cell = gate.trial, gate.record, Cell(task, "all")
+    lanes = processors.lanes(trial.settings.processors, of=processors.usable())
+    few = trial.parallel == 1 or trial.settings.device != "cpu" or trial.settings.devices > 1 or len(lanes) < 2
+    recorded = any(record.get("parity", task, arm) for arm in ARMS)
+    if few or recorded or machine.available_memory() < SPARE_MEMORY * len(ARMS) * LIKELY_MEMORY:
+        return
+    durations.announce(gate, f"parity of {task}, in OLD and in NEW", cell, "parity of both")
+    record.check(NOTHING)
+    monitor = Monitor(trial.settings)
+    climbed = together(
+        [(functools.partial(climb, trial, task, arm), lane) for arm, lane in zip(ARMS, lanes, strict=False)]
+    )
+    seconds = monitor.conditions().seconds
+    if all(failure is None for _, failure in climbed):
+        durations.remember(trial, cell, "parity of both", seconds)
+        for arm, (findings, failure) in zip(ARMS, climbed, strict=True):
+            entry = {"findings": findings, "failure": failure, "took": seconds / len(ARMS)}
+            record.add({("parity", task, arm): entry})
 
 
 def climb(trial: Trial, task: str, arm: str) -> tuple[list[Finding], str | None]:

@@ -147,7 +147,11 @@ class Failed(TypedDict, total=False):
     ]
 
 
-class ModelParityEntry(Line, First, Failed):
+class OfSuccess(TypedDict, total=False):
+    memory: Annotated[int | None, about("Only without a failure: peak resident memory of the process", "byte")]
+
+
+class ModelParityEntry(Line, First, Failed, OfSuccess):
     """`["model parity", name]`. The names are `old`, `again` (OLD in a second process in which everything is equal),
     `<number> threads` (OLD with another number of threads), `new`, `launch 4` (OLD, if NEW fails), `defaults` (settings
     of random numbers whose defaults differ) and `new, with <setting> as in OLD`.

@@ -1,5 +1,8 @@
 """The launches that show whether NEW computes what OLD computes, where OLD is the reference: rounding is measured."""
 
+import contextlib
+import functools
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,14 +13,16 @@ from stele.errors import SteleError
 from stele.gate import durations, model_verdict
 from stele.gate.entries import Verdict
 from stele.gate.gate import Gate
+from stele.gate.launcher import LIKELY_MEMORY, SPARE_MEMORY
 from stele.gate.model_verdict import AGAIN, DEFAULTS, INSPECTION, KEY, LAST, LAUNCHES, NEW, NEW_WITH, OLD, SEEDED
 from stele.gate.record import Entry, Record
 from stele.gate.trial import Trial
-from stele.measuring import content, measure, progress, worker
+from stele.measuring import content, machine, measure, processors, progress, worker
 from stele.measuring.answers import Numbers
 from stele.measuring.conditions import Monitor
-from stele.measuring.content import NOTHING, Reads
+from stele.measuring.content import NOTHING
 from stele.measuring.settings import Settings
+from stele.measuring.together import together
 from stele.measuring.worker import Worker, WorkerError
 from stele.parity import defaults, examination
 from stele.subjects import errors
@@ -33,6 +38,8 @@ def verdict(gate: Gate) -> Verdict:
         inspection = {"differences": list(compared.differences), "failure": compared.failure, "took": 0.0}
         gate.record.add({INSPECTION: inspection})
     launches = Launches(gate, files_of(trial, gate.record))
+    if not (compared.failure or compared.differences):
+        launches.launch_together()
     return model_verdict.verdict(trial.subject, trial.cells, trial.settings, compared, launches.entry)
 
 
@@ -60,6 +67,39 @@ class Launches:
         """
         launch = self.ask_defaults if name == DEFAULTS else lambda: self.launch(name)
         return self.gate.record.get_or_launch(KEY, name, launch=launch)
+
+    def launch_together(self) -> None:
+        """Launch what starts from the files of OLD at the same time, if there are processors and memory for it.
+
+        A launch that fails beside others counts for nothing: it is repeated alone.
+        """
+        trial, record = self.gate.trial, self.gate.record
+        old, threads = self.entry(OLD), text.counted(model_verdict.other_threads(trial.settings), "thread")
+        names = [name for name in (threads, AGAIN, NEW) if record.get(KEY, name) is None]
+        lanes = processors.lanes(trial.settings.processors, of=processors.usable())
+        memory = SPARE_MEMORY * len(names) * (old.get("memory") or LIKELY_MEMORY)
+        if old["failure"] or trial.parallel == 1 or trial.settings.device != "cpu" or len(names) < 2 or len(lanes) < 2:
+            return
+        if memory > machine.available_memory():
+            return
+        self.gate.say(f"parity: OLD, again; OLD, {threads}; NEW, at the same time")
+        record.check(NOTHING)
+        monitor = Monitor(trial.settings)
+        calls = [functools.partial(self.answer_once, name, *self.how(name)[:2]) for name in names]
+        places = [None if name == threads else lane for name, lane in zip(names, itertools.cycle(lanes), strict=False)]
+        with progress.waiting("parity"):
+            answers = together(list(zip(calls, places, strict=True)))
+        took = monitor.conditions().seconds / len(names)
+        for name, entry in zip(names, answers, strict=True):
+            if entry is not None:
+                record.add({(KEY, name): {**entry, "took": took}})
+
+    def answer_once(self, name: str, settings: Settings, ask: Ask) -> Entry | None:
+        """Return the entry of a launch, without its duration; None if it fails."""
+        environment = self.gate.trial.new if name == NEW else self.gate.trial.old
+        with contextlib.suppress(WorkerError):
+            return entry_of(self.gate.trial, environment, settings, ask)
+        return None
 
     def ask_defaults(self) -> Entry:
         """Ask both arms for their settings of random numbers."""
@@ -111,12 +151,12 @@ class Launches:
         durations.announce(gate, f"parity: {arm.upper()}{change and f', {change}'}", trial.cells[0], "parity")
         monitor = Monitor(settings)
         left, most = gate.left, LAUNCHES if name == NEW else 2
-        numbers, reads, failures = None, NOTHING, list[WorkerError]()
-        while numbers is None and len(failures) < most and not is_certain(failures):
+        entry, failures = None, list[WorkerError]()
+        while entry is None and len(failures) < most and not is_certain(failures):
             if len(failures) >= 2 and monitor.seconds >= left:
                 break
             try:
-                numbers, reads = launch_and_ask(trial, environment, settings, ask)
+                entry = entry_of(trial, environment, settings, ask)
             except WorkerError as error:
                 user_error = errors.user_error(error)
                 if user_error is not None and not is_new:
@@ -124,8 +164,8 @@ class Launches:
                 failures.append(error)
         took = monitor.conditions().seconds
         durations.remember(trial, trial.cells[0], "parity", took)
-        if numbers is not None:
-            return {"numbers": numbers, "failure": None, "took": took, "reads": reads}
+        if entry is not None:
+            return {**entry, "took": took}
         failure = str(errors.user_error(failures[-1]) or failures[-1])
         facts = {"kind": failures[-1].kind, "launches": len(failures), "repeated": is_certain(failures)}
         return {"numbers": None, "failure": failure, "took": took, **facts}
@@ -175,8 +215,8 @@ def is_certain(failures: Sequence[WorkerError]) -> bool:
     return unfit or (len(reported) == 2 and reported[0] == reported[1])
 
 
-def launch_and_ask(trial: Trial, environment: Environment, settings: Settings, ask: Ask) -> tuple[Numbers, Reads]:
-    """Return the answers of a fresh worker, and what the model has read there. Raises WorkerError.
+def entry_of(trial: Trial, environment: Environment, settings: Settings, ask: Ask) -> Entry:
+    """Return the entry of a fresh worker's answers, without its duration. Raises WorkerError.
 
     Only a GPU needs deterministic kernels: the model is computed as it will be timed, wherever that repeats. The user's
     module is not imported yet: the worker notes from its import on which files are read.
@@ -186,4 +226,5 @@ def launch_and_ask(trial: Trial, environment: Environment, settings: Settings, a
     with progress.waiting(f"parity of {environment.name}"), launched as live:
         measure.configure(live, settings, tuned=False)
         numbers = ask(live)
-        return numbers, measure.reads_of(live, trial.subject.as_request())
+        reads = measure.reads_of(live, trial.subject.as_request())
+        return {"numbers": numbers, "failure": None, "reads": reads, "memory": machine.peak_memory(live.pid)}

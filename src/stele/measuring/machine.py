@@ -63,6 +63,13 @@ def available_memory() -> int:
     return min(available, int(limit) - int(used)) if limit.isdecimal() and used.isdecimal() else available
 
 
+def peak_memory(pid: int) -> int | None:
+    """Return the peak resident memory of a process in bytes; None if the system does not say (proc_pid_status(5))."""
+    lines = (read_text(f"/proc/{pid}/status") or "").splitlines()
+    peaks = [line.split()[1] for line in lines if line.startswith("VmHWM:")]
+    return int(peaks[0]) * 1024 if peaks else None
+
+
 def read_text(path: str) -> str | None:
     """Return the content of a file, stripped, or None if it cannot be read."""
     try:

@@ -5,6 +5,7 @@ This module does not depend on the meaning of any verb.
 
 import contextlib
 import hashlib
+import itertools
 import os
 import queue
 import shutil
@@ -44,6 +45,11 @@ Progress = Callable[[answers.Progress], None]
 Exchange = Generator[None, None, Any]  # yields at every pause, returns the result
 
 
+_running: set["Worker"] = set()
+_logs: set[Path] = set()  # of running workers
+_naming = threading.Lock()
+
+
 class WorkerError(SteleError):
     """A worker failed. The text includes the end of its log.
 
@@ -79,6 +85,22 @@ def launch(
     if settings.device == "cuda" and not caches:
         variables["CUDA_CACHE_PATH"] = str(kernels_folder(environment))
     return Worker(environment, log=log, variables=variables, timeout=timeout)
+
+
+def unused(log: Path) -> Path:
+    """Return the path of a log that no running worker writes: this one, or with a number, ``parity-2.log``."""
+    with _naming:
+        numbered = (log.with_stem(f"{log.stem}-{number}") for number in itertools.count(2))
+        path = next(path for path in itertools.chain([log], numbered) if path not in _logs)
+        _logs.add(path)
+    return path
+
+
+def end_all() -> None:
+    """End the processes of all workers; a thread that waits for an answer then gets WorkerError."""
+    for running in tuple(_running):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(running.pid, signal.SIGKILL)
 
 
 def kernels_folder(environment: Environment) -> Path:
@@ -121,7 +143,7 @@ class Worker:
     def __init__(
         self, environment: Environment, *, log: Path, variables: dict[str, str], timeout: float = TIMEOUT
     ) -> None:
-        self.environment, self.log, self.timeout = environment, log, timeout
+        self.environment, self.log, self.timeout = environment, unused(log), timeout
         self._requests, self._began = 0, perf_counter()
         self.waiting = 0.0  # seconds without a request: before and between requests, and at pauses
         self._answered = 0.0  # the age at the last answer
@@ -133,8 +155,10 @@ class Worker:
         try:
             self._process = self._start(variables)
         except BaseException:
+            _logs.discard(self.log)
             self._resources.close()
             raise
+        _running.add(self)
         threading.Thread(target=self._read, daemon=True).start()
 
     @property
@@ -226,6 +250,8 @@ class Worker:
             numbers = ", ".join(map(str, remaining))
             line = f"'{self.environment.name}' left processes that cannot be ended now: {numbers}. They may disturb "
             print(printable(line + "what is measured next."), file=sys.stderr, flush=True)
+        _running.discard(self)
+        _logs.discard(self.log)
         self._resources.close()
 
     def _start(self, variables: dict[str, str]) -> subprocess.Popen[bytes]:
