@@ -30,7 +30,8 @@ devices  losses      of each step: the means over the ranks
          statistics  of batch normalisation: "own" of each device, or "all": of the batch of all devices; or None
          score       of that batch after SCORE_STEPS more steps, as rank 0 has it; None if the Task has no score
 
-Both have ``dtypes`` of a user's model: see ``dtypes_of``.
+Both have ``dtypes`` of a user's model: see ``dtypes_of``. With ``operations``, they have ``inference_operations`` and
+``training_operations`` of a step, {operation: calls}; None if the framework's profiler does not say.
 
 Dropout is off in train, because no two frameworks draw the same masks. It is on in infer, where it must have no effect.
 """
@@ -70,6 +71,7 @@ def check(
     save_inputs=None,
     own=False,
     redraw=False,
+    operations=False,
 ):
     """Return the numbers of ``phase``, "infer", "train" or "repeat", from the subject's initial weights.
 
@@ -77,7 +79,8 @@ def check(
     folder ``checkpoint``, the model's library writes them as it does, if it is one that renames parameters. With
     ``flip`` the batch is computed in reverse order: the differences show what rounding does. ``save_inputs`` is a path:
     the values of example_inputs() are written there. With ``own``, what this arm's own functions return is compared
-    with the weights and the inputs of the other arm; with ``redraw``, from several seeds.
+    with the weights and the inputs of the other arm; with ``redraw``, from several seeds. With ``operations``, the
+    framework's profiler counts those of a step.
     """
     batch, weights = subject.parity_batch(), subject.weights()
     if save_inputs is not None and getattr(subject.task, "values", None):
@@ -85,7 +88,7 @@ def check(
     numbers = {"task": fingerprint(subject.task, weights or {}, batch)}
     arranged = [array[::-1] if flip else array for array in subject.arrange(batch)]
     arrays = [framework.put(numpy.ascontiguousarray(array)) for array in arranged]
-    context = Context(framework, subject, weights, flip, save, checkpoint, len(arranged[0]))
+    context = Context(framework, subject, weights, flip, save, checkpoint, len(arranged[0]), operations)
     try:
         numbers.update(PHASES[phase](context, arrays))
         if loading.last:
@@ -216,6 +219,7 @@ class Context(NamedTuple):
     save: Any
     checkpoint: Any
     batch: int  # samples; arrays on a device may not tell
+    counts_operations: bool
 
     def network(self, subject):
         """Return a network with its initial weights, and these weights: {parameter: array}."""
@@ -228,6 +232,16 @@ class Context(NamedTuple):
         if self.checkpoint is not None and hasattr(recipe, "save_checkpoint"):
             recipe.save_checkpoint(net, self.checkpoint)
         return net, weights
+
+    def operations(self, step):
+        """Return {operation: calls} of step(), as the framework's profiler counts them; None if it does not."""
+        if not (self.counts_operations and self.framework.HAS_PROFILER):
+            return None
+        try:
+            counted = self.framework.profile(lambda: self.framework.wait(step()))
+        except Exception:  # nothing is judged by it
+            return None
+        return {name: calls for name, (_, calls) in counted.items()}
 
     def read(self, net):
         """Return the parameters of a network as in the Task: {parameter: array}."""
@@ -296,6 +310,7 @@ def infer(context, arrays):
     if is_of_user(subject.task):
         numbers["dtypes"] = dtypes_of(context, net, inputs, layers or {})
         numbers["ignored"] = outputs.plain(value)[1]
+    numbers["inference_operations"] = context.operations(lambda: main_of(subject, step(*inputs)))
     return numbers
 
 
@@ -367,6 +382,7 @@ def train(context, arrays):
         output = subject.recipe.inference_step(net, subject.task)(*inputs)
         numbers["trained"] = shortened(context.outputs(output)[0])
         numbers["dtypes"] = dtypes_of(context, net, inputs, layer_outputs(subject, net, inputs) or {})
+    numbers["training_operations"] = context.operations(lambda: step(*arrays))
     return numbers
 
 

@@ -551,3 +551,30 @@ def test_what_cannot_be_compared_is_named_once():
     message = "Not compared, because they are no arrays, numbers or texts: output aux (Thing), output more (object)"
     assert reference.incomparable(new, old) == message
     assert reference.incomparable({}, {"ignored": []}) is None
+
+
+COUNTED = {"inference_operations": {"mm": 6, "add": 2}, "training_operations": {"mm": 18}}
+
+
+@pytest.mark.parametrize(
+    ("new", "again", "message"),
+    [
+        (COUNTED, COUNTED, "A step of inference and of training calls the same operations"),
+        (
+            {**COUNTED, "inference_operations": {"mm": 5, "any": 2, "add": 2}},
+            COUNTED,
+            "A step of inference calls 9 operations, 8 in OLD: any +2, mm -1. "
+            "A step of training calls the same operations",
+        ),
+        (
+            {"inference_operations": {**COUNTED["inference_operations"], **dict.fromkeys("abcdef", 1)}},
+            COUNTED,
+            "A step of inference calls 14 operations, 8 in OLD: a +1, b +1, c +1, d +1, and 2 more",
+        ),
+        (COUNTED, {"inference_operations": {"mm": 7}}, None),  # other ones in each process of OLD
+        ({"inference_operations": None}, COUNTED, None),  # without a profiler
+        ({}, {}, None),  # of an earlier record
+    ],
+)
+def test_operations_that_a_step_calls_more_often_are_named(new, again, message):
+    assert reference.operations_message(new, COUNTED, again) == message

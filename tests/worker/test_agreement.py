@@ -117,3 +117,27 @@ def test_an_error_of_the_framework_names_a_parameter_that_was_rounded():
         agreement.check(IDENTITY, Subject(rounds=True), "infer")
     with pytest.raises(ValueError, match=r"^dtypes differ\.$"):
         agreement.check(IDENTITY, Subject(rounds=False), "infer")
+
+
+def profiler(run):
+    run()
+    return {"add": (0.5, 3)}
+
+
+def fail(run):
+    raise RuntimeError("no profiler in this build")
+
+
+@pytest.mark.parametrize(
+    ("attributes", "asked", "operations"),
+    [
+        ({"HAS_PROFILER": True, "profile": profiler}, True, {"add": 3}),
+        ({"HAS_PROFILER": True, "profile": profiler}, False, None),
+        ({"HAS_PROFILER": True, "profile": fail}, True, None),
+        ({"HAS_PROFILER": False, "profile": profiler}, True, None),
+    ],
+)
+def test_the_profiler_counts_the_operations_of_a_step_if_it_can(attributes, asked, operations):
+    counting = framework(wait=lambda value: None, **attributes)
+    context = agreement.Context(counting, None, None, False, None, None, 2, asked)
+    assert context.operations(lambda: 1.0) == operations

@@ -106,7 +106,8 @@ def judge(subject: Subject, settings: Settings, source: EntryOf) -> tuple[str, s
         status, messages = "PASS", [f"equal to OLD: {reference.summary(findings)}"]
         remarks += [f"The {default_changed(change)}" for change in changes]
     left = [reference.left_out(numbers, expected, rounding), reference.incomparable(numbers, expected)]
-    parts = [*messages, reference.loading(numbers), *remarks, *left, rounding.message()]
+    work = reference.operations_message(numbers, expected, again)
+    parts = [*messages, reference.loading(numbers), *remarks, *left, rounding.message(), work]
     return status, ". ".join(part.removesuffix(".") for part in parts if part), None
 
 

@@ -142,6 +142,8 @@ class Parity(TypedDict, total=False):
     places: dict[str, str]
     files: list[str]
     inputs: dict[str, float | None]
+    inference_operations: dict[str, int] | None
+    training_operations: dict[str, int] | None
 
 
 class OfRank(TypedDict):

@@ -124,7 +124,7 @@ def model_answers(
     """Return a worker's answers of all phases, merged. ``read`` and ``save`` are files of weights and inputs.
 
     With ``own_values``, the worker also compares what this arm's own functions return with the files that it reads;
-    with ``redraw`` too, from several seeds.
+    with ``redraw`` too, from several seeds. With these, and with ``save``, it counts the operations of a step.
     """
     numbers: Numbers = {}
     for phase in phases:
@@ -143,6 +143,8 @@ def model_answers(
             fields["own"] = True
         if redraw and first:
             fields["redraw"] = True
+        if own_values or save is not None:
+            fields["operations"] = True
         numbers.update(ask(live, phase=phase, flip=flip, **fields))
     return numbers
 

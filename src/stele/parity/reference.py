@@ -415,12 +415,35 @@ def renamed(numbers: Numbers, names: Mapping[str, str]) -> Numbers:
     return {**numbers, **{kind: value for kind, value in kinds.items() if kind in numbers}}
 
 
+OPERATIONS = 4  # in a message
 WAYS = {
     "map": "--weights-map names {count} of NEW's parameters",
     "order": "{count} of NEW's parameters have other names, and were matched by order and shape",
     "shapes": "{count} of NEW's parameters have other names, and were matched by their shapes",
     "checkpoint": "NEW has other parameters, and read OLD's weights from a checkpoint that OLD's library saved",
 }
+
+
+def operations_message(new: Numbers, old: Numbers, again: Numbers) -> str | None:
+    """Return which operations a step of NEW calls more or less often than one of OLD; None if it is unknown.
+
+    It is unknown if a profiler does not say it, or says something else in another process of OLD.
+    """
+    same, parts = [], []
+    for phase in ("inference", "training"):
+        calls, before, repeated = (of_arm.get(f"{phase}_operations") for of_arm in (new, old, again))
+        if not calls or not before or before != repeated:
+            continue
+        changes = {name: calls.get(name, 0) - before.get(name, 0) for name in sorted({*calls, *before})}
+        names = [f"{name} {count:+d}" for name, count in changes.items() if count]
+        more = [f"and {len(names) - OPERATIONS} more"] if len(names) > OPERATIONS else []
+        if names:
+            counts = f"{sum(calls.values())} operations, {sum(before.values())} in OLD"
+            parts.append(f"A step of {phase} calls {counts}: {', '.join([*names[:OPERATIONS], *more])}")
+        else:
+            same.append(phase)
+    parts += [f"A step of {' and of '.join(same)} calls the same operations"] if same else []
+    return ". ".join(parts) or None
 
 
 def loading(numbers: Numbers) -> str | None:
