@@ -4,6 +4,7 @@ Relative paths of the command line start at the folder in which pytest was start
 """
 
 import contextlib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,6 +31,7 @@ SESSION = pytest.StashKey["Session"]()
 SCALES = {"cpu": "quick", "cuda": "paper"}  # the defaults
 PARITY = "parity"  # the scale of the golden numbers, with a step or twenty
 RUNS = Path(".stele/runs")
+OF_MODEL = ("input", "optimizer", "pretrained")
 SETTINGS = ("device", "precision", "threads", "devices", "scaling", "malloc", "deterministic", "seed")
 
 
@@ -89,8 +91,17 @@ def of(config: pytest.Config) -> Session:
         try:
             config.stash[SESSION] = resolved(config)
         except SteleError as error:
-            raise pytest.UsageError(str(error)) from None
+            raise pytest.UsageError(as_typed(str(error), config)) from None
     return config.stash[SESSION]
+
+
+def as_typed(message: str, config: pytest.Config) -> str:
+    """Return a message with the options as this command line has them: ``--stele-device`` for ``--device``."""
+    typed = {word.partition("=")[0] for word in config.invocation_params.args}
+    flags = {
+        option.short: option.flag for option in options.OPTIONS if option.flag in typed or option.short not in typed
+    }
+    return re.sub(r"(?<![\w-])--[a-z][a-z-]*", lambda match: flags.get(match[0], match[0]), message)
 
 
 def threads_of_each(count: int, threads: int | None) -> int:
@@ -104,7 +115,7 @@ def resolved(config: pytest.Config) -> Session:
     chosen["threads"] = threads_of_each(chosen.get("devices", 1), values["threads"])
     settings = Settings(**chosen)
     if not config.option.collectonly:  # which measures nothing
-        settings.check_processors()
+        settings.check_machine()
     if values["launches"] is not None and values["launches"] < 1:
         raise SteleError(f"--launches {values['launches']}: at least 1 launch is needed.")
     timeout = TIMEOUT if values["worker_timeout"] is None else values["worker_timeout"]
@@ -143,10 +154,17 @@ def scales_of(names: Sequence[str]) -> Sequence[str]:
 
 def subject_of(config: pytest.Config, values: dict[str, Any]) -> Subject:
     if values["model"] is None:
+        spec.refuse({name: values[name] for name in OF_MODEL})
         return Tasks(tuple(selected("task", values["task"], tasks.NAMES)))
+    spec.refuse_task(values["task"])
     typed = None if values["input"] is None else inputs.parse(values["input"])
-    options = {"optimizer": values["optimizer"], "pretrained": values["pretrained"]}
-    return spec.parse(values["model"], config.invocation_params.dir, inputs=typed, **options)
+    return spec.parse(
+        values["model"],
+        config.invocation_params.dir,
+        inputs=typed,
+        optimizer=values["optimizer"],
+        pretrained=values["pretrained"],
+    )
 
 
 def arms_of(subject: Subject, values: dict[str, Any]) -> list[Environment]:

@@ -5,6 +5,7 @@ import contextlib
 import io
 import os
 import platform
+import re
 import shlex
 import signal
 import sys
@@ -57,6 +58,16 @@ EXIT_CODES = (
     "Exit: 0 pass, or success; 1 a verdict against what was judged, and nothing else; 2 usage or environment; "
     "3 inconclusive, or the budget ran out; 4 an error in Stele; 130 interrupted."
 )
+# the first command of each group of the help
+GROUPS = {
+    "gate": "judge an upgrade",
+    "bisect": "follow the releases of a framework",
+    "fleet": "use several machines",
+    "doctor": "prepare this machine",
+    "time-to-accuracy": "train to an accuracy",
+    "parity": "compare frameworks",
+    "schema": "for programs and shells",
+}
 SAVED = "Finished results are saved."
 ERRORS = Path(".stele/errors")
 DISTRIBUTION = "pytest-stele"
@@ -164,28 +175,38 @@ def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     return status
 
 
+class Parser(usage.Parser):
+    """The parser of ``stele``, whose help has the commands in groups."""
+
+    def format_help(self) -> str:
+        text = super().format_help()
+        for command, title in GROUPS.items():
+            text = re.sub(rf"^    {command}\b", f"  {title}:\n\\g<0>", text, count=1, flags=re.M)
+        return text
+
+
 def parser() -> argparse.ArgumentParser:
-    about = "Is it safe to upgrade a deep-learning framework? Measures, compares and judges, on your own model."
-    top = usage.Parser(prog="stele", description=about, epilog=EXIT_CODES)
+    about = "Compares two versions of a deep-learning framework on your own model: results, speed and memory."
+    top = Parser(prog="stele", description=about, epilog=EXIT_CODES)
     top.add_argument("--version", action="version", version=f"stele {release()}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     for module in (
         gate,
         explain,
+        report,
         bisect,
         releases,
         nightly,
         fleet,
-        calibrate,
         doctor,
+        calibrate,
+        env,
         baseline,
-        report,
-        table,
         time_to_accuracy,
         tricks,
-        env,
-        parity,
         band,
+        parity,
+        table,
         defaults,
         capabilities,
         schema,

@@ -12,6 +12,8 @@ from stele.statistics import Estimate
 MIB = 2**20
 UNCHANGED = 0.05  # per cent
 SLUG = 100  # letters in a slug; two of them and a date make a file name
+# names that people use for others, and that are not similar to them
+MEANT = {"gpu": "cuda", "tf": "tensorflow", "mxnet": "mxnet-gluon", "pytorch": "torch"}
 FACTOR = 2.0  # a growth by so much, or more, is said as a factor
 # user and password of a URL; the second pattern is of a password with a slash that should have been encoded
 CREDENTIALS = re.compile(r"://([^\s/?#]*)@")
@@ -143,12 +145,18 @@ def align(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def unknown_message(kind: str, value: str, names: Iterable[str]) -> str:
-    """Return the error message for a ``value`` that is not one of ``names``."""
+def unknown_message(kind: str, value: str, names: Iterable[str], *, of: str = "", command: str = "") -> str:
+    """Return the error message for a ``value`` that is not one of ``names``.
+
+    ``of`` says of what it is, such as "for task gru". ``command`` lists the names, if they are many.
+    """
     names = list(names)
-    similar = difflib.get_close_matches(value, names, n=1)
-    hint = f"Did you mean {similar[0]!r}?" if similar else f"Known: {', '.join(names)}."
-    return f"Unknown {kind} {value!r}. {hint}"
+    similar = [name for name in [MEANT.get(value.lower())] if name in names] or difflib.get_close_matches(
+        value.lower(), names, n=1
+    )
+    hints = [f"Did you mean {similar[0]!r}?"] if similar else [f"Known: {', '.join(names)}."] * (not command)
+    hints += [f"List all with: {command}"] * bool(command)
+    return " ".join([f"Unknown {kind} {value!r}{of and f' {of}'}.", *hints])
 
 
 def slug(name: str) -> str:

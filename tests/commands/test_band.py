@@ -68,10 +68,10 @@ def test_the_band_of_a_tier_is_the_reference_of_the_time_to_accuracy(band, monke
 @pytest.mark.parametrize(
     "options, message",
     [
-        (["--task=cnn", "--scale=smoke", "--seeds=4"], "--seeds 4: a band needs at least 5 seeds."),
-        (["--task=cifar-fast", "--scale=quick"], "Unknown scale of a band of cifar-fast 'quick'"),
+        (["--task=cnn", "--scale=smoke", "--seeds=4"], "--seeds 4 is too small: a band needs at least 5 seeds."),
+        (["--task=cifar-fast", "--scale=quick"], "Unknown scale 'quick' for a band of task cifar-fast"),
         (["--task=cifar-fast", "--scale=smoke"], "Known: cpu, cpu-full, gpu"),
-        (["--task=cnn", "--scale=gate"], "Unknown scale of a band of cnn 'gate'"),
+        (["--task=cnn", "--scale=gate"], "Unknown scale 'gate' for a band of task cnn"),
         (["--task=resnet50", "--scale=smoke"], "Task 'resnet50' generates its samples"),
     ],
 )

@@ -13,9 +13,9 @@ def test_without_a_baseline_the_verdict_names_the_command_that_saves_one(run, tm
 def test_the_command_promotes_and_names_missing_candidates(run, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert entry_point.main(["baseline", "promote"]) == 2
-    assert "No candidate at all in baselines. Available: none." in capsys.readouterr().err
+    assert "There are no saved candidates in baselines." in capsys.readouterr().err
     baseline.save(launches(run))
     assert entry_point.main(["baseline", "promote", "torch-gru-train"]) == 2
-    assert "No candidate torch-gru-train" in capsys.readouterr().err
+    assert "Unknown candidate 'torch-gru-train" in capsys.readouterr().err
     assert entry_point.main(["baseline", "promote"]) == 0
     assert capsys.readouterr().out.endswith("/torch-cnn-train-cpu-fp32.json\n")

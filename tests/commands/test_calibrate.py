@@ -14,7 +14,7 @@ def test_the_command_measures_a_release_and_prints_the_estimate(add_environment,
     options = [
         "--framework=steady",
         "--task=gru",
-        "--budget=0s",
+        "--budget=0.001s",
         "--parallel=1",
         f"--json={tmp_path / 'estimate.json'}",
     ]

@@ -57,8 +57,8 @@ def calibrated(folder, *, cells, name="20260101-000000.json", **changes):
 
 
 def test_doctor_says_whether_the_speed_of_the_machine_changes():
-    assert doctor.describe_python(Speed(1e-8, 1.1e-8)).endswith("; an empty loop takes 10 to 11 ns")
-    assert doctor.describe_python(Speed(1e-8, 1.8e-8)).endswith(": other work slows it")
+    assert doctor.describe_python(Speed(1e-8, 1.1e-8)).endswith("; its speed is steady")
+    assert doctor.describe_python(Speed(1e-8, 1.8e-8)).endswith("; its speed changes: other work slows it")
 
 
 def test_doctor_fits_on_a_screen_however_much_there_is(many, capsys):
@@ -67,7 +67,9 @@ def test_doctor_fits_on_a_screen_however_much_there_is(many, capsys):
     assert len(lines) < 24
     assert max(map(len, lines)) <= 80
     titles = {line[: doctor.INDENT].strip() for line in lines} - {""}
+    assert lines[0] == "gate      ready: stele gate OLD NEW builds what it compares"
     assert titles == {
+        "gate",
         "machine",
         "python",
         "ready",
@@ -117,3 +119,14 @@ def test_doctor_says_that_other_processes_use_the_machine(monkeypatch):
     monkeypatch.setattr(doctor.Monitor, "conditions", lambda self: busy)
     [advice] = [text for title, text, _ in doctor.examine(machine.facts()) if title == "advice"]
     assert advice.startswith("Other processes used 42% of the processors.")
+
+
+@pytest.mark.parametrize("variable", ["STELE_DATA", "STELE_ENVIRONMENTS"])
+def test_doctor_shows_everything_even_if_a_variable_is_wrong(variable, monkeypatch, capsys):
+    monkeypatch.setenv(variable, "/nonexistent")
+    environments.described.cache_clear()
+    monkeypatch.setattr(doctor.speed, "measure", lambda: Speed(1e-8, 1e-8))
+    assert entry_point.main(["doctor"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"{variable}=/nonexistent is not a folder." in shown
+    assert all(f"{title} " in shown for title in ("gate", "machine", "tools", "cache", "detects"))

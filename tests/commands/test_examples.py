@@ -31,3 +31,17 @@ def test_the_examples_are_below_the_help_and_exit_codes_stay(capsys):
         entry_point.main(["gate", "--help"])
     shown = capsys.readouterr().out
     assert shown.index("Exit: 0 pass;") < shown.index("Examples:\n  stele gate jax==0.10.1")
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_every_help_page_has_a_description_and_the_exit_codes(name):
+    assert PARSERS[name].description.endswith(".") and PARSERS[name].description[0].isupper()
+    assert "Exit: 0 " in PARSERS[name].epilog and "2 usage or" in " ".join(PARSERS[name].epilog.split())
+
+
+def test_the_commands_are_in_groups_of_which_each_has_its_title(capsys):
+    with pytest.raises(SystemExit):
+        entry_point.main(["--help"])
+    lines = capsys.readouterr().out.splitlines()
+    for command, title in entry_point.GROUPS.items():
+        assert lines[lines.index(f"  {title}:") + 1].split()[0] == command

@@ -74,10 +74,10 @@ def test_a_folder_for_temporary_files_that_is_deleted_during_a_gate_is_named(
 
 
 def test_the_record_has_the_command_and_may_be_resumed_by_another_one(gate, capsys):
-    assert gate("--budget=0s") == 3
+    assert gate("--budget=0.001s") == 3
     path, _ = entries()
     assert json.loads(path.read_text().splitlines()[0])["command"] == [
-        "gate", "old", "new", "--metric=step", "--task=gru", "--phase=infer", "--budget=0s",
+        "gate", "old", "new", "--metric=step", "--task=gru", "--phase=infer", "--budget=0.001s",
     ]  # fmt: skip
     capsys.readouterr()
     assert entry_point.main(["report"]) == 0
@@ -156,9 +156,9 @@ def test_ctrl_c_leaves_a_record_and_no_process(add_environment, tmp_path, parall
         (["--tolerance=nan%"], "--tolerance nan% is not a threshold."),
         (
             ["--tolerance=8%", "--margin=5%"],
-            "The margin of step, 0.05, has to be above 0 and at least its tolerance",
+            "--margin step=5% is below --tolerance step=",
         ),
-        (["--threads=1000"], "--threads 1000 leaves no processor"),
+        (["--threads=1000"], "--threads 1000 is too much"),
         (["--metric=accuracy"], "--metric accuracy needs training, but --phase infer excludes it"),
         (
             ["--metric=loader,fed-step"],
@@ -183,9 +183,9 @@ def test_an_error_quotes_the_invalid_option(gate, capsys, options, message):
 @pytest.mark.parametrize(
     ("task", "scale", "message"),
     [
-        ("stack", "depth-63", "Unknown scale of stack 'depth-63'. Did you mean 'depth-64'?"),
-        ("gru", "depth-64", "Unknown scale of gru 'depth-64'. Known: study, gate, quick, paper."),
-        ("gru", "smoke", "Unknown scale of gru 'smoke'."),
+        ("stack", "depth-63", "Unknown scale 'depth-63' for task stack. Did you mean 'depth-64'?"),
+        ("gru", "depth-64", "Unknown scale 'depth-64' for task gru. Known: study, gate, quick, paper."),
+        ("gru", "smoke", "Unknown scale 'smoke' for task gru."),
     ],
 )
 def test_a_scale_that_a_task_does_not_have_is_an_error(gate, capsys, task, scale, message):

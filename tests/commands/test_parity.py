@@ -234,4 +234,4 @@ def test_at_scale_paper_on_official_data_accuracies_are_compared_with_the_publis
 
 def test_four_seeds_are_too_few_for_the_accuracy_rung(capsys):
     assert entry_point.main(["parity", "--seeds=4"]) == 2
-    assert "--seeds 4: fewer than 5 seeds are not enough for rung 10, accuracy." in capsys.readouterr().err
+    assert "--seeds 4 is too small: the comparison of accuracies needs at least 5." in capsys.readouterr().err

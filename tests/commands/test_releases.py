@@ -65,7 +65,7 @@ def test_tags_and_ranges_of_one_framework_are_measured_together(machine):
 
 def test_the_exit_code_is_three_if_the_budget_runs_out(machine):
     machine(dict.fromkeys(TAGS, 1.0))
-    assert entry_point.main(["releases", "run", "abacus", *OPTIONS, "--budget=0s"]) == 3
+    assert entry_point.main(["releases", "run", "abacus", *OPTIONS, "--budget=0.001s"]) == 3
 
 
 def test_an_unknown_release_is_an_error_with_the_nearest_name(machine, capsys):

@@ -13,8 +13,8 @@ from tests.support.trainings import FOLDER, REAL, SYNTHETIC, printed
         (["--price=runpod-h100-smx"], "Did you mean 'runpod-h100-sxm'?"),
         (["--price=-1"], "a price is a positive number of US dollars per hour"),
         (["--task=cifer"], "Unknown task 'cifer'"),
-        (["--task=resnet50", "--scale=paper"], "generates its samples, so it has no target accuracy"),
-        (["--scale=cpu-ful"], "Unknown scale of cnn 'cpu-ful'"),
+        (["--task=resnet50", "--scale=paper"], "generates its samples, so its accuracy has no meaning"),
+        (["--scale=cpu-ful"], "Unknown scale 'cpu-ful' for task cnn"),
         (["--framework=nothing"], "nothing"),
     ],
 )

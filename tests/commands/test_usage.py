@@ -23,18 +23,23 @@ from stele import __main__ as entry_point
         (["fleet", "gate", "a", "b", "--adress=auto"], "Did you mean --address?", "stele fleet gate"),
         (
             ["gate", "a", "b", "--device=cuad"],
-            "Unknown value of --device 'cuad'. Did you mean 'cuda'?",
+            "Unknown value 'cuad' for --device. Did you mean 'cuda'?",
             "stele gate",
         ),
         (["gat", "a", "b"], "Unknown command 'gat'. Did you mean 'gate'?", "stele"),
         (["fleet", "gat"], "Unknown command 'gat'. Did you mean 'gate'?", "stele fleet"),
         (
             ["gate", "a", "b", "--budget=5x"],
-            "'5x' is not a duration. Write it as 90s, 20m or 1.5h.",
+            "'5x' is not a duration above 0. Write it as 90s, 20m or 1.5h.",
             "stele gate",
         ),
         (["gate", "a", "b", "--input=8x"], "'8x' is not an input such as 8x3x64x64", "stele gate"),
         (["explain", "a"], "the following arguments are required: NEW.", "stele explain"),
+        (
+            ["gate", "a", "b", "--margin", "-5%"],
+            "--margin needs a value. Write one that starts with - as --margin=VALUE.",
+            "stele gate",
+        ),
         ([], "the following arguments are required: COMMAND.", "stele"),
     ],
 )

@@ -297,7 +297,7 @@ def test_the_list_is_printed_as_text_or_as_json(add_environment, capsys):
 
 def test_an_environment_of_the_host_is_not_built(capsys):
     assert entry_point.main(["env", "make", "jax"]) == 2
-    assert "stele: 'jax' is not built with this command: " in capsys.readouterr().err
+    assert "stele: 'jax' uses an interpreter that Stele has not built. See: stele env list" in capsys.readouterr().err
 
 
 def test_a_built_interpreter_does_not_import_packages_of_the_host(add_environment, monkeypatch, tmp_path):

@@ -160,7 +160,7 @@ def test_equal_releases_that_often_miss_the_target_are_seldom_called_different()
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--accuracy-scale=cpu-ful"], "Unknown scale of cnn 'cpu-ful'"),
+        (["--accuracy-scale=cpu-ful"], "Unknown scale of trainings 'cpu-ful' for task cnn"),
         (["--task=resnet50", "--accuracy-scale=paper"], "'resnet50' generates its samples"),
     ],
 )

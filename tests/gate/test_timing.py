@@ -103,7 +103,7 @@ def test_a_budget_that_is_too_small_is_reported_after_one_pass(gate, capsys):
 def test_a_budget_that_is_too_small_is_reported_before_the_first_pass(gate, capsys):
     gate()
     capsys.readouterr()
-    assert gate("--budget=0s") == 3
+    assert gate("--budget=0.001s") == 3
     err = capsys.readouterr().err
     assert "time and memory: most verdicts need 3 to 8 passes, here about 0 s to 0 s" in err
     assert "That may be too little" in err and "pass 1" not in err

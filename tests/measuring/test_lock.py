@@ -85,7 +85,7 @@ MODEL = ["torch", "jax", "--model", "net.py"]
         (["gate", "torhc", "torch"], "Did you mean 'torch'?"),
         (["gate", *MODEL], "--model net.py names no model"),
         (["gate", "torch", "jax", "--metric=partiy"], "Did you mean 'parity'?"),
-        (["gate", "torch", "jax", "--tolerance=stpe=3%"], "--tolerance stpe=3% is not a threshold"),
+        (["gate", "torch", "jax", "--tolerance=stpe=3%"], "Unknown metric 'stpe=3%'"),
         (["gate", "torch", "jax", "--task=cnnn"], "Did you mean 'cnn'?"),
         (["gate", "torch", "--changed=main"], "--changed finds OLD and NEW itself"),
         (["gate", "--changed=main", "--metric=partiy"], "Did you mean 'parity'?"),

@@ -106,7 +106,9 @@ def test_a_gradient_that_differs_is_not_called_a_sum():
     assert "sum" not in finding.message
 
 
-@pytest.mark.parametrize("changes, message", [({"devices": 0}, "--devices 0"), ({"scaling": "both"}, "--scaling both")])
+@pytest.mark.parametrize(
+    "changes, message", [({"devices": 0}, "--devices 0"), ({"scaling": "both"}, "Unknown value 'both' for --scaling")]
+)
 def test_impossible_settings_are_an_error(changes, message):
     with pytest.raises(SteleError, match=message):
         Settings(device="cpu", threads=1, **changes)
@@ -359,13 +361,14 @@ def test_devices_of_the_processor_do_not_share_processors(monkeypatch):
     from pytest_stele.session import threads_of_each
 
     monkeypatch.setattr(processors, "count", lambda: 4)
+    monkeypatch.setattr("stele.measuring.devices.first", lambda: "0")
     assert [threads_of_each(count, None) for count in (1, 2, 4, 8)] == [4, 2, 1, 1]
-    Settings(device="cpu", devices=2, threads=2).check_processors()
+    Settings(device="cpu", devices=2, threads=2).check_machine()
     with pytest.raises(SteleError, match="--devices 8 with 1 threads each needs 8 processors"):
-        Settings(device="cpu", devices=8, threads=1).check_processors()
+        Settings(device="cpu", devices=8, threads=1).check_machine()
     with pytest.raises(SteleError, match="needs 6 processors"):
-        Settings(device="cpu", devices=2, threads=3).check_processors()
-    Settings(device="cuda", devices=8, threads=1).check_processors()
+        Settings(device="cpu", devices=2, threads=3).check_machine()
+    Settings(device="cuda", devices=8, threads=1).check_machine()
 
 
 def gate_of(*options):

@@ -10,7 +10,7 @@ from tests.support.suites import SUITE
 def test_a_timeout_that_is_not_a_positive_number_is_a_usage_error(repository, value):
     done = repository(*SUITE, f"--stele-worker-timeout={value}")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert f"--worker-timeout {value} is not a positive number of seconds" in done.stderr
+    assert f"--stele-worker-timeout {value} is not a positive number of seconds" in done.stderr
 
 
 def test_a_relative_folder_of_the_command_line_starts_where_pytest_was_started(repository):
@@ -47,9 +47,20 @@ def test_a_scale_that_all_selected_tasks_have_may_be_named():
         ("--framework=pytorch", "Unknown framework 'pytorch'. Did you mean 'torch'?"),
         ("--task=cnnn", "Unknown task 'cnnn'. Did you mean 'cnn'?"),
         ("--precision=tf32", "Precision tf32 needs a GPU"),
+        ("--stele-precision=fp16", "Unknown value 'fp16' for --stele-precision."),
+        ("--stele-device=gpu", "Unknown value 'gpu' for --stele-device. Did you mean 'cuda'?"),
+        (
+            "--stele-device=cuda",
+            "--stele-device cuda: this machine has no NVIDIA GPU that CUDA_VISIBLE_DEVICES allows.",
+        ),
+        ("--stele-malloc=jemalloc", "Unknown value 'jemalloc' for --stele-malloc. Known: plain, steady."),
+        ("--stele-threads=0", "--stele-threads 0: at least one thread is needed."),
+        ("--stele-launches=0", "--stele-launches 0: at least 1 launch is needed."),
+        ("--stele-input=8x3", "--stele-input has no effect without --stele-model."),
     ],
 )
-def test_a_wrong_option_is_a_usage_error_with_advice(suite, option, message):
+def test_a_wrong_option_is_a_usage_error_with_advice(suite, option, message, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     done = suite(option)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert message in done.stderr

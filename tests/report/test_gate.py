@@ -16,7 +16,7 @@ from tests.support.reports import PARITY
 
 
 def test_a_gate_without_a_budget_is_inconclusive_and_names_the_command_that_continues(gate, capsys):
-    assert gate("--budget=0s") == 3
+    assert gate("--budget=0.001s") == 3
     out = printed(capsys)
     assert "step    Nothing was measured before the budget ran out." in re.sub("  +", "    ", out)
     words = "gate old new --metric=step --task=gru --phase=infer"
@@ -87,7 +87,7 @@ def test_all_reports_contain_the_same_verdicts(gate, tmp_path):
 
 
 def test_an_inconclusive_verdict_is_an_error_in_junit(gate, tmp_path):
-    assert gate("--budget=0s", f"--junit={tmp_path / 'report.xml'}") == 3
+    assert gate("--budget=0.001s", f"--junit={tmp_path / 'report.xml'}") == 3
     suite = ElementTree.parse(tmp_path / "report.xml").getroot()
     assert (suite.get("tests"), suite.get("errors")) == ("1", "1")
 

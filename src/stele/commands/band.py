@@ -57,7 +57,7 @@ def band(chosen: BandOptions) -> int:
     The trainings are those of ``stele time-to-accuracy``. An interrupted command continues after the saved seeds.
     """
     if chosen.seeds < MIN_SEEDS:
-        raise SteleError(f"--seeds {chosen.seeds}: a band needs at least {MIN_SEEDS} seeds.")
+        raise SteleError(f"--seeds {chosen.seeds} is too small: a band needs at least {MIN_SEEDS} seeds.")
     require_trainable(chosen.task, chosen.scale)
     require_scale(chosen.task, chosen.scale)
     settings = Settings(threads=processors.count(), malloc="steady")
@@ -76,7 +76,7 @@ def require_scale(task: str, scale: str) -> None:
     """Raise SteleError unless the ladder or the time to accuracy compares trainings at this scale with a band."""
     scales = accuracy.scales(task)
     if scale not in scales:
-        raise SteleError(text.unknown_message(f"scale of a band of {task}", scale, scales))
+        raise SteleError(text.unknown_message("scale", scale, scales, of=f"for a band of task {task}"))
 
 
 def record(runs: list[Run]) -> accuracy.Band | None:

@@ -15,7 +15,7 @@ class PromoteOptions:
 def add(commands: Any) -> None:
     command = commands.add_parser("baseline", help="manage stored measurements of this machine")
     verbs = command.add_subparsers(required=True, metavar="VERB")
-    verb = verbs.add_parser("promote", help="make launches saved with --save-baseline the baseline")
+    verb = verbs.add_parser("promote", help="turn saved launches into the baseline")
     verb.add_argument("names", nargs="*", metavar="NAME", help="such as torch-cnn-train-cpu-fp32; default: all")
     options.declare(verb, promote, PromoteOptions)
 

@@ -31,7 +31,10 @@ from stele.text import slug
 from stele_suite import tasks
 
 FOLDER = Path(".stele/bisections")
-EXIT_CODES = "Exit: 0 one release is named; 2 usage or environment; 3 several remain, or BAD was not shown to be worse."
+EXIT_CODES = (
+    "Exit: 0 one release is named; 2 usage or environment; 3 several remain, or BAD was not shown to be worse; "
+    "4 internal error; 130 interrupted."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,13 +74,20 @@ def add(commands: Any) -> None:
     options.add_model_options(command)
     options.add_budget(command, BisectOptions.budget)
     options.add_launch_options(command)
-    command.add_argument(
-        "--pins", action="store_true", help="bisect over every package that differs, not over releases"
-    )
+    command.add_argument("--pins", action="store_true", help="change one package at a time, not the release")
     command.add_argument("--scale", choices=("gate", "study"), help="scale of a launch; default: %(default)s")
     options.add_trial_options(command)
     command.add_argument("--json", type=Path, metavar="FILE", help="write the result to this file")
-    options.declare(command, bisect, BisectOptions, check=lambda chosen: chosen.model.model())
+    options.declare(command, bisect, BisectOptions, check=check)
+
+
+def check(chosen: BisectOptions) -> None:
+    """Raise SteleError for what cannot be done, as far as the command line says it."""
+    model = chosen.model.only_model(chosen.task != BisectOptions.task)
+    if model is None:
+        candidates.check(chosen.framework, *(() if chosen.pins else (chosen.good, chosen.bad)))
+    elif chosen.pins:
+        raise SteleError("--pins cannot be used with --model. Leave out one of the two.")
 
 
 def bisect(chosen: BisectOptions) -> int:
@@ -130,8 +140,6 @@ def begin(chosen: BisectOptions) -> "Bisection":
     subject = chosen.model.model() or Tasks((chosen.task,))
     if subject.needs.described:
         by_name = (candidates.step_through_pins if chosen.pins else candidates.select_releases)(*ends)
-    elif chosen.pins:
-        raise SteleError("--pins needs a framework of `stele env list`, and --model none. Leave one of them out.")
     else:
         extras = chosen.model.of_arms()
         by_name = {name: arms.load(name, subject.needs, extras) for name in candidates.select_requirements(*ends)}

@@ -8,6 +8,7 @@ from typing import Any
 import numpy
 
 from stele import environments, files, schema
+from stele.commands import gate as gates
 from stele.commands import options
 from stele.commands.options import CellOptions, ProcessOptions
 from stele.errors import SteleError
@@ -44,7 +45,7 @@ class CalibrateOptions:
 
 
 def add(commands: Any) -> None:
-    summary = "estimate which slow-downs the gate can detect on this machine"
+    summary = "estimate the smallest slowdown that the gate can detect on this machine"
     about = f"{summary}. Launches one release repeatedly and compares it with itself."
     command = commands.add_parser("calibrate", help=summary, description=about)
     command.add_argument("--framework", metavar="ID", help="default: %(default)s")
@@ -55,7 +56,7 @@ def add(commands: Any) -> None:
     command.add_argument("--device", choices=DEVICES, help="default: %(default)s")
     command.add_argument("--precision", choices=PRECISIONS, help="default: %(default)s")
     command.add_argument("--json", type=Path, metavar="FILE", help="write the result to this file")
-    options.declare(command, calibrate, CalibrateOptions)
+    options.declare(command, calibrate, CalibrateOptions, check=check)
 
 
 def calibrate(chosen: CalibrateOptions) -> int:
@@ -79,15 +80,26 @@ def calibrate(chosen: CalibrateOptions) -> int:
     return 0
 
 
-def trial_from(chosen: CalibrateOptions) -> Trial:
-    environment = environments.load(chosen.framework)
-    make(environment)
-    settings = Settings(
+def check(chosen: CalibrateOptions) -> None:
+    """Raise SteleError for what cannot be done, as far as the command line says it."""
+    environments.load(chosen.framework)
+    chosen.cells.cells()
+    gates.check_machine(settings_of(chosen))
+
+
+def settings_of(chosen: CalibrateOptions) -> Settings:
+    return Settings(
         device=chosen.device,
         precision=chosen.precision,
         threads=options.threads_of(chosen.process.threads),
         malloc=chosen.process.malloc,
     )
+
+
+def trial_from(chosen: CalibrateOptions) -> Trial:
+    environment = environments.load(chosen.framework)
+    make(environment)
+    settings = settings_of(chosen)
     cells = chosen.cells.cells()
     trial = Trial(
         environment,

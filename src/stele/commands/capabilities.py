@@ -22,7 +22,7 @@ class CapabilitiesOptions:
 
 
 def add(commands: Any) -> None:
-    command = commands.add_parser("capabilities", help="what can each framework do beyond the tasks?")
+    command = commands.add_parser("capabilities", help="show what each framework can do beyond the tasks")
     command.add_argument(
         "--framework", metavar="ID[,ID...]", action="append", help="environments; default: all that are ready"
     )

@@ -16,7 +16,9 @@ class DefaultsOptions:
 
 
 def add(commands: Any) -> None:
-    command = commands.add_parser("defaults", help="which defaults does a framework have?")
+    command = commands.add_parser(
+        "defaults", help="show the default settings of a framework, or what changed between two releases"
+    )
     command.add_argument("old", metavar="FRAMEWORK", help="an environment, or a requirement such as jax==0.9.2")
     command.add_argument("new", metavar="NEW", nargs="?", help="show the changes from FRAMEWORK to NEW")
     options.declare(command, show, DefaultsOptions)

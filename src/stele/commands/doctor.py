@@ -5,17 +5,18 @@ import os
 import platform
 import shutil
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from stele import config, data, environments, schema
+from stele import config, data, environments, files, schema
 from stele.commands import options, screen
 from stele.commands.calibrate import FOLDER, MINUTES
 from stele.commands.options import NoOptions
 from stele.environments import Environment
 from stele.environments.state import State
+from stele.errors import SteleError
 from stele.gate.advice import advise
 from stele.measuring import devices, machine, progress, speed
 from stele.measuring.conditions import Monitor
@@ -62,13 +63,39 @@ def lines(title: str, text: str, most: int) -> list[str]:
 
 def examine(facts: Machine) -> Iterator[tuple[str, str, int]]:
     """Yield the title and the text of each section, and how many lines it may have."""
-    states = {environment: environments.state(environment) for environment in environments.described().values()}
-    first = {environment: state for environment, state in states.items() if environment.base is None}
+    yield "gate", "ready: stele gate OLD NEW builds what it compares", 1
     yield "machine", describe_machine(facts), 2
     settings = Settings(device="cpu", threads=1, malloc="steady")
     monitor = Monitor(settings)
     yield "python", describe_python(speed.measure()), 1
     conditions = monitor.conditions()
+    try:
+        yield from describe_environments()
+    except SteleError as error:
+        yield "broken", str(error), 3
+    yield "tools", describe_tools(), 2
+    yield "data", or_problem(describe_data), 2
+    yield "cache", or_problem(lambda: describe_cache(config.current().cache)), 2
+    for cell in detectable(facts):
+        yield "detects", cell, 1
+    for message in list(advise(facts, [conditions], settings))[:1]:
+        yield "advice", message, 2
+
+
+def or_problem(describe: Callable[[], str]) -> str:
+    """Return what a section says, or what is wrong."""
+    try:
+        return describe()
+    except SteleError as error:
+        return str(error)
+    except OSError as error:
+        return files.describe(error)
+
+
+def describe_environments() -> Iterator[tuple[str, str, int]]:
+    """Yield the sections about environments, as ``examine`` does."""
+    states = {environment: environments.state(environment) for environment in environments.described().values()}
+    first = {environment: state for environment, state in states.items() if environment.base is None}
     ready = [
         f"{environment.name} {state.version or ''}".strip()
         for environment, state in first.items()
@@ -77,13 +104,6 @@ def examine(facts: Machine) -> Iterator[tuple[str, str, int]]:
     yield "ready", ", ".join(ready) or "no environment", 2
     for title, text in lacking(first):
         yield title, text, 2
-    yield "tools", describe_tools(), 2
-    yield "data", describe_data(), 1
-    yield "cache", describe_cache(config.current().cache), 1
-    for cell in detectable(facts):
-        yield "detects", cell, 1
-    for message in list(advise(facts, [conditions], settings))[:1]:
-        yield "advice", message, 2
 
 
 def describe_machine(facts: Machine) -> str:
@@ -95,9 +115,8 @@ def describe_machine(facts: Machine) -> str:
 
 
 def describe_python(python: Speed) -> str:
-    turn = f"an empty loop takes {1e9 * python.fast:.0f} to {1e9 * python.slow:.0f} ns"
-    slowed = ": other work slows it" if python.changes else ""
-    return f"{platform.python_version()}, {platform.system()}; {turn}{slowed}"
+    steady = "changes: other work slows it" if python.changes else "is steady"
+    return f"{platform.python_version()}, {platform.system()}; its speed {steady}"
 
 
 def lacking(states: dict[Environment, State]) -> Iterator[tuple[str, str]]:
@@ -134,7 +153,7 @@ def describe_data() -> str:
     folder = data.data_folder(config.current())
     if folder is not None:
         return f"from STELE_DATA, {folder}"
-    return "STELE_DATA is not set: data is downloaded, or synthetic without a network"
+    return "STELE_DATA is not set: data are downloaded"
 
 
 def describe_cache(folder: Path) -> str:

@@ -68,22 +68,28 @@ def interpreter(text: str) -> Path:
 def add_names(verb: argparse.ArgumentParser) -> None:
     """Add the arguments that select environments."""
     names_help = "an environment, or a requirement such as jax==0.9.2"
+    every = (
+        "every environment that Stele has built"
+        if verb.prog.endswith("remove")
+        else "every environment that Stele builds"
+    )
     verb.add_argument("names", nargs="*", metavar="NAME", help=names_help)
-    verb.add_argument("--all", action="store_true", help="every environment that needs to be built")
+    verb.add_argument("--all", action="store_true", help=every)
 
 
 def select(chosen: SelectOptions) -> list[Environment]:
     """Return the selected environments. Raises SteleError if one is unknown or is never built, or if none is named."""
+    if chosen.all and chosen.names:
+        raise SteleError(f"--all selects every environment. Leave out --all or {chosen.names[0]}.")
     if chosen.all:
         described = environments.described().values()
         return [environment for environment in described if environment.lock is not None and environment.base is None]
     if not chosen.names:
-        raise SteleError("Name an environment, or pass --all. Known: " + ", ".join(environments.names()))
+        raise SteleError("Name an environment, or use --all. List them with: stele env list")
     selected = [environments.load(name) for name in chosen.names]
     for environment in selected:
         if environment.lock is None:
-            reason = environments.state(environment).reason or "it is ready to use"
-            raise SteleError(f"'{environment.name}' is not built with this command: {reason}")
+            raise SteleError(f"'{environment.name}' uses an interpreter that Stele has not built. See: stele env list")
     return selected
 
 

@@ -5,6 +5,7 @@ import shutil
 import textwrap
 from collections.abc import Iterator
 
+EXIT_CODES = "Exit: 0 success; 2 usage or environment; 4 internal error; 130 interrupted."  # of most commands
 EXAMPLES = {
     "": (
         "stele gate jax==0.10.1 jax==0.10.2",
@@ -87,14 +88,25 @@ EXAMPLES = {
 
 
 def add(top: argparse.ArgumentParser) -> None:
-    """Add the examples to the help of every command. Other text at the end is wrapped here and stays above them."""
+    """Add what it lacks to the help of every command: a description, the exit codes and the examples."""
     width = shutil.get_terminal_size().columns - 2
+    about = dict(summaries(top))
     for name, parser in parsers(top):
-        texts = [textwrap.fill(text, width) for text in (parser.epilog,) if text]
         lines = "\n".join(f"  {example}" for example in EXAMPLES.get(name, ()))
-        parser.description = textwrap.fill(parser.description, width) if parser.description else None
-        parser.epilog = "\n\n".join([*texts, f"Examples:\n{lines}"])
+        described = parser.description or about[name]
+        parser.description = textwrap.fill(f"{described[0].upper()}{described[1:].rstrip('.')}.", width)
+        parser.epilog = f"{textwrap.fill(parser.epilog or EXIT_CODES, width)}\n\nExamples:\n{lines}"
         parser.formatter_class = argparse.RawDescriptionHelpFormatter
+
+
+def summaries(parser: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the words that select each subcommand, and what the list of commands says about it."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for choice in action._choices_actions:
+                words = f"{name} {choice.dest}".strip()
+                yield words, choice.help or ""
+                yield from summaries(action.choices[choice.dest], words)
 
 
 def parsers(parser: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:

@@ -15,7 +15,10 @@ from stele.gate.metrics import METRICS
 from stele.gate.trial import Trial
 from stele.measuring.settings import DEVICES
 
-EPILOG = "Exit: 0 explained; 2 usage or environment; 130 interrupted. Times under a profiler never enter a verdict."
+EPILOG = (
+    "Exit: 0 explained; 2 usage or environment; 4 internal error; 130 interrupted. Times under a profiler never enter "
+    "a verdict."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +30,7 @@ class ExplainOptions:
 
 
 def add(commands: Any) -> None:
-    summary = "which operations make NEW slower or faster, and what else differs?"
+    summary = "show which operations make NEW slower or faster, and what else differs"
     command = commands.add_parser("explain", help=summary, description=summary, epilog=EPILOG)
     command.add_argument("old", metavar="OLD", help="as in stele gate")
     command.add_argument("new", metavar="NEW", help="as in stele gate")
@@ -78,7 +81,7 @@ def explain(chosen: ExplainOptions) -> int:
 def trial_from(pair: PairOptions) -> Trial:
     """Return the Trial of the options, whose launches are profiled. Raises SteleError for what cannot be done."""
     subject, extras = pair.subject, pair.extras()
-    gate.check_processors(pair.settings_of(subject))
+    gate.check_machine(pair.settings_of(subject))
     cells = pair.selected_cells(subject)
     return Trial(
         old=arms.load(pair.old, subject.needs, extras),

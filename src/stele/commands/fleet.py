@@ -25,7 +25,7 @@ def add(commands: Any) -> None:
     fleet_nightly.add(verbs)
     verb = verbs.add_parser("status", help="show what runs where, what waits, and the estimated end")
     options.declare(verb, show_status, NoOptions)
-    verb = verbs.add_parser("join", help="make this machine a node, until: ray stop")
+    verb = verbs.add_parser("join", help="make this machine a node of the fleet; to leave: ray stop")
     verb.add_argument("address", nargs="?", metavar="ADDRESS", help="address of the first node, such as 10.0.0.5:6379")
     verb.add_argument("--head", metavar="IP[:PORT]", help="make this machine the first node, at this address")
     options.declare(verb, join, JoinOptions)
@@ -36,8 +36,7 @@ def show_status(_: NoOptions) -> int:
     newest = campaign.newest()
     if newest is None:
         raise SteleError(
-            f"No command of a fleet was started in this folder: {campaign.FOLDER} is empty. "
-            "Start one with: stele fleet run"
+            f"No fleet command was started in this folder: {campaign.FOLDER} is empty. Start one with: stele fleet run"
         )
     print("\n".join(status.lines(status.read(newest.folder / status.FILE), time.time())))
     return 0

@@ -47,7 +47,7 @@ class FleetGateOptions:
 
 
 def add(verbs: Any) -> None:
-    about = "is it safe to upgrade, on each device type?"
+    about = "compare OLD and NEW on each device type"
     verb = verbs.add_parser("gate", help=about, description=about, epilog=EPILOG)
     gate.add_pair_options(verb)
     options.add_fleet_options(verb)
@@ -191,7 +191,7 @@ def on_node(request: Request, emit: Emit) -> Event:
             node.working_in(request["folder"], request["name"]),
             slots.slot_for(what, trial.settings.device, say),
         ):
-            gate.check_processors(trial.settings)  # of this place
+            gate.check_machine(trial.settings)  # of this place
             return judged(trial, request, emit)
 
 

@@ -35,7 +35,8 @@ def add(verbs: Any) -> None:
     nightly.add_options(verb)
     releases.add_measuring_options(verb, locks=False)
     options.add_fleet_options(verb)
-    options.declare(verb, fleet_nightly, FleetNightlyOptions)
+    check = lambda chosen: releases.check_frameworks(chosen.sync)  # noqa: E731
+    options.declare(verb, fleet_nightly, FleetNightlyOptions, check=check)
 
 
 def fleet_nightly(chosen: FleetNightlyOptions) -> int:

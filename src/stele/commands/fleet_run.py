@@ -28,7 +28,7 @@ from stele.report import results
 from stele.subjects import Cell
 from stele_suite import tasks
 
-EPILOG = "Exit: 0 all is measured; 2 usage or environment, or a cell failed; 130 interrupted."
+EPILOG = "Exit: 0 everything was measured; 2 usage or environment, or a cell failed; 4 internal error; 130 interrupted."
 STATUS_EVERY = 1.0  # seconds between two writes of the status
 
 Save = Callable[[Work, Any], str]  # saves a result, and returns the name of the machine that measured it

@@ -1,4 +1,4 @@
-"""``stele gate OLD NEW``: is it safe to upgrade?"""
+"""``stele gate OLD NEW``: compare two environments, and judge whether NEW is worse."""
 
 import argparse
 import contextlib
@@ -13,10 +13,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stele import files
+from stele import environments, files
 from stele.commands import options, outputs, screen, usage
 from stele.commands.options import CellOptions, ModelOptions, ProcessOptions, flat, parse_names
-from stele.environments import arms, changes, packages
+from stele.environments import Environment, arms, builds, changes, packages, revisions
 from stele.environments.lockfiles import Locked
 from stele.errors import SteleError
 from stele.explain import explanation
@@ -37,7 +37,7 @@ from stele.report import build, exports, markdown
 from stele.report import gate as pages
 from stele.report.sources import Sources
 from stele.subjects import Cell, Subject
-from stele.text import printable, slug, unknown_message, without_passwords
+from stele.text import counted, printable, slug, unknown_message, without_passwords
 from stele_suite import tasks
 
 FOLDER = Path(".stele/gates")
@@ -50,8 +50,8 @@ EXIT_CODES = (
 
 
 THRESHOLDS = {
-    "tolerance": "growth that is accepted even if it is certain",
-    "margin": "growth that has to be ruled out before a metric passes, at least the tolerance",
+    "tolerance": "accept this much growth",
+    "margin": "PASS only if growth is below this; at least the tolerance",
 }
 CORRECTNESS = ("parity", "accuracy")
 # about fifty steps a launch, the same with a small batch, or all
@@ -75,7 +75,6 @@ FREE = (
     "allow_vcs",
     "changed",
 )
-NAMES = {"spec": "model", "requirements": "with", "extras": "extra"}  # of options whose field has another one
 DEFAULT = (*CORRECTNESS, *(metric.name for metric in METRICS))
 SELECTED = tuple(metric.name for metric in MORE)  # judged only if they are named
 
@@ -192,8 +191,8 @@ Reporter = Callable[[Finished], object]
 
 
 def add(commands: Any) -> None:
-    summary = "is it safe to upgrade?"
-    about = f"{summary} Measures two environments side by side and judges whether NEW is worse than OLD."
+    summary = "compare OLD and NEW: results, speed, memory"
+    about = "Measures two environments side by side and judges whether NEW is worse than OLD."
     command = commands.add_parser("gate", help=summary, description=about, epilog=EXIT_CODES)
     add_pair_options(command, nargs="?")
     options.add_devices(command)
@@ -210,7 +209,7 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--explain",
         action="store_true",
-        help="if a time does not pass: measure both arms under their profilers and show the operations that differ",
+        help="if a time does not pass, profile OLD and NEW and show the operations that differ",
     )
     command.add_argument(
         "--resume",
@@ -225,9 +224,9 @@ def add(commands: Any) -> None:
 
 def add_pair_options(command: argparse.ArgumentParser, *, nargs: str | None = None) -> None:
     """Add what says which pair is compared and how. ``nargs`` is "?" if OLD and NEW may be left out."""
-    environment = "a requirement such as keras==3.14.1, an environment, or an interpreter"
-    command.add_argument("old", metavar="OLD", nargs=nargs, help=f"what is in use: {environment}")
-    command.add_argument("new", metavar="NEW", nargs=nargs, help=f"what is judged: {environment}")
+    environment = "jax==0.10.1, requirements.txt@main, dist/x.whl, .venv, an environment, or an interpreter"
+    command.add_argument("old", metavar="OLD", nargs=nargs, help=f"what you use now: {environment}")
+    command.add_argument("new", metavar="NEW", nargs=nargs, help=f"what you want to use: {environment}")
     options.add_cell_options(command)
     options.add_model_options(command)
     command.add_argument(
@@ -243,7 +242,7 @@ def add_pair_options(command: argparse.ArgumentParser, *, nargs: str | None = No
             metavar="[METRIC=]N%",
             help=f"{meaning}; METRIC is step if it is left out; default: {defaults}",
         )
-    command.add_argument("--fail-fast", action="store_true", help="end at the first certain verdict against NEW")
+    command.add_argument("--fail-fast", action="store_true", help="end at the first verdict against NEW")
     command.add_argument("--device", choices=DEVICES, help="default: %(default)s")
     options.add_precision(command)
     add_scale(command, "scale of the timed launches")
@@ -277,10 +276,35 @@ def check(chosen: GateOptions) -> None:
             raise SteleError("--changed finds OLD and NEW itself. Leave them out.")
         check_judged(chosen.pair, chosen.judged, chosen.pair.subject)
         chosen.pair.extras(changed=True)
+        revisions.commit_of(Path.cwd(), chosen.changed)
     elif not chosen.pair.new:
         raise SteleError("Name OLD and NEW, or a git revision: stele gate --changed main")
     else:
-        require_cells(trial_from(chosen.pair, chosen.judged))
+        trial = trial_from(chosen.pair, chosen.judged)
+        require_cells(trial)
+        require_record(chosen, trial)
+        for arm in (trial.old, trial.new):
+            require_buildable(arm)
+
+
+def require_buildable(arm: Environment) -> None:
+    """Raise SteleError if an environment is neither ready, nor can Stele build it."""
+    state = environments.state(arm)
+    if state.status != "ready" and arm.lock is None:
+        raise SteleError(f"'{arm.name}' is {state.status}: {state.reason}")
+    if state.status == "missing" and arm.python is not None:
+        builds.require_interpreter(arm)
+
+
+def require_record(chosen: GateOptions, trial: Trial) -> None:
+    """Raise SteleError if there is no record to resume."""
+    if chosen.resume == Path():
+        if newest_record(names_of(trial)) is None:
+            raise SteleError(
+                f"No record of {trial.old.name} and {trial.new.name} in {FOLDER} to resume. Run without --resume."
+            )
+    elif chosen.resume is not None and not files.is_file(chosen.resume):
+        raise SteleError(f"--resume {chosen.resume}: there is no such file. Name a record in {FOLDER}.")
 
 
 def gate(chosen: GateOptions) -> int:
@@ -477,16 +501,13 @@ def explain(trial: Trial, record: Record, verdicts: Sequence[Verdict]) -> Explan
 
 def open_record(chosen: GateOptions, trial: Trial) -> Record:
     """Return a new record, or with --resume the existing one."""
-    names = f"{trial.old.slug}-{trial.new.slug}"
+    names = names_of(trial)
     if chosen.resume is None:
         new = FOLDER / f"{datetime.now():%Y%m%d-%H%M%S}-{names}.jsonl"
         return watch(records.create(new, header(trial)), trial)
+    require_record(chosen, trial)
     newest = chosen.resume == Path()
-    path = newest_record(names) if newest else chosen.resume
-    if path is None:
-        raise SteleError(
-            f"No record of {trial.old.name} and {trial.new.name} in {FOLDER} to resume. Run without --resume."
-        )
+    path = (newest_record(names) if newest else None) or chosen.resume
     outputs.refuse(flat(chosen), [path])
     record = records.resume(path)
     try:
@@ -499,6 +520,10 @@ def open_record(chosen: GateOptions, trial: Trial) -> Record:
             f"{error} This is the newest record of OLD and NEW; an older one may fit: --resume {max(older)}"
         ) from None
     return watch(record, trial)
+
+
+def names_of(trial: Trial) -> str:
+    return f"{trial.old.slug}-{trial.new.slug}"
 
 
 def newest_record(names: str) -> Path | None:
@@ -574,12 +599,13 @@ def check_judged(
     """Return the cells. Raises SteleError for options that do not fit each other."""
     names, settings = judged.names, pair.settings_of(subject)
     if here:
-        check_processors(settings)
+        check_machine(settings)
     if settings.devices > 1:
         require_training(pair, judged, subject)
         pair = replace(pair, cells=replace(pair.cells, phase="train"))
     cells = subject.cells(pair.cells.phase)
     require_phase(pair.cells.phase, judged)
+    require_effects(pair, judged)
     require_scale(pair.scale, subject, cells)
     require_loaders(names, cells)
     require_trainings(judged, subject, cells)
@@ -594,16 +620,16 @@ def require_cells(trial: Trial) -> None:
         raise SteleError(f"Neither OLD nor NEW can measure {trial.cells[0]}: {absent[0][0]}.")
 
 
-def check_processors(settings: Settings) -> None:
-    """Raise SteleError if the launches leave no processor for other processes, or share processors."""
+def check_machine(settings: Settings) -> None:
+    """Raise SteleError if this machine lacks the device, or if launches leave no processor for others or share one."""
     present = processors.count()
     most = max(present - 1, 1)
     if settings.devices == 1 and settings.threads > most:
         raise SteleError(
-            f"--threads {settings.threads} leaves no processor of {present} for other processes. "
-            f"Use --threads {most} or less."
+            f"--threads {settings.threads} is too much: this machine has {counted(present, 'processor')}, and one is "
+            f"for other processes. Use --threads {most}."
         )
-    settings.check_processors()
+    settings.check_machine()
 
 
 def require_training(pair: PairOptions, judged: JudgementOptions, subject: Subject) -> None:
@@ -628,6 +654,23 @@ def require_phase(phase: str | None, judged: JudgementOptions) -> None:
         )
 
 
+def require_effects(pair: PairOptions, judged: JudgementOptions) -> None:
+    """Raise SteleError for an option that changes nothing, because no metric that is judged has it."""
+    names = judged.names
+    if judged.target is not None and "time-to-target" not in names:
+        raise SteleError(
+            "--target has no effect without --metric time-to-target. Leave out --target, or add the metric."
+        )
+    if judged.accuracy_scale != JudgementOptions.accuracy_scale and not {"accuracy", "time-to-target"} & set(names):
+        raise SteleError("--accuracy-scale has no effect without --metric accuracy. Leave it out, or add the metric.")
+    if pair.scaling != PairOptions.scaling and pair.devices == 1:
+        raise SteleError(f"--scaling {pair.scaling} has no effect on one device. Leave it out, or add --devices 2.")
+    for option, texts in (("--tolerance", judged.tolerance), ("--margin", judged.margin)):
+        for name in parse_thresholds(option, texts):
+            if name not in names:
+                raise SteleError(f"{option} {name}=N% has no effect: {name} is not judged. Add it to --metric.")
+
+
 def require_loaders(names: list[str], cells: Sequence[Cell]) -> None:
     """Raise SteleError if a metric of loaders is judged in a task without them."""
     for name in {metric.name for metric in ALL if metric.kinds == (LOADER,)} & set(names):
@@ -641,7 +684,7 @@ def require_scale(scale: str, subject: Subject, cells: Sequence[Cell]) -> None:
         scales = subject.scales(task) or SCALES
         timed = [name for name in scales if name not in UNTIMED]
         if scale not in timed:
-            raise SteleError(unknown_message(f"scale of {task}", scale, timed))
+            raise SteleError(unknown_message("scale", scale, timed, of=f"for task {task}"))
 
 
 def require_trainings(judged: JudgementOptions, subject: Subject, cells: Sequence[Cell]) -> None:
@@ -652,7 +695,7 @@ def require_trainings(judged: JudgementOptions, subject: Subject, cells: Sequenc
     for task in {cell.task for cell in cells if cell.phase == "train"}:
         scales = subject.scales(task) or tasks.SCALES
         if scale not in scales:
-            raise SteleError(unknown_message(f"scale of {task}", scale, scales))
+            raise SteleError(unknown_message("scale of trainings", scale, scales, of=f"for task {task}"))
         if timed and not tasks.make(task, scale).data:
             raise SteleError(f"--metric time-to-target needs a data set, but '{task}' generates its samples.")
         if timed and (judged.target or subject.target_accuracy(task, scale)) is None:
@@ -703,7 +746,7 @@ def different_options(command: object, chosen: GateOptions) -> Iterator[str]:
     except SteleError:
         return
     default = options.defaults_of(GateOptions)
-    names = {f"--{NAMES.get(name, name).replace('_', '-')}": name for name in now if name not in FREE}
+    names = {f"--{options.NAMES.get(name, name).replace('_', '-')}": name for name in now if name not in FREE}
     typed = [str(word).partition("=")[0] for word in (*command, *chosen.typed)]
     for option in sorted(names, key=lambda option: typed.index(option) if option in typed else len(typed)):
         name = names[option]

@@ -1,4 +1,4 @@
-"""``stele nightly``: measure new releases in the package index, publish the site, and report the numbers that rose."""
+"""``stele nightly``: measure new releases in the package index, publish the site, and report regressions."""
 
 import argparse
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ from stele.report import releases as pages
 from stele_suite import tasks
 
 EPILOG = (
-    "Exit: 0 no number rose; 1 a number rose at a release that was measured now; 2 usage or environment; "
-    "3 the budget ran out."
+    "Exit: 0 no regression; 1 a regression at a release that was measured now; 2 usage or environment; "
+    "3 the budget ran out; 4 internal error; 130 interrupted."
 )
 
 
@@ -44,11 +44,11 @@ class NightlyOptions:
 
 
 def add(commands: Any) -> None:
-    about = "measure new releases, publish the site, and report the numbers that rose"
+    about = "measure new releases, publish the site, and report regressions"
     command = commands.add_parser("nightly", help=about, description=about, epilog=EPILOG)
     add_options(command)
     releases.add_measuring_options(command)
-    options.declare(command, nightly, NightlyOptions)
+    options.declare(command, nightly, NightlyOptions, check=check)
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -65,7 +65,13 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )
     releases.add_site_option(command)
     command.add_argument("--report", type=Path, metavar="FILE", help="default: %(default)s")
-    command.add_argument("--json", type=Path, metavar="FILE", help="write all rises, for programs")
+    command.add_argument("--json", type=Path, metavar="FILE", help="write all regressions as JSON")
+
+
+def check(chosen: NightlyOptions) -> None:
+    """Raise SteleError for what cannot be done, as far as the command line says it."""
+    releases.check_frameworks(chosen.sync)
+    releases.subject_of(chosen.measuring, ModelOptions())
 
 
 def nightly(chosen: NightlyOptions) -> int:

@@ -29,6 +29,8 @@ from stele.subjects.model.inputs import Input
 from stele.subjects.model.spec import Model
 from stele_suite import tasks
 
+NAMES = {"spec": "model", "requirements": "with", "extras": "extra"}  # of options whose field has another one
+OF_MODEL = ("input", "optimizer", "pretrained", "weights_map")  # options that only a model has
 UNITS = {"s": 1, "m": 60, "h": 3600}
 Options = TypeVar("Options")
 
@@ -75,6 +77,7 @@ class ModelOptions:
     def model(self) -> Model | None:
         """Return the model that ``--model`` names, or None. Raises SteleError if it cannot name one."""
         if self.spec is None:
+            spec.refuse({name: getattr(self, name) for name in OF_MODEL})
             return None
         return spec.parse(
             self.spec,
@@ -84,6 +87,17 @@ class ModelOptions:
             pretrained=self.pretrained,
             weights_map=self.weights_map,
         )
+
+    def only_model(self, task: object = None) -> Model | None:
+        """Return the model of a command in which all of these options belong to it. Raises SteleError as ``model``.
+
+        ``task`` is what was typed for --task.
+        """
+        if self.spec is None:
+            spec.refuse({NAMES.get(name, name): value for name, value in flat(self).items()})
+        elif task:
+            spec.refuse_task(task)
+        return self.model()
 
     def of_arms(self, arms: Iterable[str] = (), *, changed: bool = False) -> Extras:
         """Return what both ``arms`` get; with ``changed``, they are lock files.
@@ -98,6 +112,8 @@ class ModelOptions:
         of_index: tuple[str, ...] = ()
         if self.with_project is not None:
             project = self.with_project / "pyproject.toml"
+            if not project.is_file():
+                raise SteleError(f"--with-project {self.with_project}: there is no {project}. Name another folder.")
             locked = revisions.read(str(project), allow_vcs=self.allow_vcs, extras=self.extras)
             requirements += tuple(locked.requirements)
             of_index = locked.options
@@ -106,6 +122,8 @@ class ModelOptions:
 
 def subject_of(cells: CellOptions, model: ModelOptions) -> Subject:
     """Return what the options name: a model of the user, or tasks. Raises SteleError if there is no such thing."""
+    if model.spec is not None and cells.task != CellOptions.task:
+        spec.refuse_task(cells.task)
     return model.model() or cells.tasks()
 
 
@@ -236,12 +254,12 @@ def add_devices(command: argparse.ArgumentParser) -> None:
         "--devices",
         type=parse_count,
         metavar="N",
-        help="train on so many devices, each with its threads; default: %(default)s",
+        help="train on N devices, each with its threads; default: %(default)s",
     )
     command.add_argument(
         "--scaling",
         choices=SCALINGS,
-        help="weak: the batch grows with the devices; strong: it is divided; default: %(default)s",
+        help="weak: each device gets a whole batch; strong: the devices divide one; default: %(default)s",
     )
 
 
@@ -278,7 +296,7 @@ def add_trial_options(command: argparse.ArgumentParser) -> None:
         "--seed",
         type=parse_seed,
         metavar="N",
-        help="seed of the random orders; default: %(default)s",
+        help="seed of the random order of launches; default: %(default)s",
     )
     add_worker_timeout(command)
 
@@ -289,7 +307,7 @@ def add_worker_timeout(command: argparse.ArgumentParser) -> None:
         "--worker-timeout",
         type=parse_timeout,
         metavar="SECONDS",
-        help="longest silence of a worker; default: %(default)s",
+        help="stop a worker that sends nothing for SECONDS; default: %(default)g",
     )
 
 
@@ -369,8 +387,8 @@ def parse_names(kind: str, text: str, choices: tuple[str, ...]) -> list[str]:
 def parse_duration(text: str) -> float:
     """Return the seconds in ``90s``, ``20m`` or ``1.5h``."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
-    if match is None or not math.isfinite(float(match[1])):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a duration. Write it as 90s, 20m or 1.5h")
+    if match is None or not 0 < float(match[1]) < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration above 0. Write it as 90s, 20m or 1.5h")
     return float(match[1]) * UNITS[match[2]]
 
 

@@ -28,6 +28,10 @@ from stele_suite import tasks
 
 FOLDER = Path(".stele/parity")
 MIN_SEEDS = 5
+EXIT_CODES = (
+    "Exit: 0 all agree; 1 a recipe or a model differs; 2 usage or environment; 3 no verdict about a model; "
+    "4 internal error; 130 interrupted."
+)
 
 Examined = tuple[Environment, str]  # and the task
 
@@ -56,7 +60,8 @@ class ParityOptions:
 
 
 def add(commands: Any) -> None:
-    command = commands.add_parser("parity", help="do all recipes compute the same?")
+    summary = "check that all recipes compute the same"
+    command = commands.add_parser("parity", help=summary, epilog=EXIT_CODES)
     command.add_argument(
         "--framework", metavar="ID[,ID...]", action="append", help="environments; default: all that are ready"
     )
@@ -68,23 +73,23 @@ def add(commands: Any) -> None:
         "--devices",
         type=options.parse_count,
         metavar="N",
-        help="compare training on N devices with one device: rung 11",
+        help="compare training on N devices with one device",
     )
     command.add_argument(
         "--seeds",
         type=options.parse_count,
         metavar="N",
-        help="train from N seeds for rung 10, accuracy; at least 5",
+        help="train with N seeds and compare the accuracy; at least 5",
     )
     command.add_argument(
         "--scale",
         choices=tasks.SCALES,
-        help="scale of the training for rung 10; default: %(default)s",
+        help="scale of these trainings; default: %(default)s",
     )
     command.add_argument(
         "--runs",
         type=Path,
-        help="folder for the Runs of rung 10; default: %(default)s",
+        help="folder for the Runs of these trainings; default: %(default)s",
     )
     command.add_argument("--json", type=Path, metavar="FILE", help="write every rung of every recipe to FILE")
     command.add_argument(
@@ -95,11 +100,23 @@ def add(commands: Any) -> None:
         type=Path,
         nargs="+",
         metavar="FILE",
-        help="run nothing; show the results in these files from --json; a later file replaces an earlier one",
+        help="do not run; show saved --json files; a later file replaces an earlier one",
     )
     command.add_argument("--rebase", action="store_true", help="regenerate the golden numbers with the oracle")
     options.add_model_options(command)
-    options.declare(command, parity_command, ParityOptions)
+    options.declare(command, parity_command, ParityOptions, check=check)
+
+
+def check(chosen: ParityOptions) -> None:
+    """Raise SteleError for what cannot be done, as far as the command line says it."""
+    chosen.model.only_model(chosen.task)
+    chosen.settings_of(Tasks()).check_machine()
+    if chosen.seeds is not None and chosen.seeds < MIN_SEEDS:
+        raise SteleError(
+            f"--seeds {chosen.seeds} is too small: the comparison of accuracies needs at least {MIN_SEEDS}."
+        )
+    if chosen.devices == 1:
+        raise SteleError("--devices 1 is too small: several devices are compared with one. Use --devices 2 or more.")
 
 
 def parity_command(chosen: ParityOptions) -> int:
@@ -151,8 +168,6 @@ def parity_trial(chosen: ParityOptions, both: InBoth) -> Trial:
 
 def run_ladders(chosen: ParityOptions) -> int:
     """Run the ladder for every recipe, and print a line for each. Returns 1 if a recipe differs, else 0."""
-    if chosen.seeds is not None and chosen.seeds < MIN_SEEDS:
-        raise SteleError(f"--seeds {chosen.seeds}: fewer than {MIN_SEEDS} seeds are not enough for rung 10, accuracy.")
     settings = chosen.settings_of(Tasks())
     if chosen.devices is not None:
         return run_on_devices(chosen, replace(settings, devices=chosen.devices))
@@ -174,8 +189,6 @@ def run_ladders(chosen: ParityOptions) -> int:
 
 def run_on_devices(chosen: ParityOptions, settings: Settings) -> int:
     """Compare several devices with one in every recipe, and print a line for each. Returns 1 if one differs, else 0."""
-    if settings.devices < 2:
-        raise SteleError("--devices 1: there is nothing to compare. Use --devices 2 or more.")
     results: dict[Examined, LadderResult] = {}
     for environment, task in cells(chosen, settings):
         if reason := devices.why_absent(environment, task, settings):
@@ -210,7 +223,11 @@ def merge(chosen: ParityOptions) -> int:
                 cell = environment_of(recipe.framework), recipe.task
                 result = LadderResult(list(recipe.rungs), recipe.versions, recipe.day)
                 results[cell] = newer_result(results.get(cell, result), result)
-        except (OSError, ValueError) as error:
+        except OSError as error:
+            raise SteleError(
+                f"{path} cannot be read: {error.strerror}. Name a file from stele parity --json."
+            ) from None
+        except ValueError as error:
             raise SteleError(f"{path} was not written by stele parity --json: {error}.") from None
     if len(settings) > 1:
         raise SteleError("The files have different settings. Merge only files with equal settings.")

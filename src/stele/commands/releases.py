@@ -23,6 +23,7 @@ from stele.releases.campaign import Request
 from stele.releases.index import IndexUnavailable, Release
 from stele.report import charts, page
 from stele.report import releases as pages
+from stele.subjects import Subject
 from stele_suite import tasks
 
 
@@ -79,11 +80,12 @@ def add(commands: Any) -> None:
     listed = f"default: {', '.join(frameworks.ENVIRONMENTS)}"
     verb.add_argument("frameworks", nargs="*", metavar="FRAMEWORK", help=listed)
     verb.add_argument("--pre", action="store_true", help="include pre-releases and nightlies")
-    options.declare(verb, sync, SyncOptions)
+    options.declare(verb, sync, SyncOptions, check=check_frameworks)
     verb = verbs.add_parser("list", help="list the releases in the ledger, and their numbers on this machine")
     verb.add_argument("range", nargs="+", metavar="RANGE", help="jax, jax-0.9.2 or jax-0.9.2..jax-0.10.2")
     options.declare(verb, show, ListOptions)
-    verb = verbs.add_parser("run", help="measure releases side by side, for asv to show")
+    budget = "Exit: 0 measured; 2 usage or environment; 3 the budget ran out; 4 internal error; 130 interrupted."
+    verb = verbs.add_parser("run", help="measure releases side by side, for asv to show", epilog=budget)
     verb.add_argument(
         "range",
         nargs="*",
@@ -99,7 +101,7 @@ def add(commands: Any) -> None:
     verb.add_argument("--again", action="store_true", help="measure again what has numbers already")
     add_measuring_options(verb)
     options.add_model_options(verb)
-    options.declare(verb, run, RunOptions)
+    options.declare(verb, run, RunOptions, check=check_run)
     for name in ("publish", "report"):
         verb = verbs.add_parser(name, help="publish the site, and show its lines and steps")
         add_site_option(verb)
@@ -115,7 +117,7 @@ def add(commands: Any) -> None:
         help="the interpreter in which it is installed",
     )
     add_measuring_options(verb)
-    options.declare(verb, measure_installed, InstalledOptions)
+    options.declare(verb, measure_installed, InstalledOptions, check=check_installed)
 
 
 def add_site_option(verb: argparse.ArgumentParser) -> None:
@@ -154,14 +156,49 @@ def add_measuring_options(verb: argparse.ArgumentParser, *, locks: bool = True) 
     (options.add_launch_options if locks else options.add_process_options)(verb)
 
 
+def check_frameworks(chosen: SyncOptions) -> None:
+    """Raise SteleError, with the nearest name, for a framework that is not followed."""
+    for framework in chosen.frameworks:
+        frameworks.environment_of(framework)
+
+
+def subject_of(chosen: MeasuringOptions, model: ModelOptions) -> Subject:
+    """Return what is measured. Raises SteleError for options that do not fit each other."""
+    model.only_model()
+    subject = options.subject_of(chosen.cells, model)
+    if not subject.tuned and chosen.mode is not None:
+        raise SteleError("A model is measured in the first mode of a framework. Leave out --mode.")
+    return subject
+
+
+def check_run(chosen: RunOptions) -> None:
+    """Raise SteleError for what cannot be done, as far as the command line and the ledger say it."""
+    subject_of(chosen.measuring, chosen.model)
+    ranges_of(chosen)
+
+
+def check_installed(chosen: InstalledOptions) -> None:
+    """Raise SteleError for what cannot be done, as far as the command line and the ledger say it."""
+    if not files.is_file(chosen.python):
+        raise SteleError(f"--python {chosen.python}: there is no such interpreter. Name the path of one.")
+    subject_of(chosen.measuring, ModelOptions())
+    ledger.tag_of(chosen.release)
+
+
+def ranges_of(chosen: RunOptions) -> list[list[str]]:
+    """Return the releases of each framework in the ranges. Raises SteleError if there are none."""
+    ranges = chosen.range or [name for name in ledger.branches() if ledger.tags(name)]
+    if not ranges:
+        raise SteleError("The ledger is empty. Fill it with: stele releases sync")
+    return group_by_framework(ranges, chosen.last)
+
+
 def request_from(chosen: MeasuringOptions, model: ModelOptions) -> Request:
     """Return the Request that the options describe, of the user's ``model`` if they name it.
 
     Its deadline starts now.
     """
-    subject = options.subject_of(chosen.cells, model)
-    if not subject.tuned and chosen.mode is not None:
-        raise SteleError("A model is measured in the first mode of a framework. Leave out --mode.")
+    subject = subject_of(chosen, model)
     for name in subject.names:
         if name not in tasks.NAMES:
             history.register(history.MODELS, name)
@@ -234,7 +271,7 @@ def show(chosen: ListOptions) -> int:
     """Print a line for each release: tag, date, commit, and the count of its numbers on this machine. Returns 0."""
     place = history.current_place()
     for text in chosen.range:
-        for tag in ledger.span(text):
+        for tag in releases_in(text):
             commit, date = ledger.commit(tag)
             numbers = history.numbers(tag, place)
             count = "" if numbers is None else f"  {sum(map(len, numbers.values()))} numbers"
@@ -245,19 +282,22 @@ def show(chosen: ListOptions) -> int:
 def run(chosen: RunOptions) -> int:
     """Measure the releases that have no numbers. Returns 0, or 3 if the budget ran out."""
     request = request_from(chosen.measuring, chosen.model)
-    ranges = chosen.range or [name for name in ledger.branches() if ledger.tags(name)]
-    if not ranges:
-        raise SteleError("The ledger is empty. Fill it with: stele releases sync")
-    groups = group_by_framework(ranges, chosen.last)
-    complete = [campaign.measure_releases(tags, request, again=chosen.again) for tags in groups]
+    complete = [campaign.measure_releases(tags, request, again=chosen.again) for tags in ranges_of(chosen)]
     return 0 if all(complete) else 3
+
+
+def releases_in(text: str) -> list[str]:
+    """Return the releases of a framework, a tag or a range. Raises SteleError, with the nearest name."""
+    if text not in ledger.branches():
+        frameworks.framework_of(f"{text}-")
+    return ledger.span(text)
 
 
 def group_by_framework(ranges: Sequence[str], last: int) -> list[list[str]]:
     """Return the tags in the ranges, one list for each framework. A range that is a framework has its last releases."""
     groups: dict[str, set[str]] = {}
     for text in ranges:
-        tags = ledger.span(text)[-last if text in ledger.branches() else 0 :]
+        tags = releases_in(text)[-last if text in ledger.branches() else 0 :]
         groups.setdefault(frameworks.framework_of(tags[0]), set()).update(tags)
     return [[tag for tag in ledger.tags(name) if tag in group] for name, group in groups.items()]
 

@@ -19,7 +19,7 @@ from stele.report.sources import Sources
 
 ABOUT = (
     "Shows gates, Runs, parity ladders, modes and histories as one page. "
-    "Without PATH: the newest gate in .stele/gates, or else the Runs in .stele/runs."
+    "Without arguments: the newest gate in .stele/gates, or else the Runs in .stele/runs."
 )
 SUMMARY = "GITHUB_STEP_SUMMARY"
 
@@ -64,6 +64,9 @@ def report(chosen: ReportOptions) -> int:
     """Write the files that the options name; without any, print the summary. Returns 0, whatever the verdict."""
     if chosen.html:
         charts.load_converter()  # before anything is read
+    for path in chosen.paths:
+        if not files.exists(path):
+            raise SteleError(f"{path} does not exist. Name a record, a Run, a folder, or a JSON file that Stele wrote.")
     step_summary = step_summary_file() if chosen.step_summary else None
     read = sources.read(chosen.paths or sources.default_paths(), counted)
     outputs.refuse(options.flat(chosen), read.files)

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stele import files
 from stele.commands import options
+from stele.errors import SteleError
 from stele.measuring import store
 from stele.measuring.run import PHASES
 from stele.report import page, published, results
@@ -29,6 +31,8 @@ def add(commands: Any) -> None:
 
 def table(chosen: TableOptions) -> int:
     """Print the tables, or write them to a page. Returns 0."""
+    if chosen.runs != TableOptions.runs and not files.is_folder(chosen.runs):
+        raise SteleError(f"--runs {chosen.runs}: there is no such folder. Name a folder with Runs.")
     runs = (run for run in store.load_each(chosen.runs) if run.phase in PHASES)
     text = results.markdown(runs) if chosen.steps else published.tables(runs)
     if chosen.write is None:

@@ -32,7 +32,8 @@ FIRST = 3  # seeds after which a target that is out of reach is reported
 UNREACHABLE = 0.01  # probability that a run reaches the target
 EPILOG = (
     "Exit: 0 measured; 1 a training converges faster than the reference, so its mathematics changed; 2 usage or "
-    "environment, or a target that the epochs cannot reach; 3 no training reached the target; 130 interrupted."
+    "environment, or a target that the epochs cannot reach; 3 no training reached the target; 4 internal error; 130 "
+    "interrupted."
 )
 
 
@@ -70,7 +71,7 @@ class TimeToAccuracyOptions:
 
 
 def add(commands: Any) -> None:
-    summary = "how long does a training take until a target accuracy?"
+    summary = "measure how long training takes to reach a target accuracy"
     command = commands.add_parser("time-to-accuracy", help=summary, description=summary, epilog=EPILOG)
     add_training_options(command)
     command.add_argument(
@@ -94,7 +95,7 @@ def add(commands: Any) -> None:
     )
     command.add_argument("--dawnbench", type=Path, metavar="FOLDER", help="write DAWNBench's TSV and JSON files")
     command.add_argument("--mlperf", type=Path, metavar="FOLDER", help="write MLPerf's log files")
-    options.declare(command, time_to_accuracy, TimeToAccuracyOptions)
+    options.declare(command, time_to_accuracy, TimeToAccuracyOptions, check=check)
 
 
 def add_training_options(command: argparse.ArgumentParser) -> None:
@@ -126,8 +127,24 @@ def add_training_options(command: argparse.ArgumentParser) -> None:
         "--worker-timeout",
         type=options.parse_timeout,
         metavar="SECONDS",
-        help="longest silence of a worker; default: %(default)s",
+        help="stop a worker that sends nothing for SECONDS; default: %(default)g",
     )
+
+
+def check(chosen: TimeToAccuracyOptions) -> None:
+    """Raise SteleError for what cannot be done, as far as the command line says it."""
+    if chosen.price is not None:
+        prices.find(chosen.price, machine.facts(), chosen.training.device)
+    check_training(chosen.training)
+
+
+def check_training(chosen: TrainingOptions) -> None:
+    """Raise SteleError for a framework, a task, a scale or a device that there is not. No data are read."""
+    for name in filter(None, chosen.framework.split(",")):
+        environments.load(name)
+    require_scale(chosen.task, chosen.scale, chosen.known_scale)
+    target_of(chosen)
+    Settings(device=chosen.device, precision=chosen.precision, threads=chosen.threads).check_machine()
 
 
 def time_to_accuracy(chosen: TimeToAccuracyOptions) -> int:
@@ -165,15 +182,26 @@ def training_from(chosen: TrainingOptions, **changes: Any) -> Training:
 
 def require_trainable(task: str, scale: str) -> None:
     """Raise SteleError unless the task has this scale, a data set, and its real data."""
+    require_scale(task, scale, scale)
+    measure.announce_inputs([task])
+    options.require_real_data(task, scale)
+
+
+def require_scale(task: str, typed: str | None, scale: str) -> None:
+    """Raise SteleError unless the task has this scale, which may be that of the device, and a data set."""
     if task not in tasks.NAMES:
         raise SteleError(unknown_message("task", task, tasks.NAMES))
     scales = tasks.load(task).SCALES
+    if scale not in scales and typed is None:
+        raise SteleError(
+            f"Task '{task}' has no scale '{scale}', the default. Add --scale with one of: {', '.join(scales)}."
+        )
     if scale not in scales:
-        raise SteleError(unknown_message(f"scale of {task}", scale, scales))
+        raise SteleError(unknown_message("scale", scale, scales, of=f"for task {task}"))
     if tasks.make(task, scale).data is None:
-        raise SteleError(f"Task '{task}' generates its samples, so it has no target accuracy. Choose a task with data.")
-    measure.announce_inputs([task])
-    options.require_real_data(task, scale)
+        raise SteleError(
+            f"Task '{task}' generates its samples, so its accuracy has no meaning. Choose one with data, such as cnn."
+        )
 
 
 def target_of(chosen: TrainingOptions) -> float:

@@ -22,8 +22,8 @@ from stele.time_to_accuracy.summary import Summary, summarise
 from stele_suite import tasks
 
 EPILOG = (
-    "Exit: 0 measured; 2 usage or environment, or a training that failed; 130 interrupted. The same command then "
-    "continues."
+    "Exit: 0 measured; 2 usage or environment, or a training that failed; 4 internal error; 130 interrupted. "
+    "The same command then continues."
 )
 PART = "stele, tricks"  # of the page; "stele time-to-accuracy" writes another part
 
@@ -36,14 +36,24 @@ class TricksOptions:
 
 
 def add(commands: Any) -> None:
-    summary = "what does each trick of a task bring in time and accuracy?"
+    summary = "measure what each trick of a task changes in time and accuracy"
     command = commands.add_parser("tricks", help=summary, description=summary, epilog=EPILOG)
     time_to_accuracy.add_training_options(command)
     command.add_argument(
         "--write", type=Path, metavar="FILE", help="write the tables between the markers of the page FILE"
     )
     command.add_argument("--plot", type=Path, metavar="FILE", help="draw time against accuracy, as SVG")
-    options.declare(command, tricks, TricksOptions)
+    options.declare(command, tricks, TricksOptions, check=check)
+
+
+def check(chosen: TricksOptions) -> None:
+    """Raise SteleError for what cannot be done, as far as the command line says it."""
+    training = chosen.training
+    if training.task in tasks.NAMES and not any(
+        tasks.tricks(training.task, scale) for scale in tasks.load(training.task).SCALES
+    ):
+        raise SteleError(f"Task '{training.task}' has no tricks. Choose another one, such as cifar-fast.")
+    time_to_accuracy.check_training(training)
 
 
 def tricks(chosen: TricksOptions) -> int:

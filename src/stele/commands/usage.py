@@ -8,7 +8,12 @@ from typing import Any
 
 from stele.text import printable, sentence, unknown_message, without_passwords
 
-CHOICE = re.compile(r"argument (.+?): invalid choice: (.+?) \(choose from (.+)\)", re.S)  # of argparse
+# messages of argparse
+CHOICE = re.compile(r"argument (.+?): invalid choice: (.+?) \(choose from (.+)\)", re.S)
+VALUE = re.compile(r"argument (-\S+): expected (one|at least one) argument")
+ARGUMENT = re.compile(r"argument (\S+): (.+)", re.S)
+COMMANDS = ("COMMAND", "VERB")
+NEAR = 0.75  # of an option: of less similar ones, another is seldom meant
 
 
 class Parser(argparse.ArgumentParser):
@@ -27,7 +32,7 @@ class Parser(argparse.ArgumentParser):
         if option is None:
             return f"unexpected argument {unknown[0]!r}"
         names = [name for action in self._actions for name in action.option_strings]
-        similar = difflib.get_close_matches(option, names, n=1)
+        similar = difflib.get_close_matches(option, names, n=1, cutoff=NEAR)
         return f"unknown option {option}" + (f". Did you mean {similar[0]}?" if similar else "")
 
     def error(self, message: str) -> Any:
@@ -35,7 +40,13 @@ class Parser(argparse.ArgumentParser):
         choice = CHOICE.fullmatch(message)
         if choice is not None:
             value, *names = (word.strip("'\"") for word in (choice[2], *choice[3].split(", ")))
-            kind = f"value of {choice[1]}" if choice[1].startswith("-") else "command"
-            message = unknown_message(kind, value, names)
+            if choice[1].startswith("-"):
+                message = unknown_message("value", value, names, of=f"for {choice[1]}")
+            else:
+                message = unknown_message("command" if choice[1] in COMMANDS else choice[1].lower(), value, names)
+        elif value_of := VALUE.fullmatch(message):
+            message = f"{value_of[1]} needs a value. Write one that starts with - as {value_of[1]}=VALUE"
+        elif argument := ARGUMENT.fullmatch(message):
+            message = argument[2] if argument[2].startswith(argument[1]) else f"{argument[1]}: {argument[2]}"
         text = printable(without_passwords(sentence(message)))
         self.exit(2, f"{self.prog}: {text}\nAll options are listed by: {self.prog} --help\n")

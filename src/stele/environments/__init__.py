@@ -37,6 +37,8 @@ FOLDER = Path(__file__).parent / "descriptions"
 def folders() -> list[Path]:
     """Return the folders with descriptions: the one of this package, and that of the user if there is one."""
     user_folder = config.current().environments
+    if user_folder is not None and not user_folder.is_dir():
+        raise SteleError(f"STELE_ENVIRONMENTS={user_folder} is not a folder. Correct it, or unset it.")
     return [FOLDER] if user_folder is None else [FOLDER, user_folder]
 
 
@@ -88,7 +90,7 @@ def load(name: str) -> Environment:
         return described()[name]
     pinned = pins.parse(name, list(described().values()))
     if pinned is None:
-        raise SteleError(unknown_message("framework", name, names()))
+        raise SteleError(pins.unknown_framework(name, names()))
     return pinned
 
 

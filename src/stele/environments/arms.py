@@ -203,6 +203,9 @@ def checked_name(text: str, part: str) -> str:
         reason = f"{part} names no version"
     except ValueError as error:
         reason = str(error)
+    name, equals, version = part.partition("=")
+    if equals and version[:1].isdigit():
+        raise SteleError(f"{text!r} has one =. Did you mean {name}=={version}?")
     raise SteleError(
         f"{text!r} is neither a requirement such as transformers==5.22.0, nor a lock file, an interpreter or an "
         f"environment of `stele env list`: {reason}"
@@ -260,6 +263,8 @@ def base_of(text: str, requirements: Sequence[str], needs: Needs) -> Environment
     is_partial = len(requirements) == 1 or needs.described
     nearest = pins.nearest_environment(named, candidates) if is_partial else None
     if nearest is None and needs.described:
+        if len(named) == 1 and not any(pin.specifier for pin in named.values()):
+            raise SteleError(pins.unknown_framework(text, environments.names()))
         raise SteleError(pins.unsupported_message(text, named, candidates))
     return nearest or BARE
 

@@ -11,6 +11,7 @@ torch@/opt/venv/bin/python     an interpreter that has several frameworks
 import dataclasses
 import hashlib
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -77,8 +78,22 @@ def unsupported_message(what: str, pins: Pins, environments: list[Environment]) 
     """Return the error message for pins that no environment supports."""
     if any(shared_requirements(environment, pins) for environment in environments):
         return f"No environment supports {what!r}. List all with: stele env list"
-    names = [environment.name for environment in environments]
-    return f"{unknown_message('framework', next(iter(pins), what), names)} List all with: stele env list"
+    first = next(iter(pins.values()), None)
+    return unknown_framework(first.name if first else what, [environment.name for environment in environments])
+
+
+def unknown_framework(name: str, names: Sequence[str]) -> str:
+    """Return the message for a name that no environment has, with the requirement that was meant."""
+    framework, dash, version = name.rpartition("-")
+    if dash and framework in names and version[:1].isdigit():
+        return f"Unknown framework {name!r}. Did you mean {framework}=={version}?"
+    if name[:1].isdigit():
+        return f"Unknown framework {name!r}. Write a version with its framework, such as torch=={name}."
+    if re.search(r"\.(py|json|toml|ya?ml)$", name):
+        return f"{name} is no environment. Name a requirement such as torch==2.13.0, a lock file, or an interpreter."
+    first = name.partition("-")[0]
+    modes = [each for each in names if each.startswith(f"{first}-")] if dash and first in names else []
+    return unknown_message("framework", name, modes or names, command="" if modes else "stele env list")
 
 
 def with_requirements(

@@ -34,9 +34,12 @@ def start_head(address: str) -> list[str]:
 
 def start_node(address: str) -> list[str]:
     """Add this machine to the cluster of the first node. Raises SteleError if that fails."""
+    host, _, port = address.rpartition(":")
+    if not (host and port.isdecimal()):
+        raise SteleError(f"{address} is not an address such as 10.0.0.5:{PORT}. Write IP:PORT of the first node.")
     if TOKEN not in os.environ and os.environ.get(MODE) != "disabled":
         raise SteleError(
-            f"{TOKEN} is not set. The command stele fleet join --head has printed it: use its whole line here."
+            f"{TOKEN} is not set. Copy the whole line that `stele fleet join --head` printed on the first machine."
         )
     start(f"--address={address}")
     return [f"This machine is a node of {address}. Its type is {cluster.processor_type()}. It leaves with: ray stop"]

@@ -28,7 +28,7 @@ from stele.measuring.machine import Machine
 from stele.measuring.run import Options, Origin, Run
 from stele.measuring.settings import Settings
 from stele.schema import about
-from stele.text import slug
+from stele.text import slug, unknown_message
 
 FOLDER = Path("baselines")
 CANDIDATES = "candidates"
@@ -135,11 +135,9 @@ def promote(names: Sequence[str], folder: Path = FOLDER) -> list[Path]:
     promoted = [path for path in candidates if not names or path.stem in names]
     missing = [name for name in names if name not in [path.stem for path in candidates]]
     if missing or not promoted:
-        available = ", ".join(path.stem for path in candidates) or "none"
-        raise SteleError(
-            f"No candidate {', '.join(missing) or 'at all'} in {folder}. Available: {available}. "
-            f"Save candidates with: {SAVE}"
-        )
+        if not candidates:
+            raise SteleError(f"There are no saved candidates in {folder}. Save candidates with: {SAVE}")
+        raise SteleError(unknown_message("candidate", missing[0], [path.stem for path in candidates]))
     return [path.replace(path.parents[1] / path.name) for path in promoted]
 
 

@@ -21,6 +21,7 @@ from stele import statistics
 from stele.errors import SteleError
 from stele.measuring.run import PHASES, Options, Run
 from stele.measuring.settings import Settings
+from stele.text import unknown_message
 from stele.time_to_accuracy.summary import dawnbench_seconds
 from stele_worker.protocol import TIME_TO_ACCURACY
 
@@ -405,14 +406,15 @@ def parse_thresholds(option: str, texts: Sequence[str]) -> dict[str, float]:
     values = {}
     names = [metric.name for metric in ALL]
     for text in texts:
-        match = re.fullmatch(r"(?:([\w-]+)=)?(\d{1,3}(?:\.\d+)?)%", text)
-        name = match and (match[1] or "step")
-        if match is None or name not in names or float(match[2]) > MOST_GROWTH:
-            raise SteleError(
-                f"{option} {text} is not a threshold. Use {option} 5% or {option} METRIC=5%, "
-                f"with METRIC one of {', '.join(names)}."
-            )
-        values[str(name)] = float(match[2]) / 100
+        match = re.fullmatch(r"(?:([\w-]+)=)?(\d{1,9}(?:\.\d+)?)%", text)
+        if match is None:
+            raise SteleError(f"{option} {text} is not a threshold. Use {option} 5% or {option} METRIC=5%.")
+        name = match[1] or "step"
+        if name not in names:
+            raise SteleError(unknown_message("metric", name, names, of=f"in {option} {text}"))
+        if float(match[2]) > MOST_GROWTH:
+            raise SteleError(f"{option} {text} is too large: at most {MOST_GROWTH:g}% is possible.")
+        values[name] = float(match[2]) / 100
     return values
 
 
@@ -426,10 +428,10 @@ def with_thresholds(tolerances: Mapping[str, float], margins: Mapping[str, float
         tolerance = tolerances.get(metric.name, min(metric.tolerance, margins.get(metric.name, metric.tolerance)))
         margin = margins.get(metric.name, max(metric.margin, tolerance))
         if margin < tolerance or margin == 0:
+            name, least = metric.name, max(tolerance, 0.01)
             raise SteleError(
-                f"The margin of {metric.name}, {margin:.3g}, has to be above 0 and at least its tolerance, "
-                f"{tolerance:.3g}. Growth up to the tolerance is accepted even if it is certain; growth by the margin "
-                "has to be ruled out. Raise --margin or lower --tolerance."
+                f"--margin {name}={100 * margin:g}% is below --tolerance {name}={100 * tolerance:g}%, or 0. "
+                f"Raise it to at least {100 * least:g}%."
             )
         metrics.append(metric._replace(tolerance=tolerance, margin=margin))
     return metrics

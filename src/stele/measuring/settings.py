@@ -1,11 +1,13 @@
 """The settings of a framework. The defaults of a command are in the dataclass of its options."""
 
+import os
 from dataclasses import asdict, dataclass, field
 from typing import Annotated
 
 from stele.errors import SteleError
 from stele.measuring import devices, processors
 from stele.schema import about
+from stele.text import unknown_message
 
 DEVICES = devices.NAMES
 SEEDS = range(2**32)  # of numpy.random.RandomState
@@ -53,14 +55,20 @@ class Settings:
     ] = "weak"
 
     def __post_init__(self) -> None:
+        for option, value, known in (
+            ("device", self.device, DEVICES),
+            ("precision", self.precision, PRECISIONS),
+            ("scaling", self.scaling, SCALINGS),
+            ("malloc", self.malloc, MALLOC),
+        ):
+            if value not in known:
+                raise SteleError(unknown_message("value", value, known, of=f"for --{option}"))
         if self.precision == "tf32" and self.device == "cpu":
             raise SteleError("Precision tf32 needs a GPU: no CPU has TF32. Add --device cuda, or omit --precision.")
         if self.threads < 1:
             raise SteleError(f"--threads {self.threads}: at least one thread is needed.")
         if self.devices < 1:
             raise SteleError(f"--devices {self.devices}: at least one device is needed.")
-        if self.scaling not in SCALINGS:
-            raise SteleError(f"--scaling {self.scaling}: choose from {', '.join(SCALINGS)}.")
         if self.seed not in SEEDS:
             raise SteleError(f"--seed {self.seed}: the seed must be between 0 and {SEEDS[-1]}.")
 
@@ -76,8 +84,11 @@ class Settings:
         """Return how many processors the threads of all devices use on a CPU."""
         return self.threads * self.devices
 
-    def check_processors(self) -> None:
-        """Raise SteleError if devices of the processor would share processors, because that measures the sharing."""
+    def check_machine(self) -> None:
+        """Raise SteleError if this machine lacks the device, or if devices would share processors."""
+        if self.device == "cuda" and devices.first() is None:
+            hidden = " that CUDA_VISIBLE_DEVICES allows" if "CUDA_VISIBLE_DEVICES" in os.environ else ""
+            raise SteleError(f"--device cuda: this machine has no NVIDIA GPU{hidden}. Use --device cpu.")
         usable = processors.count()
         if self.device == "cpu" and self.devices > 1 and self.processors > usable:
             raise SteleError(

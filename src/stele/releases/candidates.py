@@ -1,10 +1,23 @@
 """The candidates of a bisection: the releases between two releases, or the steps between two lock files."""
 
+from collections.abc import Iterable
+
 from stele import environments
 from stele.environments import Environment, builds
 from stele.errors import SteleError
 from stele.releases import frameworks, index, ledger
 from stele.text import unknown_message
+
+
+def check(framework: str, *releases: str) -> None:
+    """Raise SteleError, with the nearest name, if the framework is not followed, or the releases are no range of it."""
+    frameworks.environment_of(framework)
+    if releases:
+        ledger.span("..".join(tags_of(framework, releases)))
+
+
+def tags_of(framework: str, releases: Iterable[str]) -> list[str]:
+    return [name if name.startswith(f"{framework}-") else ledger.tag(framework, name) for name in releases]
 
 
 def select_releases(framework: str, good: str, bad: str) -> dict[str, Environment]:
@@ -13,7 +26,7 @@ def select_releases(framework: str, good: str, bad: str) -> dict[str, Environmen
     Raises SteleError, with the nearest name, if one of them is not a release.
     """
     frameworks.environment_of(framework)
-    ends = [end if end.startswith(f"{framework}-") else ledger.tag(framework, end) for end in (good, bad)]
+    ends = tags_of(framework, (good, bad))
     tags = [ends[0], *ledger.span("..".join(ends))]
     return {tag: frameworks.release_environment(tag, ledger.content(tag)) for tag in tags}
 

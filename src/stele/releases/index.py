@@ -62,6 +62,8 @@ def releases(package: str, *, prereleases: bool = False) -> list[Release]:
     Raises IndexUnavailable if the index gives no usable response, and SteleError if it does not have the package.
     """
     location = config.current().index or PYPI
+    if not (Path(location).is_dir() or "://" in location):
+        raise SteleError(f"STELE_INDEX={location} is neither a folder nor a URL. Correct it, or unset it.")
     if Path(location).is_dir():
         available = releases_in_folder(package, Path(location))
     else:

@@ -124,6 +124,8 @@ def cached_commit(folder: Path, name: str) -> tuple[str, int]:
 
 def tag_of(commit: str) -> str:
     """Return the release of a commit. Raises SteleError if the commit is not a release."""
+    if not exists():
+        raise SteleError(unknown_release(commit, ()))
     tags_of_commit = run("tag", "--points-at", f"{commit}^0", missing="").split()
     if not tags_of_commit:
         raise SteleError(

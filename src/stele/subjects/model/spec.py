@@ -37,11 +37,28 @@ PACKAGES = {
     "timm": ("timm", "torch"),
     "torchvision": ("torchvision", "torch"),
 }
+MISTYPED = 0.9  # how similar a name is to a library that was meant
 WEIGHTS = ".safetensors"
 # files from which code makes a model
 LOADED = (".h5", ".keras", ".pb", ".pkl", ".pt", ".pth", WEIGHTS, ".tflite")
 # what makes names that are not in the text of a module
 MAKES_NAMES = re.compile(r"import\s*\(?\s*\*|\b(?:globals|vars|exec|eval|setattr|__getattr__|__dict__|modules)\b")
+
+
+def refuse(values: Mapping[str, object]) -> None:
+    """Raise SteleError for the first of the options of a model that has a value, because no model is named."""
+    for name, value in values.items():
+        if value not in (None, (), False):
+            option = f"--{name.replace('_', '-')}"
+            raise SteleError(f"{option} has no effect without --model. Add --model, or leave out {option}.")
+
+
+def refuse_task(task: object) -> None:
+    """Raise SteleError if a task was typed beside a model."""
+    if task:
+        raise SteleError(
+            "--task has no effect with --model, which replaces the built-in tasks. Leave out one of the two."
+        )
 
 
 class KnownRequest(TypedDict, total=False):
@@ -263,6 +280,12 @@ def checked(spec: str, folder: Path) -> str:
         near = difflib.get_close_matches(place, LIBRARIES, n=1)
         hint = f"Did you mean {near[0]}:{attribute}?" if near else f"Use one of: {FORMS}."
         raise SteleError(f"--model {spec}: {place!r} is neither a module nor a library. {hint}")
+    elif near := difflib.get_close_matches(place, set(LIBRARIES) - {place}, n=1, cutoff=MISTYPED):
+        raise SteleError(f"--model {spec}: {place!r} is not a library. Did you mean {near[0]}:{attribute}?")
+    elif place.startswith("hf") and "/" in attribute and not files.is_folder(folder / attribute):
+        raise SteleError(
+            f"--model {spec}: there is no folder {attribute}. Stele downloads no weights: name a type, such as bert."
+        )
     return spec
 
 
