@@ -25,6 +25,7 @@ from stele.fleet import cluster, joining, slurm
 from stele.gate import baseline, correctness
 from stele.measuring import measure, processors, store
 from stele.measuring.run import Origin
+from stele.measuring.settings import Settings
 from stele.parity import accuracy, devices, golden_numbers
 from stele.parity.ladder import Finding, LadderResult
 from stele.releases import candidates, frameworks, index, ledger
@@ -68,6 +69,7 @@ def shell(add_environment, monkeypatch, tmp_path, run):
     add_environment("fake", **SCRIPT)
     use_several_devices("fake")
     monkeypatch.setattr(processors, "count", lambda: 2)  # a page may show two devices
+    monkeypatch.setattr(Settings, "check_machine", lambda self: None)  # or a GPU
     for name in RELEASES:
         add_environment(name, **SCRIPT)
         path = environments.folders()[1] / f"{name}.toml"
