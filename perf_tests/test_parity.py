@@ -1,7 +1,7 @@
 """Does every recipe compute the same, from its weights to twenty losses, and the same bits twice?
 
-Nothing is timed, so --benchmark-only skips this test; ``stele parity`` prints the same as a table. A user's model has
-no golden numbers: ``stele gate`` compares it with another release.
+Nothing is timed, so --benchmark-only leaves this test out; ``stele parity`` prints the same as a table. A user's model
+has no golden numbers: ``stele gate`` compares it with another release.
 """
 
 PHASE = "infer"  # which every environment has

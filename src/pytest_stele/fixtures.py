@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_stele.progress import Progress
+from pytest_stele.progress import Durations, Progress
 
 if TYPE_CHECKING:
     from pytest_stele.collect import Recipe
@@ -42,15 +42,26 @@ def stele_progress(pytestconfig: pytest.Config) -> Progress:
 
 
 @pytest.fixture(scope="session")
+def stele_durations(request: pytest.FixtureRequest, stele_session: "Session") -> Durations:
+    """How long the timed tests have taken so far, and how long the others will take."""
+    return Durations(request.session, stele_session.scale)
+
+
+@pytest.fixture(scope="session")
 def stele_announce(stele_progress: Progress) -> Announce:
     """stele_announce(subject, task) finds the data of a task, and says once a session what is special about it."""
-    announced = set[str]()
+    announced, notices = set[str](), set[str]()
+
+    def say(line: str) -> None:
+        if line not in notices:  # several tasks have the same data
+            notices.add(line)
+            stele_progress.say(line)
 
     def announce(subject: "Subject", task: str) -> None:
         if task not in announced:
             announced.add(task)
             with stele_progress.past_capture():  # a download shows its progress
-                subject.announce([task], stele_progress.say)
+                subject.announce([task], say)
 
     return announce
 
@@ -161,6 +172,7 @@ def stele_measure(
     stele_announce: Announce,
     stele_subject: "Subject",
     stele_progress: Progress,
+    stele_durations: Durations,
 ) -> Callable[[str], list["Run"]]:
     """stele_measure(phase) -> a Run for each launch: trains or infers, and writes each Run to disk at once.
 
@@ -172,7 +184,7 @@ def stele_measure(
     def once(worker: "Worker", phase: str) -> "Run":
         stele_announce(stele_subject, stele_task)
         plan = stele_subject.plan(Cell(stele_task, phase), stele_session.scale)
-        with stele_progress(f"{worker.environment.name}  {stele_task} {phase}") as show:
+        with stele_progress(f"{stele_durations}: {worker.environment.name} {stele_task} {phase}") as show:
             run = measure.measure(worker, plan, stele_settings, progress=show)
         store.save(run, stele_session.runs)
         return run
@@ -261,7 +273,7 @@ def stele_assert_accuracy() -> Callable[[Sequence["Run"]], None]:
 def stele_record(
     request: pytest.FixtureRequest, benchmark: Any, stele_progress: Progress, pytestconfig: pytest.Config
 ) -> Callable[[Sequence["Run"]], None]:
-    """stele_record(runs) enters the steps of all launches into pytest-benchmark and prints a line for each launch.
+    """stele_record(runs) enters the steps of all launches into pytest-benchmark; -v prints a line for each launch.
 
     The facts in pytest-benchmark's ``extra_info`` are those of the last launch.
     """
@@ -278,8 +290,10 @@ def stele_record(
         benchmark.extra_info.update(schema.to_json(run), derived=run.rates(), launches=len(runs))
         replay(benchmark, [seconds for each_run in runs for seconds in each_run.counted_seconds])
         results.of(pytestconfig).runs.append(run)
-        for each_run in runs:
-            stele_progress.say(line(each_run))
+        results.of(pytestconfig).benchmarks.add(benchmark.fullname)
+        if pytestconfig.get_verbosity() > 0:
+            for each_run in runs:
+                stele_progress.say(line(each_run))
 
     return record
 

@@ -80,9 +80,27 @@ def is_recipe(path: Path) -> bool:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make one test for each task and environment."""
     if ENVIRONMENT in metafunc.fixturenames:
-        from pytest_stele import session
+        from pytest_stele import results, session
 
-        session.of(metafunc.config).parametrize(metafunc)
+        this = session.of(metafunc.config)
+        this.parametrize(metafunc)
+        results.of(metafunc.config).left_out = this.left_out()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector) -> Any:
+    """Drop the tests that nothing here can run, and with ``--benchmark-only`` those that time nothing."""
+    items = yield
+    only = getattr(collector.config.option, "benchmark_only", False)
+    return [item for item in items if not is_dropped(item, only)] if isinstance(items, list) else items
+
+
+def is_dropped(item: pytest.Item, only_timed: bool) -> bool:
+    names = getattr(item, "fixturenames", ())
+    if ENVIRONMENT not in names:
+        return False
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    return parameters.get(ENVIRONMENT, item) is None or (only_timed and "benchmark" not in names)
 
 
 def uses_stele(item: pytest.Item) -> bool:
@@ -113,10 +131,12 @@ def reported(item: pytest.Item) -> Any:
     pytest.fail(message, pytrace=False)  # outside of the except clause: the report has the message once
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-benchmark prints its tables
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     from pytest_stele import results
 
     if results.RESULTS in config.stash:
+        results.hide_tables(config)
         results.summary(terminalreporter, config)
 
 

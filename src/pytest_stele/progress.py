@@ -1,11 +1,15 @@
-"""What a person sees while a worker computes: a live bar on a terminal, and a line for each result."""
+"""What a person sees while a worker computes: on a terminal a live bar, with the time that all tests still need."""
 
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from statistics import mean
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from pytest_stele.options import PREFIX
 
 if TYPE_CHECKING:
     from stele.measuring import answers
@@ -60,6 +64,50 @@ class Progress:
 
     def _uncaptured(self) -> AbstractContextManager[None]:
         return nullcontext() if self._capture is None else self._capture.global_and_fixture_disabled()
+
+
+class Durations:
+    """How long the timed tests of a session take: a plugin of pytest that reads and writes pytest's cache, if it is on.
+
+    A test that has not run yet, in this session or an earlier one of the same ``kind``, is expected to take as long as
+    the mean of the others.
+    """
+
+    def __init__(self, session: pytest.Session, kind: str) -> None:
+        self._began = perf_counter()
+        under_xdist = hasattr(session.config, "workerinput")  # whose processes show nothing
+        self._cache: Any = None if under_xdist else getattr(session.config, "cache", None)
+        self._key = f"{PREFIX}/durations/{kind}"
+        self._seconds: dict[str, float] = {} if self._cache is None else self._cache.get(self._key, {})
+        self._left = [item.nodeid for item in session.items if is_timed(item)]
+        self._count = len(self._left)
+        session.config.pluginmanager.register(self)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" and report.nodeid in self._left:
+            self._left.remove(report.nodeid)
+            self._seconds[report.nodeid] = report.duration  # the time in which it waited for the machine is not in it
+
+    def pytest_sessionfinish(self) -> None:
+        if self._cache is not None:
+            self._cache.set(self._key, self._seconds)
+
+    def __str__(self) -> str:
+        """Return "3 of 25, 0:41 so far, about 4:20 left", at the start of a test."""
+        text = f"{self._count - len(self._left) + 1} of {self._count}, {clock(perf_counter() - self._began)} so far"
+        if not self._seconds:
+            return text
+        usual = mean(self._seconds.values())
+        return f"{text}, about {clock(sum(self._seconds.get(test, usual) for test in self._left))} left"
+
+
+def is_timed(item: pytest.Item) -> bool:
+    return "stele_measure" in getattr(item, "fixturenames", ()) and item.get_closest_marker("skip") is None
+
+
+def clock(seconds: float) -> str:
+    """Return seconds as ``minutes:seconds``."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 
 
 class Messages:

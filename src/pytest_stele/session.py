@@ -7,6 +7,7 @@ import contextlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,9 @@ from stele.measuring.settings import Settings
 from stele.measuring.worker import MAX_TIMEOUT, TIMEOUT
 from stele.report.results import table_order
 from stele.subjects import Subject, Tasks
+from stele.subjects.base import PHASES
 from stele.subjects.model import inputs, spec
+from stele.text import counted
 from stele_suite import tasks
 
 SESSION = pytest.StashKey["Session"]()
@@ -53,6 +56,7 @@ class Session:
     wait: bool
     subject: Subject
     precision: str | None  # as typed
+    named: bool  # whether the user named the environments
 
     def header(self) -> str:
         return f"stele: scale {self.scale}, {self.settings_of(self.subject).summary()}"
@@ -64,17 +68,51 @@ class Session:
         return replace(self.settings, precision="default")
 
     def parametrize(self, metafunc: pytest.Metafunc) -> None:
-        """Make a test for each task and environment; one that cannot run here is skipped with the reason."""
-        phase = getattr(metafunc.module, "PHASE", "train")
-        states = [(environment, environments.state(environment)) for environment in self.environments]
+        """Make a test for each task and environment that exist here; if there are none, one that ``plugin`` drops."""
+        cells = self.cells(getattr(metafunc.module, "PHASE", "train"))
+        metafunc.parametrize(("stele_task", "stele_environment"), cells or [pytest.param(None, None)])
+
+    def cells(self, phase: str) -> list[Any]:
+        """Return the parameters of the tests of a phase, task by task.
+
+        A task that an environment cannot run here is no test. But if the user named an environment that can run
+        none of the tasks, all of them are skipped with the reason.
+        """
+        reasons = {environment: self.reasons(environment, phase) for environment in self.environments}
         cells = []
-        for task in self.tasks:
-            for environment, state in states:
-                reason = self.absence(environment, task, phase)
-                reason = reason or (state.reason if state.status == "missing" else None)
-                marks = [pytest.mark.skip(reason=reason)] if reason else []
-                cells.append(pytest.param(task, environment, id=f"{task}-{environment.name}", marks=marks))
-        metafunc.parametrize(("stele_task", "stele_environment"), cells)
+        for task, environment in product(self.tasks, self.environments):
+            reason = reasons[environment][task]
+            if reason is None:
+                cells.append(pytest.param(task, environment, id=f"{task}-{environment.name}"))
+            elif self.named and all(reasons[environment].values()):
+                mark = pytest.mark.skip(reason=reason)
+                cells.append(pytest.param(task, environment, id=f"{task}-{environment.name}", marks=mark))
+        return cells
+
+    def reasons(self, environment: Environment, phase: str) -> dict[str, str | None]:
+        """Return why an environment cannot run a phase of each task here; None for a task that it can run."""
+        state = environments.state(environment)
+        missing = state.reason if state.status == "missing" else None
+        return {task: self.absence(environment, task, phase) or missing for task in self.tasks}
+
+    def left_out(self) -> str:
+        """Return a line about the environments that have no tests because they are not installed here; or ""."""
+        if self.named:
+            return ""  # their tests are skipped, with the reason
+        cells = list(product(self.tasks, PHASES))
+        missing = [
+            environment
+            for environment in self.environments
+            if environments.state(environment).status == "missing"
+            and not all(self.absence(environment, *cell) for cell in cells)
+        ]
+        to_build = sum(environment.lock is not None for environment in missing)
+        parts = (len(missing) - to_build, "installed", "list"), (to_build, "built", "make --all")
+        return "; ".join(
+            f"{counted(number, 'environment')} {'is' if number == 1 else 'are'} not {what}: stele env {verb}"
+            for number, what, verb in parts
+            if number
+        )
 
     def absence(self, environment: Environment, task: str, phase: str) -> str | None:
         settings = self.settings
@@ -140,6 +178,7 @@ def resolved(config: pytest.Config) -> Session:
         against_baseline=values["against_baseline"],
         wait=not values["no_wait"],
         precision=values["precision"],
+        named=bool(listed(values["framework"])),
     )
 
 

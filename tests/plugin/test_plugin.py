@@ -35,7 +35,7 @@ def test_every_fixture_and_marker_starts_with_stele(repository):
 @pytest.mark.parametrize("more", [(), ("-p", "no:xdist")])
 def test_the_built_in_suite_runs_in_another_repository(repository, more):
     done = repository(*SUITE, "--benchmark-only", *more)
-    assert "2 passed, 1 skipped" in done.stdout, done.stdout + done.stderr
+    assert "2 passed in" in done.stdout, done.stdout + done.stderr
     assert len(list((repository.folder / ".stele/runs").glob("*.json"))) == 2
 
 
@@ -59,9 +59,9 @@ def test_a_test_waits_while_another_measurement_runs(repository, monkeypatch, tm
 def test_a_model_is_measured_in_training_and_inference(repository):
     (repository.folder / "net.py").touch()
     done = repository(*MODEL, "--benchmark-only")
-    assert "2 passed, 1 skipped" in done.stdout, done.stdout + done.stderr
+    assert "2 passed in" in done.stdout, done.stdout + done.stderr
     assert "stele: Scripted: 12 parameters; inputs 8x3 from the signature" in done.stdout
-    assert "net.py:build train, batch 64, smoke" in done.stdout
+    assert "net.py:build train, batch 64 " in done.stdout
     names = sorted(path.name for path in (repository.folder / ".stele/runs").glob("*.json"))
     assert [name.partition("-")[2] for name in names] == [
         "steady-net.py_build-infer.json",

@@ -1,5 +1,7 @@
 """The meaning of the options."""
 
+import re
+
 import pytest
 
 from pytest_stele import session
@@ -65,3 +67,45 @@ def test_a_wrong_option_is_a_usage_error_with_advice(suite, option, message, mon
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def collected(done):
+    return [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
+
+
+def test_only_the_cells_that_exist_here_are_tests(suite):
+    suite._describe("here", {}, imports=["json"])
+    with (suite.folder / "here.toml").open("a") as file:
+        file.write('\n[absent]\n"gru train" = "It only infers"\n')
+    suite._describe("absent", {}, imports=["no_such_framework"])
+    done = suite("--task=cnn,gru", "--collect-only", "-q")
+    here = [name for name in collected(done) if "here" in name or "absent" in name]
+    assert here == ["test_inference[cnn-here]", "test_inference[gru-here]", "test_training[cnn-here]"]
+    assert "skip" not in done.stdout
+    [line] = [line for line in done.stdout.splitlines() if "stele env" in line]
+    assert re.fullmatch(
+        r"\d+ environments? (is|are) not installed: stele env list; "
+        r"\d+ environments are not built: stele env make --all",
+        line,
+    )
+
+
+def test_an_environment_that_could_run_none_of_the_tasks_is_not_missed(suite):
+    suite._describe("absent", {}, imports=["no_such_framework"])
+    with (suite.folder / "absent.toml").open("a") as file:
+        file.write('\n[absent]\n"gru" = "It has no GRU"\n')
+
+    def missing(tasks):
+        done = suite(f"--task={tasks}", "--collect-only", "-q")
+        return sum(map(int, re.findall(r"(\d+) environments? (?:is|are) not installed", done.stdout)))
+
+    assert missing("gru,cnn") == missing("gru") + 1
+
+
+def test_a_named_environment_lacks_no_task_that_it_has_no_recipe_for(suite):
+    suite._describe("here", {}, imports=["json"])
+    with (suite.folder / "here.toml").open("a") as file:
+        file.write('\n[absent]\n"cnn" = "It has no CNN"\n')
+    done = suite("--framework=here", "--task=cnn,gru", "--collect-only", "-q")
+    assert collected(done) == ["test_inference[gru-here]", "test_training[gru-here]"]
+    assert "stele env" not in done.stdout

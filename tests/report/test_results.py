@@ -82,20 +82,32 @@ def test_milliseconds_have_three_significant_digits_and_no_exponent(seconds, sho
     assert text.milliseconds(seconds) == shown
 
 
-def test_the_terminal_table_is_grouped_by_task_and_aligned(run):
-    slower = changed(run, environment="keras-torch", steps={"seconds": tuple(9 * s for s in run.steps.seconds)})
+def test_the_terminal_has_a_table_for_each_task_and_phase_below_one_header(run):
+    slower = changed(run, environment="jax", steps={"seconds": tuple(9 * s for s in run.steps.seconds)})
     infer = changed(run, phase="infer", learning={"accuracy": None})
     assert results.terminal([infer, slower, run]) == [
+        "quick  [low median high] ms  ratio  rate            first step  import  peak memory",
         "",
-        "cnn train, batch 64, quick",
-        "torch        [10.0 11.0 12.0] ms  5,818 images/s  epoch 8.6 s   all 86 s   first 0.50 s  "
-        "import 1.2 s  300 MiB  accuracy 36.0%",
-        "keras-torch  [90.0 99.0 108] ms   646 images/s    epoch 77.3 s  all 773 s  first 4.50 s  "
-        "import 1.2 s  300 MiB  accuracy 36.0%",
+        "cnn train, batch 64",
+        "torch  [10.0 11.0 12.0]      1.00   5,818 images/s  0.50 s      1.2 s   300 MiB      accuracy 36.0%",
+        "jax    [90.0 99.0 108]       9.00   646 images/s    4.50 s      1.2 s   300 MiB      accuracy 36.0%",
         "",
-        "cnn infer, batch 64, quick",
-        "torch  [10.0 11.0 12.0] ms  5,818 images/s  epoch 1.7 s  all 2 s  first 0.50 s  import 1.2 s  300 MiB",
+        "cnn infer, batch 64",
+        "torch  [10.0 11.0 12.0]      1.00   5,818 images/s  0.50 s      1.2 s   300 MiB",
     ]
+
+
+def test_the_terminal_has_one_table_for_one_environment(run):
+    infer = changed(run, phase="infer", learning={"accuracy": None})
+    assert results.terminal([infer, run]) == [
+        "torch, quick         [low median high] ms    rate            first step  import  peak memory",
+        "cnn train, batch 64  [10.0 11.0 12.0]        5,818 images/s  0.50 s      1.2 s   300 MiB      accuracy 36.0%",
+        "cnn infer, batch 64  [10.0 11.0 12.0]        5,818 images/s  0.50 s      1.2 s   300 MiB",
+    ]
+
+
+def test_without_a_run_the_terminal_has_no_header():
+    assert results.terminal([]) == []
 
 
 def test_markdown_shows_the_newest_run_and_no_empty_cell(run):

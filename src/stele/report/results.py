@@ -1,7 +1,7 @@
 """Format Runs as a line, as the terminal's table, and as Markdown. Returns strings, prints nothing."""
 
-from collections.abc import Iterable
-from itertools import groupby
+from collections.abc import Iterable, Sequence
+from itertools import groupby, islice
 from typing import NamedTuple
 
 from stele.environments import described, names
@@ -85,28 +85,48 @@ class DifferentRecipe(NamedTuple):
 
 
 def terminal(runs: Iterable[Run], differences: Iterable[DifferentRecipe] = ()) -> list[str]:
-    """Return the table at the end of a session: a title for each task and phase, a line for each environment."""
-    lines = []
-    for (task, phase), group in groupby(sorted(runs, key=sort_key), key=lambda run: (run.task, run.phase)):
-        shown = list(group)
-        lines += ["", f"{task} {phase}, batch {shown[0].steps.batch}, {shown[0].scale}"]
-        lines += align([cells(run) for run in shown])
+    """Return the tables at the end of a session below one header: one for each task and phase, with the fastest first.
+
+    If all Runs are of one environment, each task and phase is a line, without a ratio to the fastest.
+    """
+    tables = [sorted(table, key=median_step) for _, table in groupby(sorted(runs, key=sort_key), key=title)]
+    lines = tables_below_header(tables) if tables else []
     rows = [[recipe.environment, f"{recipe.task} {recipe.phase}", recipe.message] for recipe in differences]
     return [*lines, "", "differs from the golden numbers", *align(rows)] if rows else lines
 
 
-def cells(run: Run) -> list[str]:
-    """Return the cells of a Run's line in the terminal's table."""
+def tables_below_header(tables: Sequence[Sequence[Run]]) -> list[str]:
+    """Return the lines of at least one table; each has at least one Run."""
+    first, several = tables[0][0], len({run.environment for table in tables for run in table}) > 1
+    scale, ratio = (first.scale, "ratio") if several else (f"{first.environment}, {first.scale}", "")
+    head = [scale, "[low median high] ms", ratio, "rate", "first step", "import", "peak memory", "", ""]
+    rows = [cells(run, table[0] if several else None) for table in tables for run in table]
+    header, *lines = align([head, *rows])
+    shown, rest = [header], iter(lines)
+    for table in tables:
+        shown += ["", title(table[0])] if several else []
+        shown += islice(rest, len(table))
+    return shown
+
+
+def median_step(run: Run) -> float:
+    return median(run.counted_seconds).middle
+
+
+def title(run: Run) -> str:
+    return f"{run.task} {run.phase}, batch {run.steps.batch}"
+
+
+def cells(run: Run, fastest: Run | None) -> list[str]:
+    """Return the cells of a Run's line in the terminal's tables, with its ratio to ``fastest`` if there is one."""
     step = median(run.counted_seconds)
-    epoch, total = run.epoch_seconds(step.middle), run.total_seconds(step.middle)
     return [
-        run.environment,
-        f"{interval(step)} ms",
+        title(run) if fastest is None else run.environment,
+        interval(step),
+        "" if fastest is None else f"{step.middle / median_step(fastest):.2f}",
         rate(run, step),
-        "" if epoch is None else f"epoch {epoch:,.1f} s",
-        "" if total is None else f"all {total:,.0f} s",
-        f"first {run.first_step:.2f} s",
-        f"import {run.framework.import_seconds:.1f} s",
+        f"{run.first_step:.2f} s",
+        f"{run.framework.import_seconds:.1f} s",
         ", ".join(filter(None, [mebibytes(run.memory.host), device_memory(run)])),
         named_accuracy(run),
         ", ".join(caveats(run)),
