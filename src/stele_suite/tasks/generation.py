@@ -19,7 +19,7 @@ SCALES = {
     "parity": decoder.SCALES["parity"],
     "smoke": dict(SMALL, length=16, test=4),
     "gate": {"hidden": 256, "heads": 4, "inner": 1024, "length": 32, "test": 50},
-    "quick": {"hidden": 256, "heads": 4, "inner": 1024, "length": 32, "test": 24},
+    "quick": {"hidden": 256, "heads": 4, "inner": 1024, "length": 32, "test": 12},
     "paper": {},
 }
 Task = partial(decoder.Task, name="generation", batch=1, length=128, train=0, test=50)

@@ -43,7 +43,7 @@ SCALES = {
     "parity": {"width": 8, "batch": 16, "train": 16, "test": 16, "depth": 4, "branches": 2, "segment": 2},
     "smoke": {"width": 32, "batch": 64, "train": 512, "test": 512},
     "gate": {"train": 2048 * 24, "test": 2048 * 24},
-    "quick": {},
+    "quick": {"train": 2048 * 24, "test": 2048 * 24},
     "paper": {},
     "sequence": {"width": 128, "batch": 64, "train": 64 * 60, "test": 64 * 60, "depth": 32},
     "branches": {"width": 128, "batch": 64, "train": 64 * 60, "test": 64 * 60, "branches": 2},
