@@ -60,7 +60,7 @@ def stele_announce(stele_progress: Progress) -> Announce:
     def announce(subject: "Subject", task: str) -> None:
         if task not in announced:
             announced.add(task)
-            with stele_progress.past_capture():  # a download shows its progress
+            with stele_progress.uncaptured():  # a download shows its progress
                 subject.announce([task], say)
 
     return announce

@@ -1,5 +1,6 @@
 """What a person sees while a worker computes: on a terminal a live bar, with the time that all tests still need."""
 
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -38,8 +39,20 @@ class Progress:
             return
         from stele.measuring.progress import bar
 
-        with self.past_capture(), bar(title) as show:
+        with self.uncaptured(), self._next_line(), bar(title) as show:
             yield show
+
+    @contextmanager
+    def _next_line(self) -> Iterator[None]:
+        """Let something be drawn below the line that pytest writes, which then goes on where it stopped."""
+        column = self._reporter._tw.width_of_current_line + 1
+        self._reporter.flush()
+        sys.stderr.write("\n")
+        try:
+            yield
+        finally:
+            sys.stderr.write(f"\x1b[A\x1b[{column}G")
+            sys.stderr.flush()
 
     def say(self, line: str) -> None:
         if self._reporter is not None:
@@ -57,12 +70,13 @@ class Progress:
     @contextmanager
     def past_capture(self) -> Iterator[None]:
         """Write to the terminal at the start of a line, although pytest captures what tests print."""
-        with self._uncaptured():
+        with self.uncaptured():
             if self._reporter is not None:
                 self._reporter.ensure_newline()
             yield
 
-    def _uncaptured(self) -> AbstractContextManager[None]:
+    def uncaptured(self) -> AbstractContextManager[None]:
+        """Write to the terminal although pytest captures what tests print."""
         return nullcontext() if self._capture is None else self._capture.global_and_fixture_disabled()
 
 

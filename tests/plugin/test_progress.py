@@ -82,6 +82,7 @@ def test_a_terminal_shows_the_time_so_far_and_the_time_left(repository, tmp_path
     os.close(screen)
     assert re.search(r"1 of 2, \d:\d\d so far: steady gru infer", shown)
     assert re.search(r"2 of 2, \d:\d\d so far, about \d:\d\d left: steady gru train", shown)
+    assert f"\x1b[A\x1b[{len('test_training.py ') + 1}G" in shown  # the line of pytest goes on after the bar
 
 
 def read(descriptor):

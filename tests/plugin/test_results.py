@@ -24,6 +24,13 @@ def test_one_framework_has_a_line_for_each_task_and_phase_and_the_output_is_shor
     assert len(lines) + 23 <= 60
 
 
+def test_tests_in_a_row_are_letters_on_one_line(suite):
+    suite.add("steady")
+    suite.add("better")
+    done = suite("--framework=steady,better", "--task=resnet50", "-k", "training")  # they have other numbers
+    assert "test_training.py FF" in done.stdout
+
+
 def test_several_frameworks_have_a_table_for_each_phase_with_the_fastest_first(suite):
     suite.add("steady", seconds=[2 * value for value in SECONDS])
     suite.add("better")
