@@ -94,6 +94,7 @@ def describe(monkeypatch, tmp_path):
     for variable in ("STELE_ENVIRONMENTS", "STELE_CACHE"):
         monkeypatch.setenv(variable, str(tmp_path))
     monkeypatch.setenv("STELE_OFFLINE", "1")
+    monkeypatch.setenv("COLUMNS", "10000")  # no line of a gate is folded
     monkeypatch.delenv("STELE_DATA", raising=False)
     monkeypatch.chdir(tmp_path)
 

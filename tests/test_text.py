@@ -32,3 +32,13 @@ def test_any_name_becomes_a_file_name(name, tmp_path):
 def test_two_long_names_become_two_file_names():
     names = ["x" * 300 + ending for ending in "ab"]
     assert len({text.slug(name) for name in names}) == 2
+
+
+def test_a_value_beside_its_label_is_folded_in_its_own_column():
+    lines = text.labelled("parity", "one two three\nhttps://example.org/long", 30)
+    assert lines == [
+        "  parity         one two three",
+        "                 https://example.org/long",
+    ]
+    assert text.labelled("parity", "one two three four five six", 37)[1:] == ["                 five six"]
+    assert text.labelled("a long label", "", 80, width=3) == ["  a long label"]

@@ -3,6 +3,7 @@
 import difflib
 import hashlib
 import re
+import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -14,6 +15,8 @@ UNCHANGED = 0.05  # per cent
 SLUG = 100  # letters in a slug; two of them and a date make a file name
 # names that people use for others, and that are not similar to them
 MEANT = {"gpu": "cuda", "tf": "tensorflow", "mxnet": "mxnet-gluon", "pytorch": "torch"}
+LABEL = 13  # columns of a label
+NARROWEST = 20  # columns of what stands beside it
 FACTOR = 2.0  # a growth by so much, or more, is said as a factor
 # user and password of a URL; the second pattern is of a password with a slash that should have been encoded
 CREDENTIALS = re.compile(r"://([^\s/?#]*)@")
@@ -143,6 +146,20 @@ def align(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return rows of cells as lines, each column as wide as its widest cell."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def labelled(label: str, value: str, columns: int, *, width: int = LABEL) -> list[str]:
+    """Return ``  label          value`` as lines. ``columns`` is the width of both."""
+    first = f"  {label:<{width}}  "
+    lines = [
+        line
+        for paragraph in value.splitlines() or [""]
+        for line in textwrap.wrap(
+            paragraph, max(columns - len(first), NARROWEST), break_long_words=False, break_on_hyphens=False
+        )
+        or [""]
+    ]
+    return [f"{' ' * len(first) if number else first}{line}".rstrip() for number, line in enumerate(lines)]
 
 
 def unknown_message(kind: str, value: str, names: Iterable[str], *, of: str = "", command: str = "") -> str:

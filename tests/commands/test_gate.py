@@ -22,9 +22,9 @@ def test_a_release_beside_itself_is_said_to_be_no_upgrade(gate, capsys):
     assert gate() == 0
     capsys.readouterr()
     assert entry_point.main(["gate", "old", "old", "--metric=step", "--task=gru", "--phase=infer"]) == 0
-    assert "PASS: old to old. OLD and NEW are the same, so this gate checks the machine and not an upgrade." in printed(
-        capsys
-    )
+    out = printed(capsys)
+    assert out.startswith("PASS  old → old")
+    assert "OLD and NEW are the same, so this gate checks the machine and not an upgrade." in out
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_an_interrupt_before_the_record_speaks_of_no_results(gate, monkeypatch, 
 
     monkeypatch.setattr(preparation, "prepare", interrupted)
     assert gate() == 130
-    assert capsys.readouterr().err == "stele: interrupted.\n"
+    assert capsys.readouterr().err == "stele gate  old → new  on gru\nstele: interrupted.\n"
 
 
 @pytest.mark.parametrize("parallel", [1, min(2, len(processors.lanes(1)))])

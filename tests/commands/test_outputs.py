@@ -371,7 +371,7 @@ def test_the_report_of_a_gate_goes_to_the_standard_output_after_the_verdict(meas
     """Its name is one that no mistake can replace, unlike /dev/stdout."""
     assert measured("--markdown=/proc/self/fd/1") == 0
     verdict, _, page = capfd.readouterr().out.partition("\n# ")
-    assert "PASS: old to new." in verdict and page.startswith("PASS: old to new\n")
+    assert verdict.startswith("PASS  old → new\n") and page.startswith("PASS: old to new\n")
 
 
 def test_the_report_of_a_gate_through_a_link_is_in_the_target(measured, tmp_path):

@@ -132,7 +132,7 @@ def test_a_gate_on_the_fleet_has_the_verdicts_of_a_local_gate(fleet, add_environ
     process = fleet("gate", *words, "--json=gate.json")
     output, _ = process.communicate(timeout=200)
     assert process.returncode == 1, output
-    assert "REGRESSED  gru train  step" in output
+    assert "  REGRESSED      train step: " in output
     [path] = (tmp_path / ".stele/gates").glob("*.jsonl")
     on_fleet = schema.to_json(record.read(path).get(*KEY)["verdicts"])
     assert json.loads(Path("gate.json").read_text())["verdicts"] == on_fleet

@@ -93,7 +93,7 @@ def test_weights_that_another_seed_does_not_change_must_be_those_of_old_and_draw
     output = capsys.readouterr()
     assert message in output.out
     assert ("initial weights" in message) == ("initial weights" in output.out)
-    assert ("parity: OLD, with another seed" in output.err) == (own is not OTHER_W and new is not SAME)
+    assert ("  OLD, with another seed" in output.err) == (own is not OTHER_W and new is not SAME)
 
 
 RENAMED = {"way": "shapes", "names": {"v": "w"}, "guess": False}
@@ -223,7 +223,7 @@ def test_a_changed_default_of_random_numbers_is_named_if_it_is_the_cause(
     new = {**of_defaults(fact, after), "numbers": OTHER, "unless": setting.upper(), "repaired": repaired}
     assert model_gate(old=of_defaults(fact, before), new=new) == 1
     output = capsys.readouterr()
-    assert f"parity: NEW, with {setting} as in OLD" in output.err
+    assert f"  NEW, with {setting} as in OLD" in output.err
     message = f"Likely cause: the default of {setting} changed from {before} to {after}"
     assert (message in output.out) == named
     [path] = Path(".stele/gates").glob("*.jsonl")
@@ -257,7 +257,7 @@ def test_a_default_of_jax_is_no_cause_in_another_framework(model_gate, capsys):
     new = {**of_defaults(fact, after, framework="torch"), "numbers": OTHER}
     new |= {"unless": setting.upper(), "repaired": {"logits": SKETCH}}
     assert model_gate(old=of_defaults(fact, before, framework="torch"), new=new) == 1
-    assert "parity: NEW, with" not in capsys.readouterr().err
+    assert "  NEW, with" not in capsys.readouterr().err
 
 
 def test_the_verdict_on_parity_states_the_tolerance_and_the_rounding(model_gate, capsys):

@@ -4,12 +4,14 @@ import re
 
 import pytest
 
-from stele.gate import replay
+from stele.gate import replay, timing
+from stele.gate.metrics import LONG
+from stele.gate.state import Result, State
 from stele.measuring import measure
 from stele.measuring.conditions import Conditions
 from stele.measuring.worker import WorkerError
 from stele.report.headline import of_gates
-from tests.support.gates import answer, entries, measure_arms, per_lane, printed, slower
+from tests.support.gates import CELL, answer, entries, measure_arms, per_lane, printed, slower, trial_with
 from tests.support.runs import changed
 
 
@@ -17,10 +19,9 @@ def test_equal_releases_pass_after_three_passes(gate, capsys):
     assert gate() == 0
     out = printed(capsys)
     assert re.search(
-        r"PASS  gru infer  step  \[0\.\d+ 1\.000 1\.\d+\]  the same; at most \d.\d % slower \(3 passes", out
-    )
-    assert out.endswith(
-        "PASS: old to new. Nothing that was judged became worse. Not judged: whether both compute the same, memory.\n"
+        r"^PASS  old → new\n  infer step  the same; at most \d.\d % slower \(3 passes, margin 5 %\)\n"
+        r"  not judged  whether both compute the same, memory\n  details  stele report .stele/gates/\S+.jsonl\n$",
+        out,
     )
     _, launches = entries()
     assert [launch["key"] for launch in launches] == [["long", "gru infer", n] for n in range(3)]
@@ -68,7 +69,7 @@ def test_a_resumed_gate_measures_only_the_pass_that_is_missing(gate, two_at_once
 def test_short_launches_measure_memory_and_the_import_is_judged_only_once(gate, capsys):
     assert gate("--malloc=steady", metric="step,first-step,import,host-memory", phase=None) == 0
     out = printed(capsys)
-    assert "gru infer  import" in out and "gru train  import" not in out
+    assert "infer import  " in out and "train import" not in out
     kinds = {
         launch["key"][0]: [run["settings"]["malloc"] for run in launch["runs"].values()] for launch in entries()[1]
     }
@@ -84,7 +85,7 @@ def test_a_regression_is_printed_as_soon_as_it_is_certain(gate, capsys):
     assert gate(new={"seconds": slower(1.2)}, task="gru,cnn") == 1
     messages = capsys.readouterr().err.splitlines()
     first = next(number for number, line in enumerate(messages) if line.startswith("REGRESSED: gru infer step"))
-    assert any(line.startswith("pass") for line in messages[first:])
+    assert any("  pass " in line for line in messages[first:])
 
 
 def test_fail_fast_ends_at_the_first_regression(gate):
@@ -95,7 +96,7 @@ def test_fail_fast_ends_at_the_first_regression(gate):
 def test_a_budget_that_is_too_small_is_reported_after_one_pass(gate, capsys):
     assert gate("--budget=0.00001s") == 3
     err = capsys.readouterr().err
-    announced = "time and memory: most verdicts need 2 to 7 more passes, here about 0 s to 0 s"
+    announced = "  time, memory   most verdicts need 2 to 7 more passes, here about 0 s to 0 s"
     assert err.count(f"{announced}; the budget has 0 s left. That may be too little.") == 1
     assert "--budget" not in err  # the last line of the gate says what to continue with
 
@@ -105,7 +106,7 @@ def test_a_budget_that_is_too_small_is_reported_before_the_first_pass(gate, caps
     capsys.readouterr()
     assert gate("--budget=0.001s") == 3
     err = capsys.readouterr().err
-    assert "time and memory: most verdicts need 3 to 8 passes, here about 0 s to 0 s" in err
+    assert "  time, memory   most verdicts need 3 to 8 passes, here about 0 s to 0 s" in err
     assert "That may be too little" in err and "pass 1" not in err
 
 
@@ -223,6 +224,31 @@ def test_training_follows_inference_until_training_is_decided(gate, monkeypatch,
 def test_a_training_that_fails_is_not_counted_against_inference(gate, capsys):
     assert gate(phase=None, new={"train": "segfault"}) == 1
     out = printed(capsys)
-    assert "BROKEN" in out and "gru train" in out
+    assert "BROKEN" in out and "BROKEN  train: NEW failed" in out
     failed = [launch["key"][1] for launch in entries()[1] if launch["runs"] is None]
     assert set(failed) == {"gru train"}
+
+
+@pytest.mark.parametrize(
+    ("needed", "said"),
+    [
+        (None, ", at most 1.0 min left"),  # not known yet
+        (30.0, ", about 30 s left"),
+        (90.0, ", about 1.5 min needed, 1.0 min of the budget left"),
+        (0.0, ""),
+    ],
+)
+def test_the_time_left_is_that_of_the_passes_still_needed_and_not_that_of_the_budget(needed, said):
+    assert timing.time_left(60.0, needed) == said
+
+
+def test_all_metrics_of_a_launch_need_its_passes_once(monkeypatch):
+    metrics = trial_with(["step", "host-memory"]).metrics
+    state = State([CELL], metrics)
+    [probe] = [one for one in state.results if one.kind == LONG]
+    monkeypatch.setattr(State, "passes_needed", lambda self: {probe: [3, 5]})
+    assert state.seconds_to_end() is None  # no pass shows how long one takes
+    state.results[probe].append(Result({}, [], None, 2.0))
+    assert state.seconds_to_end() == 10.0
+    monkeypatch.setattr(State, "passes_needed", lambda self: {probe: [3, None]})
+    assert state.seconds_to_end() is None

@@ -146,7 +146,7 @@ def test_a_record_is_refused_if_what_it_measured_has_changed(gate, capsys, chang
     assert gate("--resume") == 2
     output = capsys.readouterr()
     assert f"because what it measured has changed: {message}. Run without --resume." in output.err
-    assert "parity: " not in output.err and not output.out
+    assert "  parity " not in output.err and not output.out
     assert written() == before
 
 
@@ -404,7 +404,7 @@ def test_what_changes_while_a_gate_runs_ends_it_without_a_verdict(gate, monkeypa
     undo()
     restore()
     assert gate("--resume") == 0
-    assert "parity: OLD\n" not in capsys.readouterr().err
+    assert "  OLD\n" not in capsys.readouterr().err
 
 
 def test_an_interrupted_gate_is_not_resumed_with_another_model(gate, monkeypatch, capsys):
@@ -468,12 +468,12 @@ def test_a_file_that_the_inspection_found_is_not_replaced(gate, capsys, name):
     Path("link.json").symlink_to("config.json")
     Path("hard.json").hardlink_to("config.json")
     error = refused(gate, capsys, name)
-    assert f"--json {name} would replace" in error and "record:" not in error
+    assert f"--json {name} would replace" in error and "conditions" not in error
 
 
 def test_a_file_that_only_a_launch_reads_is_not_replaced(gate, later, capsys):
     error = refused(gate, capsys, "outside/w.npy", later)
-    assert "--json outside/w.npy would replace" in error and "record:" in error
+    assert "--json outside/w.npy would replace" in error and "conditions" in error
 
 
 def test_a_file_in_a_folder_of_very_many_that_are_read_is_not_replaced(gate, capsys):
@@ -492,7 +492,7 @@ def test_no_report_goes_into_an_arm(gate, capsys, name):
     error = refused(gate, capsys, name)
     arm = Path(name.replace("link", "new")).parts[0]
     assert f"--json {name} is in {Path.cwd() / arm}, which" in error
-    assert "record:" not in error and not Path("new/report.json").exists()
+    assert "conditions" not in error and not Path("new/report.json").exists()
 
 
 def test_what_a_link_of_an_arm_leads_to_is_not_replaced(gate, capsys, tmp_path):

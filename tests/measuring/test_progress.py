@@ -110,3 +110,27 @@ def test_a_narrow_terminal_is_enough(watch, columns):
     with progress.counted("a title that is longer than the line of a narrow terminal", 10) as show:
         show(5)
     assert screen.getvalue()
+
+
+def test_in_a_terminal_the_next_line_of_a_part_that_runs_replaces_the_last_one(watch):
+    screen = watch(columns=31)
+    progress.say("stele gate")
+    for text in ("OLD: about 8 s", "NEW: about 14 seconds"):
+        progress.part("parity", text, runs=True)
+    progress.part("parity", "equal to OLD")
+    progress.part("accuracy", "seed 0", runs=True)
+    progress.say("a warning")
+    progress.part("accuracy", "seed 1")
+    first, second = "  parity         OLD: about 8 s\n", "  parity         NEW: about 14\n                 seconds\n"
+    assert screen.getvalue() == (
+        f"stele gate\n{first}\x1b[1F\x1b[J{second}\x1b[2F\x1b[J  parity         equal to OLD\n"
+        "  accuracy       seed 0\na warning\n  accuracy       seed 1\n"
+    )
+
+
+def test_without_a_terminal_each_line_of_a_part_stays(monkeypatch):
+    screen = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", screen)
+    for text in ("OLD", "NEW"):
+        progress.part("parity", text, runs=True)
+    assert screen.getvalue() == "  parity         OLD\n  parity         NEW\n"

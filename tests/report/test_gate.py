@@ -1,27 +1,33 @@
+import dataclasses
 import json
 import re
 import shlex
+from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
 
 from stele import __main__ as entry_point
+from stele.commands.gate import options_of
+from stele.commands.options import flat
 from stele.gate.entries import Verdict
 from stele.report import build, gate, sources
 from stele.report import gate as pages
 from stele.statistics import Estimate
+from stele.subjects import Cell
 from tests.support import gate_records
-from tests.support.gates import printed, slower
+from tests.support.gates import make_trial, printed, slower
 from tests.support.reports import PARITY
+from tests.support.scripted_environments import correct_numbers
 
 
 def test_a_gate_without_a_budget_is_inconclusive_and_names_the_command_that_continues(gate, capsys):
     assert gate("--budget=0.001s") == 3
     out = printed(capsys)
-    assert "step    Nothing was measured before the budget ran out." in re.sub("  +", "    ", out)
+    assert "INCONCLUSIVE  infer step: Nothing was measured before the budget ran out." in out
     words = "gate old new --metric=step --task=gru --phase=infer"
-    assert out.endswith(f"continue with: stele {words} --resume --budget 2m\n")
-    assert entry_point.main([*words.split(), "--resume", "--budget", "1m"]) == 0
+    assert out.endswith(f"  continue with  stele {words} --resume --budget 2m\n")
 
 
 @pytest.mark.parametrize(
@@ -46,12 +52,84 @@ def test_the_command_that_continues_has_every_option_of_the_first_one(typed, con
     assert pages.continuation(shlex.split(typed), "4m") == f"stele {continued}"
 
 
-def test_the_verdicts_are_printed_the_worst_first_and_the_status_last(gate, capsys):
+def test_a_gate_without_a_verdict_prints_a_command_that_continues_it_with_all_options(gate, capsys):
+    words = ["--seed=7", "--margin", "step=9%", "--markdown", "a page.md", "--worker-timeout", "60"]
+    assert gate("--budget=0s", *words) == 3
+    command = shlex.split(capsys.readouterr().out.splitlines()[-1].partition("continue with")[2])
+    assert command[0] == "stele"
+    first = ["gate", "old", "new", "--metric=step", "--task=gru", "--phase=infer", *words, "--budget=2m", "--resume"]
+    now, before = flat(options_of(command[1:])), flat(options_of(first))
+    assert now == before and now["markdown"] == Path("a page.md")
+    assert entry_point.main(command[1:]) == 0
+
+
+def test_a_password_is_not_printed_in_the_command_that_continues():
+    typed = ("gate", "a", "b", "--with", "x @ https://ada:secret@example.org/x.whl")
+    trial = dataclasses.replace(make_trial(), typed=typed)
+    assert "ada:***@example.org" in pages.resume_command(trial) and "secret" not in pages.resume_command(trial)
+
+
+def test_a_gate_is_told_in_80_columns(gate, monkeypatch, capsys):
+    numbers = {"numbers": correct_numbers("gru")}
+    gate(old=numbers)  # after it, durations are known
+    capsys.readouterr()
+    monkeypatch.setenv("COLUMNS", "80")
+    scripts = {"old": numbers, "new": {**numbers, "host_memory": 2**21}}
+    assert gate(f"--json={'r' * 80}.json", metric="parity,step,host-memory", **scripts) == 1
+    output = capsys.readouterr()
+    lines = [*output.err.splitlines(), *output.out.splitlines()]
+    assert not [line for line in lines if len(line) > 80 and not line.startswith(("  details ", "  continue with "))]
+    assert lines[0] == "stele gate  old → new  on gru"
+    labels = [line[2:16].strip() for line in output.err.splitlines()[1:] if line.startswith("  ") and line[2] != " "]
+    assert list(dict.fromkeys(labels)) == ["environments", "conditions", "parity", "time, memory"]
+
+
+def test_what_has_the_same_message_is_one_line():
+    subject = make_trial()
+    verdicts = [Verdict("gru", "infer", metric, "INCONCLUSIVE", "Nothing.") for metric in ("step", "import")]
+    verdicts += [Verdict("gru", "infer", "control", "PASS", "equal"), Verdict("gru", "all", "all", "MISSING", "absent")]
+    assert list(pages.verdict_rows(subject, verdicts)) == [
+        ("MISSING", "gru: absent"),
+        ("INCONCLUSIVE", "infer step, infer import: Nothing."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "title"),
+    [
+        ("torch==2.12.0", "torch==2.13.0", "torch 2.12.0 → 2.13.0"),
+        ("jax==1 numpy==2", "jax==3 numpy==2", "jax 1 → 3, numpy 2"),
+        ("jax==1", "jax==1", "jax==1 → jax==1"),
+        ("jax==1", "jax>=1", "jax==1 → jax>=1"),
+        ("jax==1", "jax==1 numpy==2", "jax==1 → jax==1 numpy==2"),
+        ("uv.lock@main", "uv.lock", "uv.lock@main → uv.lock"),
+    ],
+)
+def test_the_title_names_a_package_once(old, new, title):
+    assert pages.title(old, new) == title
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ({}, ["accuracy"]),
+        ({"subject": SimpleNamespace(has_accuracy=lambda task: False)}, ["accuracy (no data)"]),
+    ],
+)
+def test_a_verdict_says_that_the_accuracy_was_not_judged(facts, expected):
+    trial = dataclasses.replace(make_trial(**facts), cells=(Cell("gru", "train"),))
+    header = {"cells": [("gru", "train")], "parity": True, "metrics": {"step": 0.05, "host-memory": 0.03}}
+    assert pages.not_judged(trial, SimpleNamespace(header=header), []) == expected
+    judged = [Verdict("gru", "train", "accuracy", "PASS", "")]
+    assert pages.not_judged(trial, SimpleNamespace(header=header), judged) == []
+
+
+def test_the_status_is_printed_first_and_then_the_verdicts_the_worst_first(gate, capsys):
     assert gate(new={"host_memory": 2**21}, metric="step,host-memory") == 1
     lines = capsys.readouterr().out.splitlines()
-    statuses = [line.split()[0] for line in lines if re.match(r"[A-Z]+  .*gru", line)]
-    assert statuses == ["REGRESSED", "PASS", "PASS"]  # memory, the step, the control
-    assert any(line.startswith("REGRESSED: old to new.") for line in lines[len(statuses) :])
+    assert lines[0] == "REGRESSED  old → new. At least one metric regressed."
+    assert lines[1].startswith("  REGRESSED      infer host-memory: ")
+    assert lines[2].startswith("  infer step     the same; ")
 
 
 # reports

@@ -47,7 +47,7 @@ class FleetGateOptions:
 
 
 def add(verbs: Any) -> None:
-    about = "compare OLD and NEW on each device type"
+    about = "is NEW worse than OLD, on each device type?"
     verb = verbs.add_parser("gate", help=about, description=about, epilog=EPILOG)
     gate.add_pair_options(verb)
     options.add_fleet_options(verb)

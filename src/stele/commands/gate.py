@@ -1,4 +1,4 @@
-"""``stele gate OLD NEW``: compare two environments, and judge whether NEW is worse."""
+"""``stele gate OLD NEW``: is NEW worse than OLD?"""
 
 import argparse
 import contextlib
@@ -191,7 +191,7 @@ Reporter = Callable[[Finished], object]
 
 
 def add(commands: Any) -> None:
-    summary = "compare OLD and NEW: results, speed, memory"
+    summary = "is NEW worse than OLD?"
     about = "Measures two environments side by side and judges whether NEW is worse than OLD."
     command = commands.add_parser("gate", help=summary, description=about, epilog=EXIT_CODES)
     add_pair_options(command, nargs="?")
@@ -433,12 +433,12 @@ def gate_pair(chosen: GateOptions, report: Reporter, compared: changes.Changed |
     contents = (None, None) if pair is None else pair.contents
     trial_of_pair = trial_from(chosen.pair, chosen.judged, typed=chosen.typed, contents=contents)
     require_cells(trial_of_pair)
+    say(printable(without_passwords(pages.heading(trial_of_pair)), keep=""))
     replaced = frozenset[str]() if pair is None else pair.packages
     prepared, import_failure = preparation.prepare(trial_of_pair, replaced, fresh=chosen.resume is None)
     require_verdicts(prepared)
     require_reports_apart(flat(chosen), prepared)
     with contextlib.closing(open_record(chosen, prepared)) as record:
-        say(f"record: {record.path}")
         if not import_failure:
             preparation.say_conditions(prepared)
         try:

@@ -20,7 +20,7 @@ from stele.gate.launcher import LIKELY_MEMORY, SPARE_MEMORY, Launcher, plan_of
 from stele.gate.record import Entry
 from stele.gate.state import UNKNOWN
 from stele.gate.trial import Trial
-from stele.measuring import machine, processors
+from stele.measuring import machine, processors, progress
 from stele.measuring.conditions import Monitor
 from stele.measuring.content import NOTHING
 from stele.measuring.together import together
@@ -68,7 +68,7 @@ def parity_entry(gate: Gate, task: str, arm: str, *, until_failure: bool = False
     trial, cell = gate.trial, Cell(task, "all")
 
     def launch() -> Entry:
-        durations.announce(gate, f"parity of {task}, {arm.upper()}", cell, "parity")
+        durations.announce(gate, "parity", f"{task}, {arm.upper()}", cell, "parity")
         monitor, findings, failure = Monitor(trial.settings), list[Finding](), None
         for _ in range(FAILED_LAUNCHES):
             findings, failure = climb(trial, task, arm)
@@ -96,7 +96,7 @@ def climb_together(gate: Gate, task: str) -> None:
     recorded = any(record.get("parity", task, arm) for arm in ARMS)
     if few or recorded or machine.available_memory() < SPARE_MEMORY * len(ARMS) * LIKELY_MEMORY:
         return
-    durations.announce(gate, f"parity of {task}, in OLD and in NEW", cell, "parity of both")
+    durations.announce(gate, "parity", f"{task}, OLD and NEW", cell, "parity of both")
     record.check(NOTHING)
     monitor = Monitor(trial.settings)
     climbed = together(
@@ -138,7 +138,7 @@ def accuracy_in(gate: Gate, cell: Cell, *, agrees: bool) -> Verdict:
     """
     if agrees and (same := equal_steps(cell, gate.record.entries())):
         return same
-    durations.announce(gate, f"accuracy of {cell.task}, for each seed", cell, "accuracy")
+    durations.announce(gate, "accuracy", f"{cell.task}, for each seed", cell, "accuracy")
     entries = list[Entry]()
     verdict, is_decided = trainings_verdict(cell, entries)
     for seed in range(SEEDS[-1]):
@@ -159,7 +159,7 @@ def train_arms(gate: Gate, cell: Cell, seed: int) -> Entry:
     trial = gate.trial
 
     def launch() -> Entry:
-        gate.say(f"accuracy of {cell.task}, seed {seed}")
+        progress.part("accuracy", f"{cell.task}, seed {seed}", runs=True)
         settings = replace(trial.settings, seed=seed)
         plan = plan_of(cell, trial.training, trial.subject)
         launcher = Launcher(trial, (plan,), settings, timed=False, attempts=TRAINING_ATTEMPTS, left=gate.left)

@@ -7,9 +7,11 @@ from stele.data import cache
 from stele.gate.gate import Gate
 from stele.gate.state import PASSES, State
 from stele.gate.trial import Trial
+from stele.measuring import progress
 from stele.subjects import Cell
 
 FILE = "durations.json"
+TIMING = "time, memory"  # a part of a gate
 
 
 def key_of(trial: Trial, cell: Cell, kind: str) -> str:
@@ -38,10 +40,10 @@ def estimate(trial: Trial, cell: Cell, kind: str) -> float | None:
     return read().get(key_of(trial, cell, kind))
 
 
-def announce(gate: Gate, what: str, cell: Cell, kind: str) -> None:
+def announce(gate: Gate, part: str, what: str, cell: Cell, kind: str) -> None:
     """Say what starts, and how long it takes if an earlier gate shows that."""
     seconds = estimate(gate.trial, cell, kind)
-    gate.say(what if seconds is None else f"{what}: about {minutes(seconds)}")
+    progress.part(part, what if seconds is None else f"{what}: about {minutes(seconds)}", runs=True)
 
 
 def announce_timing(gate: Gate, state: State) -> bool:
@@ -55,14 +57,16 @@ def announce_timing(gate: Gate, state: State) -> bool:
     seconds = [estimate(gate.trial, probe.cell, probe.kind) for probe in state.results]
     estimated = [value for value in seconds if value is not None]
     if len(estimated) < len(seconds):
-        gate.say("time and memory: the first pass shows how long a pass takes on this machine")
+        progress.part(TIMING, "the first pass shows how long a pass takes on this machine", runs=True)
         return False
     least, most = ((passes - count) * sum(estimated) for passes in PASSES)
     passes = f"{PASSES[0] - count} to {PASSES[1] - count} {'more ' if count else ''}passes"
     short = " That may be too little." if least > gate.left else ""
-    gate.say(
-        f"time and memory: most verdicts need {passes}, here about {minutes(least)} to {minutes(most)}; "
-        f"the budget has {minutes(max(gate.left, 0))} left.{short}"
+    progress.part(
+        TIMING,
+        f"most verdicts need {passes}, here about {minutes(least)} to {minutes(most)}; "
+        f"the budget has {minutes(max(gate.left, 0))} left.{short}",
+        runs=True,
     )
     return True
 

@@ -82,7 +82,7 @@ class Launches:
             return
         if memory > machine.available_memory():
             return
-        self.gate.say(f"parity: OLD, again; OLD, {threads}; NEW, at the same time")
+        progress.part("parity", f"OLD, again; OLD, {threads}; NEW, at the same time", runs=True)
         record.check(NOTHING)
         monitor = Monitor(trial.settings)
         calls = [functools.partial(self.answer_once, name, *self.how(name)[:2]) for name in names]
@@ -148,7 +148,7 @@ class Launches:
         environment = trial.new if is_new else trial.old
         environment = replace(environment, variables={**environment.variables, **variables})
         arm, _, change = name.partition(", ") if name.startswith(("old", "new")) else ("OLD", "", name)
-        durations.announce(gate, f"parity: {arm.upper()}{change and f', {change}'}", trial.cells[0], "parity")
+        durations.announce(gate, "parity", f"{arm.upper()}{change and f', {change}'}", trial.cells[0], "parity")
         monitor = Monitor(settings)
         left, most = gate.left, LAUNCHES if name == NEW else 2
         entry, failures = None, list[WorkerError]()

@@ -1,6 +1,8 @@
 """Build OLD and NEW, and find out what they are: their packages, and what both say about the subject."""
 
 import contextlib
+import functools
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
@@ -9,13 +11,15 @@ from stele import environments
 from stele.environments import Environment, arms, builds, changes, installer, packages, relevance
 from stele.environments.packages import Difference
 from stele.errors import SteleError
-from stele.gate import setup
+from stele.gate import durations, setup
 from stele.gate.entries import Verdict
 from stele.gate.trial import Trial
 from stele.measuring import progress
 from stele.measuring.progress import say
 from stele.measuring.worker import WorkerError
 from stele.text import printable, without_passwords
+
+ENVIRONMENTS = "environments"  # a part of a gate
 
 
 def say_conditions(trial: Trial) -> None:
@@ -24,7 +28,7 @@ def say_conditions(trial: Trial) -> None:
     Other failures are those of a release or of the model's file: the launches judge them.
     """
     with contextlib.suppress(WorkerError):
-        say(setup.line(trial, *setup.probe(trial)))
+        progress.part("conditions", setup.line(trial, *setup.probe(trial)))
 
 
 def prepare(trial: Trial, replaced: Iterable[str], *, fresh: bool = True) -> tuple[Trial, list[Verdict]]:
@@ -34,14 +38,19 @@ def prepare(trial: Trial, replaced: Iterable[str], *, fresh: bool = True) -> tup
     """
     for message in dict.fromkeys(line for arm in (trial.old, trial.new) for line in notes_about(arm)):
         say(printable(without_passwords(message), keep=""))
+    start = time.monotonic()
     make(trial.old, fresh=fresh)
     trial = replace(trial, new=builds.resolved_like(trial.new, trial.old))
     import_failure = make_new(trial.new, trial.old, fresh=fresh and trial.new != trial.old)
     packages.require_upgrade(trial.old, trial.new)
-    in_old = trial.subject.resolve(trial.old, trial.cells, timeout=trial.timeout, say=say)
+    trial = with_packages(trial, set(replaced))
+    different = f"; also different: {packages.shortened(trial.differences, 'see stele report')}"
+    ready = f"ready after {durations.minutes(time.monotonic() - start)}"
+    progress.part(ENVIRONMENTS, f"{ready}{different if trial.differences else ''}")
+    say_model = functools.partial(progress.part, "model")
+    in_old = trial.subject.resolve(trial.old, trial.cells, timeout=trial.timeout, say=say_model)
     both = in_old.alone(trial.new) if import_failure else in_old.compare(trial.new)
-    trial = replace(trial, subject=both.subject, old=both.old, new=both.new, compared=both.compared)
-    return with_packages(trial, set(replaced)), import_failure
+    return replace(trial, subject=both.subject, old=both.old, new=both.new, compared=both.compared), import_failure
 
 
 def notes_about(environment: Environment) -> list[str]:
@@ -75,7 +84,7 @@ def make(environment: Environment, *, fresh: bool = False) -> None:
         resolve_again(environment)
     state = environments.state(environment)
     if state.status != "ready" and environment.lock is not None:
-        say(f"building {environment.name} ...")
+        progress.part(ENVIRONMENTS, f"building {environment.name} ...", runs=True)
         with progress.waiting(f"building {environment.name}"):
             builds.make(environment)
     elif state.status != "ready":

@@ -6,6 +6,7 @@ from stele.gate import correctness, judgement, model_parity, timing
 from stele.gate.correctness_verdicts import agreeing_tasks
 from stele.gate.entries import Verdict
 from stele.gate.gate import Gate
+from stele.measuring import progress
 from stele.subjects.base import GOLDEN_NUMBERS, OLD
 
 BEFORE_ACCURACY = 0.6  # share of the budget
@@ -21,7 +22,7 @@ def run(gate: Gate) -> list[Verdict]:
     trial = gate.trial
     verdicts = correctness.missing(trial)
     if trial.parity:
-        verdicts += correctness.parity(gate)
+        verdicts += ended(correctness.parity(gate))
     else:
         verdicts += model_parity.without_numbers(gate)
     if trial.fail_fast and is_failed(verdicts):
@@ -29,13 +30,22 @@ def run(gate: Gate) -> list[Verdict]:
     accepted = ACCEPTED[trial.subject.reference]
     broken = {verdict.task for verdict in verdicts if verdict.metric == "parity" and verdict.status not in accepted}
     cells = [cell for cell in trial.common_cells() if cell.task not in broken]
-    if trial.accuracy and trial.metrics:
+    if trial.accuracy and trial.metrics and any(trial.subject.has_accuracy(cell.task) for cell in cells):
         early = timing.measure(gate, cells, share=BEFORE_ACCURACY)
         if trial.fail_fast and is_failed(early):
             return [*verdicts, *early]
     if trial.accuracy:
-        verdicts += correctness.accuracy(gate, cells, agreeing_tasks(verdicts))
+        verdicts += ended(correctness.accuracy(gate, cells, agreeing_tasks(verdicts)))
     return [*verdicts, *(timing.measure(gate, cells) if trial.metrics else [])]
+
+
+def ended(verdicts: list[Verdict]) -> list[Verdict]:
+    """Say the first sentence of the verdicts of a part that has ended, and return them."""
+    for verdict in verdicts:
+        task = f"{verdict.task}: " if len(verdicts) > 1 else ""
+        status = "" if verdict.status == "PASS" else f"{verdict.status}: "
+        progress.part(verdict.metric, f"{task}{status}{verdict.message.partition('. ')[0]}")
+    return verdicts
 
 
 def is_failed(verdicts: Sequence[Verdict]) -> bool:

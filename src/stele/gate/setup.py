@@ -30,7 +30,7 @@ def probe(trial: Trial) -> tuple[Framework, Framework]:
 
 
 def line(trial: Trial, old: Framework, new: Framework) -> str:
-    """Return what was found and what is changed, as one line."""
+    """Return what was found and what is changed, as one paragraph."""
     settings, flags = trial.settings, (old.flags, new.flags)
     before, after = versions(trial, old.versions, new.versions)
     conditions = [
@@ -47,7 +47,7 @@ def line(trial: Trial, old: Framework, new: Framework) -> str:
     texts = [f"{name}={value}" for name, value in user_variables.items()]
     conditions += [f"your variables: {' '.join(texts)}"] if texts else []
     tuned = "tuned by Stele" if trial.subject.tuned else "as you run it"
-    text = f"conditions, {tuned}: {'; '.join(conditions)}. Stele sets: {', '.join(changes(trial))}."
+    text = f"{tuned}: {'; '.join(conditions)}. Stele sets: {', '.join(changes(trial))}."
     return printable(text, keep="")
 
 

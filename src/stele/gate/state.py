@@ -111,17 +111,34 @@ class State:
 
     def seconds_to_verdict(self) -> dict[Probe, float]:
         """Return about how long it takes to decide a metric of each open probe, as far as its passes show that."""
-        judgements, seconds = self.judge(), dict[Probe, float]()
-        for probe in self.open_probes():
-            passes = [
-                judgements[probe.cell, metric].needed
-                for metric in self.metrics_of(probe.cell)
-                if probe.kind in metric.kinds and judgements[probe.cell, metric].open
-            ]
+        seconds = dict[Probe, float]()
+        for probe, passes in self.passes_needed().items():
             counts = [number for number in passes if number is not None]
             if counts and self.results[probe]:
                 seconds[probe] = min(counts) * self.results[probe][-1].took
         return seconds
+
+    def seconds_to_end(self) -> float | None:
+        """Return about how long it takes to decide all metrics; None if the passes do not show it yet."""
+        seconds = 0.0
+        for probe, passes in self.passes_needed().items():
+            counts = [number for number in passes if number is not None]
+            if len(counts) < len(passes) or not self.results[probe]:
+                return None
+            seconds += max(counts) * self.results[probe][-1].took
+        return seconds
+
+    def passes_needed(self) -> dict[Probe, list[int | None]]:
+        """Return how many more passes each open metric needs, by the open probes; None if nothing shows it."""
+        judgements = self.judge()
+        return {
+            probe: [
+                judgements[probe.cell, metric].needed
+                for metric in self.metrics_of(probe.cell)
+                if probe.kind in metric.kinds and judgements[probe.cell, metric].open
+            ]
+            for probe in self.open_probes()
+        }
 
     def seconds_needed(self, cell: Cell, metric: Metric, result: Judgement) -> float:
         """Return about how many seconds the passes take that may still decide a metric."""

@@ -37,27 +37,24 @@ def measure(gate: Gate, cells: Sequence[Cell], *, share: float = 1.0) -> list[Ve
     if is_resumed and announce(gate, state, announced) and trial.fail_fast:
         return make_verdicts(state, stopped=True)
     estimated = is_resumed or durations.announce_timing(gate, state)
-    with progress.counted("budget", trial.budget) as show:
-        show(record.spent)
-        while active := state.open_probes():
-            launches, measured_now = record.launches, set[Probe]()
-            for planned in active:
-                left = share * trial.budget - record.spent
-                probe = next_probe(planned, state, left) if planned not in measured_now else None
-                if probe is None:
-                    continue
-                if left <= 0:
-                    return make_verdicts(state, stopped=True)
-                probes = state.measured_with(probe)
-                measure_next(gate, probes, state.results)
-                measured_now |= set(probes)
-                warned = warned or warn_of_load(gate, state.results[probe])
-                show(record.spent)
-                if announce(gate, state, announced) and trial.fail_fast:
-                    return make_verdicts(state, stopped=True)
-            if record.launches > launches:
-                gate.say(progress_message(gate, state))
-                estimated = estimated or durations.announce_timing(gate, state)
+    while active := state.open_probes():
+        launches, measured_now = record.launches, set[Probe]()
+        for planned in active:
+            left = share * trial.budget - record.spent
+            probe = next_probe(planned, state, left) if planned not in measured_now else None
+            if probe is None:
+                continue
+            if left <= 0:
+                return make_verdicts(state, stopped=True)
+            probes = state.measured_with(probe)
+            measure_next(gate, probes, state.results)
+            measured_now |= set(probes)
+            warned = warned or warn_of_load(gate, state.results[probe])
+            if announce(gate, state, announced) and trial.fail_fast:
+                return make_verdicts(state, stopped=True)
+        if record.launches > launches:
+            progress.part(durations.TIMING, progress_message(gate, state), runs=True)
+            estimated = estimated or durations.announce_timing(gate, state)
     return make_verdicts(state, stopped=False)
 
 
@@ -148,12 +145,19 @@ def announce(gate: Gate, state: State, announced: set[tuple[Cell, str]]) -> bool
 
 
 def progress_message(gate: Gate, state: State) -> str:
-    """``pass 3: 12 of 20 metrics decided, 11 PASS, 1 REGRESSED; 3.0 min used, at most 17.0 min left``"""
+    """``pass 3: 12 of 20 metrics decided; 3.0 min used, about 2.0 min left``"""
     judgements = state.judge().values()
-    decided = [result.status for result in judgements if not result.open]
-    counts = "".join(f", {decided.count(status)} {status}" for status in judgement.STATUSES if status in decided)
-    number = max(map(len, state.results.values()))
+    number, decided = max(map(len, state.results.values())), sum(not result.open for result in judgements)
     return (
-        f"pass {number}: {len(decided)} of {len(judgements)} metrics decided{counts}; "
-        f"{gate.record.spent / 60:.1f} min used, at most {max(gate.left, 0) / 60:.1f} min left"
+        f"pass {number}: {decided} of {len(judgements)} metrics decided; {durations.minutes(gate.record.spent)} used"
+        f"{time_left(max(gate.left, 0), state.seconds_to_end())}"
     )
+
+
+def time_left(left: float, needed: float | None) -> str:
+    """Return ``, about 2.0 min left``; at most the ``left`` seconds of the budget, if the end is not ``needed`` yet."""
+    if needed is None:
+        return f", at most {durations.minutes(left)} left"
+    if needed > left:
+        return f", about {durations.minutes(needed)} needed, {durations.minutes(left)} of the budget left"
+    return f", about {durations.minutes(needed)} left" if needed else ""

@@ -4,22 +4,43 @@ One display is active at a time; a display inside of another one shows nothing. 
 drawn only between launches, because a thread that draws would disturb them.
 """
 
+import math
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from stele import text
 from stele.measuring import answers
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 active = False
+replaceable = "", 0  # the part whose last lines on the terminal are replaced by its next ones, and their number
 
 
 def say(line: str) -> None:
     """Print a line on stderr: a message of something that runs."""
+    global replaceable
+    replaceable = "", 0
     print(line, file=sys.stderr, flush=True)
+
+
+def part(name: str, value: str, *, runs: bool = False) -> None:
+    """Print the name of a part of a command, and what is known of it, on stderr.
+
+    In a terminal, the next line of the part replaces this one if the part still ``runs``.
+    """
+    global replaceable
+    columns = shutil.get_terminal_size().columns
+    lines = text.labelled(name, value, columns)
+    drawn, rows = replaceable
+    upwards = f"\x1b[{rows}F\x1b[J" if drawn == name else ""
+    say(upwards + "\n".join(lines))
+    if runs and sys.stderr.isatty() and not active:
+        replaceable = name, sum(math.ceil(len(line) / columns) for line in lines)
 
 
 @contextmanager

@@ -2,7 +2,9 @@
 
 import math
 import shlex
-from collections.abc import Sequence
+import shutil
+import textwrap
+from collections.abc import Iterator, Sequence
 
 from stele import schema, text
 from stele.environments import packages
@@ -33,7 +35,7 @@ def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 def resume_command(trial: Trial, needs: float | None = None) -> str:
     """Return the command that continues the trial, with a budget of ``needs`` more seconds; None for the same one."""
-    words = trial.typed or ("gate", trial.old.name, trial.new.name, *trial.subject.words)
+    words = [text.without_passwords(word) for word in trial.typed]
     return continuation(words, None if needs is None else larger_budget(trial.budget, needs))
 
 
@@ -65,32 +67,86 @@ def larger_budget(spent: float, needs: float) -> str:
     return f"{math.ceil((spent + 1.25 * needs) / 60 + 1e-9)}m"
 
 
+def title(old: str, new: str) -> str:
+    """Return ``torch 2.12.0 → 2.13.0`` for two versions of the same packages, else ``OLD → NEW``."""
+    before, after = ([word.partition("==") for word in name.split()] for name in (old, new))
+    if old == new or [(name, sign) for name, sign, _ in before] != [(name, "==") for name, _, _ in after]:
+        return f"{old} → {new}"
+    pairs = [(name, then, now) for (name, _, then), (*_, now) in zip(before, after, strict=True)]
+    return ", ".join(f"{name} {then}" if then == now else f"{name} {then} → {now}" for name, then, now in pairs)
+
+
+def heading(trial: Trial) -> str:
+    """``stele gate  torch 2.12.0 → 2.13.0  on cnn, gru``"""
+    tasks = ", ".join(dict.fromkeys(cell.task for cell in trial.cells))
+    return f"stele gate  {title(trial.old.name, trial.new.name)}  on {tasks}"
+
+
 def terminal_lines(trial: Trial, verdicts: Sequence[Verdict], record: Record) -> list[str]:
-    """``REGRESSED  cnn train  step  [1.048 1.052 1.057]  5.2 % slower in 5 passes, p 0.0004``"""
-    rows = [
-        [verdict.status, f"{verdict.task} {verdict.phase}", verdict.metric, ratio(verdict), verdict.message]
-        for verdict in worst_first(verdicts)
-    ]
-    status = overall_status(verdicts)
-    missing = ", ".join(outcome.not_judged(record.header)) if status == "PASS" else ""
-    result = f"Nothing that was judged became worse. Not judged: {missing}." if missing else ADVICE[status]
+    """Return the verdict, why it is that, what was judged and what was not, and the commands that go on from here.
+
+    The lines against NEW come first. All lines are folded to the width of the terminal, except commands.
+    """
+    status, needs = overall_status(verdicts), seconds_needed(verdicts)
+    missing = not_judged(trial, record, verdicts)
+    advice_of_status = "" if status == "PASS" and missing else f". {ADVICE[status]}"
+    rows = list(verdict_rows(trial, verdicts))
+    rows += [("not judged", ", ".join(missing))] if missing else []
+    if trial.differences and status != "PASS":  # they may be the cause, too
+        rows.append(("also different", packages.shortened(trial.differences, "see stele report")))
+    if load := advice.describe_load(record.conditions()):
+        rows.append(("machine", load))
     if trial.old.name == trial.new.name:
-        result = f"{SAME} {result}"
-    summary = f"{status}: {trial.old.name} to {trial.new.name}. {result}"
-    needs = seconds_needed(verdicts)
+        rows.append(("OLD and NEW", SAME))
     if status == "INCONCLUSIVE" and needs is None:
-        summary += f" {NO_BUDGET_HELPS}"
-    elif status == "INCONCLUSIVE" and needs is not None:
-        summary += f" With the options of this run, continue with: {resume_command(trial, needs)}"
-    load = advice.describe_load(record.conditions())
-    return [*text.align(rows), "", *([load] if load else []), summary, *difference_lines(trial)]
+        rows.append(("budget", NO_BUDGET_HELPS))
+    commands = []
+    if trial.typed:  # else another command, perhaps of another machine, has the record
+        commands.append(("details", shlex.join(["stele", "report", str(record.path)])))
+    if status == "INCONCLUSIVE" and needs is not None:
+        budget = larger_budget(trial.budget, needs)
+        command = resume_command(trial, needs) if trial.typed else f"the same command with --budget {budget}"
+        commands.append(("continue with", command))
+    columns = shutil.get_terminal_size().columns
+    width = max(text.LABEL, *(len(label) for label, _ in (*rows, *commands)))
+    summary = textwrap.wrap(
+        f"{status}  {title(trial.old.name, trial.new.name)}{advice_of_status}",
+        columns,
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    folded = [line for label, value in rows for line in text.labelled(label, value, columns, width=width)]
+    return [*summary, *folded, *(f"  {label:<{width}}  {command}" for label, command in commands)]
 
 
-def difference_lines(trial: Trial) -> list[str]:
-    """Return the other packages that differ between the arms, the most relevant first: they may be the cause, too."""
-    if not trial.differences:
-        return []
-    return [f"Other packages differ, too: {packages.shortened(trial.differences, 'see stele report')}."]
+def verdict_rows(trial: Trial, verdicts: Sequence[Verdict]) -> Iterator[tuple[str, str]]:
+    """Yield label and text: of what passes, its name and the evidence; else the status, and what has the same message.
+
+    A control that agrees is left out: a report has it.
+    """
+    several, names = len({cell.task for cell in trial.cells}) > 1, dict[tuple[str, str], list[str]]()
+    for verdict in worst_first(verdicts):
+        parts = (verdict.task if several else "all", verdict.phase, verdict.metric)
+        name, message = " ".join(part for part in parts if part != "all") or verdict.task, verdict.message
+        if verdict.status in ("REGRESSED", "IMPROVED") and verdict.ratio:
+            message += f"; NEW / OLD {ratio(verdict)}"
+        if verdict.status != "PASS":
+            names.setdefault((verdict.status, message), []).append(name)
+        elif verdict.metric != "control":
+            names[name, message] = []
+    for (label, message), judged in names.items():
+        yield label, f"{', '.join(judged)}: {message}" if judged else message
+
+
+def not_judged(trial: Trial, record: Record, verdicts: Sequence[Verdict]) -> list[str]:
+    """Return what a gate leaves out, as ``outcome.not_judged`` does, and the accuracy."""
+    missing = outcome.not_judged(record.header)
+    trained = [cell.task for cell in trial.cells if cell.phase == "train"]
+    if trained and not any(verdict.metric == "accuracy" for verdict in verdicts):
+        has_data = any(map(trial.subject.has_accuracy, trained))
+        missing.append("accuracy" if has_data else "accuracy (no data)")
+    return missing
 
 
 def ratio(verdict: Verdict) -> str:
