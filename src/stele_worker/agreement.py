@@ -219,7 +219,7 @@ class Context(NamedTuple):
     save: Any
     checkpoint: Any
     batch: int  # samples; arrays on a device may not tell
-    counts_operations: bool
+    counts_operations: bool = False
 
     def network(self, subject):
         """Return a network with its initial weights, and these weights: {parameter: array}."""
@@ -235,7 +235,7 @@ class Context(NamedTuple):
 
     def operations(self, step):
         """Return {operation: calls} of step(), as the framework's profiler counts them; None if it does not."""
-        if not (self.counts_operations and self.framework.HAS_PROFILER):
+        if not self.framework.HAS_PROFILER:
             return None
         try:
             counted = self.framework.profile(lambda: self.framework.wait(step()))
@@ -310,7 +310,8 @@ def infer(context, arrays):
     if is_of_user(subject.task):
         numbers["dtypes"] = dtypes_of(context, net, inputs, layers or {})
         numbers["ignored"] = outputs.plain(value)[1]
-    numbers["inference_operations"] = context.operations(lambda: main_of(subject, step(*inputs)))
+    if context.counts_operations:
+        numbers["inference_operations"] = context.operations(lambda: main_of(subject, step(*inputs)))
     return numbers
 
 
@@ -382,7 +383,8 @@ def train(context, arrays):
         output = subject.recipe.inference_step(net, subject.task)(*inputs)
         numbers["trained"] = shortened(context.outputs(output)[0])
         numbers["dtypes"] = dtypes_of(context, net, inputs, layer_outputs(subject, net, inputs) or {})
-    numbers["training_operations"] = context.operations(lambda: step(*arrays))
+    if context.counts_operations:
+        numbers["training_operations"] = context.operations(lambda: step(*arrays))
     return numbers
 
 

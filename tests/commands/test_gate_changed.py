@@ -197,6 +197,9 @@ def test_a_change_that_upgrades_nothing_passes_if_no_framework_changed(repositor
 def changed(add_environment, tmp_path, monkeypatch):
     """changed({name: script of NEW}, ungated) -> the exit code of --changed with such gates and all reports."""
     (tmp_path / "net.py").write_text("build = None\n")
+    subprocess.run(["git", "init", "-q", "-b", "main"], cwd=tmp_path, check=True)
+    commit = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "--allow-empty", "-m", "1"]
+    subprocess.run(commit, cwd=tmp_path, check=True)
     script = {"seconds": SECONDS, "numbers": NUMBERS, "inspection": INSPECTION}
 
     def changed(gates, ungated=(), *, blocked=False, options=()):

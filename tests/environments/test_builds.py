@@ -34,6 +34,7 @@ def uv_cache(tmp_path_factory):
 def offline(monkeypatch, tmp_path, uv_cache):
     """Give each test separate caches, descriptions and a package index."""
     monkeypatch.setenv("STELE_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "descriptions").mkdir()
     monkeypatch.setenv("STELE_ENVIRONMENTS", str(tmp_path / "descriptions"))
     use_alone(monkeypatch, tmp_path / "wheels", uv_cache)
     environments.described.cache_clear()
@@ -532,7 +533,7 @@ def test_without_a_network_a_range_is_what_it_was_and_it_is_said(load, monkeypat
     assert re.search(r"toy: UV_OFFLINE is set, so the packages are those of \d{4}-", capsys.readouterr().err)
 
 
-@pytest.mark.parametrize(("options", "fresh"), [([], True), (["--resume"], False)])
+@pytest.mark.parametrize(("options", "fresh"), [([], True), (["--resume=x.jsonl"], False)])
 def test_a_resumed_gate_uses_what_its_ranges_were(monkeypatch, tmp_path, options, fresh, capsys):
     seen = []
 
@@ -543,6 +544,7 @@ def test_a_resumed_gate_uses_what_its_ranges_were(monkeypatch, tmp_path, options
     monkeypatch.setattr(preparation, "prepare", prepare)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "net.py").write_text("")
+    (tmp_path / "x.jsonl").write_text("")
     assert entry_point.main(["gate", "toy", "toy<3", "--model=net.py:build", "--no-wait", *options]) == 2
     assert seen == [fresh] and "enough" in capsys.readouterr().err
 

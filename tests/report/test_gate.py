@@ -21,12 +21,15 @@ from tests.support.gates import make_trial, printed, slower
 from tests.support.reports import PARITY
 from tests.support.scripted_environments import correct_numbers
 
+CORRECT = {"numbers": correct_numbers("gru")}
+WITH_PARITY = {"metric": "parity,step", "old": CORRECT, "new": CORRECT}  # which uses a small budget
+
 
 def test_a_gate_without_a_budget_is_inconclusive_and_names_the_command_that_continues(gate, capsys):
-    assert gate("--budget=0.001s") == 3
+    assert gate("--budget=0.001s", **WITH_PARITY) == 3
     out = printed(capsys)
     assert "INCONCLUSIVE  infer step: Nothing was measured before the budget ran out." in out
-    words = "gate old new --metric=step --task=gru --phase=infer"
+    words = "gate old new --metric=parity,step --task=gru --phase=infer"
     assert out.endswith(f"  continue with  stele {words} --resume --budget 2m\n")
 
 
@@ -54,10 +57,20 @@ def test_the_command_that_continues_has_every_option_of_the_first_one(typed, con
 
 def test_a_gate_without_a_verdict_prints_a_command_that_continues_it_with_all_options(gate, capsys):
     words = ["--seed=7", "--margin", "step=9%", "--markdown", "a page.md", "--worker-timeout", "60"]
-    assert gate("--budget=0s", *words) == 3
+    assert gate("--budget=0.001s", *words, **WITH_PARITY) == 3
     command = shlex.split(capsys.readouterr().out.splitlines()[-1].partition("continue with")[2])
     assert command[0] == "stele"
-    first = ["gate", "old", "new", "--metric=step", "--task=gru", "--phase=infer", *words, "--budget=2m", "--resume"]
+    first = [
+        "gate",
+        "old",
+        "new",
+        "--metric=parity,step",
+        "--task=gru",
+        "--phase=infer",
+        *words,
+        "--budget=2m",
+        "--resume",
+    ]
     now, before = flat(options_of(command[1:])), flat(options_of(first))
     assert now == before and now["markdown"] == Path("a page.md")
     assert entry_point.main(command[1:]) == 0
@@ -165,9 +178,9 @@ def test_all_reports_contain_the_same_verdicts(gate, tmp_path):
 
 
 def test_an_inconclusive_verdict_is_an_error_in_junit(gate, tmp_path):
-    assert gate("--budget=0.001s", f"--junit={tmp_path / 'report.xml'}") == 3
+    assert gate("--budget=0.001s", f"--junit={tmp_path / 'report.xml'}", **WITH_PARITY) == 3
     suite = ElementTree.parse(tmp_path / "report.xml").getroot()
-    assert (suite.get("tests"), suite.get("errors")) == ("1", "1")
+    assert (suite.get("tests"), suite.get("errors")) == ("2", "1")
 
 
 def test_an_error_message_is_escaped_in_reports(gate, tmp_path):

@@ -73,7 +73,7 @@ def test_a_file_that_cannot_be_shown_is_named(folder, capsys, name, content, mes
 @pytest.mark.parametrize("name", ["missing.json", "missing.jsonl"])
 def test_a_file_that_does_not_exist_is_named(folder, capsys, name):
     assert stele(name) == 2
-    assert f"{name}: No such file or directory" in capsys.readouterr().err
+    assert f"{name} does not exist. Name a record" in capsys.readouterr().err
 
 
 def test_a_foreign_file_in_a_folder_is_ignored_and_a_damaged_one_is_a_note(folder, run, capsys):

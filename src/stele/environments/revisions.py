@@ -65,8 +65,8 @@ def read(text: str, *, allow_vcs: bool = False, extras: Iterable[str] = ()) -> L
         options = {"allow_vcs": allow_vcs, "revision": revision}
         return lockfiles.read(str(file), content, sibling, extras=extras, **options)
     except SteleError as error:
-        known = revision is None or repr(revision) in str(error)
-        raise SteleError(str(error) if known else f"At revision {revision!r}: {error}") from None
+        has_revision = revision is None or repr(revision) in str(error)
+        raise SteleError(str(error) if has_revision else f"At revision {revision!r}: {error}") from None
 
 
 def read_text(file: Path) -> str:

@@ -55,14 +55,14 @@ class Settings:
     ] = "weak"
 
     def __post_init__(self) -> None:
-        for option, value, known in (
+        for option, value, choices in (
             ("device", self.device, DEVICES),
             ("precision", self.precision, PRECISIONS),
             ("scaling", self.scaling, SCALINGS),
             ("malloc", self.malloc, MALLOC),
         ):
-            if value not in known:
-                raise SteleError(unknown_message("value", value, known, of=f"for --{option}"))
+            if value not in choices:
+                raise SteleError(unknown_message("value", value, choices, of=f"for --{option}"))
         if self.precision == "tf32" and self.device == "cpu":
             raise SteleError("Precision tf32 needs a GPU: no CPU has TF32. Add --device cuda, or omit --precision.")
         if self.threads < 1:

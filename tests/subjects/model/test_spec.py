@@ -19,6 +19,7 @@ from stele.subjects.model import inputs, spec
     ],
 )
 def test_a_spec_names_a_library_or_the_users_code(tmp_path, text, library):
+    (tmp_path / "folder").mkdir()
     model = spec.parse(text, tmp_path)
     assert (model.spec, model.library, model.folder) == (text, library, tmp_path)
 
