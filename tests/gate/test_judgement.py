@@ -139,6 +139,14 @@ def test_a_judgement_estimates_how_many_more_passes_are_needed():
     assert first.open and 1 <= first.needed <= 30
 
 
+@pytest.mark.parametrize(("slower", "expected"), [([-0.1, -0.2], None), ([1.0, 2.0], 4)])
+def test_no_pass_is_promised_to_growth_above_the_tolerance(slower, expected):
+    ruled_out = [3.0, 6.0]  # growth by the margin
+    evidence = judgement.Evidence(slower, [1.0, 2.0], [0.0, 0.0], [0.0, 0.0], ruled_out)
+    assert judgement.more_passes(evidence, 6.0, may_pass=True) == 1
+    assert judgement.more_passes(evidence, 6.0, may_pass=False) == expected
+
+
 def test_the_interval_agrees_with_the_status():
     for seed in range(20):
         series = make_series(draw_passes(0.0, 0.02, seed, count=6))

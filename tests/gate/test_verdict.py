@@ -2,16 +2,19 @@
 
 import functools
 import re
+from dataclasses import replace
 
 import pytest
 
 from stele.gate.correctness_verdicts import SEEDS
+from stele.gate.judgement import Judgement
 from stele.gate.launcher import Launcher
-from stele.gate.verdict import accuracy_verdict, bound, change_range
+from stele.gate.verdict import accuracy_verdict, bound, change_range, message_of
 from stele.measuring import measure
 from stele.measuring.worker import WorkerError
+from stele.statistics import Estimate
 from stele.text import DURATION, SIZE, change
-from tests.support.gates import answer, entries, measure_arms, printed, slower
+from tests.support.gates import BY_NAME, answer, entries, measure_arms, printed, slower
 from tests.support.runs import changed
 from tests.support.scripted_environments import SHORT
 
@@ -68,6 +71,16 @@ def test_the_message_of_a_pass_names_its_upper_bound(middle, high, message):
 )
 def test_the_message_of_an_open_metric_names_its_interval(low, high, message):
     assert change_range(low, high, DURATION) == message
+
+
+def test_growth_between_tolerance_and_margin_is_said():
+    result = Judgement("INCONCLUSIVE", passes=14, ratio=Estimate(0.993, 1.013, 1.032), open=True)
+    assert message_of(BY_NAME["step"], result) == (
+        "1.3 % slower, 0.7 % faster to 3.2 % slower (98 % interval, 14 passes). "
+        "This is below the margin (5 %), but perhaps above the tolerance (1 %)."
+    )
+    wide = replace(result, ratio=Estimate(0.993, 1.013, 1.06))
+    assert "This is not enough evidence at the gate's level (margin 5 %)." in message_of(BY_NAME["step"], wide)
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def judge_evidence(evidence: Evidence, series: Series, needed: float) -> Judgeme
     if ruled_out and not (is_suspected(evidence) and result.open):
         still_open = result.open and seems_faster(evidence, middle, tolerance)
         return replace(result, status="PASS", open=still_open)
-    return replace(result, needed=more_passes(evidence, needed))
+    return replace(result, needed=more_passes(evidence, needed, may_pass=middle <= tolerance))
 
 
 def weigh(series: Series) -> Evidence:
@@ -153,11 +153,14 @@ def middle_of(series: Series) -> float:
     return statistics.hodges_lehmann(statistics.differences(series.passes))
 
 
-def more_passes(evidence: Evidence, needed: float) -> int | None:
-    """Estimate how many more passes a verdict takes if the evidence grows as it did; None if it does not grow."""
+def more_passes(evidence: Evidence, needed: float, *, may_pass: bool) -> int | None:
+    """Estimate how many more passes a verdict takes if the evidence grows as it did; None if it does not grow.
+
+    What grew by more than its tolerance, as far as it is known, does not pass.
+    """
     goals = ((evidence.slower, needed), (evidence.intolerable, -math.log(CREDIBLE)))
     regressed = [passes_to(path, goal) for path, goal in goals]
-    passed = passes_to(evidence.acceptable, -math.log(ERROR))
+    passed = passes_to(evidence.acceptable, -math.log(ERROR)) if may_pass else None
     either = [math.inf if None in regressed else max(count for count in regressed if count is not None)]
     either += [math.inf if passed is None else passed]
     fewest = min(either)

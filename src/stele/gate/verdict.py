@@ -86,6 +86,9 @@ def message_of(metric: Metric, result: Judgement, *, stopped: bool = False, unit
     if low is None or high is None:
         return f"{changed} in {count}. That is not enough for an interval.{still_needed(result, unit)}"
     interval = f"{change_range(low, high, words)} (98 % interval, {count})"
+    if high < 1 + metric.margin and middle > 1 + metric.tolerance:
+        perhaps = f"below the margin ({percent(metric.margin)}), but perhaps above the tolerance"
+        return f"{changed}, {interval}. This is {perhaps} ({percent(metric.tolerance)}).{still_needed(result, unit)}"
     return f"{interval}. This is not enough evidence at the gate's level ({margin}).{still_needed(result, unit)}"
 
 
