@@ -24,7 +24,6 @@ from stele.parity.ladder import LadderFile, LadderResult, RecipeResult
 from stele.report import page
 from stele.report import parity as parity_page
 from stele.subjects import InBoth, Subject, Tasks
-from stele.text import sentence
 from stele_suite import tasks
 
 FOLDER = Path(".stele/parity")
@@ -225,7 +224,8 @@ def merge(chosen: ParityOptions) -> int:
                 result = LadderResult(list(recipe.rungs), recipe.versions, recipe.day)
                 results[cell] = newer_result(results.get(cell, result), result)
         except OSError as error:
-            raise SteleError(f"{sentence(error)} Name a file from stele parity --json.") from None
+            why = error.strerror or error  # of a file that is no regular file, or too large
+            raise SteleError(f"{path} cannot be read: {why}. Name a file from stele parity --json.") from None
         except ValueError as error:
             raise SteleError(f"{path} was not written by stele parity --json: {error}.") from None
     if len(settings) > 1:

@@ -375,9 +375,12 @@ def test_a_callable_with_trainable_variables_is_tensorflows():
 
 def test_resolving_imports_no_framework_but_the_one_that_is_named(project, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)  # as if it were not installed
+    others = {"jax", "tensorflow", "keras", "paddle"}
+    for name in others:
+        monkeypatch.delitem(sys.modules, name, raising=False)  # another test may have imported it
     with pytest.raises((SpecError, ImportError)):
         inspection.resolve({"spec": "mine:build", "folder": str(project(FAKE))}, "torch")
-    assert not {"jax", "tensorflow", "keras", "paddle"} & set(sys.modules)
+    assert not others & set(sys.modules)
 
 
 @pytest.mark.parametrize(("own", "seen"), [(None, "1"), ("0", "0")])
