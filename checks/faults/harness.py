@@ -48,7 +48,7 @@ class Result(NamedTuple):
         """The lines of the output that describe an error or a verdict; else its last line."""
         lines = [line for line in self.output.splitlines() if line.strip()]
         first = [line for line in lines if line.startswith("stele: ") and "waiting" not in line]
-        verdicts = [line for line in lines if re.match(r"(BROKEN|MISSING|REGRESSED|INCONCLUSIVE) ", line)]
+        verdicts = [line for line in lines if re.match(r" +(BROKEN|MISSING|REGRESSED|INCONCLUSIVE) ", line)]
         return (verdicts or first or lines[-1:] or ["no output"])[0]
 
 
@@ -109,6 +109,7 @@ class Project:
         values |= {
             "HOME": str(self.folder / "home"),
             "LANG": "C.UTF-8",
+            "COLUMNS": "10000",  # no line of a gate is folded
             "TMPDIR": str(self.temporary),
             "STELE_CACHE": str(self.cache),
             "STELE_ENVIRONMENTS": str(self.descriptions),

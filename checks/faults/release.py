@@ -102,7 +102,7 @@ def check(project, model, file, old, new, names):
     command = ("gate", *interpreters, "--model", model, "--metric", "parity", "--no-wait")
     with planted(site / file, old, new):
         result = project.observe(project.run(*command), 1)
-    project.require(re.search(rf"^BROKEN .*{names}", result.output, re.M), f"no message matches {names!r}")
+    project.require(re.search(rf"^ +BROKEN .*{names}", result.output, re.M), f"no message matches {names!r}")
     project.proceed(project.run(*command), 0)
 
 
