@@ -35,8 +35,12 @@ def add(verbs: Any) -> None:
     nightly.add_options(verb)
     releases.add_measuring_options(verb, locks=False)
     options.add_fleet_options(verb)
-    check = lambda chosen: releases.check_frameworks(chosen.sync)  # noqa: E731
     options.declare(verb, fleet_nightly, FleetNightlyOptions, check=check)
+
+
+def check(chosen: FleetNightlyOptions) -> None:
+    """Raise SteleError for a framework that is not followed."""
+    releases.check_frameworks(chosen.sync)
 
 
 def fleet_nightly(chosen: FleetNightlyOptions) -> int:

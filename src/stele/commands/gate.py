@@ -282,7 +282,8 @@ def check(chosen: GateOptions) -> None:
     else:
         trial = trial_from(chosen.pair, chosen.judged)
         require_cells(trial)
-        require_record(chosen, trial)
+        if chosen.resume is not None:
+            record_to_resume(chosen.resume, trial)
         for arm in (trial.old, trial.new):
             require_buildable(arm)
 
@@ -296,15 +297,18 @@ def require_buildable(arm: Environment) -> None:
         builds.require_interpreter(arm)
 
 
-def require_record(chosen: GateOptions, trial: Trial) -> None:
-    """Raise SteleError if there is no record to resume."""
-    if chosen.resume == Path():
-        if newest_record(names_of(trial)) is None:
-            raise SteleError(
-                f"No record of {trial.old.name} and {trial.new.name} in {FOLDER} to resume. Run without --resume."
-            )
-    elif chosen.resume is not None and not files.is_file(chosen.resume):
-        raise SteleError(f"--resume {chosen.resume}: there is no such file. Name a record in {FOLDER}.")
+def record_to_resume(named: Path, trial: Trial) -> Path:
+    """Return the record that --resume names; without a name, the newest one of both arms. Raises SteleError."""
+    if named != Path():
+        if not files.is_file(named):
+            raise SteleError(f"--resume {named}: there is no such file. Name a record in {FOLDER}.")
+        return named
+    newest = newest_record(names_of(trial))
+    if newest is None:
+        raise SteleError(
+            f"No record of {trial.old.name} and {trial.new.name} in {FOLDER} to resume. Run without --resume."
+        )
+    return newest
 
 
 def gate(chosen: GateOptions) -> int:
@@ -501,19 +505,16 @@ def explain(trial: Trial, record: Record, verdicts: Sequence[Verdict]) -> Explan
 
 def open_record(chosen: GateOptions, trial: Trial) -> Record:
     """Return a new record, or with --resume the existing one."""
-    names = names_of(trial)
     if chosen.resume is None:
-        new = FOLDER / f"{datetime.now():%Y%m%d-%H%M%S}-{names}.jsonl"
+        new = FOLDER / f"{datetime.now():%Y%m%d-%H%M%S}-{names_of(trial)}.jsonl"
         return watch(records.create(new, header(trial)), trial)
-    require_record(chosen, trial)
-    newest = chosen.resume == Path()
-    path = (newest_record(names) if newest else None) or chosen.resume
+    newest, path = chosen.resume == Path(), record_to_resume(chosen.resume, trial)
     outputs.refuse(flat(chosen), [path])
     record = records.resume(path)
     try:
         check_record(record, trial, different=different_options(record.header.get("command"), chosen))
     except SteleError as error:
-        older = [candidate for candidate in records_of(names) if candidate.name < path.name]
+        older = [candidate for candidate in records_of(names_of(trial)) if candidate.name < path.name]
         if not (newest and older):
             raise
         raise SteleError(

@@ -123,12 +123,7 @@ def add_training_options(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="exit if another measurement runs on this machine, instead of waiting for it",
     )
-    command.add_argument(
-        "--worker-timeout",
-        type=options.parse_timeout,
-        metavar="SECONDS",
-        help="stop a worker that sends nothing for SECONDS; default: %(default)g",
-    )
+    options.add_worker_timeout(command)
 
 
 def check(chosen: TimeToAccuracyOptions) -> None:

@@ -16,11 +16,11 @@ from stele.gate.correctness_verdicts import (
 )
 from stele.gate.entries import Verdict
 from stele.gate.gate import Gate
-from stele.gate.launcher import LIKELY_MEMORY, SPARE_MEMORY, Launcher, plan_of
+from stele.gate.launcher import Launcher, lanes_of_parity, plan_of
 from stele.gate.record import Entry
 from stele.gate.state import UNKNOWN
 from stele.gate.trial import Trial
-from stele.measuring import machine, processors, progress
+from stele.measuring import progress
 from stele.measuring.conditions import Monitor
 from stele.measuring.content import NOTHING
 from stele.measuring.together import together
@@ -91,16 +91,14 @@ def climb_together(gate: Gate, task: str) -> None:
     If a worker fails beside the other one, this counts for nothing: it is repeated alone.
     """
     trial, record, cell = gate.trial, gate.record, Cell(task, "all")
-    lanes = processors.lanes(trial.settings.processors, of=processors.usable())
-    few = trial.parallel == 1 or trial.settings.device != "cpu" or trial.settings.devices > 1 or len(lanes) < 2
-    recorded = any(record.get("parity", task, arm) for arm in ARMS)
-    if few or recorded or machine.available_memory() < SPARE_MEMORY * len(ARMS) * LIKELY_MEMORY:
+    lanes = lanes_of_parity(trial, len(ARMS))
+    if not lanes or trial.settings.devices > 1 or any(record.get("parity", task, arm) for arm in ARMS):
         return
     durations.announce(gate, "parity", f"{task}, OLD and NEW", cell, "parity of both")
     record.check(NOTHING)
     monitor = Monitor(trial.settings)
     climbed = together(
-        [(functools.partial(climb, trial, task, arm), lane) for arm, lane in zip(ARMS, lanes, strict=False)]
+        [(functools.partial(climb, trial, task, arm), lane) for arm, lane in zip(ARMS, lanes, strict=True)]
     )
     seconds = monitor.conditions().seconds
     if all(failure is None for _, failure in climbed):

@@ -1,6 +1,7 @@
 """Launch the arms of a trial in one cell: one pass, or several at the same time on separate processors."""
 
 import functools
+import itertools
 import math
 import operator
 import shutil
@@ -190,6 +191,19 @@ def fill_caches(launcher: Launcher) -> Path:
                 shutil.rmtree(folder / environment.slug, ignore_errors=True)
                 raise
     return folder
+
+
+def lanes_of_parity(trial: Trial, count: int, memory: float | None = None) -> list[list[int]]:
+    """Return the processors of each of ``count`` launches that are not timed, and so may run at the same time.
+
+    There are none on a GPU, with ``parallel`` 1, on too few processors, or if there is too little memory: each launch
+    needs ``memory`` bytes.
+    """
+    lanes = processors.lanes(trial.settings.processors, of=processors.usable())
+    if trial.parallel == 1 or trial.settings.device != "cpu" or count < 2 or len(lanes) < 2:
+        return []
+    enough = machine.available_memory() >= SPARE_MEMORY * count * (memory or LIKELY_MEMORY)
+    return list(itertools.islice(itertools.cycle(lanes), count)) if enough else []
 
 
 def parallel_passes(trial: Trial, earlier: Sequence[Mapping[str, Run]], *, busy: bool) -> int:

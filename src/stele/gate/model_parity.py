@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,11 +12,11 @@ from stele.errors import SteleError
 from stele.gate import durations, model_verdict
 from stele.gate.entries import Verdict
 from stele.gate.gate import Gate
-from stele.gate.launcher import LIKELY_MEMORY, SPARE_MEMORY
+from stele.gate.launcher import lanes_of_parity
 from stele.gate.model_verdict import AGAIN, DEFAULTS, INSPECTION, KEY, LAST, LAUNCHES, NEW, NEW_WITH, OLD, SEEDED
 from stele.gate.record import Entry, Record
 from stele.gate.trial import Trial
-from stele.measuring import content, machine, measure, processors, progress, worker
+from stele.measuring import content, machine, measure, progress, worker
 from stele.measuring.answers import Numbers
 from stele.measuring.conditions import Monitor
 from stele.measuring.content import NOTHING
@@ -76,17 +75,14 @@ class Launches:
         trial, record = self.gate.trial, self.gate.record
         old, threads = self.entry(OLD), text.counted(model_verdict.other_threads(trial.settings), "thread")
         names = [name for name in (threads, AGAIN, NEW) if record.get(KEY, name) is None]
-        lanes = processors.lanes(trial.settings.processors, of=processors.usable())
-        memory = SPARE_MEMORY * len(names) * (old.get("memory") or LIKELY_MEMORY)
-        if old["failure"] or trial.parallel == 1 or trial.settings.device != "cpu" or len(names) < 2 or len(lanes) < 2:
-            return
-        if memory > machine.available_memory():
+        lanes = lanes_of_parity(trial, len(names), old.get("memory"))
+        if old["failure"] or not lanes:
             return
         progress.part("parity", f"OLD, again; OLD, {threads}; NEW, at the same time", runs=True)
         record.check(NOTHING)
         monitor = Monitor(trial.settings)
         calls = [functools.partial(self.answer_once, name, *self.how(name)[:2]) for name in names]
-        places = [None if name == threads else lane for name, lane in zip(names, itertools.cycle(lanes), strict=False)]
+        places = [None if name == threads else lane for name, lane in zip(names, lanes, strict=True)]
         with progress.waiting("parity"):
             answers = together(list(zip(calls, places, strict=True)))
         took = monitor.conditions().seconds / len(names)
