@@ -7,6 +7,7 @@ takes about a second. ``scripts/examples`` executes the commands of the tutorial
 import configparser
 import contextlib
 import dataclasses
+import os
 import re
 import shlex
 import shutil
@@ -264,8 +265,19 @@ COLLECTED = [
 @pytest.mark.parametrize("arguments, _", COLLECTED)
 def test_every_command_of_pytest_that_is_shown_collects_its_tests(arguments, _, tmp_path):
     """What they run is the suite itself; test_your_recipe.py runs those of docs/your-recipe.md."""
+    (tmp_path / "torch").mkdir()  # an installed framework: its name and its release are all that the collection reads
+    (tmp_path / "torch/__init__.py").touch()
+    (tmp_path / "torch-2.13.0.dist-info").mkdir()
+    (tmp_path / "torch-2.13.0.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0\n")
+    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
     command = [sys.executable, "-m", "pytest", *shlex.split(arguments), "--collect-only", "-q"]
-    done = subprocess.run([*command, "-p", "no:cacheprovider", "-n", "0"], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        [*command, "-p", "no:cacheprovider", "-n", "0"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -59,17 +59,18 @@ def test_a_process_with_other_folders_waits_for_the_same_lock(tmp_path, monkeypa
         pass
 
 
-def test_a_gate_waits_for_another_measurement_and_says_for_which(monkeypatch, capsys):
+def test_a_gate_waits_for_another_measurement_and_says_for_which(monkeypatch, capsys, add_environment):
     """The other one ends when the message has been printed."""
 
     def gate_pair(*_):
         raise SteleError("Measured after the wait.")
 
     monkeypatch.setattr("stele.commands.gate.gate_pair", gate_pair)
+    add_environment("fake")
     ended = []
     monkeypatch.setattr(lock.time, "sleep", lambda _: ended or ended.append(other.stdin.close()))
     with hold() as other:
-        assert entry_point.main(["gate", "torch", "torch"]) == 2
+        assert entry_point.main(["gate", "fake", "fake"]) == 2
     message = "stele: waiting for another measurement on this machine: stele gate a b (process"
     error = capsys.readouterr().err
     assert ended and error.index(message) < error.index("Measured after the wait.")
@@ -102,13 +103,14 @@ def test_what_is_wrong_on_the_command_line_is_said_before_the_wait(monkeypatch, 
     assert message in capsys.readouterr().err
 
 
-def test_an_interrupt_while_a_gate_waits_speaks_of_no_results(monkeypatch, capsys):
+def test_an_interrupt_while_a_gate_waits_speaks_of_no_results(monkeypatch, capsys, add_environment):
     def interrupted(_):
         raise KeyboardInterrupt
 
+    add_environment("fake")
     monkeypatch.setattr(lock.time, "sleep", interrupted)
     with hold() as other:
-        assert entry_point.main(["gate", "torch", "torch"]) == 130
+        assert entry_point.main(["gate", "fake", "fake"]) == 130
         other.stdin.close()
     assert capsys.readouterr().err.splitlines()[-1] == "stele: interrupted."
 
@@ -226,8 +228,9 @@ def test_a_damaged_lock_file_is_no_obstacle(monkeypatch, tmp_path, content):
         pass
 
 
-def test_a_command_that_measures_does_not_start_beside_another_measurement(monkeypatch, tmp_path, capsys):
+def test_a_command_that_measures_does_not_start_beside_another_measurement(monkeypatch, tmp_path, capsys, add_environment):
     monkeypatch.setenv("STELE_CACHE", str(tmp_path))
+    add_environment("fake")
     code = (
         "from stele.measuring import lock\n"
         "with lock.machine('suite', wait=True, say=print): print('held', flush=True); input()"
@@ -237,7 +240,7 @@ def test_a_command_that_measures_does_not_start_beside_another_measurement(monke
     ) as other:
         assert other.stdout.readline() == "held\n"
         for command in (
-            ["gate", "torch", "jax"],
+            ["gate", "fake", "fake"],
             ["calibrate"],
         ):
             assert entry_point.main([*command, "--no-wait"]) == 2
