@@ -22,6 +22,19 @@ SubjectInEnvironment = tuple["Subject", "Environment"]
 Inspect = Callable[["Environment", "Subject"], SubjectInEnvironment]
 
 
+@pytest.fixture
+def stele_value(request: pytest.FixtureRequest) -> Callable[[str, object], None]:
+    """stele_value(name, value) records what a test computed: ``stele gate -- pytest`` compares it in OLD and NEW.
+
+    Without a gate, it does nothing. ``value`` is a number, an array of any framework, text, or a container of them.
+    """
+    plugins = request.config.pluginmanager.get_plugins()
+    record: Callable[[str, object], None] | None = next(
+        (each.record_value for each in plugins if hasattr(each, "record_value")), None
+    )
+    return record or (lambda name, value: None)
+
+
 @pytest.fixture(scope="session")
 def stele_session(pytestconfig: pytest.Config) -> "Session":
     """The options of the session with their meaning."""

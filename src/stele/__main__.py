@@ -42,6 +42,7 @@ try:
         time_to_accuracy,
         tricks,
         usage,
+        values,
     )
     from stele.errors import SteleError
     from stele.measuring import lock, progress
@@ -81,7 +82,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with config.hold():
-            status = run(parser().parse_args(typed), typed)
+            words, program = options.split_program(typed)
+            status = run(parser().parse_args(words), typed, program)
         flush()
     except KeyboardInterrupt as stop:  # a gate says itself what is saved, and how it is continued
         return fail(130, f"interrupted. {stop.args[0] if stop.args else SAVED}".rstrip())
@@ -154,12 +156,15 @@ def release() -> str:
         return "of a checkout"
 
 
-def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+def run(parsed: argparse.Namespace, arguments: Sequence[str], program: Sequence[str] = ()) -> int:
     """Run the command, alone on this machine if it measures: such commands have the option ``--no-wait``.
 
+    ``program`` are the words after --, of a command that judges a program of the user.
     What is wrong on the command line is said before other measurements are waited for: a command has ``check`` for it.
     """
-    parsed.typed = tuple(arguments)
+    parsed.typed, parsed.program = tuple(arguments), tuple(program)
+    if program and "program" not in options.defaults_of(parsed.options):
+        raise SteleError(f"this command judges no program of yours. Leave out: -- {shlex.join(program)}")
     chosen = options.from_arguments(parsed.options, parsed)
     outputs.check(options.flat(chosen))
     if parsed.check is not None:
@@ -192,6 +197,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     for module in (
         gate,
+        values,
         explain,
         report,
         bisect,

@@ -52,6 +52,8 @@ class Words(NamedTuple):
 DURATION = Words("slower", "faster", "as long")
 SIZE = Words("more", "less", "as large")
 COUNT = Words("more", "less", "as many")
+LOWER = Words("higher", "lower", "as high")  # of a number of which less is better
+HIGHER = Words("lower", "higher", "as low")  # of its reciprocal, if more is better
 
 
 def change(ratio: float, words: Words = DURATION) -> str:
@@ -151,6 +153,8 @@ def align(rows: Sequence[Sequence[str]]) -> list[str]:
 def labelled(label: str, value: str, columns: int, *, width: int = LABEL) -> list[str]:
     """Return ``  label          value`` as lines. ``columns`` is the width of both."""
     first = f"  {label:<{width}}  "
+    if len(label) > width:
+        return [f"  {label}", *(labelled("", value, columns, width=width) if value else ())]
     lines = [
         line
         for paragraph in value.splitlines() or [""]

@@ -14,6 +14,11 @@ def main():
     # a shell's background jobs ignore SIGINT, and their children inherit that
     signal.signal(signal.SIGINT, signal.default_int_handler)
     requests, answers = claim_streams()
+    if len(sys.argv) > 1:  # the user's tests, function or command
+        from stele_worker import programs
+
+        programs.main(sys.argv[1], requests, answers, answer)
+        return
     do, requests = load(requests)
     for line in requests:
         answer(do, line, requests, answers)

@@ -1,3 +1,4 @@
+import itertools
 import json
 import re
 from pathlib import Path
@@ -13,6 +14,7 @@ from stele.measuring import measure
 from stele.measuring.content import Reads
 from stele.measuring.run import Origin
 from stele.releases import frameworks, ledger
+from stele.releases.bisection import BAD, CandidateStatus
 from stele.releases.index import Release
 from stele.subjects import InOld, Model, Tasks
 from tests.support.gates import INPUTS, NUMBERS, SECONDS, answer
@@ -196,3 +198,37 @@ def test_the_bad_release_must_be_the_later_one(history, run, capsys):
     history(slower_from("1.5"), run)
     assert entry_point.main(["bisect", "abacus", "1.8", "1.1"]) == 2
     assert "OLDER..NEWER" in capsys.readouterr().err
+
+
+class PlantedPins:
+    """Six packages differ; some of them make it worse, and only together."""
+
+    def __init__(self, culprits):
+        self.culprits, self.gates = set(culprits), 0
+        self.candidates, self.pins = {"all as in GOOD": ()}, self
+
+    def environment(self, steps):
+        return tuple(steps)
+
+    def judge(self, name, *, margin, budget):
+        self.gates += 1
+        steps = self.candidates[name]
+        return CandidateStatus(name, BAD if self.culprits <= set(steps) else "good", "planted")
+
+
+@pytest.mark.parametrize(
+    "culprits", [combination for size in (1, 2, 3) for combination in itertools.combinations("abcdef", size)]
+)
+def test_the_changes_of_pins_that_are_needed_together_are_named(culprits, monkeypatch, capsys):
+    steps = list("abcdef")
+    bisection = PlantedPins(culprits)
+    bisection.candidates |= {step: tuple(steps[: number + 1]) for number, step in enumerate(steps)}
+    monkeypatch.setattr(command, "begin", lambda chosen: bisection)
+    chosen = command.BisectOptions(framework="x", good="a.txt", bad="b.txt", pins=True)
+    assert command.bisect(chosen) == 0
+    said = capsys.readouterr().out
+    if len(culprits) == 1:
+        assert f"The first bad candidate is {culprits[0]}." in said
+    else:
+        assert f"only together: {' and '.join(culprits)}." in said
+    assert bisection.gates <= 12

@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 from stele import __main__ as entry_point
-from stele.commands import examples
+from stele.commands import examples, options
 
 PARSERS = dict(examples.parsers(entry_point.parser()))
 LINES = [(name, line) for name, lines in examples.EXAMPLES.items() for line in lines]
@@ -23,7 +23,7 @@ def test_every_command_has_examples_and_no_other_has():
 def test_every_example_is_a_command_that_the_parser_accepts(name, line):
     program, *words = shlex.split(line.partition(" > ")[0])
     assert program == "stele" and (name == "" or " ".join(words).startswith(name))
-    entry_point.parser().parse_args(words)
+    entry_point.parser().parse_args(options.split_program(words)[0])
 
 
 def test_the_examples_are_below_the_help_and_exit_codes_stay(capsys):

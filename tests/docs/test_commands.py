@@ -18,13 +18,15 @@ from pathlib import Path
 import pytest
 
 from stele import __main__ as entry_point
-from stele import environments
-from stele.commands import bisect, examples
+from stele import environments, schema
+from stele.commands import bisect, examples, options
 from stele.environments import arms, builds
 from stele.environments.state import State
 from stele.fleet import cluster, joining, slurm
-from stele.gate import baseline, correctness
+from stele.gate import baseline, behaviour, correctness
 from stele.measuring import measure, processors, store
+from stele.measuring.answers import ItemOutcome
+from stele.measuring.conditions import Conditions
 from stele.measuring.run import Origin
 from stele.measuring.settings import Settings
 from stele.parity import accuracy, devices, golden_numbers
@@ -60,6 +62,7 @@ PIN = re.compile(r"([\w-]+)==([\w.]+)")
 SLOW = ("0.10.2", "3.15.1")  # releases whose steps take a tenth longer
 REAL = {"data": None, "data_origin": Origin(origin="official", fingerprint="0")}
 OWN_RECIPE = (ROOT / "docs/your-recipe.md").read_text(encoding="utf-8")
+QUIET = schema.convert(gate_records.CONDITIONS, Conditions)
 SHOWN = [one for one in commands("stele") if one.values[1]]
 
 
@@ -89,6 +92,8 @@ def shell(add_environment, monkeypatch, tmp_path, run):
     def shell(line):
         if "--resume" in line:
             shell(line.replace(" --resume", ""))
+        if line.startswith("values"):
+            shell("gate jax==0.9.2 jax==0.10.2 --only-outcomes -- pytest tests")
         if line == "fleet status":
             shell("fleet run --framework fake --task cnn")
         return entry_point.main(shlex.split(line))
@@ -128,6 +133,10 @@ def answer_in_place_of_frameworks(monkeypatch, run):
 
     agrees = LadderResult([Finding(1, "agrees")], {}, "2026-11-22")
     monkeypatch.setattr(arms, "load", load_arm)
+    timing = {"seconds": 0.01, "calls": 1, "rounds": 5}
+    did = ItemOutcome(status="passed", timing=timing)
+    items = {"items": {"test_a.py::test_a": did}, "not_collected": [], "failure": None, "versions": {}}
+    monkeypatch.setattr(behaviour, "launch", lambda *_, **__: {**items, "conditions": QUIET, "took": 1.0})
     answer(monkeypatch, measure_arms)
     monkeypatch.setattr(correctness.examination, "run_ladder", lambda *_, **__: agrees)
     monkeypatch.setattr(devices, "run_ladder", lambda *_, **__: agrees)
@@ -190,6 +199,7 @@ def write_project(folder, run):
     for name in ("net.py", "package/models.py"):
         make_folder((folder / name).parent)
         (folder / name).write_text("build = None\n")
+    (folder / "filters.py").write_text("smooth = None\n")
     for text in re.findall(r"^```python\n(.*?)^```", OWN_RECIPE, flags=re.M | re.S):
         path = folder / text.partition("\n")[0].removeprefix("# ")
         make_folder(path.parent)
@@ -236,7 +246,7 @@ def test_every_command_that_is_shown_is_accepted(arguments, block, capsys):
     if not block and " ".join(words) in dict(examples.parsers(entry_point.parser())):
         return
     try:
-        entry_point.parser().parse_args(words)
+        entry_point.parser().parse_args(options.split_program(words)[0])
     except SystemExit as error:
         missing = r"arguments are required|needs a value"
         assert error.code == 0 or (not block and re.search(missing, capsys.readouterr().err))

@@ -228,7 +228,9 @@ def test_a_damaged_lock_file_is_no_obstacle(monkeypatch, tmp_path, content):
         pass
 
 
-def test_a_command_that_measures_does_not_start_beside_another_measurement(monkeypatch, tmp_path, capsys, add_environment):
+def test_a_command_that_measures_does_not_start_beside_another_measurement(
+    monkeypatch, tmp_path, capsys, add_environment
+):
     monkeypatch.setenv("STELE_CACHE", str(tmp_path))
     add_environment("fake")
     code = (

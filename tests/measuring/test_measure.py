@@ -140,6 +140,12 @@ def test_the_side_that_failed_is_named(sides, groups):
     assert (failure.value.side, failure.value.lane) == ("b", 0 if groups is None else 1)
 
 
+class Turns(dict):
+    """A plan that says how many turns each side has."""
+
+    program = None
+
+
 @pytest.fixture
 def steps(monkeypatch):
     """The turns of sides whose plan says how many they have, and how many workers there are during each."""
@@ -167,30 +173,30 @@ def steps(monkeypatch):
 def test_lanes_wait_for_each_other_after_every_turn(steps):
     """So every step of one lane has the same company in the other."""
     lanes, groups = [{"a": ORACLE}, {"b": ORACLE}], [processors.usable()[:1]] * 2
-    runs = measure.measure_lanes(lanes, [{"a": 2, "b": 4}], SETTINGS, groups=groups)
+    runs = measure.measure_lanes(lanes, [Turns(a=2, b=4)], SETTINGS, groups=groups)
     assert runs == [{"a": ("a",)}, {"b": ("b",)}]
     assert sorted(steps[:2]) == [("a", 0, 2), ("b", 0, 2)] and sorted(steps[2:4]) == [("a", 1, 2), ("b", 1, 2)]
     assert steps[4:] == [("b", 2, 2), ("b", 3, 2)]
 
 
 def test_a_plan_starts_when_all_sides_have_ended_the_one_before(steps):
-    [runs] = measure.measure_lanes([{"a": ORACLE, "b": ORACLE}], [{"a": 1, "b": 2}, {"a": 1, "b": 1}], SETTINGS)
+    [runs] = measure.measure_lanes([{"a": ORACLE, "b": ORACLE}], [Turns(a=1, b=2), Turns(a=1, b=1)], SETTINGS)
     assert runs == {"a": ("a", "a"), "b": ("b", "b")}
     assert steps == [("a", 0, 2), ("b", 0, 2), ("b", 1, 2), ("a", 0, 2), ("b", 0, 2)]
 
 
 def test_the_sides_of_a_lane_take_turns_until_each_has_ended(steps):
-    assert measure.side_by_side({"a": ORACLE, "b": ORACLE}, {"a": 1, "b": 3}, SETTINGS) == {"a": "a", "b": "b"}
+    assert measure.side_by_side({"a": ORACLE, "b": ORACLE}, Turns(a=1, b=3), SETTINGS) == {"a": "a", "b": "b"}
     assert steps == [("a", 0, 2), ("b", 0, 2), ("b", 1, 2), ("b", 2, 2)]
 
 
 def test_launches_on_a_gpu_run_one_after_the_other(steps):
     on_gpu = Settings(device="cuda", threads=1)
-    assert measure.side_by_side({"a": ORACLE, "b": ORACLE}, {"a": 2, "b": 1}, on_gpu) == {"a": "a", "b": "b"}
+    assert measure.side_by_side({"a": ORACLE, "b": ORACLE}, Turns(a=2, b=1), on_gpu) == {"a": "a", "b": "b"}
     assert steps == [("a", 0, 1), ("a", 1, 1), ("b", 0, 1)]
 
 
 def test_lanes_without_processors_of_their_own_run_one_after_the_other(steps):
     lanes = [{"a": ORACLE}, {"b": ORACLE}]
-    assert measure.measure_lanes(lanes, [{"a": 2, "b": 1}], SETTINGS) == [{"a": ("a",)}, {"b": ("b",)}]
+    assert measure.measure_lanes(lanes, [Turns(a=2, b=1)], SETTINGS) == [{"a": ("a",)}, {"b": ("b",)}]
     assert steps == [("a", 0, 1), ("a", 1, 1), ("b", 0, 1)]

@@ -80,7 +80,10 @@ def test_a_training_is_a_run_with_its_epochs(run):
         ({"epochs": {"evaluation_seconds": [1.0, -1.0]}}, r"a duration of -1\.0 s.*\$\.epochs"),
         ({"epochs": {"data_seconds": 0.0}}, r"a duration of 0\.0 s"),
         ({"epochs": {"continued": "no"}}, r"Expected `bool`, got `str` - at `\$\.epochs\.continued`"),
-        ({"phase": "accuracy"}, "phase is 'accuracy', expected train, infer or time-to-accuracy"),
+        (
+            {"phase": "accuracy"},
+            "phase is 'accuracy', expected train, infer, benchmark, call, command or time-to-accuracy",
+        ),
         ({"steps": {"seconds": []}}, "there are no durations of steps"),
         ({"steps": {"warmup": 2}}, "2 warm-up steps of 2"),
         ({"steps": {"batch": 0}}, "0 samples in a batch"),

@@ -40,8 +40,10 @@ def pins(monkeypatch):
         monkeypatch.setattr(frameworks, "environment_of", lambda framework: ORACLE)
         monkeypatch.setattr(frameworks, "package", lambda environment: "numpy")
         monkeypatch.setattr(candidates, "locked_packages", lambda _, text, __: old if text == "good" else new)
-        monkeypatch.setattr(candidates, "pin_all", lambda environment, packages: dict(packages))
-        return candidates.step_through_pins("numpy", "good", "bad")
+        monkeypatch.setattr(
+            candidates, "load_pins", lambda environment, text: dict(pin.split("==") for pin in text.split())
+        )
+        return candidates.pins_of_framework("numpy", "good", "bad").candidates()
 
     return pins
 

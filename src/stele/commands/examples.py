@@ -14,10 +14,12 @@ EXAMPLES = {
     "gate": (
         "stele gate jax==0.10.1 jax==0.10.2 --task gru",
         "stele gate torch==2.12.0 torch==2.13.0 --model net.py:build --input 8x3x64x64",
+        "stele gate torch==2.12.0 torch==2.13.0 --with-project . -- pytest tests",
         "stele gate --changed main --model net.py:build --budget 40m --markdown gate.md",
         "stele gate torch torch-compile --metric step --phase train",
         "stele gate jax==0.10.1 jax==0.10.2 --resume --budget 60m",
     ),
+    "values": ("stele values", "stele values --json values.json"),
     "explain": (
         "stele explain jax-as-shipped@jax==0.8.0 jax-as-shipped@jax==0.9.2 --task cnn --phase train",
         "stele explain keras-torch torch --task cnn --phase train --json explanation.json",
@@ -25,6 +27,7 @@ EXAMPLES = {
     ),
     "bisect": (
         "stele bisect jax 0.9.2 0.10.2 --task gru",
+        "stele bisect jax 0.9.2 0.10.2 -- pytest tests/test_loss.py::test_loss",
         'stele bisect keras "keras==3.14.1 tensorflow-cpu==2.20.0" "keras==3.15.1 tensorflow-cpu==2.21.0" --pins',
     ),
     "releases": ("stele releases sync jax", "stele releases run jax", "stele releases publish"),

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from stele import environments, files
 from stele.commands import options, outputs, screen, usage
-from stele.commands.options import CellOptions, ModelOptions, ProcessOptions, flat, parse_names
+from stele.commands.options import CellOptions, ModelOptions, ProcessOptions, ProgramOptions, flat, parse_names
 from stele.environments import Environment, arms, builds, changes, packages, revisions
 from stele.environments.lockfiles import Locked
 from stele.errors import SteleError
@@ -87,6 +87,7 @@ class PairOptions:
     new: str = ""
     cells: CellOptions = field(default_factory=CellOptions)
     model: ModelOptions = field(default_factory=ModelOptions)
+    program: ProgramOptions = field(default_factory=ProgramOptions)
     process: ProcessOptions = field(default_factory=ProcessOptions)
     device: str = "cpu"
     precision: str | None = None
@@ -115,7 +116,7 @@ class PairOptions:
     @property
     def subject(self) -> Subject:
         """What is judged. Raises SteleError if there is no such thing."""
-        return options.subject_of(self.cells, self.model)
+        return options.subject_of(self.cells, self.model, self.program)
 
     def selected_cells(self, subject: Subject) -> tuple[Cell, ...]:
         """Return the cells of the subject. Raises SteleError for an unknown scale."""
@@ -136,10 +137,10 @@ class JudgementOptions:
     fail_fast: bool = False
     budget: float = 1800.0  # seconds
 
-    @property
-    def names(self) -> list[str]:
-        """The metrics that are judged. Raises SteleError, with the nearest name, for an unknown one."""
-        return parse_names("metric", self.metric or ",".join(DEFAULT), (*DEFAULT, *SELECTED))
+    def names(self, subject: Subject) -> list[str]:
+        """Return the metrics that are judged. Raises SteleError, with the nearest name, for an unknown one."""
+        default, more = (DEFAULT, SELECTED) if subject.metrics is None else (subject.metrics, ())
+        return parse_names("metric", self.metric or ",".join(default), (*default, *more))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,6 +230,7 @@ def add_pair_options(command: argparse.ArgumentParser, *, nargs: str | None = No
     command.add_argument("new", metavar="NEW", nargs=nargs, help=f"what you want to use: {environment}")
     options.add_cell_options(command)
     options.add_model_options(command)
+    options.add_program_options(command)
     command.add_argument(
         "--metric", metavar="ID[,ID...]", help=f"default: {','.join(DEFAULT)}; also {','.join(SELECTED)}"
     )
@@ -462,7 +464,7 @@ def gate_pair(chosen: GateOptions, report: Reporter, compared: changes.Changed |
 
 def require_verdicts(trial: Trial) -> None:
     """Raise SteleError if only the accuracy is judged, and no cell has one."""
-    judged = trial.parity or trial.metrics or not trial.accuracy
+    judged = trial.parity or trial.metrics or not trial.accuracy or not trial.cells
     if not judged and not any(trial.subject.has_accuracy(cell.task) for cell in trial.cells):
         raise SteleError(
             f"--metric accuracy: {trial.cells[0].task} has no labels, so nothing can be judged. "
@@ -568,7 +570,7 @@ def trial_from(
     cluster has other processors, and checks them itself.
     """
     subject, extras = pair.subject, pair.extras()
-    cells = check_judged(pair, judged, subject, here=here)
+    cells, names = check_judged(pair, judged, subject, here=here), judged.names(subject)
     old, new = (
         arms.load(text, subject.needs, extras, locked=locked)
         for text, locked in zip((pair.old, pair.new), contents, strict=True)
@@ -583,8 +585,8 @@ def trial_from(
         settings=pair.settings_of(subject),
         seed=pair.seed,
         budget=judged.budget,
-        parity="parity" in judged.names,
-        accuracy="accuracy" in judged.names,
+        parity="parity" in names or subject.metrics is not None,
+        accuracy="accuracy" in names,
         scale=pair.scale,
         training=judged.accuracy_scale,
         target=judged.target,
@@ -598,15 +600,15 @@ def check_judged(
     pair: PairOptions, judged: JudgementOptions, subject: Subject, *, here: bool = True
 ) -> tuple[Cell, ...]:
     """Return the cells. Raises SteleError for options that do not fit each other."""
-    names, settings = judged.names, pair.settings_of(subject)
+    names, settings = judged.names(subject), pair.settings_of(subject)
     if here:
         check_machine(settings)
     if settings.devices > 1:
         require_training(pair, judged, subject)
         pair = replace(pair, cells=replace(pair.cells, phase="train"))
     cells = subject.cells(pair.cells.phase)
-    require_phase(pair.cells.phase, judged)
-    require_effects(pair, judged)
+    require_phase(pair.cells.phase, judged, names)
+    require_effects(pair, judged, names)
     require_scale(pair.scale, subject, cells)
     require_loaders(names, cells)
     require_trainings(judged, subject, cells)
@@ -617,7 +619,7 @@ def check_judged(
 def require_cells(trial: Trial) -> None:
     """Raise SteleError, with the reason, if neither OLD nor NEW has any of the cells."""
     absent = [trial.absences(cell) for cell in trial.cells]
-    if all(None not in reasons for reasons in absent):
+    if absent and all(None not in reasons for reasons in absent):
         raise SteleError(f"Neither OLD nor NEW can measure {trial.cells[0]}: {absent[0][0]}.")
 
 
@@ -644,10 +646,10 @@ def require_training(pair: PairOptions, judged: JudgementOptions, subject: Subje
         raise SteleError("Inference uses one device. Leave out --devices or --phase infer.")
 
 
-def require_phase(phase: str | None, judged: JudgementOptions) -> None:
+def require_phase(phase: str | None, judged: JudgementOptions, names: Sequence[str]) -> None:
     """Raise SteleError if --phase excludes all metrics."""
     phases = {metric.name: metric.phases for metric in ALL} | {"accuracy": ("train",)}
-    if phase and all(phase not in phases.get(name, PHASES) for name in judged.names):
+    if phase and all(phase not in phases.get(name, PHASES) for name in names):
         [needed] = set(PHASES) - {phase}
         raise SteleError(
             f"--metric {judged.metric} needs {outcome.PHASE_NAMES[needed]}, but --phase {phase} excludes it. "
@@ -655,9 +657,8 @@ def require_phase(phase: str | None, judged: JudgementOptions) -> None:
         )
 
 
-def require_effects(pair: PairOptions, judged: JudgementOptions) -> None:
+def require_effects(pair: PairOptions, judged: JudgementOptions, names: Sequence[str]) -> None:
     """Raise SteleError for an option that changes nothing, because no metric that is judged has it."""
-    names = judged.names
     if judged.target is not None and "time-to-target" not in names:
         raise SteleError(
             "--target has no effect without --metric time-to-target. Leave out --target, or add the metric."
@@ -667,7 +668,7 @@ def require_effects(pair: PairOptions, judged: JudgementOptions) -> None:
     if pair.scaling != PairOptions.scaling and pair.devices == 1:
         raise SteleError(f"--scaling {pair.scaling} has no effect on one device. Leave it out, or add --devices 2.")
     for option, texts in (("--tolerance", judged.tolerance), ("--margin", judged.margin)):
-        for name in parse_thresholds(option, texts):
+        for name in parse_thresholds(option, texts, pair.subject.clock):
             if name not in names:
                 raise SteleError(f"{option} {name}=N% has no effect: {name} is not judged. Add it to --metric.")
 
@@ -690,7 +691,7 @@ def require_scale(scale: str, subject: Subject, cells: Sequence[Cell]) -> None:
 
 def require_trainings(judged: JudgementOptions, subject: Subject, cells: Sequence[Cell]) -> None:
     """Raise SteleError if a task lacks the scale of the trainings, or a target that is judged."""
-    scale, timed = judged.accuracy_scale, "time-to-target" in judged.names
+    scale, timed = judged.accuracy_scale, "time-to-target" in judged.names(subject)
     if timed and (reason := subject.why_no_metric("time-to-target")):
         raise SteleError(f"--metric time-to-target {reason}.")
     for task in {cell.task for cell in cells if cell.phase == "train"}:
@@ -707,15 +708,18 @@ def require_trainings(judged: JudgementOptions, subject: Subject, cells: Sequenc
 
 def selected_metrics(pair: PairOptions, judged: JudgementOptions) -> tuple[Metric, ...]:
     """Return the metrics to judge, with their thresholds. A CPU has no device memory."""
-    names = judged.names
+    subject = pair.subject
+    names = judged.names(subject)
+    if pair.program.only_outcomes:
+        return ()
     if pair.device == "cpu":
         if judged.metric and "device-memory" in names:
             raise SteleError("--metric device-memory needs a device with a memory of its own. Add --device cuda.")
         names = [name for name in names if name != "device-memory"]
-    tolerances = parse_thresholds("--tolerance", judged.tolerance)
-    margins = parse_thresholds("--margin", judged.margin)
+    tolerances = parse_thresholds("--tolerance", judged.tolerance, subject.clock)
+    margins = parse_thresholds("--margin", judged.margin, subject.clock)
     selected = (metric for metric in with_thresholds(tolerances, margins) if metric.name in names)
-    return of_subject(selected, tuned=pair.subject.tuned)
+    return of_subject(selected, tuned=subject.tuned)
 
 
 class RecordedParser(usage.Parser):
@@ -732,7 +736,10 @@ def options_of(words: Iterable[str]) -> GateOptions:
     """
     parser = RecordedParser(prog="stele")
     add(parser.add_subparsers(required=True))
-    return options.from_arguments(GateOptions, parser.parse_args(list(map(without_passwords, words))))
+    of_stele, program = options.split_program(list(map(without_passwords, words)))
+    parsed = parser.parse_args(of_stele)
+    parsed.program = tuple(program)
+    return options.from_arguments(GateOptions, parsed)
 
 
 def different_options(command: object, chosen: GateOptions) -> Iterator[str]:

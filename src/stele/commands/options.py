@@ -10,7 +10,7 @@ import dataclasses
 import math
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,10 +23,11 @@ from stele.measuring import measure, processors
 from stele.measuring.run import PHASES
 from stele.measuring.settings import MALLOC, PRECISIONS, SCALINGS, SEEDS, THREADS
 from stele.measuring.worker import MAX_TIMEOUT
-from stele.subjects import Cell, Subject, Tasks
+from stele.subjects import Cell, Program, Subject, Tasks
 from stele.subjects.model import inputs, spec
 from stele.subjects.model.inputs import Input
 from stele.subjects.model.spec import Model
+from stele.subjects.programs import Tests, command, function, tests
 from stele_suite import tasks
 
 NAMES = {"spec": "model", "requirements": "with", "extras": "extra"}  # of options whose field has another one
@@ -120,8 +121,57 @@ class ModelOptions:
         return Extras(requirements, self.python, self.allow_vcs, self.extras, of_index)
 
 
-def subject_of(cells: CellOptions, model: ModelOptions) -> Subject:
-    """Return what the options name: a model of the user, or tasks. Raises SteleError if there is no such thing."""
+@dataclass(frozen=True, kw_only=True)
+class ProgramOptions:
+    """A program of the user, and what is judged of it."""
+
+    program: tuple[str, ...] = ()  # the words after --
+    function: str | None = None
+    report: str | None = None
+    better: tuple[str, ...] = ()
+    only_outcomes: bool = False
+    accept: str | None = None
+
+    def subject(self, cells: CellOptions, model: ModelOptions) -> Program | None:
+        """Return the program, or None. Raises SteleError for options that have no effect with it, or without it."""
+        subjects = {"the command after --": self.program, "--function": self.function, "--model": model.spec}
+        several = [name for name, value in subjects.items() if value]
+        if len(several) > 1:
+            raise SteleError(f"{' and '.join(several)} exclude each other. Leave out one of them.")
+        is_tests = bool(self.program) and tests.is_pytest(self.program)
+        if (self.report or self.better) and (not self.program or is_tests):
+            option = "--report" if self.report else "--better"
+            raise SteleError(
+                f"{option} needs a command of your own: stele gate OLD NEW {option} ... -- python train.py"
+            )
+        if not self.program and self.function is None:
+            if self.accept:
+                raise SteleError(
+                    "--accept needs tests of your own: stele gate OLD NEW --accept rounding -- pytest tests"
+                )
+            if self.only_outcomes:
+                raise SteleError("--only-outcomes needs code of your own: stele gate OLD NEW -- pytest tests")
+            return None
+        if self.accept and not is_tests:
+            raise SteleError("--accept needs tests of your own: stele gate OLD NEW --accept rounding -- pytest tests")
+        if cells != CellOptions():
+            raise SteleError(f"--task and --phase have no effect with {several[0]}. Leave them out.")
+        with_inputs = ("input",) if self.function else ()
+        spec.refuse({name: getattr(model, name) for name in OF_MODEL if name not in with_inputs})
+        if self.function is not None:
+            return function.parse(self.function, Path.cwd(), model.input)
+        if is_tests:
+            return Tests(self.program, Path.cwd(), accept=self.accept)
+        return command.parse(self.program, Path.cwd(), self.report, self.better)
+
+
+def subject_of(cells: CellOptions, model: ModelOptions, program: ProgramOptions | None = None) -> Subject:
+    """Return what the options name: a program or a model of the user, or tasks.
+
+    Raises SteleError if there is no such thing.
+    """
+    if program is not None and (subject := program.subject(cells, model)) is not None:
+        return subject
     if model.spec is not None and cells.task != CellOptions.task:
         spec.refuse_task(cells.task)
     return model.model() or cells.tasks()
@@ -182,6 +232,13 @@ def from_arguments(kind: Callable[..., Options], arguments: argparse.Namespace) 
         if value is not None:
             values[option.name] = tuple(value) if isinstance(value, list) else value
     return kind(**values)
+
+
+def split_program(typed: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the words of a command line before the first ``--``, and those after it."""
+    words = list(typed)
+    place = words.index("--") if "--" in words else len(words)
+    return words[:place], words[place + 1 :]
 
 
 def flat(options: Any) -> dict[str, object]:
@@ -353,6 +410,30 @@ def add_model_options(command: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--python", metavar="VERSION", help="the Python of both arms, such as 3.11")
     group.add_argument("--allow-vcs", action="store_true", help="accept requirements such as NAME @ git+URL")
+
+
+def add_program_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of a program of the user; ``__main__`` takes the words after -- from the command line."""
+    about = "in place of a model: -- pytest tests, -- python train.py, or any other command, after all options"
+    group = command.add_argument_group("code of your own", about)
+    group.add_argument(
+        "--function",
+        metavar="SPEC",
+        help="a function: package.module:name or path/file.py:name; arguments: see --input",
+    )
+    group.add_argument("--report", metavar="FILE", help="a JSON file that the command writes: compare its numbers")
+    group.add_argument(
+        "--better",
+        metavar="DIRECTION=NAME[,NAME...]",
+        action="append",
+        help="judge numbers that the command reports: higher=tokens_per_second, or lower=loss",
+    )
+    group.add_argument(
+        "--accept",
+        choices=("rounding",),
+        help="rounding: let tests fail in NEW whose values moved by no more than OLD differs from itself",
+    )
+    group.add_argument("--only-outcomes", action="store_true", help="compare what it does and computes; time nothing")
 
 
 def parse_inputs(text: str) -> tuple[Input, ...]:

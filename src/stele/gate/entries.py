@@ -10,6 +10,7 @@ import msgspec
 
 from stele.environments.packages import Difference
 from stele.gate.metrics import KINDS
+from stele.measuring.answers import ItemOutcome, NotCollected, Value
 from stele.measuring.conditions import Conditions
 from stele.measuring.content import Groups
 from stele.measuring.machine import Machine
@@ -19,6 +20,7 @@ from stele.parity.ladder import Finding
 from stele.schema import about
 from stele.statistics import Estimate
 from stele.subjects import ModelRequest
+from stele.subjects.programs import ProgramFacts
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -79,6 +81,7 @@ class RecordHeader(Header, total=False):
     """
 
     model: Annotated[ModelRequest, about("Only with `--model`")]
+    program: Annotated[ProgramFacts, about("Only of a program of the user, such as a test suite")]
     target: Annotated[float, about("Only with `--target`: accuracy of the metric `time-to-target`", "fraction")]
     command: Annotated[list[str], about("Only of `stele gate`: the words of the command, after `stele`")]
 
@@ -102,6 +105,16 @@ class First(TypedDict, total=False):
         Groups,
         about("Only if this launch was the first that read some files or variables: `files` and `model_variables`"),
     ]
+
+
+class BehaviourEntry(Line, First):
+    """`["behaviour", number of the pass, arm]`: a launch of a program of the user, such as a test suite."""
+
+    items: Annotated[dict[str, ItemOutcome], about("what each item did, by its name")]
+    not_collected: Annotated[list[NotCollected], about("what failed while the items were collected")]
+    failure: Annotated[str | None, about("why the program did not start; then `--resume` launches it again")]
+    versions: Annotated[dict[str, str | None], about("of what runs the items")]
+    conditions: Conditions
 
 
 class OtherEntry(Line, First):
@@ -194,7 +207,24 @@ class LastEntry(Line, OfSeveral):
     differences: Annotated[list[Difference], about("other packages that differ")]
 
 
-class GateFile(RecordHeader, OfSeveral):
+class MovedValue(msgspec.Struct, frozen=True, kw_only=True):
+    """A value that is not equal in OLD and in NEW."""
+
+    item: Annotated[str, about("the test, the function or the command")]
+    name: Annotated[str, about("as the test named it, or the assertion with its place")]
+    kind: Annotated[str, about("`within rounding`, `changed`, or `differs in OLD itself`")]
+    message: Annotated[str, about("how far it moved, and how far OLD itself moves")]
+    old: Value
+    new: Value
+
+
+class OfProgram(TypedDict, total=False):
+    values: Annotated[
+        list[MovedValue], about("Only of a program of the user: the values that are not equal in OLD and in NEW")
+    ]
+
+
+class GateFile(RecordHeader, OfSeveral, OfProgram):
     """Written to the file that `--json` names. The committed files in `docs/results/gates` are examples."""
 
     status: Annotated[
@@ -220,5 +250,6 @@ ENTRIES: dict[str, type] = {
     "model parity": ModelParityEntry,
     "verdicts": LastEntry,
     "accuracy": LaunchEntry,
+    "behaviour": BehaviourEntry,
     **dict.fromkeys(KINDS, LaunchEntry),
 }

@@ -84,6 +84,19 @@ def certainty(tests: int) -> float:
     return math.log(max(tests, 1) / LEVEL)
 
 
+def certain_together(evidence: Mapping[Key, float], tests: int) -> set[Key]:
+    """Return those of so many ``tests`` that are certain, at LEVEL for all together: e-BH.
+
+    ``evidence`` has logarithms of e-values; a test without one has none. If no hypothesis is wrong, the mean of all
+    e-values reaches 1 / LEVEL with a probability of at most LEVEL, however often they are looked at; and if k of them
+    reach tests / (k LEVEL), so does the mean. If some are wrong, at most a share LEVEL of what is returned is expected
+    to be false. Source: Wang and Ramdas, 2022, "False discovery rate control with e-values".
+    """
+    ordered = sorted(evidence.values(), reverse=True)
+    enough = [value for count, value in enumerate(ordered, 1) if value >= certainty(tests) - math.log(count)]
+    return {key for key, value in evidence.items() if enough and value >= enough[-1]}
+
+
 def judge_metric(series: Series, needed: float) -> Judgement:
     """Judge one metric. ``needed`` is the logarithm of the e-value at which a change is certain."""
     return judge_evidence(weigh(series), series, needed)

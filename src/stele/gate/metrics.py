@@ -21,7 +21,7 @@ from stele import statistics
 from stele.errors import SteleError
 from stele.measuring.run import PHASES, Options, Run
 from stele.measuring.settings import Settings
-from stele.text import unknown_message
+from stele.text import COUNT, DURATION, HIGHER, LOWER, SIZE, Words, unknown_message
 from stele.time_to_accuracy.summary import dawnbench_seconds
 from stele_worker.protocol import TIME_TO_ACCURACY
 
@@ -75,6 +75,7 @@ class Metric(NamedTuple):
     phases: tuple[str, ...] = PHASES
     by_turn: bool = False  # whether the steps of launches that took turns are compared turn by turn
     least: Callable[[Run], Value] | None = None  # of a Run without a number: it has at least this
+    words: Words = DURATION  # how a change is said
 
     def values(self, runs: Mapping[str, Run]) -> dict[str, float] | None:
         """Return the logarithm of each Run's number, comparable within these Runs; None if one is unknown.
@@ -210,6 +211,7 @@ METRICS = (
         margin=0.25,
         noise=0.1,
         value=lambda run: run.framework.import_seconds,
+        phases=(*PHASES, "call"),
     ),
     Metric(
         name="host-memory",
@@ -220,6 +222,8 @@ METRICS = (
         noise=0.005,
         value=lambda run: run.memory.host,
         kinds=(SHORT,),
+        phases=(*PHASES, "call", "command"),
+        words=SIZE,
     ),
     Metric(
         name="device-memory",
@@ -230,6 +234,7 @@ METRICS = (
         noise=0.005,
         value=lambda run: run.memory.device,
         kinds=(SHORT,),
+        words=SIZE,
     ),
 )
 MORE = (
@@ -305,6 +310,7 @@ MORE = (
         noise=0.01,
         value=compilations,
         kinds=(NEW_BATCH,),
+        words=COUNT,
     ),
     Metric(
         name="overhead",
@@ -325,6 +331,7 @@ MORE = (
         noise=0.05,
         value=idle,
         kinds=(PROFILED,),
+        words=SIZE,
     ),
     Metric(
         name="loader",
@@ -357,6 +364,7 @@ MORE = (
         noise=0.005,
         value=lambda run: run.memory.device or run.memory.host,
         kinds=(PEAK,),
+        words=SIZE,
     ),
     Metric(
         name="time-to-target",
@@ -371,7 +379,54 @@ MORE = (
         least=time_spent,
     ),
 )
-ALL = (*METRICS, *MORE)
+# of programs of the user
+ROUND = Metric(
+    name="round",
+    unit="s",
+    meaning="The duration of a call in a benchmark of pytest-benchmark. Launches take turns, round by round.",
+    tolerance=0.01,
+    margin=0.05,
+    noise=0.01,
+    value=step_seconds,
+    kinds=(LONG,),
+    phases=("benchmark",),
+    by_turn=True,
+)
+CALL = ROUND._replace(
+    name="call",
+    meaning="The duration of a call of a function, until its result is computed. Launches take turns, round by round.",
+    phases=("call",),
+)
+FIRST_CALL = Metric(
+    name="first-call",
+    unit="s",
+    meaning="The first call of a function in a process: it may trace, compile and allocate.",
+    tolerance=0.05,
+    margin=0.25,
+    noise=0.1,
+    value=lambda run: run.first_step,
+    kinds=(LONG,),
+    phases=("call",),
+)
+WALL_TIME = Metric(
+    name="wall-time",
+    unit="s",
+    meaning="The duration of a command.",
+    tolerance=0.01,
+    margin=0.05,
+    noise=0.02,
+    value=lambda run: run.first_step,
+    kinds=(LONG,),
+    phases=("command",),
+)
+PROCESSOR_TIME = WALL_TIME._replace(
+    name="processor-time",
+    meaning="The time that all processes of a command computed.",
+    value=lambda run: (run.numbers or {}).get("processor-time"),
+)
+PROGRAMS = (ROUND, CALL, FIRST_CALL, WALL_TIME, PROCESSOR_TIME)
+ALL = (*METRICS, *MORE, *PROGRAMS)
+CLOCKS = ("step", "round", "call", "wall-time")  # metrics whose numbers say whether two launches of OLD agree
 ACCURACY_MARGIN = 0.01  # one percentage point
 MOST_GROWTH = 100.0  # per cent, of a threshold
 
@@ -384,6 +439,19 @@ def of_subject(metrics: Iterable[Metric], *, tuned: bool) -> tuple[Metric, ...]:
     if tuned:
         return tuple(metrics)
     return tuple(metric._replace(kinds=(LONG,)) if metric.kinds == (SHORT,) else metric for metric in metrics)
+
+
+def reported(name: str, better: str) -> Metric:
+    """Return the metric of a number that a command reports; ``better`` is "lower" or "higher"."""
+
+    def value(run: Run) -> float | None:
+        number = (run.numbers or {}).get(name)
+        return 1 / number if number and better == "higher" else number
+
+    words = LOWER if better == "lower" else HIGHER
+    return WALL_TIME._replace(
+        name=name, unit="", meaning=f"Reported by the command; {better} is better.", value=value, words=words
+    )
 
 
 def phase_of(kind: Kind, phase: str) -> str:
@@ -401,15 +469,18 @@ def launch_settings(kind: str, scale: str, settings: Settings, *, tuned: bool = 
     return SHORT_SCALE if small else scale, replace(settings, malloc="plain") if plain else settings
 
 
-def parse_thresholds(option: str, texts: Sequence[str]) -> dict[str, float]:
-    """Return the fractions in the texts of ``option``, by metric. Raises SteleError, which quotes the text."""
+def parse_thresholds(option: str, texts: Sequence[str], default: str = "step") -> dict[str, float]:
+    """Return the fractions in the texts of ``option``, by metric. Raises SteleError, which quotes the text.
+
+    A text without a metric is that of the ``default``.
+    """
     values = {}
     names = [metric.name for metric in ALL]
     for text in texts:
         match = re.fullmatch(r"(?:([\w-]+)=)?(\d{1,9}(?:\.\d+)?)%", text)
         if match is None:
             raise SteleError(f"{option} {text} is not a threshold. Use {option} 5% or {option} METRIC=5%.")
-        name = match[1] or "step"
+        name = match[1] or default
         if name not in names:
             raise SteleError(unknown_message("metric", name, names, of=f"in {option} {text}"))
         if float(match[2]) > MOST_GROWTH:

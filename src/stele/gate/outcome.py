@@ -67,9 +67,12 @@ def entry(trial: Trial, verdicts: Sequence[Verdict], whole: Together | None = No
 
 def not_judged(header: Mapping[str, Any]) -> list[str]:
     """Return what a gate leaves out: a phase of its subject, the comparison of results, times, memory."""
+    subject = subjects.of_header(header)
+    if isinstance(subject, subjects.Program):
+        return [] if header["metrics"] else ["time"]
     phases = {phase for _, phase in header["cells"]}
     judged = {
-        **{PHASE_NAMES[phase]: False for phase in subjects.of_header(header).unmeasured(phases)},
+        **{PHASE_NAMES[phase]: False for phase in subject.unmeasured(phases)},
         "whether both compute the same": header["parity"],
         "the time of a step": "step" in header["metrics"],
         "memory": any("memory" in name for name in header["metrics"]),

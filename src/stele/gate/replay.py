@@ -1,21 +1,21 @@
 """The outcome of a gate from its record alone. Nothing can be launched: no module here imports the launcher."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from stele import subjects
 from stele.errors import SteleError
-from stele.gate import correctness_verdicts, model_verdict, outcome
+from stele.gate import behaviour_verdicts, correctness_verdicts, model_verdict, outcome
 from stele.gate import record as records
 from stele.gate.entries import Header, Verdict
-from stele.gate.metrics import ALL, Metric, of_subject
+from stele.gate.metrics import ALL, KINDS, Metric, of_subject, reported
 from stele.gate.outcome import Outcome
 from stele.gate.record import Entry, NotRecorded, Record
 from stele.gate.state import State
 from stele.gate.verdict import make_verdicts, unknown
 from stele.measuring.settings import Settings
-from stele.subjects import Cell, Comparison, Subject
+from stele.subjects import Cell, Comparison, Program, Subject
 from stele.subjects.base import GOLDEN_NUMBERS
 from stele.subjects.errors import SubjectError
 
@@ -47,6 +47,8 @@ def judge(record: Record) -> list[Verdict]:
         settings, judges_accuracy = Settings(**header["settings"]), header["accuracy"]
     except (TypeError, ValueError, KeyError) as error:
         raise SteleError(f"{record.path} does not say what was compared: {error!r}.") from None
+    if isinstance(subject, Program):
+        return of_program(record, subject, metrics)
     verdicts = []
     if header["parity"]:
         for task in dict.fromkeys(cell.task for cell in cells):
@@ -71,6 +73,24 @@ def judge(record: Record) -> list[Verdict]:
         state = State(measured_cells, metrics).read(record)
         verdicts += make_verdicts(state, stopped=bool(state.open_probes()))
     return verdicts
+
+
+def of_program(record: Record, program: Program, metrics: Sequence[Metric]) -> list[Verdict]:
+    """Return the verdicts on the items of a program, and on those that were timed."""
+    passes = behaviour_verdicts.passes_of(record)
+    if not passes:
+        return [unknown(Cell(program.label, "all"), "outcomes", NOT_MEASURED)]
+    try:
+        judged = behaviour_verdicts.judge(program, passes)
+    except SubjectError as error:
+        return [unknown(Cell(program.label, "all"), "outcomes", str(error))]
+    timed = [Cell(name, program.phase) for name in judged.timings]
+    cells = [cell for cell in timed if any(record.get(kind, str(cell), 0) for kind in KINDS)]
+    if not metrics or not cells:
+        return judged.verdicts
+    every = [*metrics, *(reported(name, better) for name, better in judged.reported.items())]
+    state = State(cells, every).read(record)
+    return [*judged.verdicts, *make_verdicts(state, stopped=bool(state.open_probes()))]
 
 
 def parity(record: Record, task: str, cells: list[Cell], subject: Subject, settings: Settings) -> Verdict:

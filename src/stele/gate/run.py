@@ -1,13 +1,16 @@
 """What a gate judges, in which order."""
 
+import dataclasses
 from collections.abc import Sequence
 
-from stele.gate import correctness, judgement, model_parity, timing
+from stele.gate import behaviour, correctness, judgement, model_parity, timing
 from stele.gate.correctness_verdicts import agreeing_tasks
 from stele.gate.entries import Verdict
 from stele.gate.gate import Gate
+from stele.gate.metrics import reported
 from stele.measuring import progress
-from stele.subjects.base import GOLDEN_NUMBERS, OLD
+from stele.subjects import Program
+from stele.subjects.base import BEHAVIOUR, GOLDEN_NUMBERS, OLD
 
 BEFORE_ACCURACY = 0.6  # share of the budget
 # by the reference of the subject: the verdicts on parity after which its time is measured
@@ -20,6 +23,8 @@ def run(gate: Gate) -> list[Verdict]:
     A task that NEW breaks is not timed; a subject whose arms cannot be compared is.
     """
     trial = gate.trial
+    if trial.subject.reference == BEHAVIOUR:
+        return of_program(gate)
     verdicts = correctness.missing(trial)
     if trial.parity:
         verdicts += ended(correctness.parity(gate))
@@ -37,6 +42,20 @@ def run(gate: Gate) -> list[Verdict]:
     if trial.accuracy:
         verdicts += ended(correctness.accuracy(gate, cells, agreeing_tasks(verdicts)))
     return [*verdicts, *(timing.measure(gate, cells) if trial.metrics else [])]
+
+
+def of_program(gate: Gate) -> list[Verdict]:
+    """Judge what the items of a program do and compute, and then time those that pass in both arms."""
+    judged = behaviour.judge(gate)
+    verdicts = ended(judged.verdicts)
+    subject = gate.trial.subject
+    assert isinstance(subject, Program)
+    timed = dataclasses.replace(subject, timings=judged.timings)
+    metrics = [*gate.trial.metrics, *(reported(name, better) for name, better in judged.reported.items())]
+    trial = dataclasses.replace(gate.trial, subject=timed, cells=timed.cells(), metrics=tuple(metrics))
+    if not gate.trial.metrics or not trial.cells or (trial.fail_fast and is_failed(verdicts)):
+        return verdicts
+    return [*verdicts, *timing.measure(dataclasses.replace(gate, trial=trial), trial.cells)]
 
 
 def ended(verdicts: list[Verdict]) -> list[Verdict]:

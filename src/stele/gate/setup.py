@@ -20,7 +20,10 @@ def probe(trial: Trial) -> tuple[Framework, Framework]:
     request = trial.subject.as_request()
 
     def ask(arm: str) -> Framework:
-        launched = worker.launch(trial.arm(arm), trial.settings, name=f"setup-{arm}", timeout=trial.timeout)
+        program = (request or {}).get("program")
+        launched = worker.launch(
+            trial.arm(arm), trial.settings, name=f"setup-{arm}", timeout=trial.timeout, program=program
+        )
         with launched as live:
             return measure.configure(live, trial.settings, model=request)
 

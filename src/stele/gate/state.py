@@ -11,7 +11,7 @@ from stele.gate.metrics import KINDS, LONG, SHORT, Metric
 from stele.gate.record import Record
 from stele.gate.trial import NEW_ARMS
 from stele.measuring.conditions import Conditions
-from stele.measuring.run import Run
+from stele.measuring.run import OF_PROGRAMS, Run
 from stele.statistics import Pass
 from stele.subjects import Cell
 
@@ -155,11 +155,14 @@ class State:
     def measured_with(self, probe: Probe) -> list[Probe]:
         """Return the probes that a launch measures one after the other, so that the phases of a task share its start.
 
-        They end with the last one that is open. Inference comes first: what training leaves in memory would hide what
-        inference needs. So training always follows inference, also if that is decided.
+        All items of a program share a launch, without those that are decided. The phases of a task end with the last
+        one that is open. Inference comes first: what training leaves in memory would hide what inference needs. So
+        training always follows inference, also if that is decided.
         """
         if not KINDS[probe.kind].shared:
             return [probe]
+        if probe.cell.phase in OF_PROGRAMS:
+            return [other for other in self.open_probes() if other.kind == probe.kind]
         of_task = [
             other
             for other in self.results

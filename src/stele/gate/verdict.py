@@ -14,18 +14,13 @@ from stele import statistics, text
 from stele.gate import failures, judgement
 from stele.gate.entries import Verdict
 from stele.gate.judgement import Judgement
-from stele.gate.metrics import ALL, METRICS, Metric
+from stele.gate.metrics import ALL, CLOCKS, Metric
 from stele.gate.state import State
 from stele.gate.trial import NEW_ARMS
 from stele.statistics import Estimate, Pass
 from stele.subjects import Cell
 from stele.text import Words
 
-WORDS = {
-    **dict.fromkeys(("host-memory", "device-memory", "peak-memory", "idle"), text.SIZE),
-    "compilations": text.COUNT,
-}
-STEP = METRICS[0]
 DIFFERS = "The control failed: OLD differs from itself, so the machine changed during the measurement."
 
 
@@ -73,7 +68,7 @@ def message_of(metric: Metric, result: Judgement, *, stopped: bool = False, unit
     """``5.2 % slower in 5 passes, p 0.0004``; or why there is no verdict. ``unit``: what was counted, one of it."""
     if result.ratio is None:
         return f"Nothing was measured{' before the budget ran out' if stopped else ''}."
-    words = WORDS.get(metric.name, text.DURATION)
+    words = metric.words
     low, middle, high = result.ratio.low, result.ratio.middle, result.ratio.high
     count, changed = text.counted(result.passes, unit), text.change(middle, words)
     if result.status in ("REGRESSED", "IMPROVED"):
@@ -200,12 +195,13 @@ def failure_verdict(state: State, cell: Cell) -> Verdict | None:
 
 def control_verdict(state: State, cell: Cell) -> Verdict | None:
     """Return PASS, or INCONCLUSIVE if OLD certainly differs from itself; None if no step was timed in the cell."""
-    passes = control_passes(state, cell)
-    if not passes or STEP.name not in [metric.name for metric in state.metrics]:
+    clock = next((metric for metric in state.metrics_of(cell) if metric.name in CLOCKS), None)
+    passes = [] if clock is None else control_passes(state, cell, clock)
+    if clock is None or not passes:
         return None
-    paths = [statistics.log_e_values(arms, STEP.noise) for arms in (passes, statistics.mirrored(passes))]
+    paths = [statistics.log_e_values(arms, clock.noise) for arms in (passes, statistics.mirrored(passes))]
     largest = max(max(path) for path in paths)
-    ratio = judgement.to_ratio(statistics.effect(passes, STEP.noise, level=judgement.ERROR))
+    ratio = judgement.to_ratio(statistics.effect(passes, clock.noise, level=judgement.ERROR))
     p = min(math.exp(-largest), 1.0)
     if largest >= judgement.certainty(2 * len(state.cells)):
         return Verdict(*cell, "control", "INCONCLUSIVE", DIFFERS, ratio, len(passes), p)
@@ -214,8 +210,8 @@ def control_verdict(state: State, cell: Cell) -> Verdict | None:
     return Verdict(*cell, "control", "PASS", message, ratio, len(passes), p)
 
 
-def control_passes(state: State, cell: Cell) -> list[Pass]:
+def control_passes(state: State, cell: Cell, clock: Metric) -> list[Pass]:
     """Return what both launches of OLD measured in each pass that counts."""
-    counted = [result.runs for result in state.results_of(cell, STEP.kinds) if result.runs and not result.excluded]
-    values = [STEP.values({arm: runs[arm] for arm in ("old", "control")}) for runs in counted]
+    counted = [result.runs for result in state.results_of(cell, clock.kinds) if result.runs and not result.excluded]
+    values = [clock.values({arm: runs[arm] for arm in ("old", "control")}) for runs in counted]
     return [((arms["old"],), (arms["control"],)) for arms in values if arms is not None]

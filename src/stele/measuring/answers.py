@@ -165,6 +165,66 @@ class Capability(TypedDict):
     numbers: list[float | None]
 
 
+class Timing(TypedDict):
+    """How long an item of a program takes, as it times itself."""
+
+    seconds: Annotated[float, about("the shortest call", "s")]
+    calls: Annotated[int, about("number of calls in a round")]
+    rounds: Annotated[int, about("number of rounds")]
+
+
+class OfArray(TypedDict, total=False):
+    dtype: str
+    shape: list[int]
+    numbers: list[float | str]  # "nan", "inf" and "-inf" are texts
+    digest: str  # of all numbers, if these are some of them
+    text: str  # of a value that is no number
+
+
+class Value(OfArray):
+    """A value that an item of a program computed."""
+
+    type: str
+
+
+class ItemOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What an item of a program did in a launch."""
+
+    status: Annotated[
+        str, about("`passed`, `failed`, `error`, `skipped`, `xfailed`, `xpassed`, or `crashed` if its process ended")
+    ]
+    message: Annotated[str, about("the last line of the error, or the reason")] = ""
+    place: Annotated[str, about("where, as `FILE:LINE`")] = ""
+    seconds: Annotated[float, about("its duration", "s")] = 0.0
+    values: Annotated[dict[str, Value], about("what it computed, by name")] = {}
+    timing: Annotated[Timing | None, about("null if it is not timed")] = None
+    metrics: Annotated[
+        dict[str, str | None], about("what a command reports: `lower`, `higher` or null is better, by name")
+    ] = {}
+
+    @property
+    def failed(self) -> bool:
+        return self.status in ("failed", "error", "crashed")
+
+
+class Item(TypedDict):
+    name: str
+
+
+class NotCollected(Item):
+    """What failed while the items of a program were collected."""
+
+    message: str
+    place: str
+
+
+class Collected(TypedDict):
+    """The result of ``collect``."""
+
+    items: list[Item]
+    failures: list[NotCollected]
+
+
 class Defaults(TypedDict):
     table: dict[str, Any]
     versions: Versions

@@ -89,7 +89,7 @@ ORDER = (
 SHOWN = ("packages", "data", "options", "variables")  # groups of readable values; others have hashes
 OF_PACKAGES = ("packages", "installed")  # groups
 OF_MODEL = ("files", "model_variables")  # groups: what the code of a model reads
-OPTIONS = ("spec", "inputs", "optimizer", "weights_map", "target", "examples")  # of a model
+OPTIONS = ("spec", "inputs", "optimizer", "weights_map", "target", "examples", "arguments")  # of a model or a program
 GROUPS = {
     "code": "Stele itself",
     "packages": "the versions of its packages",

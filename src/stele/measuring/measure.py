@@ -5,6 +5,7 @@ This module writes no files and decides no verdicts.
 
 import contextlib
 import functools
+import itertools
 import shlex
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -57,11 +58,21 @@ class Plan:
     data_origin: Origin
     weights: str | None = None
     weights_origin: str = "seeded"
-    model: dict[str, Any] | None = None  # a model of the user, as stele.subjects.model describes it to the worker
+    model: dict[str, Any] | None = None  # a model or a program of the user, as its subject describes it to the worker
     options: Options = NO_OPTIONS  # without ``warmup``, ``form`` and ``turn``, which follow from the rest
     checkpoint: str | None = None  # where the worker saves the state of the training, and continues from it
     files: tuple[Path, ...] = ()  # of the model: its modules, and what they read
     sampler: str | None = None  # the path of py-spy, for a profile of a framework without a profiler
+
+    @property
+    def program(self) -> str | None:
+        """The program of the user that the worker runs; None if it runs a framework."""
+        return (self.model or {}).get("program")
+
+    @property
+    def verb(self) -> str:
+        """What is asked of the worker."""
+        return "rounds" if self.program else self.phase
 
     @property
     def warmup(self) -> Warmup:
@@ -253,7 +264,14 @@ def measure_lanes(
                     with processors.pinned(groups[number] if groups else None):
                         name, caches_of_side = log_name(side, number), caches and caches / environment.slug
                         of_side = changed.get(side, settings)
-                        worker = launch(environment, of_side, name=name, timeout=timeout, caches=caches_of_side)
+                        worker = launch(
+                            environment,
+                            of_side,
+                            name=name,
+                            timeout=timeout,
+                            caches=caches_of_side,
+                            program=plans[0].program,
+                        )
                     workers[number][side] = stack.enter_context(worker)
             steps_of = [
                 {
@@ -310,12 +328,15 @@ def measure_steps(
     """
     before, earlier = content_of(worker, plans[0]), Lifetime(start=0.0, waiting=0.0, total=0.0)
     framework = configure(worker, settings, model=plans[0].model)
-    for plan in plans:
+    if plans[0].program:
+        worker.ask("collect", expected=answers.Collected)
+    for plan, following in itertools.zip_longest(plans, plans[1:]):
         options = options_of(worker, plan, settings, turn)
         metered = settings.device if plan.phase == TIME_TO_ACCURACY and turn is None else None
         with energy.metered(metered) as joules:
             request = request_of(plan, settings, options)
-            outcome = yield from worker.exchange(plan.phase, progress=progress, expected=Outcome, **request)
+            request |= {"following": following.task} if plan.program and following else {}
+            outcome = yield from worker.exchange(plan.verb, progress=progress, expected=Outcome, **request)
         parts: dict[str, Any] = msgspec.structs.asdict(outcome)
         if settings.device == "cuda":
             parts["memory"] = msgspec.structs.replace(outcome.memory, process=nvml.memory_of(worker.pid))

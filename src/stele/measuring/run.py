@@ -22,6 +22,7 @@ from stele_suite import tasks
 from stele_worker.protocol import TIME_TO_ACCURACY
 
 PHASES = ("train", "infer")
+OF_PROGRAMS = ("benchmark", "call", "command")  # phases of the items of a user's program
 CLOSED = "closed"  # the division in which every framework starts from the same weights and sees the same images
 DIVISIONS = (CLOSED, "open")
 
@@ -225,6 +226,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     profile: Annotated[Profile | None, about("with the option `profile`")] = None
     communication: Annotated[Communication | None, about("with the option `communication`")] = None
+    numbers: Annotated[
+        dict[str, float] | None, about("of a command of the user: `processor-time` in s, and what it reports")
+    ] = None
 
     def __post_init__(self) -> None:
         require_positive([self.new_batch, *itertools.chain(*(self.sizes or {}).values())])
@@ -352,8 +356,9 @@ class Run(Outcome, frozen=True, kw_only=True, dict=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.phase not in (*PHASES, TIME_TO_ACCURACY):
-            expected = f"expected {', '.join(PHASES)} or {TIME_TO_ACCURACY}"
+        phases = (*PHASES, *OF_PROGRAMS, TIME_TO_ACCURACY)
+        if self.phase not in phases:
+            expected = f"expected {', '.join(phases[:-1])} or {phases[-1]}"
             raise ValueError(f"phase is {self.phase!r}, {expected}")
         if self.phase == TIME_TO_ACCURACY and self.epochs is None:
             raise ValueError(f"a Run of the phase {self.phase} has no epochs")

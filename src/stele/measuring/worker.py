@@ -75,16 +75,18 @@ def launch(
     name: str | None = None,
     timeout: float = TIMEOUT,
     caches: Path | None = None,
+    program: str | None = None,
 ) -> "Worker":
     """Start a Worker. Its log is in ``.stele/logs``, named after ``name`` or the environment.
 
+    It runs a ``program`` of the user, one of ``stele_worker.programs``, or by default a framework.
     ``caches`` is the folder of the compilations of earlier launches, which it also fills; by default there are none.
     """
     log = Path(".stele/logs") / f"{slug(name) if name else environment.slug}.log"
     variables = {**settings.variables(), **(cache_variables(caches.absolute()) if caches else {})}
     if settings.device == "cuda" and not caches:
         variables["CUDA_CACHE_PATH"] = str(kernels_folder(environment))
-    return Worker(environment, log=log, variables=variables, timeout=timeout)
+    return Worker(environment, log=log, variables=variables, timeout=timeout, program=program)
 
 
 def unused(log: Path) -> Path:
@@ -141,9 +143,15 @@ class Worker:
     """
 
     def __init__(
-        self, environment: Environment, *, log: Path, variables: dict[str, str], timeout: float = TIMEOUT
+        self,
+        environment: Environment,
+        *,
+        log: Path,
+        variables: dict[str, str],
+        timeout: float = TIMEOUT,
+        program: str | None = None,
     ) -> None:
-        self.environment, self.log, self.timeout = environment, unused(log), timeout
+        self.environment, self.log, self.timeout, self.program = environment, unused(log), timeout, program
         self._requests, self._began = 0, perf_counter()
         self.waiting = 0.0  # seconds without a request: before and between requests, and at pauses
         self._answered = 0.0  # the age at the last answer
@@ -262,9 +270,9 @@ class Worker:
         """
         for package in (stele_worker, stele_suite):
             (self._folder / package.__name__).symlink_to(package.__path__[0], target_is_directory=True)
-        command = builds.command(self.environment)
+        command = [*builds.command(self.environment), *([self.program] if self.program else [])]
         self._program = command[0]
-        for program in (*command, "stele_worker/__init__.py", "stele_suite/__init__.py"):
+        for program in (*builds.command(self.environment), "stele_worker/__init__.py", "stele_suite/__init__.py"):
             permissions.check(program, self._folder)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.log.unlink(missing_ok=True)  # it may be a link

@@ -14,6 +14,7 @@ from stele.gate.entries import Verdict
 from stele.schema import about
 
 GOOD, BAD, SKIP = "good", "bad", "skip"
+BEHAVIOUR = ("outcomes", "values")  # what is compared of a program beside its metrics
 
 
 @dataclass
@@ -94,3 +95,39 @@ def to_answer(name: str, verdicts: Sequence[Verdict], margin: float | None) -> C
     if verdict.status in ("PASS", "IMPROVED") or below:
         return CandidateStatus(name, GOOD, verdict.message, ratio)
     return CandidateStatus(name, SKIP, verdict.message, ratio)
+
+
+def to_answer_of_program(
+    name: str, verdicts: Sequence[Verdict], margin: float | None, focus: tuple[str, str] | None
+) -> tuple[CandidateStatus, tuple[str, str] | None]:
+    """Return a gate's verdicts on a program as a CandidateStatus, and the item and the metric that decide it.
+
+    At the bad end nothing is in ``focus``: then an item that is broken decides it, or the metric that grew most. After
+    that only this is looked at.
+    """
+    broken = [verdict for verdict in verdicts if verdict.status in ("BROKEN", "MISSING")]
+    timed = [verdict for verdict in verdicts if verdict.ratio is not None and verdict.metric != "control"]
+    if focus is None:
+        grown = [verdict for verdict in timed if verdict.status == "REGRESSED"]
+        worst = [*broken, *sorted(grown, key=lambda verdict: -(verdict.ratio.middle if verdict.ratio else 0))]
+        if not worst:
+            message = verdicts[-1].message if verdicts else "nothing was measured"
+            return CandidateStatus(name, GOOD if all_pass(verdicts) else SKIP, message), None
+        decisive = worst[0]
+        metric = "outcomes" if decisive.metric == "outcome" else decisive.metric
+        ratio = decisive.ratio.middle if decisive.ratio else None
+        return CandidateStatus(name, BAD, f"{decisive.task}: {decisive.message}", ratio), (decisive.task, metric)
+    item, metric = focus
+    if metric in BEHAVIOUR:
+        if decisive_ones := [verdict for verdict in broken if verdict.task == item]:
+            return CandidateStatus(name, BAD, decisive_ones[0].message), focus
+        message = verdicts[-1].message if verdicts else "nothing was measured"
+        return CandidateStatus(name, GOOD if all_pass(verdicts) else SKIP, message), focus
+    if broken:
+        return CandidateStatus(name, SKIP, broken[0].message), focus
+    of_metric = [verdict for verdict in verdicts if verdict.metric in (metric, "control") and verdict.task == item]
+    return to_answer(name, of_metric, margin), focus
+
+
+def all_pass(verdicts: Sequence[Verdict]) -> bool:
+    return bool(verdicts) and all(verdict.status in ("PASS", "IMPROVED") for verdict in verdicts)

@@ -8,11 +8,13 @@ from collections.abc import Iterator, Sequence
 
 from stele import schema, text
 from stele.environments import packages
-from stele.gate import advice, judgement, outcome
+from stele.gate import advice, behaviour_verdicts, judgement, outcome
 from stele.gate.entries import Together, Verdict
 from stele.gate.record import Record
 from stele.gate.trial import Trial
 from stele.gate.verdict import seconds_needed
+from stele.measuring.run import OF_PROGRAMS
+from stele.subjects import Program
 
 ADVICE = {
     "PASS": "No regression: every metric is within its margin.",
@@ -22,6 +24,7 @@ ADVICE = {
     "INCONCLUSIVE": "There is not enough evidence for a verdict yet. Do not treat this as a pass.",
 }
 SAME = "OLD and NEW are the same, so this gate checks the machine and not an upgrade."
+WIDEST = 24  # columns of a label; a longer one, such as the name of a test, has a line of its own
 NO_BUDGET_HELPS = "A larger budget does not help: see the reasons above."
 
 
@@ -50,6 +53,8 @@ def continuation(words: Sequence[str], budget: str | None, *, record: str | None
     ``record`` is the file to continue.
     """
     remaining, is_value = list[str](), False
+    end = words.index("--") if "--" in words else len(words)
+    words, program = words[:end], words[end:]  # the words of a program of the user are not Stele's
     for word in words:
         option = word.partition("=")[0]
         # argparse accepts the start of a name
@@ -59,7 +64,7 @@ def continuation(words: Sequence[str], budget: str | None, *, record: str | None
         is_value = is_budget and "=" not in word
     if not any(len(word) > 2 and "--resume".startswith(word.partition("=")[0]) for word in remaining):
         remaining += ["--resume", *([record] if record else [])]
-    return shlex.join(["stele", *remaining, *(["--budget", budget] if budget else [])])
+    return shlex.join(["stele", *remaining, *(["--budget", budget] if budget else []), *program])
 
 
 def larger_budget(spent: float, needs: float) -> str:
@@ -78,7 +83,7 @@ def title(old: str, new: str) -> str:
 
 def heading(trial: Trial) -> str:
     """``stele gate  torch 2.12.0 → 2.13.0  on cnn, gru``"""
-    tasks = ", ".join(dict.fromkeys(cell.task for cell in trial.cells))
+    tasks = trial.subject.label or ", ".join(dict.fromkeys(cell.task for cell in trial.cells))
     return f"stele gate  {title(trial.old.name, trial.new.name)}  on {tasks}"
 
 
@@ -108,7 +113,7 @@ def terminal_lines(trial: Trial, verdicts: Sequence[Verdict], record: Record) ->
         command = resume_command(trial, needs) if trial.typed else f"the same command with --budget {budget}"
         commands.append(("continue with", command))
     columns = shutil.get_terminal_size().columns
-    width = max(text.LABEL, *(len(label) for label, _ in (*rows, *commands)))
+    width = max(len(label) for label, _ in (*rows, *commands, (" " * text.LABEL, "")) if len(label) <= WIDEST)
     summary = textwrap.wrap(
         f"{status}  {title(trial.old.name, trial.new.name)}{advice_of_status}",
         columns,
@@ -125,9 +130,11 @@ def verdict_rows(trial: Trial, verdicts: Sequence[Verdict]) -> Iterator[tuple[st
 
     A control that agrees is left out: a report has it.
     """
-    several, names = len({cell.task for cell in trial.cells}) > 1, dict[tuple[str, str], list[str]]()
+    several, names = len({verdict.task for verdict in verdicts} - {"all"}) > 1, dict[tuple[str, str], list[str]]()
     for verdict in worst_first(verdicts):
-        parts = (verdict.task if several else "all", verdict.phase, verdict.metric)
+        phase = "all" if verdict.phase in OF_PROGRAMS else verdict.phase  # a program has one
+        task = verdict.task if several and verdict.task != trial.subject.label else "all"
+        parts = (task, phase, verdict.metric)
         name, message = " ".join(part for part in parts if part != "all") or verdict.task, verdict.message
         if verdict.status in ("REGRESSED", "IMPROVED") and verdict.ratio:
             message += f"; NEW / OLD {ratio(verdict)}"
@@ -169,4 +176,7 @@ def to_json(trial: Trial, record: Record, verdicts: Sequence[Verdict], whole: To
         "differences": trial.differences,
         "verdicts": verdicts,
     }
+    if isinstance(trial.subject, Program):
+        passes = behaviour_verdicts.passes_of(record)
+        facts["values"] = behaviour_verdicts.moved_values(trial.subject, passes)
     return schema.document(facts)

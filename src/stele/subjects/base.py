@@ -15,8 +15,9 @@ from stele.measuring.measure import Plan
 from stele.measuring.run import NO_OPTIONS, Options
 
 PHASES = ("train", "infer")
-# what the numbers of NEW are compared with: numbers that a package brings, or those of OLD
-GOLDEN_NUMBERS, OLD = "golden numbers", "OLD"
+# what the numbers of NEW are compared with: numbers that a package brings, or those of OLD; of a program of the user,
+# what its items do and compute in OLD
+GOLDEN_NUMBERS, OLD, BEHAVIOUR = "golden numbers", "OLD", "behaviour"
 
 Say = Callable[[str], object]
 
@@ -81,6 +82,10 @@ class Subject:
 
     # what the numbers of NEW are compared with
     reference: str = OLD
+    # the names of what is judged; None for all that networks have
+    metrics: tuple[str, ...] | None = None
+    # the metric of a threshold that names none
+    clock: str = "step"
     # why it cannot be measured on several devices, and what to do; None if it can
     one_device: str | None = None
     # what to do if the accuracy is to be judged, and nothing in the subject has one

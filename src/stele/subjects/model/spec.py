@@ -303,15 +303,15 @@ def refuse_data(spec: str, suffix: str) -> None:
         )
 
 
-def check_file(spec: str, path: Path) -> None:
+def check_file(spec: str, path: Path, *, option: str = "--model") -> None:
     if files.is_file(path):
         return
     if files.exists(path):
-        raise SteleError(f"--model {spec}: {path} is not a regular file.")
+        raise SteleError(f"{option} {spec}: {path} is not a regular file.")
     names = [each.name for each in path.parent.glob("*.py")] if files.is_folder(path.parent) else []
     near = difflib.get_close_matches(path.name, names, n=1)
     hint = f" Did you mean {path.with_name(near[0]).name}?" if near else ""
-    raise SteleError(f"--model {spec}: there is no file {path}.{hint}")
+    raise SteleError(f"{option} {spec}: there is no file {path}.{hint}")
 
 
 def require_attribute(model: Model) -> None:

@@ -1,0 +1,153 @@
+"""A function of the user: its first call, its further calls, and what it returns."""
+
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+from time import perf_counter
+
+from stele_worker import process
+from stele_worker.models.errors import SpecError, describe_error, user_frames
+from stele_worker.programs import Program, outcome, timed, values
+
+EXAMPLES = "example_inputs"
+LONGEST = 0.2  # seconds of the calls that show how long one takes
+MOST = 20  # calls
+RETURNED = "return value"
+
+
+class Main(Program):
+    def prepare(self, model):
+        [self.spec] = model["arguments"]
+        start = perf_counter()
+        module, self.function = find(self.spec, self.folder)
+        seconds = perf_counter() - start
+        self.arguments, self.named = arguments_of(self.spec, self.function, module, model["inputs"])
+        return seconds, {}
+
+    def collect(self, host):
+        return {"items": [{"name": self.spec}], "failures": []}
+
+    def run(self, host, name, following=None):
+        start = perf_counter()
+        try:
+            result = self.call()
+            first = perf_counter() - start
+            computed = {RETURNED + part: value for part, value in values.describe(result).items()}
+            seconds = self.seconds_of_call()
+        except BaseException as error:  # also sys.exit()
+            frames = user_frames(error, self.folder)
+            place = "{}:{}".format(os.path.relpath(frames[-1].filename), frames[-1].lineno) if frames else ""
+            message = describe_error(error, self.folder).splitlines()[0]
+            return outcome("failed", message, place, perf_counter() - start)
+        return outcome(
+            "passed", seconds=first, values=computed, timing={"seconds": seconds, "calls": 1, "rounds": MOST}
+        )
+
+    def rounds(self, host, task, steps, batch, turn=None, **_):
+        """Time the first call, and then rounds of ``batch`` calls each."""
+        process.reset_peak_memory()
+        seconds = []
+        for calls in [1] + [batch] * steps:
+            if turn is not None:
+                host.pause(len(seconds))
+            start = perf_counter()
+            for _ in range(calls):
+                result = self.function(*self.arguments, **self.named)
+                wait(result)
+            seconds.append((perf_counter() - start) / calls)
+        return timed(seconds, batch)
+
+    def call(self):
+        result = self.function(*self.arguments, **self.named)
+        wait(result)
+        return result
+
+    def seconds_of_call(self):
+        """Return the shortest duration of some calls."""
+        seconds = []
+        while len(seconds) < MOST and sum(seconds) < LONGEST:
+            start = perf_counter()
+            self.call()
+            seconds.append(perf_counter() - start)
+        return min(seconds)
+
+
+def find(spec, folder):
+    """Return the module and the function that a spec names. Raises SpecError if there is none."""
+    place, _, name = spec.rpartition(":")
+    if place.endswith(".py"):
+        path = os.path.join(folder, place)
+        sys.path.insert(0, os.path.dirname(path))
+        module_name = os.path.splitext(os.path.basename(path))[0]
+        place_of = importlib.util.spec_from_file_location(module_name, path)
+        module = importlib.util.module_from_spec(place_of)
+        sys.modules[module_name] = module
+        place_of.loader.exec_module(module)
+    else:
+        sys.path.insert(0, folder)
+        module = importlib.import_module(place)
+    function = module
+    for part in name.split("."):
+        function = getattr(function, part, None)
+    if not callable(function):
+        raise SpecError("--function {}: {} has no function {!r}".format(spec, place, name))
+    return module, function
+
+
+def arguments_of(spec, function, module, inputs):
+    """Return the arguments of a call. Raises SpecError, with the signature, if some are needed and none are given."""
+    if inputs is not None:
+        arrays = [array_of(each) for each in inputs]
+        names = [each["name"] for each in inputs]
+        return (arrays, {}) if None in names else ([], dict(zip(names, arrays)))
+    examples = getattr(module, EXAMPLES, None)
+    if examples is not None:
+        example = examples()
+        if isinstance(example, dict):
+            return [], example
+        return list(example) if isinstance(example, (tuple, list)) else [example], {}
+    try:
+        signature = inspect.signature(function)
+        signature.bind()
+    except ValueError:  # of a function in C, which has no signature
+        return [], {}
+    except TypeError:
+        raise SpecError(
+            "--function {} needs arguments: {}{}. Write a function {}() in its module that returns them, or use "
+            "--input".format(spec, spec.rpartition(":")[2], signature, EXAMPLES)
+        ) from None
+    return [], {}
+
+
+def array_of(description):
+    """Return an array of NumPy for an input of the command line."""
+    import numpy
+
+    random = numpy.random.RandomState(0)
+    if description["kind"] == "mask":
+        return numpy.ones(description["shape"], numpy.int64)
+    if description["kind"] == "int":
+        return random.randint(0, description.get("high") or 2, description["shape"])
+    return random.standard_normal(description["shape"]).astype(numpy.float32)
+
+
+def wait(result):
+    """Wait until the device has computed a result: an array of any framework, or a container of them."""
+    if isinstance(result, dict):
+        result = list(result.values())
+    if isinstance(result, (list, tuple)):
+        for each in result:
+            wait(each)
+        return
+    if hasattr(result, "block_until_ready"):  # JAX
+        result.block_until_ready()
+    elif getattr(result, "is_cuda", False):  # PyTorch
+        sys.modules["torch"].cuda.synchronize()
+    elif hasattr(result, "wait_to_read"):  # MXNet
+        result.wait_to_read()
+    elif type(result).__module__.startswith("tensorflow") and hasattr(result, "numpy"):
+        result.numpy()
+    elif type(result).__module__.startswith("cupy"):
+        result.device.synchronize()

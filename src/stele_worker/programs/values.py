@@ -1,0 +1,103 @@
+"""What a program computed, as JSON: numbers, arrays of any library, text, and containers of them.
+
+A value is a dict of its parts by their names: "" for a plain value, "[0]" or "['loss']" for those of a container.
+A part is {"type": ..., "dtype": ..., "shape": [...], "numbers": [...]} or {"type": ..., "text": ...}.
+Of an array with more than LARGEST numbers, "numbers" has as many that are evenly spaced, and "digest" stands for all.
+"""
+
+import dataclasses
+import hashlib
+import math
+import numbers
+
+LARGEST = 4096  # numbers of an array
+MOST = 500  # parts of a value
+DEEPEST = 20  # containers in each other
+SPECIAL = {math.inf: "inf", -math.inf: "-inf"}
+
+
+def describe(value):
+    """Return a value as its parts. Raises ValueError for one that is too large."""
+    parts = {}
+    add(parts, "", value, 0)
+    return parts
+
+
+def add(parts, name, value, depth):
+    if len(parts) >= MOST or depth > DEEPEST:
+        raise ValueError("a value has more than {} parts, or is nested more than {} times".format(MOST, DEEPEST))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        for key, item in value.items():
+            add(parts, "{}[{!r}]".format(name, key), item, depth + 1)
+    elif isinstance(value, (list, tuple)) and not is_numeric(value):
+        for number, item in enumerate(value):
+            add(parts, "{}[{}]".format(name, number), item, depth + 1)
+    else:
+        parts[name] = part(value)
+
+
+def is_numeric(values):
+    """Return whether a list is one of plain numbers, which is compared as one array."""
+    return bool(values) and all(type(value) in (int, float) for value in values)
+
+
+def part(value):
+    kind = "{}.{}".format(type(value).__module__, type(value).__name__).replace("builtins.", "")
+    if isinstance(value, (list, tuple)):
+        return dict(array(list(value), [len(value)]), type=kind, dtype="number")
+    if value is None or isinstance(value, (str, bytes, bool)):
+        return {"type": kind, "text": repr(value)[:1000]}
+    if isinstance(value, numbers.Number) and not hasattr(value, "dtype"):
+        return dict(array([value], []), type=kind, dtype="number")
+    plain = to_plain(value)
+    if plain is None:
+        return {"type": kind, "text": repr(value)[:1000]}
+    items, shape, dtype = plain
+    return dict(array(items, shape), type=kind, dtype=dtype)
+
+
+def to_plain(value):
+    """Return the numbers of an array, its shape and its dtype; None for another object."""
+    for method in ("detach", "cpu"):  # of a tensor of PyTorch
+        if callable(getattr(value, method, None)):
+            value = getattr(value, method)()
+    if not hasattr(value, "tolist") and callable(getattr(value, "numpy", None)):  # of one of TensorFlow
+        value = value.numpy()
+    if not (hasattr(value, "tolist") and hasattr(value, "shape") and hasattr(value, "dtype")):
+        return None
+    items = list(flat(value.tolist()))
+    if not all(isinstance(item, (int, float, complex)) for item in items):
+        return None
+    return items, [int(size) for size in value.shape], str(value.dtype).replace("torch.", "")
+
+
+def flat(items):
+    if not isinstance(items, (list, tuple)):
+        yield items
+        return
+    for item in items:
+        for inner in flat(item):
+            yield inner
+
+
+def array(items, shape):
+    if any(isinstance(item, complex) for item in items):
+        items = [real for item in items for real in (complex(item).real, complex(item).imag)]
+    shown = items
+    result = {"shape": shape}
+    if len(items) > LARGEST:
+        shown = [items[place * len(items) // LARGEST] for place in range(LARGEST)]
+        result["digest"] = hashlib.sha256(repr(items).encode()).hexdigest()[:16]
+    result["numbers"] = [number(item) for item in shown]
+    return result
+
+
+def number(item):
+    """Return a number as JSON; a text for one that is not finite."""
+    if isinstance(item, (bool, int)):
+        return int(item)
+    if math.isnan(item):
+        return "nan"
+    return SPECIAL.get(item, float(item))
