@@ -75,8 +75,24 @@ def judge(series: Mapping[Key, Series], *, others: int = 0) -> dict[Key, Judgeme
 
     ``others`` is the number of other tests that share LEVEL with these.
     """
-    needed = certainty(len(series) + others)
-    return {key: judge_metric(values, needed) for key, values in series.items()}
+    evidence = {key: weigh(values) for key, values in series.items()}
+    slower = thresholds([weighed.slower for weighed in evidence.values()], len(series) + others)
+    faster = thresholds([weighed.faster for weighed in evidence.values()], len(series) + others)
+    return {key: judge_evidence(evidence[key], values, slower, faster) for key, values in series.items()}
+
+
+def thresholds(paths: Sequence[Sequence[float]], tests: int) -> list[float]:
+    """Return, after each pass, the logarithm of the e-value at which one of so many tests is certain: e-BH.
+
+    ``paths`` are the logarithms of the e-values of the tests that were measured, after each of their passes. The more
+    of them are large at the same time, the less each of them needs: see ``certain_together``.
+    """
+    needed = list[float]()
+    for count in range(1, max(map(len, paths), default=0) + 1):
+        now = sorted((path[min(count, len(path)) - 1] for path in paths if path), reverse=True)
+        enough = [number for number, value in enumerate(now, 1) if value >= certainty(tests) - math.log(number)]
+        needed.append(certainty(tests) - math.log(max(enough, default=1)))
+    return needed
 
 
 def certainty(tests: int) -> float:
@@ -92,14 +108,14 @@ def certain_together(evidence: Mapping[Key, float], tests: int) -> set[Key]:
     reach tests / (k LEVEL), so does the mean. If some are wrong, at most a share LEVEL of what is returned is expected
     to be false. Source: Wang and Ramdas, 2022, "False discovery rate control with e-values".
     """
-    ordered = sorted(evidence.values(), reverse=True)
-    enough = [value for count, value in enumerate(ordered, 1) if value >= certainty(tests) - math.log(count)]
-    return {key for key, value in evidence.items() if enough and value >= enough[-1]}
+    [needed] = thresholds([[value] for value in evidence.values()], tests) or [0.0]
+    return {key for key, value in evidence.items() if value >= needed}
 
 
 def judge_metric(series: Series, needed: float) -> Judgement:
     """Judge one metric. ``needed`` is the logarithm of the e-value at which a change is certain."""
-    return judge_evidence(weigh(series), series, needed)
+    always = [needed] * len(series.passes)
+    return judge_evidence(weigh(series), series, always, always)
 
 
 def replay(series: Series, *, tests: int) -> Judgement:
@@ -107,27 +123,29 @@ def replay(series: Series, *, tests: int) -> Judgement:
     evidence, needed = weigh(series), certainty(tests)
     result = Judgement("INCONCLUSIVE", open=True)
     for count in range(1, len(series.passes) + 1):
-        result = judge_evidence(evidence.after(count), series.after(count), needed)
+        always = [needed] * count
+        result = judge_evidence(evidence.after(count), series.after(count), always, always)
         if not result.open:
             break
     return result
 
 
-def judge_evidence(evidence: Evidence, series: Series, needed: float) -> Judgement:
+def judge_evidence(evidence: Evidence, series: Series, slower: Sequence[float], faster: Sequence[float]) -> Judgement:
+    """Judge one metric. It is certain that it grew, or shrank, where its evidence reaches these after the same pass."""
     if not series.passes:
         return Judgement("INCONCLUSIVE", open=True)
     count, tolerance, middle = len(series.passes), math.log1p(series.tolerance), middle_of(series)
     p = min(math.exp(-max(*evidence.slower, *evidence.faster)), 1.0)
     result = Judgement("INCONCLUSIVE", passes=count, p=p, open=count < MAX_PASSES)
-    if is_regression(evidence, needed):
+    if is_regression(evidence, slower):
         return replace(result, status="REGRESSED", open=False)
-    if max(evidence.faster) >= needed and middle < -tolerance:
+    if middle < -tolerance and any(value >= needed for value, needed in zip(evidence.faster, faster, strict=False)):
         return replace(result, status="IMPROVED", open=False)
     ruled_out = evidence.acceptable[-1] >= -math.log(ERROR) and middle <= tolerance
     if ruled_out and not (is_suspected(evidence) and result.open):
         still_open = result.open and seems_faster(evidence, middle, tolerance)
         return replace(result, status="PASS", open=still_open)
-    return replace(result, needed=more_passes(evidence, needed, may_pass=middle <= tolerance))
+    return replace(result, needed=more_passes(evidence, slower[-1], may_pass=middle <= tolerance))
 
 
 def weigh(series: Series) -> Evidence:
@@ -144,10 +162,10 @@ def weigh(series: Series) -> Evidence:
     )
 
 
-def is_regression(evidence: Evidence, needed: float) -> bool:
+def is_regression(evidence: Evidence, needed: Sequence[float]) -> bool:
     """Return whether after any pass both were certain enough: later passes do not revoke it."""
-    both = zip(evidence.slower, evidence.intolerable, strict=True)
-    return any(slower >= needed and intolerable >= -math.log(CREDIBLE) for slower, intolerable in both)
+    both = zip(evidence.slower, evidence.intolerable, needed, strict=False)
+    return any(slower >= least and intolerable >= -math.log(CREDIBLE) for slower, intolerable, least in both)
 
 
 def is_suspected(evidence: Evidence) -> bool:
