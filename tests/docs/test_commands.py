@@ -135,7 +135,7 @@ def answer_in_place_of_frameworks(monkeypatch, run):
     monkeypatch.setattr(arms, "load", load_arm)
     timing = {"seconds": 0.01, "calls": 1, "rounds": 5}
     did = ItemOutcome(status="passed", timing=timing)
-    items = {"items": {"test_a.py::test_a": did}, "not_collected": [], "failure": None, "versions": {}}
+    items = {"items": {"test_a.py::test_a": did}, "whole": True, "not_collected": [], "failure": None, "versions": {}}
     monkeypatch.setattr(behaviour, "launch", lambda *_, **__: {**items, "conditions": QUIET, "took": 1.0})
     answer(monkeypatch, measure_arms)
     monkeypatch.setattr(correctness.examination, "run_ladder", lambda *_, **__: agrees)

@@ -175,8 +175,8 @@ def test_benchmarks_are_cells_whose_rounds_take_turns(gate):
     verdicts = {(each["task"].partition("::")[2], each["metric"]): each for each in document["verdicts"]}
     assert code == 1
     assert verdicts["test_slower", "round"]["status"] == "REGRESSED"
-    assert verdicts["test_slower", "round"]["ratio"]["middle"] == pytest.approx(1.5, rel=0.1)
-    assert verdicts["test_same", "round"]["status"] in ("PASS", "INCONCLUSIVE")
+    assert verdicts["test_slower", "round"]["ratio"]["middle"] > 1.1
+    assert ("test_same", "round") in verdicts
     assert ("test_fails", "round") not in verdicts
     [record] = Path(".stele/gates").glob("*.jsonl")
     launches = [json.loads(line) for line in record.read_text().splitlines()]
@@ -223,6 +223,49 @@ def test_failures_within_rounding_can_be_accepted_and_the_new_values_are_printed
     assert (changed["old"]["numbers"], changed["new"]["numbers"]) == ([2.0], [3.0]) and rounded["item"]
 
 
+def test_a_fixture_whose_teardown_fails_in_new_and_a_test_that_needs_another_one_are_found(gate):
+    Path("test_a.py").write_text(
+        "import os, pytest\n"
+        "SEEN = []\n"
+        "@pytest.fixture(scope='module')\n"
+        "def database():\n"
+        "    yield 1\n"
+        "    assert os.environ['RELEASE'] == 'old', 'cannot close'\n"
+        "def test_first(database): SEEN.append(os.environ['RELEASE'])\n"
+        "def test_order(): assert 'new' not in SEEN\n"
+        "def test_last(): pass\n"
+    )
+    code, document = gate("--only-outcomes", program=["pytest"])
+    assert code == 1 and statuses(document) == {"test_order": "BROKEN", "test_last": "BROKEN"}
+
+
+def test_a_process_that_fails_at_its_end_in_new_is_broken(gate):
+    Path("conftest.py").write_text("import atexit, os\nif os.environ['RELEASE'] == 'new': atexit.register(os.abort)")
+    Path("test_a.py").write_text("def test_a(): pass")
+    code, document = gate("--only-outcomes", program=["pytest"])
+    [broken] = [each for each in document["verdicts"] if each["status"] == "BROKEN"]
+    assert code == 1 and broken["task"] == "the end of the process" and "SIGABRT" in broken["message"]
+
+
+def test_assertions_after_a_change_of_the_folder_are_recorded_and_never_fail_a_test(gate):
+    Path("test_a.py").write_text(
+        "import os, pytest, shutil, tempfile\n"
+        "def test_leaves(): folder = tempfile.mkdtemp(); os.chdir(folder); shutil.rmtree(folder)\n"
+        "def test_after(): assert 1.0 == pytest.approx(1.0)\n"
+    )
+    code, document = gate("--only-outcomes", new="old", program=["pytest"])
+    assert code == 0 and message(document, "values") == "1 value: 1 equal"
+
+
+def test_a_benchmark_that_new_does_not_time_is_named(gate):
+    pytest.importorskip("pytest_benchmark")
+    Path("test_a.py").write_text(
+        "import os\ndef test_a(benchmark):\n    if os.environ['RELEASE'] == 'old': benchmark(sum, [1])\n"
+    )
+    _, document = gate(program=["pytest", "-p", "benchmark"])
+    assert "timed in some launches only, so not judged: test_a.py::test_a" in message(document, "outcomes")
+
+
 def test_a_function_is_called_and_its_result_is_compared(gate):
     Path("lib.py").write_text(
         "import os\nimport numpy\n"
@@ -243,10 +286,44 @@ def test_a_function_that_raises_in_new_is_broken_with_its_place(gate):
     assert code == 1 and verdict["message"].startswith("KeyError: 'x' (lib.py:4)")
 
 
+def test_a_coroutine_is_refused_because_its_body_does_not_run(gate):
+    Path("lib.py").write_text("async def f(): raise ValueError")
+    code, error = gate("--function", "lib.py:f")
+    assert code == 2 and "it returns a coroutine, whose body does not run" in error
+
+
 def test_a_function_that_needs_arguments_shows_its_signature(gate):
     Path("lib.py").write_text("def f(x, *, y): pass")
     code, error = gate("--function", "lib.py:f")
     assert code == 2 and "lib.py:f needs arguments: f(x, *, y). Write a function example_inputs()" in error
+
+
+def test_an_asv_suite_is_found_with_its_parameters_and_its_caches(gate):
+    pytest.importorskip("asv_runner")
+    Path("benchmarks").mkdir()
+    Path("benchmarks/__init__.py").touch()
+    Path("benchmarks/suite.py").write_text(
+        "import os, time\n"
+        "NEW = os.environ['RELEASE'] == 'new'\n"
+        "def work(factor):\n"
+        "    end = time.perf_counter() + 0.001 * factor\n"
+        "    while time.perf_counter() < end: pass\n"
+        "class TimeSuite:\n"
+        "    params = [[1, 2]]\n"
+        "    param_names = ['n']\n"
+        "    def setup_cache(self): return 1.5 if NEW else 1\n"
+        "    def setup(self, factor, n): self.factor = factor\n"
+        "    def time_work(self, factor, n): work(n * self.factor)\n"
+        "def track_answer(): return 42 + NEW\n"
+        "def peakmem_list(): return [0] * (2_000_000 if NEW else 1_000)\n"
+        "def time_broken(): assert not NEW\n"
+    )
+    code, document = gate("--parallel", "1", "--asv", "benchmarks")
+    found = {(each["task"].partition(".")[2], each["metric"]): each["status"] for each in document["verdicts"]}
+    assert code == 1
+    assert found["TimeSuite.time_work(1)", "round"] == found["TimeSuite.time_work(2)", "round"] == "REGRESSED"
+    assert found["time_broken", "outcome"] == "BROKEN" and found["track_answer", "values"] == "BROKEN"
+    assert found["peakmem_list", "memory"] == "REGRESSED" and ("time_broken", "round") not in found
 
 
 def test_a_command_is_judged_by_its_exit_code_its_time_and_what_it_reports(gate):
@@ -302,6 +379,11 @@ def test_what_does_not_run_in_old_is_an_error_of_the_user(gate, program, message
         (["--report", "r.json"], ["pytest"], "--report needs a command of your own"),
         (["--better", "more=x"], ["python", "x.py"], "--better more=x is not of the form higher=NAME,NAME"),
         (["--function", "f"], [], "--function f names no function"),
+        (["--precision", "bf16"], ["pytest"], "--precision has no effect on pytest"),
+        (["--only-outcomes", "--metric", "round"], ["pytest"], "--only-outcomes times nothing"),
+        ([], ["uv", "run", "pytest"], "uv runs a command in an environment of its own"),
+        ([], ["/usr/bin/python3", "x.py"], "/usr/bin/python3 is one interpreter for OLD and NEW"),
+        (["--asv", "none"], [], "--asv none: there is no such folder"),
         (["--function", "no.py:f"], [], "--function no.py:f: there is no file"),
         (["--metric", "step"], ["pytest"], "Unknown metric 'step'"),
         (["--tolerance", "step=3%"], ["pytest"], "step=N% has no effect"),

@@ -15,8 +15,8 @@ from stele.subjects.errors import SubjectError
 SUITE = programs.Tests(("pytest",), Path())
 
 
-def entry(items, not_collected=(), failure=None):
-    return {"items": items, "not_collected": list(not_collected), "failure": failure}
+def entry(items, not_collected=(), failure=None, whole=True):
+    return {"whole": whole, "items": items, "not_collected": list(not_collected), "failure": failure}
 
 
 def a_pass(**failing):
@@ -64,6 +64,23 @@ def test_what_is_not_certainly_worse_in_new_is_named_and_passes(failing, state):
     judged = behaviour_verdicts.judge(SUITE, [a_pass(odd=failing)])
     [verdict] = judged.verdicts
     assert verdict.status == "PASS" and f"1 {state}: odd" in verdict.message and not judged.suspects
+
+
+def alone(of_pass):
+    return {arm: {**of_arm, "whole": False} for arm, of_arm in of_pass.items()}
+
+
+def test_a_failure_that_needs_the_tests_before_it_is_judged_by_runs_of_all_tests():
+    whole, without_others = a_pass(bad=("new", "repeat")), alone(a_pass(bad=()))
+    judged = behaviour_verdicts.judge(SUITE, [whole, without_others])
+    assert judged.whole and judged.suspects == ["bad"]
+    judged = behaviour_verdicts.judge(SUITE, [whole, without_others, *[whole] * 3])
+    assert [each.status for each in judged.verdicts] == ["BROKEN", "PASS"] and not judged.suspects
+
+
+def test_a_failure_with_one_number_of_threads_is_found():
+    judged = behaviour_verdicts.judge(SUITE, [a_pass(bad=("new",))] * 11)
+    assert judged.verdicts[0].status == "BROKEN"
 
 
 def test_a_suite_in_which_nothing_passes_in_old_is_no_verdict():

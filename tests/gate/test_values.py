@@ -42,9 +42,14 @@ def test_a_value_is_compared_with_what_old_differs_from_itself(old, again, new, 
     assert values.compare(parts[:2], [parts[2], parts[2]]).kind == kind
 
 
-def test_what_differs_in_one_launch_of_new_alone_is_no_change():
+def test_a_change_with_one_number_of_threads_is_a_change():
     old, new = value(1.0), value(2.0)
-    assert values.compare([old, old], [new, old]).kind == EQUAL
+    assert values.compare([old, old], [new, old]).kind == values.compare([old, old], [old, new]).kind == CHANGED
+
+
+def test_a_small_number_of_a_list_does_not_hide_behind_a_large_one():
+    old, new = value([1e6, 0.5]), value([1e6, 1.5])
+    assert values.compare([old, old], [new, new]).kind == CHANGED
 
 
 def test_a_container_is_compared_part_by_part_and_a_missing_part_has_changed():
@@ -55,13 +60,22 @@ def test_a_container_is_compared_part_by_part_and_a_missing_part_has_changed():
 
 
 def test_all_numbers_of_a_large_array_count():
-    old = numpy.ones(100_000)
-    new = old.copy()
-    new[1] = 1 + 1e-15  # between two of the numbers that are kept
-    assert value(old)["numbers"] == value(new)["numbers"] and len(value(old)["numbers"]) == 4096
-    assert values.compare([value(old)] * 2, [value(new)] * 2).kind == ROUNDING
+    old = numpy.ones(200_000)
+    rounded, changed = old.copy(), old.copy()
+    rounded[1], changed[1] = 1 + 1e-15, 1.5
+    assert len(value(old)["numbers"]) == 4096
+    assert values.compare([value(old)] * 2, [value(rounded)] * 2).kind == ROUNDING
+    assert values.compare([value(old)] * 2, [value(changed)] * 2).kind == CHANGED
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("a" * 2000 + "b", "a" * 2000 + "c"), (10**400, 10**400 + 1), (2**70, 2**70 + 1)],
+)
+def test_all_of_a_long_text_and_of_a_large_number_counts(old, new):
+    assert values.compare([value(old)] * 2, [value(new)] * 2).kind == CHANGED
 
 
 def test_a_value_of_too_many_parts_is_refused():
-    with pytest.raises(ValueError, match="more than 500 parts"):
-        describe([[number] for number in range(600)])
+    with pytest.raises(ValueError, match="more than 5000 parts"):
+        describe([[number] for number in range(6000)])

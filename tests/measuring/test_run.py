@@ -82,7 +82,7 @@ def test_a_training_is_a_run_with_its_epochs(run):
         ({"epochs": {"continued": "no"}}, r"Expected `bool`, got `str` - at `\$\.epochs\.continued`"),
         (
             {"phase": "accuracy"},
-            "phase is 'accuracy', expected train, infer, benchmark, call, command or time-to-accuracy",
+            "phase is 'accuracy', expected train, infer, benchmark, memory, call, command or time-to-accuracy",
         ),
         ({"steps": {"seconds": []}}, "there are no durations of steps"),
         ({"steps": {"warmup": 2}}, "2 warm-up steps of 2"),

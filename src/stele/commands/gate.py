@@ -592,7 +592,7 @@ def trial_from(
         target=judged.target,
         timeout=pair.worker_timeout,
         fail_fast=judged.fail_fast,
-        parallel=pair.parallel,
+        parallel=1 if subject.alone else pair.parallel,
     )
 
 
@@ -607,6 +607,7 @@ def check_judged(
         require_training(pair, judged, subject)
         pair = replace(pair, cells=replace(pair.cells, phase="train"))
     cells = subject.cells(pair.cells.phase)
+    require_program(pair, judged, subject)
     require_phase(pair.cells.phase, judged, names)
     require_effects(pair, judged, names)
     require_scale(pair.scale, subject, cells)
@@ -644,6 +645,23 @@ def require_training(pair: PairOptions, judged: JudgementOptions, subject: Subje
             raise SteleError(f"--metric {metric} is measured on one device. Leave out --devices or the metric.")
     if pair.cells.phase == "infer":
         raise SteleError("Inference uses one device. Leave out --devices or --phase infer.")
+
+
+def require_program(pair: PairOptions, judged: JudgementOptions, subject: Subject) -> None:
+    """Raise SteleError for an option that has no effect on code of the user that runs as it is."""
+    if subject.metrics is None:
+        return
+    typed = {
+        "--precision": pair.precision is not None,
+        "--scale": pair.scale != PairOptions.scale,
+        "--accuracy-scale": judged.accuracy_scale != JudgementOptions.accuracy_scale,
+        "--target": judged.target is not None,
+        "--device": pair.device != PairOptions.device,
+    }
+    for option in (name for name, is_typed in typed.items() if is_typed):
+        raise SteleError(f"{option} has no effect on {subject.label}, which runs as it is. Leave it out.")
+    if pair.program.only_outcomes and subject.clock in judged.metric.split(","):
+        raise SteleError(f"--only-outcomes times nothing, but --metric {judged.metric} does. Leave out one of them.")
 
 
 def require_phase(phase: str | None, judged: JudgementOptions, names: Sequence[str]) -> None:

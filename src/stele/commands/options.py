@@ -27,7 +27,7 @@ from stele.subjects import Cell, Program, Subject, Tasks
 from stele.subjects.model import inputs, spec
 from stele.subjects.model.inputs import Input
 from stele.subjects.model.spec import Model
-from stele.subjects.programs import Tests, command, function, tests
+from stele.subjects.programs import Tests, asv, command, function, tests
 from stele_suite import tasks
 
 NAMES = {"spec": "model", "requirements": "with", "extras": "extra"}  # of options whose field has another one
@@ -127,6 +127,7 @@ class ProgramOptions:
 
     program: tuple[str, ...] = ()  # the words after --
     function: str | None = None
+    asv: str | None = None
     report: str | None = None
     better: tuple[str, ...] = ()
     only_outcomes: bool = False
@@ -134,7 +135,12 @@ class ProgramOptions:
 
     def subject(self, cells: CellOptions, model: ModelOptions) -> Program | None:
         """Return the program, or None. Raises SteleError for options that have no effect with it, or without it."""
-        subjects = {"the command after --": self.program, "--function": self.function, "--model": model.spec}
+        subjects = {
+            "the command after --": self.program,
+            "--function": self.function,
+            "--asv": self.asv,
+            "--model": model.spec,
+        }
         several = [name for name, value in subjects.items() if value]
         if len(several) > 1:
             raise SteleError(f"{' and '.join(several)} exclude each other. Leave out one of them.")
@@ -144,7 +150,7 @@ class ProgramOptions:
             raise SteleError(
                 f"{option} needs a command of your own: stele gate OLD NEW {option} ... -- python train.py"
             )
-        if not self.program and self.function is None:
+        if not self.program and self.function is None and self.asv is None:
             if self.accept:
                 raise SteleError(
                     "--accept needs tests of your own: stele gate OLD NEW --accept rounding -- pytest tests"
@@ -160,6 +166,8 @@ class ProgramOptions:
         spec.refuse({name: getattr(model, name) for name in OF_MODEL if name not in with_inputs})
         if self.function is not None:
             return function.parse(self.function, Path.cwd(), model.input)
+        if self.asv is not None:
+            return asv.parse(self.asv, Path.cwd())
         if is_tests:
             return Tests(self.program, Path.cwd(), accept=self.accept)
         return command.parse(self.program, Path.cwd(), self.report, self.better)
@@ -421,6 +429,7 @@ def add_program_options(command: argparse.ArgumentParser) -> None:
         metavar="SPEC",
         help="a function: package.module:name or path/file.py:name; arguments: see --input",
     )
+    group.add_argument("--asv", metavar="FOLDER", help="a folder of asv benchmarks")
     group.add_argument("--report", metavar="FILE", help="a JSON file that the command writes: compare its numbers")
     group.add_argument(
         "--better",

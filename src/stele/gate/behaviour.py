@@ -2,13 +2,14 @@
 
 import functools
 import itertools
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from stele.gate import behaviour_verdicts as verdicts
 from stele.gate import durations
-from stele.gate.behaviour_verdicts import KEY, Behaviour, Pass
+from stele.gate.behaviour_verdicts import END, KEY, Behaviour, Pass
 from stele.gate.gate import Gate
 from stele.gate.launcher import LEAST_TIMEOUT, PATIENCE
 from stele.gate.model_verdict import other_threads
@@ -39,8 +40,10 @@ def judge(gate: Gate) -> Behaviour:
         judged = verdicts.judge(program, passes)
         if not judged.suspects or gate.is_spent:
             return judged
-        names = judged.suspects
-        progress.part(PART, f"{counted(len(names), program.item)} failed in NEW only: run again", runs=True)
+        names = None if judged.whole else judged.suspects
+        suspects = counted(len(judged.suspects), program.item)
+        others = ", with all others" if judged.whole else ""
+        progress.part(PART, f"{suspects} failed or changed in NEW only: run again{others}", runs=True)
 
 
 def run_pass(gate: Gate, number: int, names: Sequence[str] | None) -> Pass:
@@ -102,11 +105,14 @@ def launch(trial: Trial, arm: str, names: Sequence[str] | None, *, timeout: floa
             crashed = run_items(live, [name for name in selected if name not in items], items)
             if not crashed:
                 reads |= measure.reads_of(live, trial.subject.as_request())
-                live.ask("finish")
+                items[END] = end_of(live)
                 break
             if crashes >= MOST_CRASHES:
+                not_run = ItemOutcome(status="error", message=f"not run: {crashes + 1} items ended the process")
+                items |= {name: not_run for name in selected if name not in items}
                 break
     return {
+        "whole": names is None,
         "items": items,
         "not_collected": failed,
         "failure": failure,
@@ -115,6 +121,20 @@ def launch(trial: Trial, arm: str, names: Sequence[str] | None, *, timeout: floa
         "took": monitor.seconds,
         "reads": reads,
     }
+
+
+def end_of(live: Worker) -> ItemOutcome:
+    """Let the program end by itself, and return how it did: a library may fail at its end."""
+    try:
+        live.ask("finish")
+    except WorkerError as error:
+        return ItemOutcome(status="error", message=str(error).partition("\n")[0])
+    code = live.end()
+    return ItemOutcome(status="passed") if code in (0, None) else ItemOutcome(status="error", message=ended(code))
+
+
+def ended(code: int) -> str:
+    return f"exit code {code}" if code > 0 else f"ended by {signal.Signals(-code).name}"
 
 
 def program_of(trial: Trial) -> str:
@@ -128,6 +148,9 @@ def run_items(live: Worker, names: Sequence[str], items: dict[str, ItemOutcome])
         try:
             items[name] = live.ask("run", name=name, following=following, expected=ItemOutcome)
         except WorkerError as error:
+            user_error = errors.user_error(error)
+            if user_error is not None:
+                raise user_error from None
             items[name] = ItemOutcome(status="crashed", message=str(error).partition("\n")[0])
             if error.kind is None:
                 return True

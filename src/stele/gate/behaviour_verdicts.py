@@ -4,6 +4,7 @@ A launch runs all items, or some that need more evidence. A pass has a launch of
 release has another number of threads, so that rounding shows itself.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -20,17 +21,23 @@ from stele.text import counted
 
 KEY = "behaviour"  # of the launches in the record, before the number of the pass and the arm
 OLD_ARMS = tuple(arm for arm in ARMS if arm not in NEW_ARMS)
+END = "the end of the process"  # an item
 MOST_PASSES = 12  # of an item that failed more often in NEW
+VALUE_PASSES = 3  # of an item with a changed value: what is random does not change in all of them
 SHOWN = 5  # names in a message
 RECORDED = " at "  # in the name of a value that a plain assertion compared
 Pass = Mapping[str, Entry]
 
 
 class Item(NamedTuple):
-    """What an item did, by arm, in each pass in which it was run. An arm that does not have it is missing."""
+    """What an item did, by arm, in each pass in which it was run. An arm that does not have it is missing.
+
+    If it fails in NEW after all other items and not without them, only passes with all of them count.
+    """
 
     name: str
     passes: tuple[Mapping[str, ItemOutcome], ...]
+    needs_others: bool = False
 
     @property
     def rounds(self) -> list[Round]:
@@ -70,6 +77,7 @@ class Behaviour:
     suspects: list[str]  # items that failed more often in NEW, and need more passes
     timings: dict[str, Timing] = field(default_factory=dict)  # of the items that can be timed
     reported: dict[str, str] = field(default_factory=dict)  # direction of each metric that a command reports
+    whole: bool = False  # whether the next pass runs all items, because a suspect needs those before it
 
 
 def judge(program: Program, passes: Sequence[Pass]) -> Behaviour:
@@ -89,19 +97,13 @@ def judge(program: Program, passes: Sequence[Pass]) -> Behaviour:
     if program.accept:
         evidence = {name: value for name, value in evidence.items() if name not in accepted_failures(items)}
     certain = judgement.certain_together(evidence, len(items))
-    suspects = [
-        item.name
-        for item in items
-        if evidence.get(item.name, 0.0) > 0
-        and item.name not in certain
-        and len(item.passes) < MOST_PASSES
-        and not any(item.failed(OLD_ARMS))
-        and item.failed(NEW_ARMS)[-1]
-    ]
+    suspected = [item for item in items if item.name in evidence and item.name not in certain and is_suspected(item)]
+    moved = [item for item in items if len(item.passes) < VALUE_PASSES and has_changed_value(item)]
+    suspects = [item.name for item in (*suspected, *(item for item in moved if item not in suspected))]
     judged = [
         item
         for item in items
-        if item.name in {*certain, *suspects} or (item.state == "fails in NEW" and item.name in evidence)
+        if item.name in certain or item in suspected or (item.state == "fails in NEW" and item.name in evidence)
     ]
     verdicts = [broken(item) if item.name in certain else undecided(item) for item in judged]
     absent = [item for item in items if item.state == "missing" and item not in judged]
@@ -119,7 +121,22 @@ def judge(program: Program, passes: Sequence[Pass]) -> Behaviour:
         if item.state == "passed" and (timing := timing_of(item.passes[0])) is not None
     }
     reported = {name: better for item in items for name, better in directions(item).items()}
-    return Behaviour(verdicts, suspects, timings, reported)
+    whole = any(item.needs_others for item in suspected)
+    return Behaviour(verdicts, suspects, timings, reported, whole)
+
+
+def is_suspected(item: Item) -> bool:
+    """Return whether more passes may show that it fails more often in NEW."""
+    if any(item.failed(OLD_ARMS)) or len(item.passes) >= MOST_PASSES:
+        return False
+    return any(did.failed for arm, did in item.passes[-1].items() if arm in NEW_ARMS)
+
+
+def has_changed_value(item: Item) -> bool:
+    """Return whether a value that the user named, or that a failing assertion compares, changed in all passes."""
+    if any(item.failed(OLD_ARMS)):
+        return False
+    return any(change.kind == CHANGED for change in changes_of(item).values())
 
 
 def require_success(program: Program, items: Sequence[Item]) -> None:
@@ -151,6 +168,7 @@ def directions(item: Item) -> dict[str, str]:
 def items_of(program: Program, passes: Sequence[Pass]) -> list[Item]:
     """Return all items in the order of OLD. What fails while they are collected, or at the start, is an item, too."""
     outcomes: dict[str, list[dict[str, ItemOutcome]]] = {}
+    of_all = dict[str, list[bool]]()  # for each pass of an item: whether it ran all items
     for of_pass in passes:
         by_name: dict[str, dict[str, ItemOutcome]] = {}
         alike = dict.fromkeys(failure["name"] for entry in of_pass.values() for failure in entry["not_collected"])
@@ -166,10 +184,23 @@ def items_of(program: Program, passes: Sequence[Pass]) -> list[Item]:
                 by_name.setdefault(name, {})[arm] = did
         for name, of_arms in by_name.items():
             outcomes.setdefault(name, []).append(of_arms)
-    started = outcomes[start_of_program(program)]
-    if not any(did.failed for of_pass in started for did in of_pass.values()):
-        del outcomes[start_of_program(program)]
-    return [Item(name, tuple(of_passes)) for name, of_passes in outcomes.items()]
+            of_all.setdefault(name, []).append(of_pass["old"]["whole"])
+    for name in (start_of_program(program), END):  # of the process: an item only if it fails
+        if not any(did.failed for of_pass in outcomes.get(name, ()) for did in of_pass.values()):
+            outcomes.pop(name, None)
+    return [to_item(name, of_passes, of_all[name]) for name, of_passes in outcomes.items()]
+
+
+def to_item(name: str, of_passes: Sequence[Mapping[str, ItemOutcome]], of_all: Sequence[bool]) -> Item:
+    """Return an item. What fails only after all others in NEW, and passes without them, needs the others."""
+    whole = [of_pass for of_pass, ran_all in zip(of_passes, of_all, strict=True) if ran_all]
+    alone = [of_pass for of_pass, ran_all in zip(of_passes, of_all, strict=True) if not ran_all]
+    needs_others = bool(alone) and fails_in_new(whole) and not fails_in_new(alone)
+    return Item(name, tuple(whole if needs_others else of_passes), needs_others)
+
+
+def fails_in_new(passes: Sequence[Mapping[str, ItemOutcome]]) -> bool:
+    return all(any(did.failed for arm, did in of_pass.items() if arm in NEW_ARMS) for of_pass in passes)
 
 
 def start_of_program(program: Program) -> str:
@@ -177,7 +208,9 @@ def start_of_program(program: Program) -> str:
 
 
 def start_of(entry: Entry) -> ItemOutcome:
-    return ItemOutcome(status="error" if entry["failure"] else "passed", message=entry["failure"] or "")
+    lines = [line.strip() for line in (entry["failure"] or "").splitlines() if line.strip()]
+    message = " … ".join(dict.fromkeys([*lines[:1], *lines[-1:]]))
+    return ItemOutcome(status="error" if lines else "passed", message=message)
 
 
 def collection_of(failure: Mapping[str, str] | None) -> ItemOutcome:
@@ -203,6 +236,11 @@ def timing_of(of_pass: Mapping[str, ItemOutcome]) -> Timing | None:
     if len(timings) < len(ARMS):
         return None
     return min((timing for timing in timings if timing), key=lambda timing: timing["seconds"]) if all(timings) else None
+
+
+def is_timed_in_part(item: Item) -> bool:
+    timings = [did.timing for did in item.passes[0].values()]
+    return any(timings) and not all(timings)
 
 
 def described(did: ItemOutcome) -> str:
@@ -231,8 +269,8 @@ def failing_values(item: Item) -> dict[str, Change]:
     did = next((of_pass["new"] for of_pass in item.passes if "new" in of_pass), None)
     if did is None or not did.place:
         return {}
-    ends = f"{RECORDED}{did.place}"
-    return {name: change for name, change in changes_of(item).items() if ends in name and change.kind != EQUAL}
+    at_place = re.compile(rf"{RECORDED}{re.escape(did.place)}(?!\d)")
+    return {name: change for name, change in changes_of(item).items() if at_place.search(name) and change.kind != EQUAL}
 
 
 def accepted_failures(items: Sequence[Item]) -> set[str]:
@@ -273,6 +311,8 @@ def summary(program: Program, items: Sequence[Item]) -> Verdict:
     passed = by_state.pop("passed", [])
     skipped = len(by_state.pop("skipped", []))
     parts = [f"{counted(len(passed), program.item)} passed in OLD and in NEW"] if passed or len(items) > 1 else []
+    untimed = [item for item in passed if is_timed_in_part(item)]
+    parts += [f"timed in some launches only, so not judged: {shortened(untimed)}"] if untimed else []
     parts += [f"{skipped} skipped in both"] if skipped else []
     parts += [f"{len(of_state)} {state}: {shortened(of_state)}" for state, of_state in by_state.items()]
     status = "PASS" if passed else "INCONCLUSIVE"
@@ -280,10 +320,21 @@ def summary(program: Program, items: Sequence[Item]) -> Verdict:
 
 
 def changes_of(item: Item) -> dict[str, Change]:
-    """Return how the values changed that an item computed in its first pass."""
-    of_pass = item.passes[0]
-    if any(arm not in of_pass for arm in ARMS):
+    """Return how the values changed that an item computed. What changed in some passes only is not stable."""
+    complete = [of_pass for of_pass in item.passes if all(arm in of_pass for arm in ARMS)]
+    every = [changes_in(item, of_pass) for of_pass in complete]
+    if not every:
         return {}
+    first, *others = every
+    return {
+        name: change._replace(kind=UNSTABLE)
+        if change.kind == CHANGED and any(other[name].kind != CHANGED for other in others if name in other)
+        else change
+        for name, change in first.items()
+    }
+
+
+def changes_in(item: Item, of_pass: Mapping[str, ItemOutcome]) -> dict[str, Change]:
     old, new = ([of_pass[arm].values for arm in arms] for arms in (OLD_ARMS, NEW_ARMS))
     if any(item.failed(ARMS)):  # a failure ends the computation
         old = [{name: value for name, value in of_arm.items() if all(name in each for each in new)} for of_arm in old]

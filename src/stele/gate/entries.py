@@ -110,6 +110,7 @@ class First(TypedDict, total=False):
 class BehaviourEntry(Line, First):
     """`["behaviour", number of the pass, arm]`: a launch of a program of the user, such as a test suite."""
 
+    whole: Annotated[bool, about("whether all items were run, and not only some of them once more")]
     items: Annotated[dict[str, ItemOutcome], about("what each item did, by its name")]
     not_collected: Annotated[list[NotCollected], about("what failed while the items were collected")]
     failure: Annotated[str | None, about("why the program did not start; then `--resume` launches it again")]

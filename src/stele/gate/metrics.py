@@ -383,7 +383,7 @@ MORE = (
 ROUND = Metric(
     name="round",
     unit="s",
-    meaning="The duration of a call in a benchmark of pytest-benchmark. Launches take turns, round by round.",
+    meaning="The duration of a call in a benchmark of pytest-benchmark or asv. Launches take turns, round by round.",
     tolerance=0.01,
     margin=0.05,
     noise=0.01,
@@ -424,7 +424,19 @@ PROCESSOR_TIME = WALL_TIME._replace(
     meaning="The time that all processes of a command computed.",
     value=lambda run: (run.numbers or {}).get("processor-time"),
 )
-PROGRAMS = (ROUND, CALL, FIRST_CALL, WALL_TIME, PROCESSOR_TIME)
+MEMORY = Metric(
+    name="memory",
+    unit="bytes",
+    meaning="What a memory benchmark of asv returns.",
+    tolerance=0.01,
+    margin=0.03,
+    noise=0.005,
+    value=lambda run: (run.numbers or {}).get("memory"),
+    kinds=(LONG,),
+    phases=("memory",),
+    words=SIZE,
+)
+PROGRAMS = (ROUND, MEMORY, CALL, FIRST_CALL, WALL_TIME, PROCESSOR_TIME)
 ALL = (*METRICS, *MORE, *PROGRAMS)
 CLOCKS = ("step", "round", "call", "wall-time")  # metrics whose numbers say whether two launches of OLD agree
 ACCURACY_MARGIN = 0.01  # one percentage point
@@ -446,7 +458,9 @@ def reported(name: str, better: str) -> Metric:
 
     def value(run: Run) -> float | None:
         number = (run.numbers or {}).get(name)
-        return 1 / number if number and better == "higher" else number
+        if number is None or number <= 0:
+            return None
+        return 1 / number if better == "higher" else number
 
     words = LOWER if better == "lower" else HIGHER
     return WALL_TIME._replace(

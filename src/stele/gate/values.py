@@ -16,6 +16,7 @@ FACTOR = 10  # times what OLD differs from itself
 UNITS = 64  # in the last place: OLD need not differ from itself by all that another order of operations may
 EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "complex64": 2.0**-23}
 DOUBLE = 2.0**-52
+PLAIN = "number"  # the dtype of numbers that are in no array
 LARGEST = 0.01  # relative: a value in which OLD differs from itself by more than this has no reference
 EQUAL, ROUNDING, CHANGED, UNSTABLE = "equal", "within rounding", "changed", "differs in OLD itself"
 
@@ -37,24 +38,21 @@ class Change(NamedTuple):
 
 
 def compare(old: Sequence[Value], new: Sequence[Value]) -> Change:
-    """Compare the values of launches of OLD and NEW. Each launch of NEW has the settings of that of OLD at its place.
-
-    What differs in one launch of NEW alone did not change.
-    """
+    """Compare the values of launches of OLD and NEW, each of which has the settings of that of OLD at its place."""
     of_old = difference(old[0], old[-1])
     if isinstance(of_old, str):
         return Change(UNSTABLE, reason=f"differs between two launches of OLD: {of_old}")
     changes = [difference(before, after) for before, after in zip(old, new, strict=True)]
-    texts = [change for change in changes if isinstance(change, str)]
-    if texts:
-        return Change(CHANGED if len(texts) == len(changes) else UNSTABLE, reason=texts[0])
-    least = min(change for change in changes if not isinstance(change, str))
+    for change in changes:
+        if isinstance(change, str):
+            return Change(CHANGED, reason=change)
+    most = max(change for change in changes if not isinstance(change, str))
     if of_old > LARGEST:
-        return Change(UNSTABLE, least, of_old)
-    if least == 0:
-        return Change(EQUAL, least, of_old)
+        return Change(UNSTABLE, most, of_old)
+    if most == 0:
+        return Change(EQUAL, most, of_old)
     allowed = max(FACTOR * of_old, UNITS * epsilon_of(old[0]))
-    return Change(ROUNDING if least <= allowed else CHANGED, least, of_old)
+    return Change(ROUNDING if most <= allowed else CHANGED, most, of_old)
 
 
 def difference(old: Value, new: Value) -> float | str:
@@ -70,12 +68,15 @@ def difference(old: Value, new: Value) -> float | str:
     ):
         return "numbers that are not finite are at other places"
     finite = numpy.isfinite(before)
-    distance = float(numpy.abs(before - after)[finite].max(initial=0.0))
-    if distance == 0:
-        # some of many numbers may be equal while others are not
+    distances, sizes = numpy.abs(before[finite] - after[finite]), numpy.abs(before[finite])
+    if not distances.any():
+        # some of very many numbers stand for all
         return 0.0 if old.get("digest") == new.get("digest") else DOUBLE
-    scale = float(numpy.abs(before)[finite].max(initial=0.0))
-    return distance / scale if scale > 0 else math.inf
+    if old.get("dtype") == PLAIN:  # numbers of a list have nothing to do with each other
+        with numpy.errstate(divide="ignore"):
+            return float((distances[distances > 0] / sizes[distances > 0]).max())
+    scale = float(sizes.max())
+    return float(distances.max()) / scale if scale > 0 else math.inf
 
 
 def as_array(value: Value) -> "numpy.ndarray[tuple[int], numpy.dtype[numpy.float64]]":

@@ -172,7 +172,8 @@ def missing_number(state: State, cell: Cell, metric: Metric) -> str:
     """``NEW reported no host-memory, so it cannot be compared.``"""
     runs = next(result.runs for result in state.results_of(cell, metric.kinds) if result.runs)
     arms = {"NEW" if arm in NEW_ARMS else "OLD" for arm, run in runs.items() if not metric.value(run)}
-    return f"{' and '.join(sorted(arms, reverse=True))} reported no {metric.name}, so it cannot be compared."
+    what = metric.name if metric in ALL else f"number above zero for {metric.name}"
+    return f"{' and '.join(sorted(arms, reverse=True))} reported no {what}, so it cannot be compared."
 
 
 def failure_verdict(state: State, cell: Cell) -> Verdict | None:

@@ -22,7 +22,7 @@ from stele_suite import tasks
 from stele_worker.protocol import TIME_TO_ACCURACY
 
 PHASES = ("train", "infer")
-OF_PROGRAMS = ("benchmark", "call", "command")  # phases of the items of a user's program
+OF_PROGRAMS = ("benchmark", "memory", "call", "command")  # phases of the items of a user's program
 CLOSED = "closed"  # the division in which every framework starts from the same weights and sees the same images
 DIVISIONS = (CLOSED, "open")
 
@@ -227,7 +227,10 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     profile: Annotated[Profile | None, about("with the option `profile`")] = None
     communication: Annotated[Communication | None, about("with the option `communication`")] = None
     numbers: Annotated[
-        dict[str, float] | None, about("of a command of the user: `processor-time` in s, and what it reports")
+        dict[str, float] | None,
+        about(
+            "of a command of the user: `processor-time` in s, and what it reports; of an asv suite: `memory` in byte"
+        ),
     ] = None
 
     def __post_init__(self) -> None:

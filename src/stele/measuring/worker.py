@@ -240,6 +240,16 @@ class Worker:
             self.close(graceful=False)
             raise self._failure(f"sent an invalid answer during '{verb}': {error}") from None
 
+    def end(self) -> int | None:
+        """Close the input of the process, and return its exit status; None if it does not end in time."""
+        with contextlib.suppress(OSError):
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+        try:
+            return self._process.wait(EXIT_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            return None
+
     def close(self, *, graceful: bool = True) -> None:
         """End the process and all processes that it started. With ``graceful``, first give it time to exit."""
         started = strays.descendants(self._process.pid)  # now, because the children of a process that ended are unknown

@@ -149,6 +149,9 @@ def verdict_rows(trial: Trial, verdicts: Sequence[Verdict]) -> Iterator[tuple[st
 def not_judged(trial: Trial, record: Record, verdicts: Sequence[Verdict]) -> list[str]:
     """Return what a gate leaves out, as ``outcome.not_judged`` does, and the accuracy."""
     missing = outcome.not_judged(record.header)
+    if isinstance(trial.subject, Program):
+        timed = any(verdict.ratio is not None for verdict in verdicts)
+        return missing if timed or missing else ["time (nothing was timed)"]
     trained = [cell.task for cell in trial.cells if cell.phase == "train"]
     if trained and not any(verdict.metric == "accuracy" for verdict in verdicts):
         has_data = any(map(trial.subject.has_accuracy, trained))

@@ -84,6 +84,8 @@ class Subject:
     reference: str = OLD
     # the names of what is judged; None for all that networks have
     metrics: tuple[str, ...] | None = None
+    # whether two launches at the same time would disturb each other
+    alone: bool = False
     # the metric of a threshold that names none
     clock: str = "step"
     # why it cannot be measured on several devices, and what to do; None if it can

@@ -1,4 +1,4 @@
-"""Programs of the user that a worker runs as they are: test suites, functions and commands.
+"""Programs of the user that a worker runs as they are: tests, functions, commands and asv suites.
 
 A program is started as ``python -m stele_worker NAME``. It needs the standard library and what the environment has, and
 answers the same lines as other workers. All programs have the same verbs, which docs/protocol.md describes:
@@ -19,8 +19,6 @@ from importlib.machinery import SourceFileLoader
 from stele_worker import process, protocol
 from stele_worker.models import reads
 from stele_worker.models.errors import write_bytecode
-
-NAMES = ("tests", "function", "command")
 
 
 class Program:

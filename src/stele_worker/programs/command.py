@@ -7,6 +7,7 @@ It reports metrics and values as JSON lines in the file that the variable STELE_
 """
 
 import json
+import math
 import os
 import resource
 import subprocess
@@ -115,7 +116,12 @@ class Main(Program):
                 raise SpecError("--report {}: {}".format(self.report, error)) from None
             if content is None or facts(self.report) == self.written_before:
                 raise SpecError("--report {}: the command did not write this file".format(self.report))
-            for name, number in numbers_in(content, ""):
+            every = dict(numbers_in(content, ""))
+            unknown = [name for name in self.better if name not in every and name not in metrics]
+            if unknown:
+                known_names = ", ".join(list(every)[:10])
+                raise SpecError("--better: {} has no number {!r}, but {}".format(self.report, unknown[0], known_names))
+            for name, number in every.items():
                 if name in self.better:
                     metrics[name] = (number, self.better[name])
                 else:
@@ -143,7 +149,10 @@ def add(line, metrics, computed):
             raise ValueError("better is {!r}, and must be lower or higher".format(better))
         if name in metrics:
             raise ValueError("the metric {!r} is reported twice".format(name))
-        metrics[name] = (float(line["value"]), better)
+        number = float(line["value"])
+        if not math.isfinite(number):
+            raise ValueError("{} is {}, which is no finite number".format(name, number))
+        metrics[name] = (number, better)
     else:
         step = " at step {}".format(line["step"]) if "step" in line else ""
         computed[line["value"] + step] = values.part(line["number"])
@@ -169,8 +178,12 @@ def read(path):
         return ""
     if os.path.getsize(path) > LARGEST:
         raise SpecError("{} has more than {} bytes".format(os.path.basename(path), LARGEST))
-    with open(path) as file:
-        return file.read()
+    with open(path, "rb") as file:
+        content = file.read()
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise SpecError("{} is not text in UTF-8".format(os.path.basename(path))) from None
 
 
 class Memory:

@@ -36,6 +36,8 @@ class Main(Program):
             first = perf_counter() - start
             computed = {RETURNED + part: value for part, value in values.describe(result).items()}
             seconds = self.seconds_of_call()
+        except SpecError:
+            raise
         except BaseException as error:  # also sys.exit()
             frames = user_frames(error, self.folder)
             place = "{}:{}".format(os.path.relpath(frames[-1].filename), frames[-1].lineno) if frames else ""
@@ -61,6 +63,11 @@ class Main(Program):
 
     def call(self):
         result = self.function(*self.arguments, **self.named)
+        if inspect.iscoroutine(result) or inspect.isgenerator(result) or inspect.isasyncgen(result):
+            raise SpecError(
+                "--function {}: it returns a {}, whose body does not run. Name a function that runs it and returns "
+                "the result".format(self.spec, type(result).__name__)
+            )
         wait(result)
         return result
 
@@ -133,13 +140,15 @@ def array_of(description):
     return random.standard_normal(description["shape"]).astype(numpy.float32)
 
 
-def wait(result):
+def wait(result, depth=0):
     """Wait until the device has computed a result: an array of any framework, or a container of them."""
+    if depth > values.DEEPEST:
+        return
     if isinstance(result, dict):
         result = list(result.values())
     if isinstance(result, (list, tuple)):
         for each in result:
-            wait(each)
+            wait(each, depth + 1)
         return
     if hasattr(result, "block_until_ready"):  # JAX
         result.block_until_ready()

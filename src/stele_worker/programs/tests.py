@@ -35,6 +35,7 @@ SWITCHED_OFF = {
     "usepdb": False,
 }
 FAILED = ("failed", "error")
+FURTHER = "further values"
 EXITS = {2: "it was interrupted", 3: "an internal error", 4: "a wrong option", 5: "no tests were collected"}
 STOPS = (KeyboardInterrupt, SystemExit)
 
@@ -48,7 +49,7 @@ class Main(Program):
 
     def collect(self, host):
         """Start pytest, and answer all further requests while it runs. Return how it ended."""
-        assertions.watch(self.record)
+        assertions.watch(self.record, self.folder)
         stop_writing()
         self.host, self.session, self.item = host, None, None
         cache = os.path.join(os.environ["TMPDIR"], "pytest-cache")
@@ -74,7 +75,7 @@ class Main(Program):
 
     def pytest_collectreport(self, report):
         if report.failed:
-            message, place = crash_of(report)
+            message, place = crash_of(report, self.folder)
             self.not_collected[report.nodeid or "collection"] = {"message": message, "place": place}
 
     @pytest.hookimpl(tryfirst=True)
@@ -118,7 +119,7 @@ class Main(Program):
     def run(self, host, name, following=None):
         self.perform(name, following)
         category, report = self.decisive()
-        message, place = ("", "") if report is None else crash_of(report)
+        message, place = ("", "") if report is None else crash_of(report, self.folder)
         return outcome(category, message, place, self.seconds, self.computed, self.timing)
 
     def rounds(self, host, task, steps, batch, turn=None, following=None, **_):
@@ -137,7 +138,7 @@ class Main(Program):
             turns, self.turns = self.turns, None
         category, report = self.decisive()
         if category in FAILED:
-            message, place = crash_of(report)
+            message, place = crash_of(report, self.folder)
             raise RuntimeError("{} {}: {} ({})".format(task, category, message, place))
         if not turns.seconds:
             raise RuntimeError("{} timed nothing: its benchmark fixture was not called".format(task))
@@ -169,12 +170,14 @@ class Main(Program):
     def record_value(self, name, value):
         self.counts[name] = count = self.counts.get(name, 0) + 1
         numbered = name if count == 1 else "{} #{}".format(name, count)
-        if len(self.computed) < values.MOST:
-            try:
-                parts = values.describe(value)
-            except ValueError as error:
-                parts = {"": {"type": "too large", "text": str(error)}}
-            self.computed.update({numbered + part: description for part, description in parts.items()})
+        try:
+            parts = values.describe(value)
+        except ValueError:
+            parts = {"": {"type": "too large", "text": values.text_of(value)}}
+        if len(self.computed) >= values.MOST:  # all further values are one text
+            before = self.computed.get(FURTHER, {"text": ""})["text"]
+            numbered, parts = FURTHER, {"": {"type": "digest", "text": values.digest([before, numbered, parts])}}
+        self.computed.update({numbered + part: description for part, description in parts.items()})
 
     turns = None  # of the rounds that are timed
 
@@ -214,7 +217,7 @@ def with_rounds(kind, turns):
             )
 
         def pedantic(self, *args, **kwargs):
-            turns.calls = kwargs.get("iterations", turns.calls)
+            turns.calls = kwargs.get("iterations", 1)
             return super(Benchmark, self).pedantic(*args, **kwargs)
 
     return Benchmark
@@ -248,15 +251,15 @@ def stop_writing():
     rewrite.try_makedirs = lambda *_, **__: False  # then it does not write
 
 
-def crash_of(report):
+def crash_of(report, folder):
     """Return the message of a failed, skipped or expected failure in one line, and its place as FILE:LINE."""
     longrepr = report.longrepr
     if isinstance(longrepr, tuple):  # of a skipped test: file, line, reason
         path, line, reason = longrepr
-        return first_line(str(reason)), "{}:{}".format(os.path.relpath(str(path)), line)
+        return first_line(str(reason)), "{}:{}".format(os.path.relpath(str(path), folder), line)
     crash = getattr(longrepr, "reprcrash", None)
     if crash is not None:
-        return first_line(crash.message), "{}:{}".format(os.path.relpath(str(crash.path)), crash.lineno)
+        return first_line(crash.message), "{}:{}".format(os.path.relpath(str(crash.path), folder), crash.lineno)
     text = str(longrepr or getattr(report, "wasxfail", "")).strip()
     return (text.splitlines() or [""])[-1].strip()[:500], ""
 

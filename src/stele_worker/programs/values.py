@@ -2,16 +2,20 @@
 
 A value is a dict of its parts by their names: "" for a plain value, "[0]" or "['loss']" for those of a container.
 A part is {"type": ..., "dtype": ..., "shape": [...], "numbers": [...]} or {"type": ..., "text": ...}.
-Of an array with more than LARGEST numbers, "numbers" has as many that are evenly spaced, and "digest" stands for all.
+An array with more than LARGEST numbers is divided into BLOCKS; "numbers" are their means, and "digest" stands for all.
 """
 
 import dataclasses
 import hashlib
+import json
 import math
 import numbers
 
-LARGEST = 4096  # numbers of an array
-MOST = 500  # parts of a value
+LARGEST = 100000  # numbers of an array
+BLOCKS = 4096
+MOST = 5000  # parts of a value, and of a test
+LONGEST = 1000  # characters of a text; a longer one has a digest
+WHOLE = 2**63  # integers below it are numbers of JSON
 DEEPEST = 20  # containers in each other
 SPECIAL = {math.inf: "inf", -math.inf: "-inf"}
 
@@ -40,7 +44,7 @@ def add(parts, name, value, depth):
 
 def is_numeric(values):
     """Return whether a list is one of plain numbers, which is compared as one array."""
-    return bool(values) and all(type(value) in (int, float) for value in values)
+    return bool(values) and all(type(value) is float or (type(value) is int and abs(value) < WHOLE) for value in values)
 
 
 def part(value):
@@ -48,14 +52,29 @@ def part(value):
     if isinstance(value, (list, tuple)):
         return dict(array(list(value), [len(value)]), type=kind, dtype="number")
     if value is None or isinstance(value, (str, bytes, bool)):
-        return {"type": kind, "text": repr(value)[:1000]}
+        return {"type": kind, "text": text_of(value)}
+    if type(value) is int and abs(value) >= WHOLE:
+        return {"type": kind, "text": text_of(value)}
     if isinstance(value, numbers.Number) and not hasattr(value, "dtype"):
         return dict(array([value], []), type=kind, dtype="number")
     plain = to_plain(value)
     if plain is None:
-        return {"type": kind, "text": repr(value)[:1000]}
+        return {"type": kind, "text": text_of(value)}
     items, shape, dtype = plain
     return dict(array(items, shape), type=kind, dtype=dtype)
+
+
+def text_of(value):
+    """Return the text of a value; of a long one the beginning, with a digest of all."""
+    text = repr(value)
+    if len(text) <= LONGEST:
+        return text
+    return "{}… ({})".format(text[:LONGEST], hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16])
+
+
+def digest(content):
+    """Return a short text that stands for a JSON value."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def to_plain(value):
@@ -88,7 +107,9 @@ def array(items, shape):
     shown = items
     result = {"shape": shape}
     if len(items) > LARGEST:
-        shown = [items[place * len(items) // LARGEST] for place in range(LARGEST)]
+        edges = [place * len(items) // BLOCKS for place in range(BLOCKS + 1)]
+        blocks = [items[first:last] for first, last in zip(edges, edges[1:])]
+        shown = [math.fsum(block) / len(block) for block in blocks if all(map(math.isfinite, block))]
         result["digest"] = hashlib.sha256(repr(items).encode()).hexdigest()[:16]
     result["numbers"] = [number(item) for item in shown]
     return result
@@ -97,7 +118,7 @@ def array(items, shape):
 def number(item):
     """Return a number as JSON; a text for one that is not finite."""
     if isinstance(item, (bool, int)):
-        return int(item)
+        return int(item) if abs(item) < WHOLE else float(item)
     if math.isnan(item):
         return "nan"
     return SPECIAL.get(item, float(item))

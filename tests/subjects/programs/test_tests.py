@@ -15,6 +15,8 @@ from stele.subjects.programs import tests as suites
         (("py.test",), "pytest", False),
         (("python", "-m", "pytest", "tests"), "pytest tests", True),
         (("/usr/bin/python3", "-m", "pytest"), "pytest", True),
+        (("python", "-B", "-m", "pytest", "tests"), "pytest tests", True),
+        (("/opt/venv/bin/pytest", "tests"), "pytest tests", False),
     ],
 )
 def test_a_command_that_runs_pytest_is_a_suite(words, label, in_path):

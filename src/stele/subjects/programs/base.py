@@ -31,8 +31,10 @@ NO_DATA = Origin(origin="none", fingerprint="none")
 class ProgramFacts(TypedDict):
     """A program of the user."""
 
-    kind: Annotated[str, about("`tests`, `function` or `command`")]
-    arguments: Annotated[list[str], about("the words of its command line; of a function, its name")]
+    kind: Annotated[str, about("`tests`, `function`, `command` or `asv`")]
+    arguments: Annotated[
+        list[str], about("the words of its command line; of a function, its name; of an asv suite, its folder")
+    ]
     accept: Annotated[str | None, about("`rounding` with `--accept`: failures of NEW by no more than that pass")]
 
 

@@ -9,6 +9,7 @@ from stele.errors import SteleError
 from stele.subjects.programs.base import Program
 
 DIRECTIONS = ("lower", "higher")
+LAUNCHERS = ("uv", "uvx", "poetry", "pdm", "pipenv", "hatch", "conda", "tox", "nox")
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,11 @@ class Command(Program):
 
     report: str | None = None
     better: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def alone(self) -> bool:  # type: ignore[override]
+        """All launches write the same report."""
+        return self.report is not None
 
     kind = "command"
     phase = "command"
@@ -48,6 +54,14 @@ def parse_directions(texts: tuple[str, ...]) -> dict[str, str]:
 def parse(words: tuple[str, ...], folder: Path, report: str | None, better: tuple[str, ...]) -> Command:
     """Return the command of a command line typed in a folder. Raises SteleError for options that do not fit."""
     directions = parse_directions(better)
+    program = Path(words[0])
+    if program.is_absolute() and program.name.startswith("python"):
+        raise SteleError(f"{words[0]} is one interpreter for OLD and NEW. Type: python {' '.join(words[1:])}")
+    if program.name in LAUNCHERS:
+        raise SteleError(
+            f"{words[0]} runs a command in an environment of its own, so OLD and NEW would be the same. Type the "
+            "command that it runs."
+        )
     if report is not None and Path(report).is_dir():
         raise SteleError(f"--report {report} is a folder. Name the JSON file that the command writes.")
     return Command(words, folder.absolute(), report=report, better=directions)

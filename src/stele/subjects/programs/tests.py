@@ -13,7 +13,16 @@ PYTEST = ("pytest", "py.test")
 
 def is_pytest(words: tuple[str, ...]) -> bool:
     """Return whether a command runs pytest."""
-    return words[0] in PYTEST or (Path(words[0]).name.startswith("python") and words[1:3] == ("-m", "pytest"))
+    return Path(words[0]).name in PYTEST or module_at(words) is not None
+
+
+def module_at(words: tuple[str, ...]) -> int | None:
+    """Return the place of ``pytest`` in ``python [options] -m pytest``; None for another command."""
+    if not Path(words[0]).name.startswith("python") or "-m" not in words:
+        return None
+    place = words.index("-m") + 1
+    are_options = all(word.startswith("-") for word in words[1 : place - 1])
+    return place if are_options and words[place : place + 1] == ("pytest",) else None
 
 
 @dataclass(frozen=True)
@@ -33,12 +42,12 @@ class Tests(Program):
     @property
     def in_path(self) -> bool:
         """Whether the folder is in the import path: ``python -m pytest`` adds it, and ``pytest`` does not."""
-        return self.arguments[0] not in PYTEST
+        return module_at(self.arguments) is not None
 
     @property
     def of_pytest(self) -> tuple[str, ...]:
         """The arguments of pytest."""
-        return self.arguments[3 if self.in_path else 1 :]
+        return self.arguments[1 + (module_at(self.arguments) or 0) :]
 
     @property
     def needs(self) -> Needs:
