@@ -20,7 +20,7 @@ from stele.report import page
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "many-cells.md"
 CELLS, GROWTH, NOISE, PASSES = (10, 100, 1000), 0.05, 0.01, 20
-GATES = {10: 200, 100: 30, 1000: 4}  # simulated, by the number of cells
+GATES = {10: 60, 100: 6, 1000: 1}  # simulated, by the number of cells
 MARGIN, TOLERANCE = 0.05, 0.01
 
 

@@ -409,7 +409,7 @@ def options_of(parser):
 
 
 def test_every_option_that_names_a_path_is_known_as_an_output_or_only_read():
-    read = {"record", "resume", "with_project", "runs", "merge", "python", "paths", "baselines"}
+    read = {"asv", "record", "resume", "with_project", "runs", "merge", "python", "paths", "baselines"}
     named = {
         action.dest
         for action in options_of(entry_point.parser())
