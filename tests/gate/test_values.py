@@ -1,5 +1,7 @@
 """Values of OLD and NEW: equal, within rounding, or changed."""
 
+import dataclasses
+
 import numpy
 import pytest
 
@@ -79,3 +81,12 @@ def test_all_of_a_long_text_and_of_a_large_number_counts(old, new):
 def test_a_value_of_too_many_parts_is_refused():
     with pytest.raises(ValueError, match="more than 5000 parts"):
         describe([[number] for number in range(6000)])
+
+
+def test_the_fields_of_a_dataclass_are_parts():
+    @dataclasses.dataclass
+    class Result:
+        loss: float
+        name: str
+
+    assert list(describe(Result(1.0, "x"))) == ["['loss']", "['name']"]

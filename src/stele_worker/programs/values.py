@@ -5,7 +5,6 @@ A part is {"type": ..., "dtype": ..., "shape": [...], "numbers": [...]} or {"typ
 An array with more than LARGEST numbers is divided into BLOCKS; "numbers" are their means, and "digest" stands for all.
 """
 
-import dataclasses
 import hashlib
 import json
 import math
@@ -30,8 +29,9 @@ def describe(value):
 def add(parts, name, value, depth):
     if len(parts) >= MOST or depth > DEEPEST:
         raise ValueError("a value has more than {} parts, or is nested more than {} times".format(MOST, DEEPEST))
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    fields = getattr(type(value), "__dataclass_fields__", None)  # of a dataclass
+    if fields is not None:
+        value = {field: getattr(value, field) for field in fields if hasattr(value, field)}
     if isinstance(value, dict):
         for key, item in value.items():
             add(parts, "{}[{!r}]".format(name, key), item, depth + 1)
