@@ -7,6 +7,8 @@ import traceback
 
 from stele_worker import frameworks, process, protocol
 
+PROGRAM = "--program="  # the last argument, with the name of a module in stele_worker.programs
+
 
 def main():
     process.die_with_parent()
@@ -14,10 +16,10 @@ def main():
     # a shell's background jobs ignore SIGINT, and their children inherit that
     signal.signal(signal.SIGINT, signal.default_int_handler)
     requests, answers = claim_streams()
-    if len(sys.argv) > 1:  # the user's tests, function or command
+    if sys.argv[-1].startswith(PROGRAM):  # the user's tests, function, command or asv suite
         from stele_worker import programs
 
-        programs.main(sys.argv[1], requests, answers, answer)
+        programs.main(sys.argv[-1][len(PROGRAM) :], requests, answers, answer)
         return
     do, requests = load(requests)
     for line in requests:

@@ -280,7 +280,7 @@ class Worker:
         """
         for package in (stele_worker, stele_suite):
             (self._folder / package.__name__).symlink_to(package.__path__[0], target_is_directory=True)
-        command = [*builds.command(self.environment), *([self.program] if self.program else [])]
+        command = [*builds.command(self.environment), *([f"--program={self.program}"] if self.program else [])]
         self._program = command[0]
         for program in (*builds.command(self.environment), "stele_worker/__init__.py", "stele_suite/__init__.py"):
             permissions.check(program, self._folder)

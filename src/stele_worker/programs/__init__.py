@@ -1,7 +1,8 @@
 """Programs of the user that a worker runs as they are: tests, functions, commands and asv suites.
 
-A program is started as ``python -m stele_worker NAME``. It needs the standard library and what the environment has, and
-answers the same lines as other workers. All programs have the same verbs, which docs/protocol.md describes:
+A program is started as ``python -m stele_worker --program=NAME``. It needs the standard library and what the
+environment has, and answers the same lines as other workers. All programs have the same verbs, which docs/protocol.md
+describes:
 
 configure   the request of the subject, and the settings -> an answer as of a framework
 collect     -> the names of its items, and what failed while they were collected
