@@ -16,18 +16,21 @@ def main():
     # a shell's background jobs ignore SIGINT, and their children inherit that
     signal.signal(signal.SIGINT, signal.default_int_handler)
     requests, answers = claim_streams()
-    if sys.argv[-1].startswith(PROGRAM):  # the user's tests, function, command or asv suite
-        from stele_worker import programs
-
-        programs.main(sys.argv[-1][len(PROGRAM) :], requests, answers, answer)
-        return
-    do, requests = load(requests)
+    do, requests = load(requests, answers)
     for line in requests:
         answer(do, line, requests, answers)
 
 
-def load(requests):
+def load(requests, answers):
     """Return the function that carries out requests, and the requests. It is called now, because NumPy may print."""
+    if sys.argv[-1].startswith(PROGRAM):  # the user's tests, function, command or asv suite
+        from stele_worker import programs
+
+        try:
+            return programs.load(sys.argv[-1][len(PROGRAM) :], requests, answers, answer), requests
+        except ModuleNotFoundError as error:
+            advice = "{0} is not installed. Install it, or add it to both arms: --with {0}"
+            return refuse(protocol.SetupError(advice.format(error.name))), requests
     try:
         from stele_worker import verbs
         from stele_worker.ranks import Requests, ranks

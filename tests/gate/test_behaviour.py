@@ -247,6 +247,14 @@ def test_a_process_that_fails_at_its_end_in_new_is_broken(gate):
     assert code == 1 and broken["task"] == "the end of the process" and "SIGABRT" in broken["message"]
 
 
+@pytest.mark.parametrize("hook", ["pytest_unconfigure", "pytest_sessionfinish"])
+def test_a_suite_whose_end_fails_in_new_is_broken(gate, hook):
+    Path("conftest.py").write_text(f"import os\ndef {hook}(): assert os.environ['RELEASE'] == 'old'")
+    Path("test_a.py").write_text("def test_a(): pass")
+    code, document = gate("--only-outcomes", program=["pytest"])
+    assert code == 1 and [each["task"] for each in document["verdicts"] if each["status"] == "BROKEN"]
+
+
 def test_assertions_after_a_change_of_the_folder_are_recorded_and_never_fail_a_test(gate):
     Path("test_a.py").write_text(
         "import os, pytest, shutil, tempfile\n"

@@ -6,6 +6,7 @@ from typing import Any
 
 from stele import files, schema, subjects
 from stele.commands import options, screen
+from stele.commands.gate import FOLDER
 from stele.errors import SteleError
 from stele.gate import behaviour_verdicts, outcome
 from stele.gate import record as records
@@ -13,7 +14,6 @@ from stele.gate.entries import Header, MovedValue
 from stele.gate.record import Record
 from stele.measuring.answers import Value
 
-FOLDER = Path(".stele/gates")
 SHOWN = 4  # numbers of an array
 EPILOG = "Exit: 0 success; 2 usage or environment; 4 internal error."
 

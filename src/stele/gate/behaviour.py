@@ -5,7 +5,6 @@ import itertools
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from stele.gate import behaviour_verdicts as verdicts
 from stele.gate import durations
@@ -31,7 +30,7 @@ SLOWEST = 3  # items that are named
 
 
 def judge(gate: Gate) -> Behaviour:
-    """Run all items in each arm, and then those that failed more often in NEW, until it is certain or chance."""
+    """Run all items in each arm, and then those that failed more often in NEW until chance is excluded."""
     program, passes = gate.trial.subject, list[Pass]()
     assert isinstance(program, Program)
     names: Sequence[str] | None = program.only or None
@@ -80,19 +79,18 @@ def launch(trial: Trial, arm: str, names: Sequence[str] | None, *, timeout: floa
 
     Raises SubjectError if the user has to change something, as OLD says it.
     """
-    settings = trial.settings
+    program, settings = trial.subject, trial.settings
+    assert isinstance(program, Program)
     if arm in THREADED:
         settings = replace(settings, threads=other_threads(settings))
     monitor, reads = Monitor(settings), NOTHING
     items, failed, failure = dict[str, ItemOutcome](), list[NotCollected](), None
     versions: Mapping[str, str | None] = {}
     for crashes in itertools.count():
-        launched = worker.launch(
-            trial.arm(arm), settings, name=f"items-{arm}", timeout=timeout, program=program_of(trial)
-        )
+        launched = worker.launch(trial.arm(arm), settings, name=f"items-{arm}", timeout=timeout, program=program.kind)
         with launched as live, progress.waiting(f"{arm.upper()}"):
             try:
-                versions = measure.configure(live, settings, model=trial.subject.as_request()).versions
+                versions = measure.configure(live, settings, model=program.as_request()).versions
                 collected: Collected = live.ask("collect", expected=Collected)
             except WorkerError as error:
                 user_error = errors.user_error(error)
@@ -104,7 +102,7 @@ def launch(trial: Trial, arm: str, names: Sequence[str] | None, *, timeout: floa
             selected = [item["name"] for item in collected["items"] if names is None or item["name"] in names]
             crashed = run_items(live, [name for name in selected if name not in items], items)
             if not crashed:
-                reads |= measure.reads_of(live, trial.subject.as_request())
+                reads |= measure.reads_of(live, program.as_request())
                 items[END] = end_of(live)
                 break
             if crashes >= MOST_CRASHES:
@@ -135,11 +133,6 @@ def end_of(live: Worker) -> ItemOutcome:
 
 def ended(code: int) -> str:
     return f"exit code {code}" if code > 0 else f"ended by {signal.Signals(-code).name}"
-
-
-def program_of(trial: Trial) -> str:
-    request: dict[str, Any] = trial.subject.as_request() or {}
-    return str(request["program"])
 
 
 def run_items(live: Worker, names: Sequence[str], items: dict[str, ItemOutcome]) -> bool:

@@ -7,7 +7,7 @@ release has another number of threads, so that rounding shows itself.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import cached_property
 
 from stele.gate import failures, judgement, values
 from stele.gate.entries import MovedValue, Round, Verdict
@@ -29,7 +29,8 @@ RECORDED = " at "  # in the name of a value that a plain assertion compared
 Pass = Mapping[str, Entry]
 
 
-class Item(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Item:
     """What an item did, by arm, in each pass in which it was run. An arm that does not have it is missing.
 
     If it fails in NEW after all other items and not without them, only passes with all of them count.
@@ -38,6 +39,21 @@ class Item(NamedTuple):
     name: str
     passes: tuple[Mapping[str, ItemOutcome], ...]
     needs_others: bool = False
+
+    @cached_property
+    def changes(self) -> dict[str, Change]:
+        """How the values changed that it computed. What changed in some passes only is not stable."""
+        complete = [of_pass for of_pass in self.passes if all(arm in of_pass for arm in ARMS)]
+        every = [changes_in(self, of_pass) for of_pass in complete]
+        if not every:
+            return {}
+        first, *others = every
+        return {
+            name: change._replace(kind=UNSTABLE)
+            if change.kind == CHANGED and any(other[name].kind != CHANGED for other in others if name in other)
+            else change
+            for name, change in first.items()
+        }
 
     @property
     def rounds(self) -> list[Round]:
@@ -95,7 +111,8 @@ def judge(program: Program, passes: Sequence[Pass]) -> Behaviour:
     require_success(program, items)
     evidence = {item.name: failures.log_evidence(item.rounds) for item in items if any(item.failed(NEW_ARMS))}
     if program.accept:
-        evidence = {name: value for name, value in evidence.items() if name not in accepted_failures(items)}
+        accepted = accepted_failures(items)
+        evidence = {name: value for name, value in evidence.items() if name not in accepted}
     certain = judgement.certain_together(evidence, len(items))
     suspected = [item for item in items if item.name in evidence and item.name not in certain and is_suspected(item)]
     moved = [item for item in items if len(item.passes) < VALUE_PASSES and has_changed_value(item)]
@@ -108,7 +125,7 @@ def judge(program: Program, passes: Sequence[Pass]) -> Behaviour:
     verdicts = [broken(item) if item.name in certain else undecided(item) for item in judged]
     absent = [item for item in items if item.state == "missing" and item not in judged]
     verdicts += missing(program, absent)
-    changes = {item.name: changes_of(item) for item in items if item.state in ("passed", "fails in NEW", "flaky")}
+    changes = {item.name: item.changes for item in items if item.state in ("passed", "fails in NEW", "flaky")}
     verdicts += changed_values(changes)
     rest = [item for item in items if item not in (*judged, *absent)]
     if rest and start not in [item.name for item in items]:
@@ -136,7 +153,7 @@ def has_changed_value(item: Item) -> bool:
     """Return whether a value that the user named, or that a failing assertion compares, changed in all passes."""
     if any(item.failed(OLD_ARMS)):
         return False
-    return any(change.kind == CHANGED for change in changes_of(item).values())
+    return any(change.kind == CHANGED for change in item.changes.values())
 
 
 def require_success(program: Program, items: Sequence[Item]) -> None:
@@ -270,7 +287,7 @@ def failing_values(item: Item) -> dict[str, Change]:
     if did is None or not did.place:
         return {}
     at_place = re.compile(rf"{RECORDED}{re.escape(did.place)}(?!\d)")
-    return {name: change for name, change in changes_of(item).items() if at_place.search(name) and change.kind != EQUAL}
+    return {name: change for name, change in item.changes.items() if at_place.search(name) and change.kind != EQUAL}
 
 
 def accepted_failures(items: Sequence[Item]) -> set[str]:
@@ -319,21 +336,6 @@ def summary(program: Program, items: Sequence[Item]) -> Verdict:
     return Verdict(program.label, "all", "outcomes", status, "; ".join(parts))
 
 
-def changes_of(item: Item) -> dict[str, Change]:
-    """Return how the values changed that an item computed. What changed in some passes only is not stable."""
-    complete = [of_pass for of_pass in item.passes if all(arm in of_pass for arm in ARMS)]
-    every = [changes_in(item, of_pass) for of_pass in complete]
-    if not every:
-        return {}
-    first, *others = every
-    return {
-        name: change._replace(kind=UNSTABLE)
-        if change.kind == CHANGED and any(other[name].kind != CHANGED for other in others if name in other)
-        else change
-        for name, change in first.items()
-    }
-
-
 def changes_in(item: Item, of_pass: Mapping[str, ItemOutcome]) -> dict[str, Change]:
     old, new = ([of_pass[arm].values for arm in arms] for arms in (OLD_ARMS, NEW_ARMS))
     if any(item.failed(ARMS)):  # a failure ends the computation
@@ -353,7 +355,7 @@ def moved_values(program: Program, passes: Sequence[Pass]) -> list[MovedValue]:
             new=item.passes[0]["new"].values[name],
         )
         for item in (items_of(program, passes) if passes else [])
-        for name, change in changes_of(item).items()
+        for name, change in item.changes.items()
         if change.kind != EQUAL and name in item.passes[0]["new"].values
     ]
 

@@ -11,6 +11,7 @@ rounds      the same, and how often -> durations of the item, in turns with othe
 finish      let the program end by itself
 """
 
+import functools
 import importlib
 import os
 import platform
@@ -19,7 +20,10 @@ from importlib.machinery import SourceFileLoader
 
 from stele_worker import process, protocol
 from stele_worker.models import reads
-from stele_worker.models.errors import write_bytecode
+from stele_worker.models.errors import describe_error, user_frames, write_bytecode
+
+LONGEST = 0.2  # seconds of the calls that show how long one takes
+MOST_CALLS = 20
 
 
 class Program:
@@ -85,33 +89,14 @@ class Program:
         return {}
 
 
-def main(name, requests, answers, answer):
-    """Answer requests as a program until they end. ``answer`` is the function of the serve loop."""
-    SourceFileLoader.set_data = keep_folder_clean(SourceFileLoader.set_data)
-    try:
-        do = importlib.import_module("stele_worker.programs." + name).Main(requests, answers, answer).do
-    except ModuleNotFoundError as error:
-        do = refuse("{0} is not installed. Install it, or add it to both arms: --with {0}".format(error.name))
-    for line in requests:
-        answer(do, line, requests, answers)
+def load(name, requests, answers, answer):
+    """Return the function that carries out the requests of a program. ``answer`` is the function of the serve loop.
 
-
-def refuse(message):
-    """Return a function that answers every request with an error of the setup."""
-
-    def do(request, host):
-        raise protocol.SetupError(message)
-
-    return do
-
-
-def keep_folder_clean(write):
-    """Return a function that writes bytecode of packages and not of the user's modules."""
-
-    def set_data(loader, path, data, **options):
-        write_bytecode(loader, write, path, data, **options)
-
-    return set_data
+    Raises ModuleNotFoundError if the environment lacks a package that runs it.
+    """
+    # bytecode of packages is written, and not that of the user's modules
+    SourceFileLoader.set_data = functools.partialmethod(write_bytecode, SourceFileLoader.set_data)
+    return importlib.import_module("stele_worker.programs." + name).Main(requests, answers, answer).do
 
 
 def enter(folder, python_path):
@@ -149,6 +134,21 @@ def outcome(status, message="", place="", seconds=0.0, values=None, timing=None,
         "timing": timing,
         "metrics": metrics or {},
     }
+
+
+def failed(error, folder, seconds):
+    """Return the outcome of an item of the user that raised an error. ``folder`` is that of the project."""
+    frames = user_frames(error, folder)
+    place = "{}:{}".format(os.path.relpath(frames[-1].filename, folder), frames[-1].lineno) if frames else ""
+    return outcome("failed", describe_error(error, folder).splitlines()[0], place, seconds)
+
+
+def timing_of_calls(seconds_of_call):
+    """Return the timing of an item, from the shortest of some calls; ``seconds_of_call()`` calls it once."""
+    seconds = []
+    while len(seconds) < MOST_CALLS and sum(seconds) < LONGEST:
+        seconds.append(seconds_of_call())
+    return {"seconds": max(min(seconds), 1e-9), "calls": 1, "rounds": MOST_CALLS}
 
 
 def timed(seconds, calls):

@@ -13,13 +13,11 @@ from asv_runner.benchmarks.timeraw import TimerawBenchmark
 from asv_runner.discovery import disc_benchmarks
 
 from stele_worker import process
-from stele_worker.models.errors import SpecError, describe_error, user_frames
-from stele_worker.programs import Program, outcome, timed, values
+from stele_worker.models.errors import SpecError
+from stele_worker.programs import Program, failed, outcome, timed, timing_of_calls, values
 
 TIMED = ("time",)  # types of benchmarks
 MEASURED = ("memory", "peakmemory")
-LONGEST = 0.2  # seconds of the calls that show how long one takes
-MOST = 20  # calls
 
 
 class Main(Program):
@@ -51,10 +49,7 @@ class Main(Program):
             timing = self.timing_of(benchmark)
             benchmark.do_teardown()
         except BaseException as error:  # also sys.exit()
-            frames = user_frames(error, self.folder)
-            place = "{}:{}".format(os.path.relpath(frames[-1].filename), frames[-1].lineno) if frames else ""
-            message = describe_error(error, self.folder).splitlines()[0]
-            return outcome("failed", message, place, perf_counter() - start)
+            return failed(error, self.folder, perf_counter() - start)
         computed = values.describe(result) if benchmark.type not in (*TIMED, *MEASURED) else {}
         computed = {"tracked" + part: value for part, value in computed.items()}
         return outcome("passed", seconds=perf_counter() - start, values=computed, timing=timing)
@@ -104,10 +99,7 @@ class Main(Program):
             return {"seconds": 1.0, "calls": 1, "rounds": 1}
         if benchmark.type not in TIMED:
             return None
-        seconds = []
-        while len(seconds) < MOST and sum(seconds) < LONGEST:
-            seconds.append(self.seconds_of(benchmark, 1))
-        return {"seconds": max(min(seconds), 1e-9), "calls": 1, "rounds": MOST}
+        return timing_of_calls(lambda: self.seconds_of(benchmark, 1))
 
     def seconds_of(self, benchmark, calls):
         """Return the duration of some calls; each of ``timeraw_`` is in a process of its own."""

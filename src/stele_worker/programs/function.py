@@ -8,12 +8,10 @@ import sys
 from time import perf_counter
 
 from stele_worker import process
-from stele_worker.models.errors import SpecError, describe_error, user_frames
-from stele_worker.programs import Program, outcome, timed, values
+from stele_worker.models.errors import SpecError
+from stele_worker.programs import Program, failed, outcome, timed, timing_of_calls, values
 
 EXAMPLES = "example_inputs"
-LONGEST = 0.2  # seconds of the calls that show how long one takes
-MOST = 20  # calls
 RETURNED = "return value"
 
 
@@ -35,17 +33,12 @@ class Main(Program):
             result = self.call()
             first = perf_counter() - start
             computed = {RETURNED + part: value for part, value in values.describe(result).items()}
-            seconds = self.seconds_of_call()
+            timing = timing_of_calls(self.seconds_of_call)
         except SpecError:
             raise
         except BaseException as error:  # also sys.exit()
-            frames = user_frames(error, self.folder)
-            place = "{}:{}".format(os.path.relpath(frames[-1].filename), frames[-1].lineno) if frames else ""
-            message = describe_error(error, self.folder).splitlines()[0]
-            return outcome("failed", message, place, perf_counter() - start)
-        return outcome(
-            "passed", seconds=first, values=computed, timing={"seconds": seconds, "calls": 1, "rounds": MOST}
-        )
+            return failed(error, self.folder, perf_counter() - start)
+        return outcome("passed", seconds=first, values=computed, timing=timing)
 
     def rounds(self, host, task, steps, batch, turn=None, **_):
         """Time the first call, and then rounds of ``batch`` calls each."""
@@ -72,13 +65,9 @@ class Main(Program):
         return result
 
     def seconds_of_call(self):
-        """Return the shortest duration of some calls."""
-        seconds = []
-        while len(seconds) < MOST and sum(seconds) < LONGEST:
-            start = perf_counter()
-            self.call()
-            seconds.append(perf_counter() - start)
-        return min(seconds)
+        start = perf_counter()
+        self.call()
+        return perf_counter() - start
 
 
 def find(spec, folder):

@@ -11,7 +11,7 @@ from time import perf_counter
 
 import pytest
 
-from stele_worker import process
+from stele_worker import process, protocol
 from stele_worker.programs import Program, assertions, outcome, timed, values
 
 # options of pytest and of its plugins, and what they are set to: see docs/your-tests.md
@@ -36,8 +36,8 @@ SWITCHED_OFF = {
 }
 FAILED = ("failed", "error")
 FURTHER = "further values"
-EXITS = {2: "it was interrupted", 3: "an internal error", 4: "a wrong option", 5: "no tests were collected"}
-STOPS = (KeyboardInterrupt, SystemExit)
+INTERNAL = 3  # exit code
+EXITS = {2: "it was interrupted", INTERNAL: "an internal error", 4: "a wrong option", 5: "no tests were collected"}
 
 
 class Main(Program):
@@ -48,7 +48,7 @@ class Main(Program):
         return 0.0, {"pytest": pytest.__version__}
 
     def collect(self, host):
-        """Start pytest, and answer all further requests while it runs. Return how it ended."""
+        """Start pytest, and answer all further requests while it runs. Return how it ended, as answer to ``finish``."""
         assertions.watch(self.record, self.folder)
         stop_writing()
         self.host, self.session, self.item = host, None, None
@@ -57,6 +57,8 @@ class Main(Program):
         if self.session is None:
             what = EXITS.get(code, "exit code {}".format(code))
             raise RuntimeError("pytest ended before it ran a test: {}".format(what))
+        if code == INTERNAL:
+            raise RuntimeError("pytest ended with an internal error")
         return {"exit": code}
 
     # what pytest calls
@@ -85,11 +87,12 @@ class Main(Program):
         failures = [dict(failure, name=name) for name, failure in self.not_collected.items()]
         names = [{"name": name} for name in self.items]
         self.host.send("result", {"items": names, "failures": failures})
-        self.finished = None
         for line in self.requests:
-            self.answer(self.do, line, self.requests, self.answers)
-            if self.finished is not None:
+            request = protocol.decode(line)
+            if request["verb"] == "finish":  # ``collect`` answers it, when pytest has ended
+                self.host.number = request["id"]
                 break
+            self.answer(self.do, line, self.requests, self.answers)
         return True
 
     @pytest.hookimpl(hookwrapper=True)
@@ -143,10 +146,6 @@ class Main(Program):
         if not turns.seconds:
             raise RuntimeError("{} timed nothing: its benchmark fixture was not called".format(task))
         return timed(turns.seconds, turns.calls)
-
-    def finish(self, host):
-        self.finished, self.host.number = host, host.number
-        return {}
 
     def perform(self, name, following):
         """Run a test as pytest does; ``following`` is the test that runs next, for which fixtures are kept."""
