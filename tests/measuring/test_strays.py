@@ -97,7 +97,7 @@ def do(request, host):
     os.dup2(writer, 1)
     os.closerange(3, 60)
     os.execve("/bin/sh", ["sh", "-c", "echo $$; exec >&-; exec sleep 600"], {"PATH": os.environ["PATH"]})
-worker.load = lambda requests: (do, requests)
+worker.load = lambda requests, answers: (do, requests)
 worker.main()
 """
 
@@ -124,7 +124,7 @@ import stele_worker.__main__ as worker
 def do(request, host):
     command = [sys.executable, "-ISc", {LATE!r}]
     return {{"pid": subprocess.Popen(command, env={{}}, cwd="/", start_new_session=True).pid}}
-worker.load = lambda requests: (do, requests)
+worker.load = lambda requests, answers: (do, requests)
 worker.main()
 """
 
