@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from stele import __main__ as entry_point
+from stele.environments import packages
 from stele.gate import replay
 
 SUITE = """
@@ -116,6 +117,22 @@ def test_a_release_beside_itself_passes_and_nothing_is_written_beside_the_tests(
     code, document = gate("--only-outcomes", new="old", program=["pytest", "--strict-markers"])
     assert (code, statuses(document)) == (0, {})
     assert sorted(path.name for path in Path().iterdir()) == [".stele", "conftest.py", "gate.json", "test_suite.py"]
+
+
+def test_the_tests_of_an_editable_package_can_be_gated(gate, monkeypatch):
+    Path("mine.py").write_text("ANSWER = 42")
+    Path("test_suite.py").write_text("import mine\ndef test_answer(): assert mine.ANSWER == 42")
+    listed = packages.listed
+
+    def with_mine(python):
+        listing = listed(python)
+        mine = packages.Package("1.0", "hash", sources=(Path.cwd(),))
+        return listing._replace(packages={**listing.packages, "mine": mine})
+
+    monkeypatch.setattr(packages, "listed", with_mine)
+    monkeypatch.setattr(packages, "listings", {})
+    code, document = gate("--only-outcomes", program=["pytest"])
+    assert (code, statuses(document)) == (0, {}), document
 
 
 def test_a_file_that_cannot_be_imported_in_new_is_one_verdict(gate):

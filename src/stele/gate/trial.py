@@ -105,10 +105,11 @@ def content_of(trial: Trial, recorded: Mapping[str, Mapping[str, str | None]] = 
     paths = [*subject.files(trial.old), *(subject.root / name for name in recorded.get("files", {}))]
     variables = [*subject.variables, *recorded.get("model_variables", {})]
     environments = {"old": trial.old, "new": trial.new}
+    apart = subject.apart(trial.old)  # not what is recorded, which grows
     return content.merged(
         [
             {"code": content.of_code()},
-            *(content.named(content.of_environment(arm, apart=paths), name) for name, arm in environments.items()),
+            *(content.named(content.of_environment(arm, apart=apart), name) for name, arm in environments.items()),
             {"files": content.of_files(paths, subject.root)},
             {"model_variables": variable_hashes(variables)},
             {"data": subject.data(dict.fromkeys(cell.task for cell in trial.cells))},

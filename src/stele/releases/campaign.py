@@ -134,7 +134,7 @@ def content_of(
             {"data": subject.data([cell.task])},
             {"files": content.of_files(paths, subject.root)},
             {"model_variables": variable_hashes([*subject.variables, *recorded.get("model_variables", {})])},
-            content.of_environment(release, apart=paths),
+            content.of_environment(release, apart=subject.apart(release)),
         ]
     )
 

@@ -147,6 +147,10 @@ class Subject:
         """Return the files that decide what it does in an environment, as far as they are known."""
         return []
 
+    def apart(self, environment: Environment) -> list[Path]:
+        """Return paths of the user's code. Of an editable package with one of them, the files that are read count."""
+        return self.files(environment)
+
     def data(self, names: Iterable[str]) -> dict[str, str | None]:
         """Return the origin and the fingerprint of the data of some of its ``names``, as a content has them."""
         return {}

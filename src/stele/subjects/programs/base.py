@@ -81,6 +81,9 @@ class Program(Subject):
     def files(self, environment: Environment) -> list[Path]:
         return [*sorted(self.reads.files), *arms.config_files(environment)]
 
+    def apart(self, environment: Environment) -> list[Path]:
+        return [self.folder]
+
     def unmeasured(self, phases: Collection[str]) -> list[str]:
         return []
 
