@@ -320,7 +320,7 @@ def test_no_report_goes_below_a_folder_with_records(folder, capsys, command, pat
 
 def test_the_places_of_reports_without_a_name_stay(folder):
     """Those of stele nightly and stele releases publish."""
-    outputs.check({"report": Path(".stele/nightly.md"), "site": Path(".stele/site")})
+    outputs.check({"markdown": Path(".stele/nightly.md"), "site": Path(".stele/site")})
 
 
 def test_who_works_below_a_folder_with_records_may_write_there(folder, monkeypatch):
@@ -409,7 +409,7 @@ def options_of(parser):
 
 
 def test_every_option_that_names_a_path_is_known_as_an_output_or_only_read():
-    read = {"asv", "record", "resume", "with_project", "runs", "merge", "python", "paths", "baselines"}
+    read = {"asv", "report", "record", "resume", "with_project", "runs", "merge", "python", "paths", "baselines"}
     named = {
         action.dest
         for action in options_of(entry_point.parser())

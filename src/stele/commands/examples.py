@@ -40,7 +40,7 @@ EXAMPLES = {
     "releases publish": ("stele releases publish --site public",),
     "releases report": ("stele releases report --write docs/results/history.md",),
     "releases measure": ("stele releases measure jax-0.10.2 --python .venv/bin/python --task gru",),
-    "nightly": ("stele nightly --budget 4h --site site", "stele nightly jax torch --json nightly.json"),
+    "nightly": ("stele nightly --budget 4h --site site", "stele nightly jax==0.10.1 --pre -- pytest tests"),
     "fleet": ("stele fleet run --framework torch,jax --task cnn", "stele fleet status"),
     "fleet run": (
         "stele fleet run --framework torch,jax --task cnn,gru --launches 5",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from stele.commands import fleet_run, nightly, options, releases
-from stele.commands.nightly import PublishOptions
+from stele.commands.nightly_of_code import PublishOptions
 from stele.commands.options import FleetOptions
 from stele.commands.releases import MeasuringOptions, SyncOptions
 from stele.fleet import campaign, cluster, nights, node

@@ -760,6 +760,27 @@ def options_of(words: Iterable[str]) -> GateOptions:
     return options.from_arguments(GateOptions, parsed)
 
 
+def words_of(chosen: GateOptions) -> tuple[str, ...]:
+    """Return a command that has these options, after "stele": those that are not the default."""
+    default, values = options.defaults_of(GateOptions), flat(chosen)
+    words = [
+        word
+        for name, value in values.items()
+        if name not in ("old", "new", "typed", "program") and value != default[name]
+        for word in as_words(f"--{options.NAMES.get(name, name).replace('_', '-')}", value)
+    ]
+    program = chosen.pair.program.program
+    return "gate", chosen.pair.old, chosen.pair.new, *words, *(("--", *program) if program else ())
+
+
+def as_words(option: str, value: Any) -> list[str]:
+    """Return an option and its value as words; several values repeat the option."""
+    if value is True:
+        return [option]
+    several = value if isinstance(value, tuple) else (value,)
+    return [word for each in several for word in (option, *as_typed(each))]
+
+
 def different_options(command: object, chosen: GateOptions) -> Iterator[str]:
     """Yield ``without --metric; now --metric parity`` for each option in which two commands measure something else.
 

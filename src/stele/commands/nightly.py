@@ -1,4 +1,7 @@
-"""``stele nightly``: measure new releases in the package index, publish the site, and report regressions."""
+"""``stele nightly``: measure new releases in the package index, publish the site, and report regressions.
+
+Of code of the user, ``nightly_of_code`` gates them.
+"""
 
 import argparse
 from collections.abc import Sequence
@@ -7,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from stele import files
-from stele.commands import options, releases
-from stele.commands.options import CellOptions, ModelOptions
+from stele.commands import nightly_of_code, options, releases
+from stele.commands.nightly_of_code import PublishOptions
+from stele.commands.options import CellOptions, ModelOptions, ProgramOptions
 from stele.commands.releases import MeasuringOptions, SyncOptions
 from stele.measuring.progress import say
 from stele.releases import campaign, frameworks, history, ledger, trend
@@ -27,20 +31,13 @@ def measuring_all_tasks() -> MeasuringOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublishOptions:
-    """Where the results are written."""
-
-    site: Path = Path(".stele/site")
-    report: Path = Path(".stele/nightly.md")
-    json: Path | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class NightlyOptions:
     sync: SyncOptions = field(default_factory=SyncOptions)
     last: int = 8
     published: PublishOptions = field(default_factory=PublishOptions)
     measuring: MeasuringOptions = field(default_factory=measuring_all_tasks)
+    model: ModelOptions = field(default_factory=ModelOptions)
+    program: ProgramOptions = field(default_factory=ProgramOptions)
 
 
 def add(commands: Any) -> None:
@@ -48,13 +45,18 @@ def add(commands: Any) -> None:
     command = commands.add_parser("nightly", help=about, description=about, epilog=EPILOG)
     add_options(command)
     releases.add_measuring_options(command)
+    options.add_model_options(command)
+    options.add_program_options(command)
     options.declare(command, nightly, NightlyOptions, check=check)
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add what says which releases are measured, and where the results are written."""
     command.add_argument(
-        "frameworks", nargs="*", metavar="FRAMEWORK", help="default: all frameworks that Stele follows"
+        "frameworks",
+        nargs="*",
+        metavar="FRAMEWORK",
+        help="default: all frameworks that Stele follows; for code of your own, what it uses now: jax==0.10.1",
     )
     command.add_argument("--pre", action="store_true", help="include pre-releases and nightlies")
     command.add_argument(
@@ -64,18 +66,37 @@ def add_options(command: argparse.ArgumentParser) -> None:
         help="number of releases of each framework; default: %(default)s",
     )
     releases.add_site_option(command)
-    command.add_argument("--report", type=Path, metavar="FILE", help="default: %(default)s")
+    command.add_argument("--markdown", type=Path, metavar="FILE", help="write a report; default: %(default)s")
     command.add_argument("--json", type=Path, metavar="FILE", help="write all regressions as JSON")
 
 
 def check(chosen: NightlyOptions) -> None:
     """Raise SteleError for what cannot be done, as far as the command line says it."""
+    if nightly_of_code.is_chosen(chosen.sync, chosen.model, chosen.program):
+        nightly_of_code.check(of_code(chosen), chosen.measuring, default=measuring_all_tasks())
+        return
     releases.check_frameworks(chosen.sync)
+    chosen.model.only_model()
     releases.subject_of(chosen.measuring, ModelOptions())
+
+
+def of_code(chosen: NightlyOptions) -> nightly_of_code.CodeOptions:
+    return nightly_of_code.CodeOptions(
+        sync=chosen.sync,
+        last=chosen.last,
+        published=chosen.published,
+        model=chosen.model,
+        program=chosen.program,
+        process=chosen.measuring.process,
+        phase=chosen.measuring.cells.phase,
+        budget=chosen.measuring.budget,
+    )
 
 
 def nightly(chosen: NightlyOptions) -> int:
     """Returns the exit code, as in EPILOG."""
+    if nightly_of_code.is_chosen(chosen.sync, chosen.model, chosen.program):
+        return nightly_of_code.nightly(of_code(chosen))
     charts.load_converter()  # now, because hours may pass until it is needed
     request, place = releases.request_from(chosen.measuring, ModelOptions()), history.current_place()
     releases.sync(chosen.sync)
@@ -94,13 +115,13 @@ def publish(chosen: PublishOptions, new: Sequence[str], *, complete: bool) -> in
     trend.record_changes(published)
     pages.write_site(chosen.site, published)
     rises = trend.rises(published)
-    files.write_output_text(chosen.report, pages.markdown(rises, new))
+    files.write_output_text(chosen.markdown, pages.markdown(rises, new))
     if chosen.json:
         files.write_output_text(chosen.json, pages.to_json(rises, new))
     new_rises = [rise for rise in rises if rise.release in new]
     for rise in new_rises:
         print(rise.message)
-    print(f"{len(new)} releases measured, {len(new_rises)} steps. Site: {chosen.site}. Report: {chosen.report}")
+    print(f"{len(new)} releases measured, {len(new_rises)} steps. Site: {chosen.site}. Report: {chosen.markdown}")
     if not complete:
         say("The budget ran out. The next run continues from here.")
     return 1 if new_rises else 0 if complete else 3

@@ -15,7 +15,7 @@ from stele.errors import SteleError
 from stele.measuring.content import ALL
 from stele.report import page
 
-FILES = ("json", "markdown", "junit", "html", "openmetrics", "plot", "bundle", "report", "write")
+FILES = ("json", "markdown", "junit", "html", "openmetrics", "plot", "bundle", "write")
 FOLDERS = ("csv", "dawnbench", "mlperf", "site")  # one that does not exist is made
 PAGE = "write"  # exists: a part of it is replaced
 MERGED = ("merge",)  # stele parity --merge adds to a file

@@ -28,6 +28,7 @@ MAX_PASSES = 120  # more than these are not measured; an e-value is valid howeve
 Key = TypeVar("Key")
 
 STATUSES = ("BROKEN", "MISSING", "REGRESSED", "INCONCLUSIVE", "IMPROVED", "PASS")  # the worst first
+AGAINST = STATUSES[:3]  # those that say that NEW is worse
 EXIT_CODES = {"PASS": 0, "REGRESSED": 1, "BROKEN": 1, "MISSING": 1, "INCONCLUSIVE": 3}  # of ``overall`` statuses
 SEVERITY = (0, 3, 2, 1)  # exit codes, the worst last: a verdict against NEW, then a gate that could not be run
 

@@ -44,7 +44,6 @@ GROWN = {
 FACTORS = {"longer": "as long", "more often": "as often"}
 # causes that are shown at the top
 MOST = 4
-AGAINST = ("BROKEN", "MISSING", "REGRESSED")
 
 
 def of_gates(gates: Sequence[Outcome]) -> Headline:
@@ -172,7 +171,7 @@ def version_changes(gate: Outcome) -> list[str]:
 
 def remedies(gate: Outcome, status: str) -> Iterator[Remedy]:
     """Yield what to do next."""
-    if status in AGAINST:
+    if status in judgement.AGAINST:
         yield Remedy(f"Stay with {gate.header['old']} for now.")
     if status == "REGRESSED":
         yield from accept(gate)

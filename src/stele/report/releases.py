@@ -3,7 +3,7 @@
 The site has an index with all steps, and a page for each framework. Each page is a report, which needs no network.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from itertools import groupby
 from pathlib import Path
@@ -15,7 +15,9 @@ from stele import files, schema, text
 from stele.releases import history, trend
 from stele.releases.history import Place
 from stele.releases.trend import Graph, LevelStep, Rise
+from stele.releases.watch import Worse
 from stele.report import build, html, page
+from stele.report import markdown as marked
 from stele.report.content import Figure, Headline, Link, Report, Section, Table, Value
 from stele.report.sections.history import figure, title_of
 from stele.report.sections.launches import anchor
@@ -122,12 +124,12 @@ def report_of(title: str, sentence: str, sections: Sequence[Section]) -> Report:
 
 
 class RiseEntry(msgspec.Struct, frozen=True):
-    """A line that is higher at its end than before."""
+    """A line that is higher at its end than before; of code of the user, an item that is worse."""
 
-    line: Annotated[str, about("metric, cell and framework")]
+    line: Annotated[str, about("metric, cell and framework; of code of your own, item and metric")]
     release: Annotated[str, about("the release at which the line rose")]
-    before: Annotated[float, about("the level before", "s, bytes or fraction")]
-    after: Annotated[float, about("the level after", "s, bytes or fraction")]
+    before: Annotated[float | None, about("the level before; null for code of your own", "s, bytes or fraction")]
+    after: Annotated[float | None, about("the level after; null for code of your own", "s, bytes or fraction")]
     machine: Annotated[str, about("the machine on which the line was measured")]
     otava_agrees: Annotated[
         bool | None, about("whether Otava finds a change there, too; null if Otava is not available")
@@ -140,6 +142,9 @@ class NightFile(msgspec.Struct, frozen=True):
 
     releases: Annotated[tuple[str, ...], about("the releases that have new numbers")]
     rises: Annotated[tuple[RiseEntry, ...], about("all rises, earlier ones included")]
+    not_judged: Annotated[dict[str, str], about("why a release could not be judged with code of your own, by name")] = (
+        msgspec.field(default_factory=dict)
+    )
 
 
 def overview(site: Path) -> str:
@@ -178,7 +183,31 @@ def markdown(rises: Sequence[Rise], releases: Sequence[str]) -> str:
     return "\n".join(parts)
 
 
-def to_json(rises: Sequence[Rise], releases: Sequence[str]) -> str:
+def of_code(
+    worse: Sequence[Worse],
+    new: Sequence[Worse],
+    judged: Sequence[str],
+    *,
+    failures: Mapping[str, str],
+    commands: Mapping[str, str],
+) -> str:
+    """Return the report on code of the user: for each release what is worse since then, and how to see it again."""
+    counts = f"{text.counted(len(new), 'new line')} in {text.counted(len(judged), 'release')}"
+    parts = [f"# {counts}\n" if judged else "# No release was judged\n"]
+    for release in dict.fromkeys(each.release for each in worse):
+        of_release = [each for each in worse if each.release == release]
+        lines = "".join(f"- {'new: ' if each in new else ''}{marked.line(each.message)}\n" for each in of_release)
+        parts.append(f"## {release} is worse\n{lines}\nAgain: {marked.code(commands.get(release, ''))}\n")
+    if failures:
+        lines = "".join(
+            f"- {name}: {marked.line(why.splitlines()[0])} Again: {marked.code(commands.get(name, ''))}\n"
+            for name, why in failures.items()
+        )
+        parts.append(f"## Not judged\n{lines}")
+    return "\n".join(parts)
+
+
+def to_json(rises: Sequence[Rise | Worse], releases: Sequence[str], not_judged: Mapping[str, str] = {}) -> str:
     """Return all rises, earlier ones included, and the releases measured now."""
-    entries = tuple(RiseEntry(**rise._asdict(), message=rise.message) for rise in rises)
-    return schema.document(NightFile(tuple(releases), entries))
+    entries = tuple(RiseEntry(**{**rise._asdict(), "message": rise.message}) for rise in rises)
+    return schema.document(NightFile(tuple(releases), entries, dict(not_judged)))
