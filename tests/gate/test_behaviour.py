@@ -430,3 +430,52 @@ def test_the_command_that_continues_a_gate_has_its_options_before_the_dashes():
 
     words = ["gate", "old", "new", "--budget", "1m", "--", "pytest", "--resume"]
     assert pages.continuation(words, "5m") == "stele gate old new --resume --budget 5m -- pytest --resume"
+
+
+SLOWER = """
+import os, sys
+def work(): return sum(sorted(range(40000 if os.environ["RELEASE"] == "new" else 2000), key=last_digit)) * 0
+def last_digit(number): return number % 10
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("code.py", SLOWER, ["--function", "code.py:work"]),
+        ("test_b.py", SLOWER + "def test_work(benchmark): benchmark.pedantic(target=work, rounds=5)", ["--", "pytest"]),
+        ("benchmarks/b.py", SLOWER + "def time_work(): work()", ["--asv", "benchmarks"]),
+    ],
+)
+def test_a_function_and_benchmarks_are_explained(gate, capsys, monkeypatch, name, text, words):
+    monkeypatch.setattr("stele.explain.launches.find_sampler", lambda: None)  # then cProfile counts calls
+    Path(name).parent.mkdir(exist_ok=True)
+    (Path(name).parent / "__init__.py").touch()
+    Path(name).write_text(text)
+    assert entry_point.main(["explain", "old", "new", "--times", "1", *words]) == 0
+    out = capsys.readouterr().out
+    [row] = [line.split() for line in out.splitlines() if ":last_digit" in line]
+    assert row[-2:] == ["2,000", "40,000"] and "call: " in out
+
+
+def test_a_gate_explains_a_function_that_is_slower(gate, monkeypatch):
+    monkeypatch.setattr("stele.explain.launches.find_sampler", lambda: None)
+    Path("code.py").write_text(SLOWER)
+    code, _ = gate("--explain", "--metric", "call", "--fail-fast", "--function", "code.py:work")
+    assert code == 1
+    [explanation] = Path(".stele/gates").glob("*.explanation.json")
+    assert "code.py:work call" in json.loads(explanation.read_text())["cells"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--", "python", "code.py"], "Profile a function of it"),
+        (["--bundle=b.zip", "--function", "code.py:work"], "--bundle needs a task or --model"),
+        (["--", "pytest", "-k", "absent"], "nothing in OLD can be timed"),
+    ],
+)
+def test_what_cannot_be_explained_is_refused(gate, capsys, words, message):
+    Path("code.py").write_text(SLOWER)
+    assert entry_point.main(["explain", "old", "new", *words]) == 2
+    assert message in capsys.readouterr().err

@@ -10,10 +10,13 @@ from stele.commands.gate import PairOptions
 from stele.environments import arms
 from stele.errors import SteleError
 from stele.explain import bundle, explanation
-from stele.gate import preparation
+from stele.gate import behaviour, preparation
 from stele.gate.metrics import METRICS
 from stele.gate.trial import Trial
+from stele.measuring import progress
 from stele.measuring.settings import DEVICES
+from stele.subjects import Program
+from stele.subjects.programs import Command
 
 EPILOG = (
     "Exit: 0 explained; 2 usage or environment; 4 internal error; 130 interrupted. Times under a profiler never enter "
@@ -36,6 +39,7 @@ def add(commands: Any) -> None:
     command.add_argument("new", metavar="NEW", help="as in stele gate")
     options.add_cell_options(command)
     options.add_model_options(command)
+    options.add_program_options(command)
     options.add_launch_options(command)
     command.add_argument("--device", choices=DEVICES, help="default: %(default)s")
     options.add_precision(command)
@@ -55,7 +59,21 @@ def add(commands: Any) -> None:
         "the launches, the profiles, and a prepared issue text",
     )
     options.add_trial_options(command)
-    options.declare(command, explain, ExplainOptions, check=lambda chosen: trial_from(chosen.pair))
+    options.declare(command, explain, ExplainOptions, check=check)
+
+
+def check(chosen: ExplainOptions) -> None:
+    """Raise SteleError for what cannot be done, as far as the command line says it."""
+    subject = trial_from(chosen.pair).subject
+    if subject.metrics is None:
+        return
+    if isinstance(subject, Command):
+        raise SteleError(
+            "A command starts processes of its own, and Stele profiles only its own. Profile a function of it: "
+            "stele explain OLD NEW --function train.py:step"
+        )
+    if chosen.bundle is not None:
+        raise SteleError("--bundle needs a task or --model. Leave it out.")
 
 
 def explain(chosen: ExplainOptions) -> int:
@@ -63,6 +81,9 @@ def explain(chosen: ExplainOptions) -> int:
     trial, import_failure = preparation.prepare(trial_from(chosen.pair), ())
     if import_failure:
         raise SteleError(import_failure[0].message)
+    if isinstance(trial.subject, Program):
+        with progress.waiting("OLD"):
+            trial = behaviour.with_timings(trial)
     gate.require_reports_apart(options.flat(chosen), trial)
     for cell in trial.cells:
         for arm, reason in zip(("OLD", "NEW"), trial.absences(cell), strict=True):

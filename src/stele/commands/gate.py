@@ -21,7 +21,7 @@ from stele.environments.lockfiles import Locked
 from stele.errors import SteleError
 from stele.explain import explanation
 from stele.explain.document import ExplanationFile
-from stele.gate import judgement, outcome, preparation
+from stele.gate import behaviour, judgement, outcome, preparation
 from stele.gate import record as records
 from stele.gate.entries import Together, Verdict
 from stele.gate.gate import Gate
@@ -36,12 +36,13 @@ from stele.measuring.settings import DEVICES, SCALINGS, Settings
 from stele.report import build, exports, markdown
 from stele.report import gate as pages
 from stele.report.sources import Sources
-from stele.subjects import Cell, Subject
+from stele.subjects import Cell, Program, Subject
 from stele.text import counted, printable, slug, unknown_message, without_passwords
 from stele_suite import tasks
 
 FOLDER = Path(".stele/gates")
-EXPLAINED = ("step", "latency", "latency-p99", "throughput")  # metrics that consist of the same operations
+# metrics that consist of the same operations
+EXPLAINED = ("step", "latency", "latency-p99", "throughput", "round", "call")
 SHOWN = 8  # names of compared files
 EXIT_CODES = (
     "Exit: 0 pass; 1 regressed, broken, or missing in NEW; 2 usage or environment; 3 inconclusive; "
@@ -491,11 +492,13 @@ def explain(trial: Trial, record: Record, verdicts: Sequence[Verdict]) -> Explan
         for verdict in verdicts
         if verdict.metric in EXPLAINED and verdict.status != "PASS"
     }
-    cells = [cell for cell in trial.common_cells() if tuple(cell) in judged]
-    if not cells:
-        return None
     path = record.path.with_suffix(".explanation.json")
     try:
+        if isinstance(trial.subject, Program) and judged:
+            trial = behaviour.with_timings(trial, [task for task, _ in judged])
+        cells = [cell for cell in trial.common_cells() if tuple(cell) in judged]
+        if not cells:
+            return None
         result = explanation.explain(trial, cells)
         files.write_text(path, explanation.to_json(result))
     except SteleError as error:

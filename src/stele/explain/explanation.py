@@ -36,7 +36,10 @@ def explain(trial: Trial, cells: Sequence[Cell], *, times: int = TIMES) -> Expla
         runs[cell] = list(profile(trial, cell, times))
         comparisons[cell] = compare(runs[cell])
         title = f"{cell}: {trial.old.name} to {trial.new.name}"
-        print("\n".join(["", *text.lines(title, comparisons[cell])]), flush=True)
+        print(
+            "\n".join(["", *text.lines(title, comparisons[cell], "step" if trial.subject.metrics is None else "call")]),
+            flush=True,
+        )
     last = runs[cells[-1]][-1]
     differing = [printable(line, keep="") for line in what_differs(trial, last)]
     heading = "What else differs:" if differing else "Nothing else differs."
@@ -82,8 +85,8 @@ def changes(kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterat
 
 def changed_defaults(old: Environment, new: Environment) -> Iterator[str]:
     """Yield the defaults that differ between two releases of a framework."""
-    if old.framework != new.framework:
-        return  # the tables of two frameworks have few names in common
+    if old.framework != new.framework or not old.framework:
+        return  # the tables of two frameworks have few names in common, and code of the user may have none
     try:
         tables = [defaults.ask(environment) for environment in (old, new)]
     except SteleError as error:

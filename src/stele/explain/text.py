@@ -13,15 +13,18 @@ MOST_OVERHEAD = 1.5  # of a step under the profiler over a step without; above i
 HEAD = ["operation", "OLD ms", "NEW ms", "change ms", "share", "OLD calls", "NEW calls"]
 
 
-def lines(title: str, comparison: Comparison) -> list[str]:
-    """Return a title, the step times, the table of operations, and the share that no operation explains."""
+def lines(title: str, comparison: Comparison, unit: str = "step") -> list[str]:
+    """Return a title, the step times, the table of operations, and the share that no operation explains.
+
+    ``unit`` is what a step is called.
+    """
     return [
         title,
-        f"step: {milliseconds(comparison.old)} ms in OLD, {milliseconds(comparison.new)} ms in NEW "
+        f"{unit}: {milliseconds(comparison.old)} ms in OLD, {milliseconds(comparison.new)} ms in NEW "
         f"({growth(comparison.old, comparison.new)}); under the profilers {milliseconds(comparison.profiled_old)} ms "
         f"and {milliseconds(comparison.profiled_new)} ms",
         *align([HEAD, *table(comparison)]),
-        unexplained(comparison),
+        unexplained(comparison, unit),
         *warnings(comparison),
     ]
 
@@ -69,10 +72,10 @@ def shortened(name: str) -> str:
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
 
 
-def unexplained(comparison: Comparison) -> str:
+def unexplained(comparison: Comparison, unit: str) -> str:
     share = comparison.share(comparison.rest)
     if share is None:
-        return "The steps take about equally long under the profilers, so the changes may be noise."
+        return f"The {unit}s take about equally long under the profilers, so the changes may be noise."
     line = f"{percent(share)} of the change, {signed(comparison.rest)} ms, is in no operation that the profilers show."
     return line if share > -NOISE else f"{line} Operations ran at the same time."
 

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from stele.errors import SteleError
 from stele.gate import behaviour_verdicts as verdicts
 from stele.gate import durations
 from stele.gate.behaviour_verdicts import END, KEY, Behaviour, Pass
@@ -119,6 +120,28 @@ def launch(trial: Trial, arm: str, names: Sequence[str] | None, *, timeout: floa
         "took": monitor.seconds,
         "reads": reads,
     }
+
+
+def with_timings(trial: Trial, names: Sequence[str] = ()) -> Trial:
+    """Run the items of a program in OLD once, and return the trial with the cells of those that can be timed.
+
+    ``names`` are the items that are run; without them, all. Raises SteleError if none can be timed.
+    """
+    entry = launch(trial, ARMS[0], names or None, timeout=trial.timeout)
+    timings = {name: did.timing for name, did in entry["items"].items() if did.timing is not None}
+    program = trial.subject
+    assert isinstance(program, Program)
+    if not timings:
+        raise SteleError(f"{program.label}: nothing in OLD can be timed{of_failure(entry)}")
+    timed = replace(program, timings=timings)
+    return replace(trial, subject=timed, cells=timed.cells())
+
+
+def of_failure(entry: Entry) -> str:
+    """Return why nothing was timed, as the end of a sentence."""
+    failed = next((did for did in entry["items"].values() if did.message), None)
+    message = entry["failure"] or (failed and failed.message)
+    return f": {message}" if message else ". Name a benchmark."
 
 
 def end_of(live: Worker) -> ItemOutcome:

@@ -37,7 +37,7 @@ def line(trial: Trial, old: Framework, new: Framework) -> str:
     settings, flags = trial.settings, (old.flags, new.flags)
     before, after = versions(trial, old.versions, new.versions)
     conditions = [
-        f"{', '.join(compared(before, after, ' '))} on {flags[0].get('device')}",
+        f"{', '.join(compared(before, after, ' '))} on {flags[0].get('device')}".strip(),
         f"precision {settings.precision}",
         f"allocator: {variables.allocator()}",
     ]

@@ -151,9 +151,10 @@ def timing_of_calls(seconds_of_call):
     return {"seconds": max(min(seconds), 1e-9), "calls": 1, "rounds": MOST_CALLS}
 
 
-def timed(seconds, calls):
-    """Return the durations of calls in rounds as the outcome of a launch."""
+def timed(seconds, calls, profile=None):
+    """Return the durations of calls in rounds as the outcome of a launch, with what a profiler showed of a call."""
     return {
+        **({} if profile is None else {"profile": profile}),
         "steps": {"seconds": seconds, "warmup": min(1, len(seconds) - 1), "steady": True, "batch": calls},
         "memory": {"host": process.peak_memory(), "device": None},
     }

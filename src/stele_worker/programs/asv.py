@@ -14,7 +14,7 @@ from asv_runner.discovery import disc_benchmarks
 
 from stele_worker import process
 from stele_worker.models.errors import SpecError
-from stele_worker.programs import Program, failed, outcome, timed, timing_of_calls, values
+from stele_worker.programs import Program, failed, outcome, profiling, timed, timing_of_calls, values
 
 TIMED = ("time",)  # types of benchmarks
 MEASURED = ("memory", "peakmemory")
@@ -54,7 +54,7 @@ class Main(Program):
         computed = {"tracked" + part: value for part, value in computed.items()}
         return outcome("passed", seconds=perf_counter() - start, values=computed, timing=timing)
 
-    def rounds(self, host, task, steps, batch, turn=None, **_):
+    def rounds(self, host, task, steps, batch, turn=None, profile=0, sampler=None, **_):
         process.reset_peak_memory()
         benchmark = self.chosen(task)
         benchmark.do_setup()
@@ -75,8 +75,9 @@ class Main(Program):
             numbers = {"memory": float(process.peak_memory() if benchmark.type == "peakmemory" else result)}
             seconds.append(perf_counter() - start)
             break
+        shown = profiling.profile(lambda: self.seconds_of(benchmark, 1), profile, sampler) if profile else None
         benchmark.do_teardown()
-        return dict(timed(seconds, batch), numbers=numbers)
+        return dict(timed(seconds, batch, shown), numbers=numbers)
 
     def chosen(self, name):
         """Return the benchmark of an item, with its parameters and what ``setup_cache`` returned."""

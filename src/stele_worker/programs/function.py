@@ -9,7 +9,7 @@ from time import perf_counter
 
 from stele_worker import process
 from stele_worker.models.errors import SpecError
-from stele_worker.programs import Program, failed, outcome, timed, timing_of_calls, values
+from stele_worker.programs import Program, failed, outcome, profiling, timed, timing_of_calls, values
 
 EXAMPLES = "example_inputs"
 RETURNED = "return value"
@@ -40,7 +40,7 @@ class Main(Program):
             return failed(error, self.folder, perf_counter() - start)
         return outcome("passed", seconds=first, values=computed, timing=timing)
 
-    def rounds(self, host, task, steps, batch, turn=None, **_):
+    def rounds(self, host, task, steps, batch, turn=None, profile=0, sampler=None, **_):
         """Time the first call, and then rounds of ``batch`` calls each."""
         process.reset_peak_memory()
         seconds = []
@@ -52,7 +52,7 @@ class Main(Program):
                 result = self.function(*self.arguments, **self.named)
                 wait(result)
             seconds.append((perf_counter() - start) / calls)
-        return timed(seconds, batch)
+        return timed(seconds, batch, profiling.profile(self.call, profile, sampler) if profile else None)
 
     def call(self):
         result = self.function(*self.arguments, **self.named)

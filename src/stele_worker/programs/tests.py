@@ -5,6 +5,7 @@ plugins are the user's. What would write files into the user's folder, or change
 switched off: ``SWITCHED_OFF``.
 """
 
+import functools
 import os
 import sys
 from time import perf_counter
@@ -12,7 +13,7 @@ from time import perf_counter
 import pytest
 
 from stele_worker import process, protocol
-from stele_worker.programs import Program, assertions, outcome, timed, values
+from stele_worker.programs import Program, assertions, outcome, profiling, timed, values
 
 # options of pytest and of its plugins, and what they are set to: see docs/your-tests.md
 SWITCHED_OFF = {
@@ -125,8 +126,9 @@ class Main(Program):
         message, place = ("", "") if report is None else crash_of(report, self.folder)
         return outcome(category, message, place, self.seconds, self.computed, self.timing)
 
-    def rounds(self, host, task, steps, batch, turn=None, following=None, **_):
+    def rounds(self, host, task, steps, batch, turn=None, following=None, profile=0, sampler=None, **_):
         self.turns = Turns(host, steps, batch, turn)
+        self.turns.profiler = functools.partial(profiling.profile, least=profile, sampler=sampler) if profile else None
         item = self.items[task]
         marker = item.get_closest_marker("benchmark")
         options = dict(marker.kwargs) if marker else {}
@@ -145,7 +147,7 @@ class Main(Program):
             raise RuntimeError("{} {}: {} ({})".format(task, category, message, place))
         if not turns.seconds:
             raise RuntimeError("{} timed nothing: its benchmark fixture was not called".format(task))
-        return timed(turns.seconds, turns.calls)
+        return timed(turns.seconds, turns.calls, turns.profile)
 
     def perform(self, name, following):
         """Run a test as pytest does; ``following`` is the test that runs next, for which fixtures are kept."""
@@ -190,6 +192,7 @@ class Turns:
     def __init__(self, host, rounds, calls, turn):
         self.host, self.rounds, self.calls, self.turn = host, rounds, calls, turn
         self.clock, self.seconds, self.start = perf_counter, [], None
+        self.profiler, self.profile = None, None  # what profiles a function, and what it showed
 
     def __call__(self):
         if self.start is None:
@@ -215,11 +218,26 @@ def with_rounds(kind, turns):
                 function, args=args, kwargs=kwargs, rounds=turns.rounds, iterations=turns.calls, warmup_rounds=1
             )
 
-        def pedantic(self, *args, **kwargs):
-            turns.calls = kwargs.get("iterations", 1)
-            return super(Benchmark, self).pedantic(*args, **kwargs)
+        def pedantic(
+            self, target, args=(), kwargs=None, setup=None, teardown=None, rounds=1, warmup_rounds=0, iterations=1
+        ):
+            turns.calls = iterations
+            result = super(Benchmark, self).pedantic(
+                target, args, kwargs, setup, teardown, rounds, warmup_rounds, iterations
+            )
+            if turns.profiler is not None:
+                turns.profile = turns.profiler(functools.partial(call, target, args, kwargs, setup, teardown))
+            return result
 
     return Benchmark
+
+
+def call(function, args, kwargs, setup, teardown):
+    """Call a function once as ``pedantic`` does. Its setup and teardown count, too."""
+    args, kwargs = (setup and setup()) or (args, kwargs or {})
+    function(*args, **kwargs)
+    if teardown is not None:
+        teardown(*args, **kwargs)
 
 
 def timing_of(benchmark):
