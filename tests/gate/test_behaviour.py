@@ -7,6 +7,7 @@ import pytest
 
 from stele import __main__ as entry_point
 from stele.environments import packages
+from stele.gate import record as records
 from stele.gate import replay
 
 SUITE = """
@@ -351,21 +352,40 @@ def test_an_asv_suite_is_found_with_its_parameters_and_its_caches(gate):
     assert found["peakmem_list", "memory"] == "REGRESSED" and ("time_broken", "round") not in found
 
 
+TRAIN = (
+    "import json, os, time\n"
+    "new = os.environ['RELEASE'] == 'new'\n"
+    "time.sleep(0.1)\n"
+    "with open(os.environ['STELE_REPORT'], 'w') as report:\n"
+    "    speed = {'metric': 'tokens_per_second', 'value': 700 if new else 800, 'better': 'higher'}\n"
+    "    print(json.dumps(speed), file=report)\n"
+    "    print(json.dumps({'value': 'loss', 'step': 3, 'number': 0.5}), file=report)\n"
+)
+
+
 def test_a_command_is_judged_by_its_exit_code_its_time_and_what_it_reports(gate):
-    Path("train.py").write_text(
-        "import json, os, time\n"
-        "new = os.environ['RELEASE'] == 'new'\n"
-        "time.sleep(0.1)\n"
-        "with open(os.environ['STELE_REPORT'], 'w') as report:\n"
-        "    speed = {'metric': 'tokens_per_second', 'value': 700 if new else 800, 'better': 'higher'}\n"
-        "    print(json.dumps(speed), file=report)\n"
-        "    print(json.dumps({'value': 'loss', 'step': 3, 'number': 0.5}), file=report)\n"
-    )
+    Path("train.py").write_text(TRAIN)
     code, document = gate("--parallel", "1", "--fail-fast", program=["python", "train.py"])
     verdicts = {each["metric"]: each for each in document["verdicts"]}
     assert code == 1 and verdicts["tokens_per_second"]["status"] == "REGRESSED"
     assert verdicts["tokens_per_second"]["message"].startswith("14.3 % lower")
     assert verdicts["values"]["message"] == "1 value: 1 equal"
+
+
+def test_a_metric_that_a_command_reports_can_be_judged_alone_and_has_thresholds(gate, capsys):
+    Path("train.py").write_text(TRAIN)
+    options = ("--metric", "tokens_per_second", "--tolerance", "tokens_per_second=20%", "--parallel", "1")
+    code, document = gate(*options, program=["python", "train.py"])
+    timed = [each for each in document["verdicts"] if each["ratio"] and each["metric"] != "control"]
+    assert code == 0 and [(each["metric"], each["status"]) for each in timed] == [("tokens_per_second", "PASS")]
+    [path] = Path(".stele/gates").glob("*.jsonl")
+    judged = replay.judge(records.read(path))
+    assert [(each.metric, each.status) for each in judged if each.ratio and each.metric != "control"] == [
+        ("tokens_per_second", "PASS")
+    ]
+    code, _ = gate("--metric", "tokens", "--fail-fast", program=["python", "train.py"])
+    assert code == 2
+    assert "reports no metric 'tokens' with a direction. It reports tokens_per_second." in capsys.readouterr().err
 
 
 def test_the_numbers_of_a_report_are_metrics_and_values(gate):

@@ -25,7 +25,7 @@ from stele.gate import behaviour, judgement, outcome, preparation
 from stele.gate import record as records
 from stele.gate.entries import Together, Verdict
 from stele.gate.gate import Gate
-from stele.gate.metrics import ALL, LOADER, METRICS, MORE, Metric, of_subject, parse_thresholds, with_thresholds
+from stele.gate.metrics import ALL, LOADER, METRICS, MORE, NAMES, Metric, of_subject, parse_thresholds, with_thresholds
 from stele.gate.record import Record
 from stele.gate.run import run
 from stele.gate.trial import PARALLEL, TIMEOUT, Trial, check_record, header, watch
@@ -141,7 +141,13 @@ class JudgementOptions:
     def names(self, subject: Subject) -> list[str]:
         """Return the metrics that are judged. Raises SteleError, with the nearest name, for an unknown one."""
         default, more = (DEFAULT, SELECTED) if subject.metrics is None else (subject.metrics, ())
-        return parse_names("metric", self.metric or ",".join(default), (*default, *more))
+        typed = self.metric or ",".join(default)
+        return parse_names("metric", typed, (*default, *more, *(typed.split(",") if subject.reports else ())))
+
+    def reported(self, subject: Subject) -> tuple[str, ...]:
+        """Return the metrics that a command reports and that alone are judged of these; empty for all."""
+        usual = subject.metrics or ()
+        return tuple(name for name in self.names(subject) if name not in usual) if subject.reports else ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -574,6 +580,8 @@ def trial_from(
     """
     subject, extras = pair.subject, pair.extras()
     cells, names = check_judged(pair, judged, subject, here=here), judged.names(subject)
+    if isinstance(subject, Program):
+        subject = replace(subject, selected=judged.reported(subject))
     old, new = (
         arms.load(text, subject.needs, extras, locked=locked)
         for text, locked in zip((pair.old, pair.new), contents, strict=True)
@@ -689,8 +697,10 @@ def require_effects(pair: PairOptions, judged: JudgementOptions, names: Sequence
     if pair.scaling != PairOptions.scaling and pair.devices == 1:
         raise SteleError(f"--scaling {pair.scaling} has no effect on one device. Leave it out, or add --devices 2.")
     for option, texts in (("--tolerance", judged.tolerance), ("--margin", judged.margin)):
-        for name in parse_thresholds(option, texts, pair.subject.clock):
-            if name not in names:
+        subject = pair.subject
+        may_report = subject.reports and not judged.reported(subject)
+        for name in parse_thresholds(option, texts, subject.clock, reports=subject.reports):
+            if name not in names and not (may_report and name not in NAMES):
                 raise SteleError(f"{option} {name}=N% has no effect: {name} is not judged. Add it to --metric.")
 
 
@@ -737,9 +747,10 @@ def selected_metrics(pair: PairOptions, judged: JudgementOptions) -> tuple[Metri
         if judged.metric and "device-memory" in names:
             raise SteleError("--metric device-memory needs a device with a memory of its own. Add --device cuda.")
         names = [name for name in names if name != "device-memory"]
-    tolerances = parse_thresholds("--tolerance", judged.tolerance, subject.clock)
-    margins = parse_thresholds("--margin", judged.margin, subject.clock)
-    selected = (metric for metric in with_thresholds(tolerances, margins) if metric.name in names)
+    tolerances = parse_thresholds("--tolerance", judged.tolerance, subject.clock, reports=subject.reports)
+    margins = parse_thresholds("--margin", judged.margin, subject.clock, reports=subject.reports)
+    every = with_thresholds(tolerances, margins)
+    selected = (metric for metric in every if metric.name in names or metric.name not in NAMES)
     return of_subject(selected, tuned=subject.tuned)
 
 

@@ -11,7 +11,7 @@ that has to be ruled out before the metric passes; never below the tolerance.
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -438,6 +438,8 @@ MEMORY = Metric(
 )
 PROGRAMS = (ROUND, MEMORY, CALL, FIRST_CALL, WALL_TIME, PROCESSOR_TIME)
 ALL = (*METRICS, *MORE, *PROGRAMS)
+NAMES = tuple(metric.name for metric in ALL)
+LESS, MORE_OF = "lower", "higher"  # which direction of a number is better
 CLOCKS = ("step", "round", "call", "wall-time")  # metrics whose numbers say whether two launches of OLD agree
 ACCURACY_MARGIN = 0.01  # one percentage point
 MOST_GROWTH = 100.0  # per cent, of a threshold
@@ -454,18 +456,39 @@ def of_subject(metrics: Iterable[Metric], *, tuned: bool) -> tuple[Metric, ...]:
 
 
 def reported(name: str, better: str) -> Metric:
-    """Return the metric of a number that a command reports; ``better`` is "lower" or "higher"."""
+    """Return the metric of a number that a command reports; ``better`` is LESS or MORE_OF."""
 
     def value(run: Run) -> float | None:
         number = (run.numbers or {}).get(name)
         if number is None or number <= 0:
             return None
-        return 1 / number if better == "higher" else number
+        return 1 / number if better == MORE_OF else number
 
-    words = LOWER if better == "lower" else HIGHER
+    words = LOWER if better == LESS else HIGHER
     return WALL_TIME._replace(
         name=name, unit="", meaning=f"Reported by the command; {better} is better.", value=value, words=words
     )
+
+
+def with_reported(
+    metrics: Sequence[Metric], directions: Mapping[str, str], selected: Collection[str] = ()
+) -> list[Metric]:
+    """Return the metrics of a program, with those that it reports. ``selected`` are those that are judged; empty: all.
+
+    Those among ``metrics`` that are not in ALL only say the thresholds of what it may report. Raises SteleError if it
+    does not report one of them.
+    """
+    thresholds = {metric.name: (metric.tolerance, metric.margin) for metric in metrics}
+    for name in (*thresholds, *selected):
+        if name not in NAMES and name not in directions:
+            listed = f"It reports {', '.join(directions)}." if directions else "It reports none."
+            raise SteleError(f"The command reports no metric {name!r} with a direction. {listed}")
+    each = {name: reported(name, better) for name, better in directions.items() if not selected or name in selected}
+    usual = WALL_TIME.tolerance, WALL_TIME.margin
+    for name, metric in each.items():
+        tolerance, margin = thresholds.get(name, usual)
+        each[name] = metric._replace(tolerance=tolerance, margin=margin)
+    return [*(metric for metric in metrics if metric.name in NAMES), *each.values()]
 
 
 def phase_of(kind: Kind, phase: str) -> str:
@@ -483,20 +506,21 @@ def launch_settings(kind: str, scale: str, settings: Settings, *, tuned: bool = 
     return SHORT_SCALE if small else scale, replace(settings, malloc="plain") if plain else settings
 
 
-def parse_thresholds(option: str, texts: Sequence[str], default: str = "step") -> dict[str, float]:
+def parse_thresholds(
+    option: str, texts: Sequence[str], default: str = "step", *, reports: bool = False
+) -> dict[str, float]:
     """Return the fractions in the texts of ``option``, by metric. Raises SteleError, which quotes the text.
 
-    A text without a metric is that of the ``default``.
+    A text without a metric is that of the ``default``. ``reports``: a command may report a metric of any name.
     """
     values = {}
-    names = [metric.name for metric in ALL]
     for text in texts:
-        match = re.fullmatch(r"(?:([\w-]+)=)?(\d{1,9}(?:\.\d+)?)%", text)
+        match = re.fullmatch(r"(?:([^=%]+)=)?(\d{1,9}(?:\.\d+)?)%", text)
         if match is None:
             raise SteleError(f"{option} {text} is not a threshold. Use {option} 5% or {option} METRIC=5%.")
         name = match[1] or default
-        if name not in names:
-            raise SteleError(unknown_message("metric", name, names, of=f"in {option} {text}"))
+        if name not in NAMES and not reports:
+            raise SteleError(unknown_message("metric", name, NAMES, of=f"in {option} {text}"))
         if float(match[2]) > MOST_GROWTH:
             raise SteleError(f"{option} {text} is too large: at most {MOST_GROWTH:g}% is possible.")
         values[name] = float(match[2]) / 100
@@ -506,10 +530,12 @@ def parse_thresholds(option: str, texts: Sequence[str], default: str = "step") -
 def with_thresholds(tolerances: Mapping[str, float], margins: Mapping[str, float]) -> list[Metric]:
     """Return the metrics with these thresholds. A margin that is not given is raised to the tolerance.
 
-    Raises SteleError if a given margin is below the tolerance.
+    A name that is not in ALL is that of a metric that a command may report. Raises SteleError if a given margin is
+    below the tolerance.
     """
     metrics = []
-    for metric in ALL:
+    others = [reported(name, LESS) for name in {**tolerances, **margins} if name not in NAMES]
+    for metric in (*ALL, *others):
         tolerance = tolerances.get(metric.name, min(metric.tolerance, margins.get(metric.name, metric.tolerance)))
         margin = margins.get(metric.name, max(metric.margin, tolerance))
         if margin < tolerance or margin == 0:

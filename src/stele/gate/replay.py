@@ -1,6 +1,6 @@
 """The outcome of a gate from its record alone. Nothing can be launched: no module here imports the launcher."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ from stele.errors import SteleError
 from stele.gate import behaviour_verdicts, correctness_verdicts, model_verdict, outcome
 from stele.gate import record as records
 from stele.gate.entries import Header, Verdict
-from stele.gate.metrics import ALL, KINDS, Metric, of_subject, reported
+from stele.gate.metrics import ALL, KINDS, LESS, NAMES, Metric, of_subject, reported, with_reported
 from stele.gate.outcome import Outcome
 from stele.gate.record import Entry, NotRecorded, Record
 from stele.gate.state import State
@@ -86,9 +86,9 @@ def of_program(record: Record, program: Program, metrics: Sequence[Metric]) -> l
         return [unknown(Cell(program.label, "all"), "outcomes", str(error))]
     timed = [Cell(name, program.phase) for name in judged.timings]
     cells = [cell for cell in timed if any(record.get(kind, str(cell), 0) for kind in KINDS)]
-    if not metrics or not cells:
+    if not (metrics or program.selected) or not cells:
         return judged.verdicts
-    every = [*metrics, *(reported(name, better) for name, better in judged.reported.items())]
+    every = with_reported([*metrics, *thresholds_of(record.header, judged.reported)], judged.reported, program.selected)
     state = State(cells, every).read(record)
     return [*judged.verdicts, *make_verdicts(state, stopped=bool(state.open_probes()))]
 
@@ -123,6 +123,14 @@ def trainings(record: Record, cell: Cell) -> list[Entry]:
     while (entry := record.get("accuracy", cell.task, len(entries))) is not None:
         entries.append(entry)
     return entries
+
+
+def thresholds_of(header: Mapping[str, Any], names: Iterable[str]) -> Iterator[Metric]:
+    """Yield metrics that a command reports and that have thresholds of their own."""
+    for name in names:
+        if name in header["metrics"] and name not in NAMES:
+            margin, tolerance = header["metrics"][name], header["tolerances"][name]
+            yield reported(name, LESS)._replace(margin=margin, tolerance=tolerance)
 
 
 def to_metrics(header: Mapping[str, Any]) -> Iterator[Metric]:

@@ -7,7 +7,7 @@ from stele.gate import behaviour, correctness, judgement, model_parity, timing
 from stele.gate.correctness_verdicts import agreeing_tasks
 from stele.gate.entries import Verdict
 from stele.gate.gate import Gate
-from stele.gate.metrics import reported
+from stele.gate.metrics import with_reported
 from stele.measuring import progress
 from stele.subjects import Program
 from stele.subjects.base import BEHAVIOUR, GOLDEN_NUMBERS, OLD
@@ -51,9 +51,9 @@ def of_program(gate: Gate) -> list[Verdict]:
     subject = gate.trial.subject
     assert isinstance(subject, Program)
     timed = dataclasses.replace(subject, timings=judged.timings)
-    metrics = [*gate.trial.metrics, *(reported(name, better) for name, better in judged.reported.items())]
+    metrics = with_reported(gate.trial.metrics, judged.reported, subject.selected)
     trial = dataclasses.replace(gate.trial, subject=timed, cells=timed.cells(), metrics=tuple(metrics))
-    if not gate.trial.metrics or not trial.cells or (trial.fail_fast and is_failed(verdicts)):
+    if not (gate.trial.metrics or subject.selected) or not trial.cells or (trial.fail_fast and is_failed(verdicts)):
         return verdicts
     return [*verdicts, *timing.measure(dataclasses.replace(gate, trial=trial), trial.cells)]
 

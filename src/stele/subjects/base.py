@@ -88,6 +88,8 @@ class Subject:
     alone: bool = False
     # the metric of a threshold that names none
     clock: str = "step"
+    # whether it reports metrics of its own, whose names are unknown before it has run
+    reports: bool = False
     # why it cannot be measured on several devices, and what to do; None if it can
     one_device: str | None = None
     # what to do if the accuracy is to be judged, and nothing in the subject has one

@@ -17,4 +17,5 @@ KINDS: dict[str, type[Program]] = {each.kind: each for each in (Tests, Function,
 
 def of_header(facts: Mapping[str, Any]) -> Program:
     """Return the program of a record, as far as its name and its verdicts need it."""
-    return KINDS[facts["kind"]](tuple(facts["arguments"]), Path(), accept=facts.get("accept"))
+    selected = tuple(facts.get("selected", ()))
+    return KINDS[facts["kind"]](tuple(facts["arguments"]), Path(), accept=facts.get("accept"), selected=selected)

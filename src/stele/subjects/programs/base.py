@@ -36,6 +36,7 @@ class ProgramFacts(TypedDict):
         list[str], about("the words of its command line; of a function, its name; of an asv suite, its folder")
     ]
     accept: Annotated[str | None, about("`rounding` with `--accept`: failures of NEW by no more than that pass")]
+    selected: Annotated[list[str], about("metrics that a command reports and that are judged; empty for all")]
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Program(Subject):
     timings: Mapping[str, Timing] = field(default_factory=dict)  # of the items that are timed, after the first launches
     reads: Reads = NOTHING  # what its launches have read
     only: tuple[str, ...] = ()  # the items that are run; empty for all
+    selected: tuple[str, ...] = ()  # the metrics that it reports and that are judged; empty for all
     accept: str | None = None  # "rounding": a failure of NEW passes if its values moved by no more than rounding
 
     reference = BEHAVIOUR
@@ -76,7 +78,14 @@ class Program(Subject):
         return tuple(Cell(name, self.phase) for name in self.timings)
 
     def facts(self) -> dict[str, Any]:
-        return {"program": {"kind": self.kind, "arguments": list(self.arguments), "accept": self.accept}}
+        return {
+            "program": {
+                "kind": self.kind,
+                "arguments": list(self.arguments),
+                "accept": self.accept,
+                "selected": list(self.selected),
+            }
+        }
 
     def files(self, environment: Environment) -> list[Path]:
         return [*sorted(self.reads.files), *arms.config_files(environment)]

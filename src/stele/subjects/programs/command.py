@@ -32,6 +32,7 @@ class Command(Program):
     item = "command"
     metrics = ("outcomes", "values", "wall-time", "processor-time", "host-memory")
     clock = "wall-time"
+    reports = True
 
     def as_request(self, other: object = None) -> dict[str, Any]:
         return {**super().as_request(), "report": self.report, "better": dict(self.better)}
