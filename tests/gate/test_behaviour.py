@@ -185,11 +185,11 @@ def test_benchmarks_are_cells_whose_rounds_take_turns(gate):
         "    while time.perf_counter() < end: pass\n"
         "    return 3\n"
         "def test_slower(benchmark): assert benchmark(work, SLOWER) == 3\n"
-        "def test_same(benchmark): benchmark.pedantic(work, rounds=8, iterations=2)\n"
+        "def test_same(request): request.getfixturevalue('benchmark').pedantic(work, rounds=8, iterations=2)\n"
         "def test_fails(benchmark):\n    benchmark(work)\n    assert False\n"
         "def test_no_benchmark(): pass\n"
     )
-    code, document = gate("--parallel", "1", program=["pytest", "-p", "benchmark"])
+    code, document = gate("--parallel", "1", "--fail-fast", program=["pytest", "-p", "benchmark"])
     verdicts = {(each["task"].partition("::")[2], each["metric"]): each for each in document["verdicts"]}
     assert code == 1
     assert verdicts["test_slower", "round"]["status"] == "REGRESSED"

@@ -6,12 +6,13 @@ from stele import files, schema
 from stele.data import cache
 from stele.gate.gate import Gate
 from stele.gate.state import PASSES, State
-from stele.gate.trial import Trial
+from stele.gate.trial import ARMS, Trial
 from stele.measuring import progress
 from stele.subjects import Cell
 
 FILE = "durations.json"
 TIMING = "time, memory"  # a part of a gate
+SLOWEST, LONG = 3, 10.0  # items that are named, and the seconds of a pass from which on
 
 
 def key_of(trial: Trial, cell: Cell, kind: str) -> str:
@@ -36,8 +37,17 @@ def remember(trial: Trial, cell: Cell, kind: str, seconds: float) -> None:
 
 
 def estimate(trial: Trial, cell: Cell, kind: str) -> float | None:
-    """Return the seconds that a pass took in an earlier gate; None if there was none."""
-    return read().get(key_of(trial, cell, kind))
+    """Return the seconds that a pass took in an earlier gate, or takes by its launches so far; None if unknown."""
+    of_launch = trial.subject.launch_seconds(cell)
+    return read().get(key_of(trial, cell, kind), None if of_launch is None else len(ARMS) * of_launch)
+
+
+def slowest(trial: Trial) -> str:
+    """Return ``. Slowest: test_a 12 s, test_b 3 s`` of the cells whose passes take a large part of the time."""
+    seconds = {cell: len(ARMS) * (trial.subject.launch_seconds(cell) or 0) for cell in trial.cells}
+    longest = sorted(seconds, key=lambda cell: -seconds[cell])[:SLOWEST]
+    shown = [f"{cell.task} {minutes(seconds[cell])} a pass" for cell in longest if seconds[cell] >= LONG]
+    return f" Slowest: {', '.join(shown)}." if shown and len(trial.cells) > 1 else ""
 
 
 def announce(gate: Gate, part: str, what: str, cell: Cell, kind: str) -> None:
@@ -65,7 +75,7 @@ def announce_timing(gate: Gate, state: State) -> bool:
     progress.part(
         TIMING,
         f"most verdicts need {passes}, here about {minutes(least)} to {minutes(most)}; "
-        f"the budget has {minutes(max(gate.left, 0))} left.{short}",
+        f"the budget has {minutes(max(gate.left, 0))} left.{short}{slowest(gate.trial)}",
         runs=True,
     )
     return True

@@ -149,6 +149,10 @@ class Subject:
         """Return the files that decide what it does in an environment, as far as they are known."""
         return []
 
+    def launch_seconds(self, cell: Cell) -> float | None:
+        """Return about how long the steps of a launch take, as its first launches say it; None if they do not."""
+        return None
+
     def apart(self, environment: Environment) -> list[Path]:
         """Return paths of the user's code. Of an editable package with one of them, the files that are read count."""
         return self.files(environment)

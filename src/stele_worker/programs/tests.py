@@ -36,6 +36,7 @@ SWITCHED_OFF = {
     "usepdb": False,
 }
 FAILED = ("failed", "error")
+BENCHMARK = "benchmark"  # the fixture of pytest-benchmark
 FURTHER = "further values"
 INTERNAL = 3  # exit code
 EXITS = {2: "it was interrupted", INTERNAL: "an internal error", 4: "a wrong option", 5: "no tests were collected"}
@@ -97,13 +98,18 @@ class Main(Program):
         return True
 
     @pytest.hookimpl(hookwrapper=True)
-    def pytest_runtest_call(self, item):
-        """Let the fixture of pytest-benchmark time as many rounds as the host asks for; note what it timed."""
-        benchmark = getattr(item, "funcargs", {}).get("benchmark")
-        if benchmark is not None and self.turns is not None and hasattr(benchmark, "pedantic"):
-            benchmark.__class__ = with_rounds(type(benchmark), self.turns)
+    def pytest_fixture_setup(self, fixturedef):
+        """Let the fixture of pytest-benchmark time as many rounds as the host asks for."""
         yield
-        self.timing = None if benchmark is None else timing_of(benchmark)
+        if fixturedef.argname == BENCHMARK and fixturedef.cached_result:
+            self.benchmark = benchmark = fixturedef.cached_result[0]
+            if self.turns is not None and hasattr(benchmark, "pedantic"):
+                benchmark.__class__ = with_rounds(type(benchmark), self.turns)
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_call(self):
+        yield
+        self.timing = timing_of(self.benchmark)
 
     def pytest_runtest_logreport(self, report):
         category = self.session.config.hook.pytest_report_teststatus(report=report, config=self.session.config)[0]
@@ -151,7 +157,8 @@ class Main(Program):
 
     def perform(self, name, following):
         """Run a test as pytest does; ``following`` is the test that runs next, for which fixtures are kept."""
-        self.reports, self.seconds, self.computed, self.counts, self.timing = [], 0.0, {}, {}, None
+        self.reports, self.seconds, self.computed, self.counts = [], 0.0, {}, {}
+        self.benchmark, self.timing = None, None
         self.item = item = self.items[name]
         try:
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=self.items.get(following))

@@ -90,6 +90,10 @@ class Program(Subject):
     def files(self, environment: Environment) -> list[Path]:
         return [*sorted(self.reads.files), *arms.config_files(environment)]
 
+    def launch_seconds(self, cell: Cell) -> float | None:
+        rounds, calls = of_launch(self.timings[cell.task])
+        return (rounds + 1) * calls * self.timings[cell.task]["seconds"]
+
     def apart(self, environment: Environment) -> list[Path]:
         return [self.folder]
 
