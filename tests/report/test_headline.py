@@ -37,9 +37,9 @@ def test_the_sentence_names_the_metric_that_grew_most(folder):
 @pytest.mark.parametrize(
     "status, beginning",
     [
-        ("PASS", "The upgrade from torch==2.12.0 to torch==2.13.0 is safe: nothing"),
-        ("IMPROVED", "The upgrade from torch==2.12.0 to torch==2.13.0 is safe: nothing"),
-        ("INCONCLUSIVE", "It is not known yet whether the upgrade"),
+        ("PASS", "From torch==2.12.0 to torch==2.13.0, nothing"),
+        ("IMPROVED", "From torch==2.12.0 to torch==2.13.0, nothing"),
+        ("INCONCLUSIVE", "The upgrade from torch==2.12.0 to torch==2.13.0 has no verdict yet: "),
         (
             "BROKEN",
             "Do not upgrade: torch==2.13.0 fails, or computes something different from torch==2.12.0.",
@@ -68,7 +68,7 @@ def test_a_gate_that_leaves_something_out_says_so_and_does_not_advise_the_upgrad
     report = parity_alone(tmp_path / "a.jsonl", metrics={}, model={"spec": "m.py:model", "folder": "/"})
     missing = "inference, the time of a step, memory"
     assert report.headline.sentence == (
-        "As far as it was judged, the upgrade from torch==2.12.0 to torch==2.13.0 is safe: nothing that was judged "
+        "From torch==2.12.0 to torch==2.13.0, nothing that was judged "
         f"became worse by more than is allowed, and both compute the same. Not judged: {missing}."
     )
     [remedy] = report.headline.remedies

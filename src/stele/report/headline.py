@@ -105,16 +105,16 @@ def sentence(gate: Outcome, status: str) -> str:
         return f"Do not upgrade yet: {new} cannot run {cells}, which {old} can."
     if status == "INCONCLUSIVE":
         return (
-            f"It is not known yet whether the upgrade from {old} to {new} is safe: "
+            f"The upgrade from {old} to {new} has no verdict yet: "
             f"{len(worst)} of {len(gate.verdicts)} checks have no result. Do not treat this as a pass."
         )
     if old == new:
         return f"{SAME} Nothing that was judged became worse by more than is allowed."
     equal = any(verdict.metric == "parity" for verdict in gate.verdicts)
     same = ", and both compute the same" if equal else ""
-    safe = f"upgrade from {old} to {new} is safe: nothing that was judged became worse by more than is allowed{same}."
     missing = not_judged(gate.header)
-    return f"As far as it was judged, the {safe} Not judged: {', '.join(missing)}." if missing else f"The {safe}"
+    rest = f" Not judged: {', '.join(missing)}." if missing else ""
+    return f"From {old} to {new}, nothing that was judged became worse by more than is allowed{same}.{rest}"
 
 
 def growth(verdict: Verdict) -> str:
