@@ -28,7 +28,7 @@ def test_the_newest_gate_is_shown_if_nothing_is_named(folder, capsys):
     gate_records.gate(gates / "20260101-000000-a.jsonl", verdicts=[REGRESSED])
     gate_records.gate(gates / "20260102-000000-a.jsonl", verdicts=[gate_records.verdict()])
     assert stele() == 0
-    assert capsys.readouterr().out.startswith("PASS: The upgrade")
+    assert capsys.readouterr().out.startswith("PASS: From torch")
 
 
 def test_a_missing_package_is_named_before_anything_is_read(folder, monkeypatch, capsys):
