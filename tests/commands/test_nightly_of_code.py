@@ -78,6 +78,14 @@ def test_a_gate_continues_in_the_next_night_and_begins_again_if_the_code_has_cha
     assert len(list(Path(".stele/gates").glob("*.jsonl"))) == 2
 
 
+def test_code_that_does_not_run_with_the_pinned_version_ends_the_night_at_once(releases, capsys):
+    releases(v1_0=ADD, v1_1=ADD, v1_2=ADD)
+    Path("code.py").write_text("def other(): pass\n")
+    assert entry_point.main(COMMAND) == 2
+    error = capsys.readouterr().err
+    assert "code.py has no function 'total'" in error and error.count("stele gate") == 1
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -492,6 +492,7 @@ def test_a_gate_explains_a_function_that_is_slower(gate, monkeypatch):
     [
         (["--", "python", "code.py"], "Profile a function of it"),
         (["--bundle=b.zip", "--function", "code.py:work"], "--bundle needs a task or --model"),
+        (["--accept=rounding", "--", "pytest"], "--accept has no effect on an explanation"),
         (["--", "pytest", "-k", "absent"], "nothing in OLD can be timed"),
     ],
 )

@@ -13,6 +13,8 @@ def test_releases_after_the_pinned_one_are_candidates_with_the_other_pins():
     candidates = watch.newer({"jax": "0.9.0", "flax": "0.12.0"}, "jax", releases, 8)
     assert [each.requirements for each in candidates] == ["jax==0.10.0 flax==0.12.0", "jax==0.10.1 flax==0.12.0"]
     assert [each.name for each in watch.newer({"jax": "0.9.0"}, "jax", releases, 1)] == ["jax-0.10.1"]
+    with pytest.raises(SteleError, match=r"jax has no release 99. The newest is 0.10.1."):
+        watch.newer({"jax": "99"}, "jax", releases, 1)
 
 
 @pytest.mark.parametrize("text", ["jax", "jax>=0.9", "jax==0.9.*", "jax==0.9; python_version<'3'", "./jax.whl", "=="])

@@ -74,6 +74,10 @@ def check(chosen: ExplainOptions) -> None:
         )
     if chosen.bundle is not None:
         raise SteleError("--bundle needs a task or --model. Leave it out.")
+    program = chosen.pair.program
+    for option, is_typed in (("--accept", program.accept is not None), ("--only-outcomes", program.only_outcomes)):
+        if is_typed:
+            raise SteleError(f"{option} has no effect on an explanation. Leave it out.")
 
 
 def explain(chosen: ExplainOptions) -> int:

@@ -22,6 +22,7 @@ from stele.measuring.progress import say
 from stele.releases import index, watch
 from stele.releases.watch import Candidate, Judged, State
 from stele.report import releases as pages
+from stele.subjects.errors import SubjectError
 from stele.text import counted, printable, without_passwords
 
 FOLDER = Path(".stele/nightly")
@@ -98,7 +99,9 @@ def nightly(chosen: CodeOptions) -> int:
     key = content.digest([chosen.pins, dataclasses.asdict(chosen.model), dataclasses.asdict(chosen.program), name])
     state = State(FOLDER / f"{key}.json")
     by_package = {
-        package: watch.newer(chosen.pins, package, index.releases(package, prereleases=chosen.sync.pre), chosen.last)
+        package: watch.newer(
+            chosen.pins, package, index.releases(package, prereleases=True), chosen.last, prereleases=chosen.sync.pre
+        )
         for package in chosen.pins
     }
     for package, candidates in by_package.items():
@@ -134,7 +137,8 @@ def in_order(by_package: dict[str, list[Candidate]], state: State) -> Iterator[C
 def judge(chosen: CodeOptions, candidate: Candidate, earlier: Judged | None, left: float) -> Judged:
     """Gate a release, or continue its gate of an earlier night. If your code has changed, the gate begins again.
 
-    A night adds at most the default budget of a gate; ``left`` are the seconds of the budget of the night.
+    A night adds at most the default budget of a gate; ``left`` are the seconds of the budget of the night. Raises
+    SubjectError if the code does not run with the pinned versions.
     """
     ended: list[Finished] = []
     more = min(left, JudgementOptions.budget)
@@ -148,6 +152,8 @@ def judge(chosen: CodeOptions, candidate: Candidate, earlier: Judged | None, lef
             say(f"{candidate.name} is judged again: {printable(str(error).splitlines()[0])}")
     try:
         gate.gate_pair(chosen.gate(candidate.requirements, more), ended.append)
+    except SubjectError:
+        raise
     except SteleError as error:
         message = without_passwords(str(error))
         say(f"stele: {candidate.name} was not judged: {printable(message)}")

@@ -117,10 +117,23 @@ def as_requirements(pins: Mapping[str, str]) -> str:
     return " ".join(f"{name}=={version}" for name, version in pins.items())
 
 
-def newer(pins: Mapping[str, str], package: str, releases: Iterable[Release], last: int) -> list[Candidate]:
-    """Return at most the ``last`` releases of a package that are newer than the pinned one, the oldest first."""
+def newer(
+    pins: Mapping[str, str], package: str, releases: Iterable[Release], last: int, *, prereleases: bool = False
+) -> list[Candidate]:
+    """Return at most the ``last`` releases of a package that are newer than the pinned one, the oldest first.
+
+    Raises SteleError if the pinned one is newer than all ``releases``, so that it cannot exist.
+    """
     versions = sorted({release.version for release in releases}, key=Version)
-    later = [version for version in versions if Version(version) > Version(pins[package])]
+    pinned = Version(pins[package])
+    if not versions or pinned > Version(versions[-1]):
+        newest = f"The newest is {versions[-1]}." if versions else "None has a wheel."
+        raise SteleError(f"{package} has no release {pins[package]}. {newest}")
+    later = [
+        version
+        for version in versions
+        if Version(version) > pinned and (prereleases or not Version(version).is_prerelease)
+    ]
     return [Candidate(package, version, as_requirements({**pins, package: version})) for version in later[-last:]]
 
 
