@@ -103,6 +103,19 @@ def is_dropped(item: pytest.Item, only_timed: bool) -> bool:
     return parameters.get(ENVIRONMENT, item) is None or (only_timed and "benchmark" not in names)
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Refuse an option of the command line that changes nothing, because all tests are those of others."""
+    if hasattr(session.config, "workerinput") or not session.items or any(map(uses_stele, session.items)):
+        return  # pytest-xdist does not show the error of a worker
+    typed = {word.partition("=")[0] for word in session.config.invocation_params.args}
+    for option in options.OPTIONS:
+        if option.flag in typed:
+            raise pytest.UsageError(
+                f"{option.flag} has no effect: these tests are not Stele's. Add --stele-suite or --stele-model, or "
+                "leave it out."
+            )
+
+
 def uses_stele(item: pytest.Item) -> bool:
     return any(name.startswith(FIXTURE) for name in getattr(item, "fixturenames", ()))
 

@@ -17,3 +17,11 @@ def test_no_option_conflicts_with_another_plugin(repository):
     )
     done = repository("--seed=3")
     assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_an_option_that_changes_nothing_is_refused(repository):
+    (repository.folder / "test_nothing.py").write_text("def test_nothing(): pass")
+    done = repository("--stele-threads=1")
+    assert done.returncode == 4
+    assert "--stele-threads has no effect: these tests are not Stele's." in done.stdout + done.stderr
+    assert "1 passed" in repository().stdout
