@@ -11,7 +11,7 @@ from pytest_stele.progress import Messages
 pytest_plugins = ["pytest_stele.fixtures"]
 
 MARKERS = (
-    "stele_tolerance(step=0.05, ...): growth against the baseline that passes even if it is certain, as a fraction",
+    "stele_tolerance(step=0.05, ...): growth against the baseline that is accepted, as a fraction",
     "stele_margin(step=0.05, ...): growth against the baseline that has to be ruled out, as a fraction",
 )
 FIXTURE = "stele_"  # every fixture of the plugin starts with it

@@ -42,13 +42,13 @@ def test_work_goes_only_to_its_type():
 
 def test_a_gpu_is_not_on_a_node_without_one():
     outcomes, _ = run(Virtual(nodes(2)), works(1, Needs(CUDA)))
-    assert outcomes["cell-0"].failure == "no node has a GPU. The types of the nodes: epyc."
+    assert outcomes["cell-0"].failure == "no node has the type GPU. The types of the nodes: epyc."
 
 
 def test_a_type_that_no_node_has_is_told_at_once_and_the_others_are_measured():
     wanted = [*works(2), Work("gpu", "gpu cell", {}, Needs(CUDA, "H100"))]
     outcomes, _ = run(Virtual(nodes(2)), wanted)
-    assert outcomes["gpu"].failure == "no node has a H100. The types of the nodes: epyc."
+    assert outcomes["gpu"].failure == "no node has the type H100. The types of the nodes: epyc."
     assert [outcomes[f"cell-{number}"].failure for number in range(2)] == [None, None]
 
 
@@ -87,7 +87,7 @@ def test_work_whose_last_node_has_left_ends_after_some_minutes(monkeypatch):
     outcomes, told = run(Virtual(fleet, do), cells)
     failures = [outcomes[work.key].failure for work in cells]
     assert failures == [None, "the last node with a H100 has left.", None]
-    assert told == ["no node has a H100 now. Its work waits 5 minutes for another node."]
+    assert told == ["no node of the type H100 is left. Its work waits 5 minutes for another node."]
 
 
 def test_work_ends_if_every_node_has_left_or_only_unfit_ones_stay(monkeypatch):

@@ -96,7 +96,7 @@ def test_a_type_that_no_node_has_is_told_at_once(fleet, tmp_path):
     process = fleet("run", *CELLS, "--type=H100")
     output, _ = process.communicate(timeout=120)
     assert process.returncode == 2
-    assert "no node has a H100. The types of the nodes: " in output
+    assert "no node has the type H100. The types of the nodes: " in output
 
 
 def test_a_command_that_was_killed_continues(fleet, tmp_path):
@@ -157,7 +157,7 @@ def test_a_gate_whose_node_does_not_fit_the_type_is_told(fleet, tmp_path):
     process = fleet("gate", "steady", "steady", "--task=gru", "--metric=step", "--type=H100")
     output, _ = process.communicate(timeout=120)
     assert process.returncode == 2
-    assert "gate on H100: no node has a H100" in output
+    assert "gate on H100: no node has the type H100" in output
 
 
 def test_machines_join_with_one_command(fleet, tmp_path):

@@ -51,5 +51,5 @@ def test_each_training_has_two_files_and_one_that_was_continued_has_none(trainin
     continued = changed(training, settings={"seed": 2}, epochs={"continued": True})
     dawnbench.write(tmp_path, [training, other, continued], None)
     assert len(list(tmp_path.glob("*.tsv"))) == len(list(tmp_path.glob("*.json"))) == 2
-    with pytest.raises(SteleError, match="continued has no hours"):
+    with pytest.raises(SteleError, match="resumed training has no total time"):
         dawnbench.to_tsv(continued)

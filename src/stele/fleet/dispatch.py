@@ -108,7 +108,7 @@ class Dispatch:
         }
         for needs, _ in absent.keys() - self.absent.keys():
             minutes = LONGEST_ABSENCE / 60
-            self.tell(f"no node has a {needs} now. Its work waits {minutes:.0f} minutes for another node.")
+            self.tell(f"no node of the type {needs} is left. Its work waits {minutes:.0f} minutes for another node.")
         self.absent = {key: self.absent.get(key, now) for key in absent}
         late = [key for key in absent if now - self.absent[key] > LONGEST_ABSENCE]
         return [self.give_up(handle) for key in late for handle in absent[key]]
@@ -181,7 +181,7 @@ def why_nowhere(work: Work, nodes: Sequence[Node], avoided: Collection[str]) -> 
     """Return why no node can do the work, or None if one can."""
     if not any(node.has(work.needs) for node in nodes):
         types = ", ".join(sorted({name for node in nodes for name in node.types})) or "none"
-        return f"no node has a {work.needs}. The types of the nodes: {types}."
+        return f"no node has the type {work.needs}. The types of the nodes: {types}."
     if not any(node.has(work.needs) and node.id not in avoided for node in nodes):
         return f"no node with a {work.needs} is left that can measure it."
     return None

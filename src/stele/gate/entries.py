@@ -56,9 +56,7 @@ class Header(TypedDict):
         dict[str, float],
         about("margin of each metric, by name: growth that has to be ruled out before it passes", "fraction"),
     ]
-    tolerances: Annotated[
-        dict[str, float], about("growth that is accepted even if it is certain, by metric", "fraction")
-    ]
+    tolerances: Annotated[dict[str, float], about("growth that is accepted, by metric", "fraction")]
     parity: Annotated[bool, about("whether parity is judged")]
     accuracy: Annotated[bool, about("whether accuracy is judged")]
     settings: Settings

@@ -6,7 +6,7 @@ against each hypothesis (``stele.statistics.log_e_values``). They stay valid how
 REGRESSED   it is certain that the metric grew, at the level of the gate, and credible that it grew by more than the
             tolerance
 IMPROVED    it is certain that it shrank, at the level of the gate, and by more than the tolerance
-PASS        it is certain that it grew by less than the margin, and growth above the tolerance is not suspected
+PASS        it is certain that it grew by less than the margin, and nothing points to growth above the tolerance
 INCONCLUSIVE  anything else
 """
 
@@ -38,7 +38,7 @@ class Series:
     """The launches of one metric, pass by pass, as logarithms."""
 
     margin: float  # the relative growth that has to be ruled out before the metric passes
-    tolerance: float  # the relative growth that is accepted even if it is certain
+    tolerance: float  # the relative growth that is accepted
     noise: float  # the expected relative standard deviation of a launch, before any was measured
     passes: tuple[Pass, ...]
 

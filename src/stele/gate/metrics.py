@@ -5,7 +5,7 @@ library's allocator as it is. An allocator that keeps freed memory makes step ti
 by a third from launch to launch; without it, memory differs by one in a hundred. Every launch measures the first step
 and the import. The metrics of MORE have launches of their own, and are judged only if they are selected.
 
-Two thresholds are fractions of growth. ``tolerance``: growth that is accepted even if it is certain. ``margin``: growth
+Two thresholds are fractions of growth. ``tolerance``: growth that is accepted. ``margin``: growth
 that has to be ruled out before the metric passes; never below the tolerance.
 """
 

@@ -39,7 +39,7 @@ def hardware(run: Run) -> str:
 def to_tsv(run: Run) -> str:
     """Return ``epoch hours top1Accuracy`` at the end of every epoch; hours without evaluation and compilation."""
     if run.epochs is None or run.continued:
-        raise SteleError("A training that was continued has no hours.")
+        raise SteleError("A resumed training has no total time, so no DAWNBench file can be written.")
     ends = list(accumulate(run.steps.seconds, initial=run.epochs.data_seconds))[1:]
     lines = [
         f"{epoch}\t{seconds / HOUR!r}\t{100 * accuracy!r}"
