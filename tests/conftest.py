@@ -18,6 +18,7 @@ from stele.measuring.worker import Worker
 from tests.support.runs import make_run
 from tests.support.scripted_environments import SCRIPTED, scripted_environment
 
+SLOW = "slow"  # a marker
 # the many small products of the oracle take several times as long with two threads, which wait for each other
 threadpool_limits(1)
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
@@ -44,11 +45,30 @@ def pytest_cmdline_main(config):
         config.option.numprocesses, config.option.dist = processors.count(), "worksteal"
 
 
-def pytest_collection_modifyitems(items):
-    """Stop a test that hangs, with a traceback."""
+def pytest_configure(config):
+    config.addinivalue_line("markers", f"{SLOW}: takes some seconds or minutes; `pytest tests -m {SLOW}` runs it")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Stop a test that hangs, with a traceback. Leave slow tests out, unless a part of the tests is named."""
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.timeout(300))
+    if leaves_slow_out(config):
+        slow = [item for item in items if item.get_closest_marker(SLOW)]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item not in slow]
+
+
+def leaves_slow_out(config):
+    """Return whether this is ``pytest tests``, for all tests."""
+    folder = Path(__file__).parent
+    return not config.option.markexpr and all(Path(argument).resolve() == folder for argument in config.args)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if leaves_slow_out(config):
+        terminalreporter.write_line(f"Slow tests were left out. .ci/run runs them, and: pytest tests -m {SLOW}")
 
 
 @pytest.fixture

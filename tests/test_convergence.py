@@ -38,6 +38,7 @@ def test_one_seed_has_a_mean_without_an_interval_and_no_deviation():
     assert convergence.deviation([0.94]) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [0.05, 0.5, 0.7, 0.95])
 def test_the_interval_of_the_probability_contains_it_in_at_least_95_of_100_cases(p):
     successes = numpy.random.default_rng(1).binomial(10, p, SIMULATIONS)
@@ -114,6 +115,7 @@ def test_equal_convergence_is_rejected_in_5_of_100_cases():
     assert 0.02 < numpy.mean(rejected) < 0.09
 
 
+@pytest.mark.slow
 def test_faster_convergence_is_rejected_and_slower_convergence_is_not():
     pairs = list(zip(simulated(10, seed=5), simulated(20, seed=6), strict=True))
     faster = [convergence.faster_p(values + 2 * TRUE_DEVIATION, of) < convergence.LEVEL for values, of in pairs]

@@ -48,6 +48,7 @@ def test_the_page_is_that_of_the_code():
     assert documents.page() == PAGE
 
 
+@pytest.mark.slow
 def test_a_line_of_a_record_is_one_of_its_entries():
     accept = {"key": ["verdicts"], "verdicts": [], "named": [], "differences": [], "took": 0.0}
     validate(accept, "Gate record")
@@ -80,6 +81,7 @@ def test_the_list_of_environments_is_described(add_environment, capsys):
     assert_described(content["environments"][0], "stele env list --json", "Listed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_model", [False, True])
 def test_the_report_of_a_gate_is_described(written, tmp_path, with_model):
     model = make_model(tmp_path) if with_model else None
@@ -111,6 +113,7 @@ def test_a_model_is_described(tmp_path, only):
     assert_described(request["inputs"][0], "Model", "InputFacts")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("only", [(), ("model",)])
 def test_the_header_of_a_record_is_described(written, tmp_path, only):
     subject = make_trial(subject=make_model(tmp_path) if only else Tasks())
@@ -137,6 +140,7 @@ def log(written):
     return record.create(written, trial.header(make_trial()))
 
 
+@pytest.mark.slow
 def test_the_launches_of_a_record_are_described(written, log, run, monkeypatch):
     answer(monkeypatch, lambda sides, *_: dict.fromkeys(sides, run))
     correctness.train_arms(Gate(make_trial(), log), Cell("gru", "train"), 3)
@@ -147,6 +151,7 @@ def test_the_launches_of_a_record_are_described(written, log, run, monkeypatch):
     assert_described(entry["conditions"], "Conditions")
 
 
+@pytest.mark.slow
 def test_the_parity_of_a_record_is_described(written, log, monkeypatch):
     result = LadderResult([Finding(1, "agrees")], {}, "2026-11-22")
     monkeypatch.setattr(correctness.examination, "run_ladder", lambda *_, **__: result)
@@ -156,6 +161,7 @@ def test_the_parity_of_a_record_is_described(written, log, monkeypatch):
     assert set(entry["findings"][0]) | {"title"} == set(rows("stele parity --json", "NamedFinding"))
 
 
+@pytest.mark.slow
 def test_the_parity_of_a_model_in_a_record_is_described(written, log, monkeypatch, tmp_path):
     entry = {"numbers": {}, "failure": None, "reads": NOTHING, "memory": 2**30}
     monkeypatch.setattr(model_parity, "entry_of", lambda *_: dict(entry))
@@ -167,6 +173,7 @@ def test_the_parity_of_a_model_in_a_record_is_described(written, log, monkeypatc
     assert_described(entry_of(written), "Gate record", "ModelParityEntry")
 
 
+@pytest.mark.slow
 def test_what_the_arms_say_about_a_model_is_described(written, log, tmp_path):
     trial = make_trial(subject=make_model(tmp_path), compared=Comparison(("ids is missing in NEW",)))
     model_parity.verdict(Gate(trial, log))

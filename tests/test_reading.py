@@ -85,6 +85,7 @@ def test_a_file_that_becomes_a_fifo_while_it_is_opened_is_refused(tmp_path, monk
         files.read_bytes(tmp_path / "a")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "path"),
     [

@@ -41,6 +41,7 @@ def test_a_prediction_from_four_values_is_an_error():
         statistics.prediction([1.0, 1.0, 1.0, 1.0])
 
 
+@pytest.mark.slow
 def test_equivalence_is_found_for_equal_distributions_and_not_at_the_margin():
     rng = numpy.random.RandomState(0)
     counts = dict.fromkeys((0.0, 2.0), 0)
@@ -87,6 +88,7 @@ def test_passes_of_different_sizes_can_be_mixed():
     assert path == sorted(path)
 
 
+@pytest.mark.slow
 def test_an_effect_has_an_interval_that_contains_the_truth():
     rng = numpy.random.RandomState(0)
     hits = []

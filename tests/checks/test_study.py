@@ -100,11 +100,13 @@ def test_a_target_of_less_power_holds_if_a_run_in_five_fails(study):
     assert not study("live_table").holds(target, runs + 2 * late)
 
 
+@pytest.mark.slow
 def test_pytest_benchmark_reports_the_slower_of_two_launches(study):
     launches = [([0.01] * 20, [0.01] * 20), ([0.01] * 20, [0.013] * 20)]
     assert study("tools").pytest_benchmark(launches, "median:10%") == [False, True]
 
 
+@pytest.mark.slow
 def test_a_worker_that_loses_accuracy_reports_three_points_less(start, tmp_path):
     accuracies = [accuracy(start, tmp_path, fault) for fault in ("none", "forget")]
     assert accuracies[0] - accuracies[1] == pytest.approx(0.03)

@@ -50,6 +50,7 @@ def test_an_interrupted_band_continues_after_the_saved_seeds(band, monkeypatch):
     assert trained == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_the_band_of_a_tier_is_the_reference_of_the_time_to_accuracy(band, monkeypatch, capsys):
     monkeypatch.setattr(tasks.load("cifar-fast"), "FRAMEWORKS", ("scripted",))
     assert band("--task=cifar-fast", "--scale=cpu") == 0

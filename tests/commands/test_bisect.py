@@ -22,6 +22,7 @@ from tests.support.runs import changed
 from tests.support.scripted_environments import INSPECTION
 
 
+@pytest.mark.slow
 def test_bisect_names_the_release_that_is_slower_on_a_model(model_gate, monkeypatch, capsys, add_environment):
     model_gate()
     slow = {"seconds": [1.3 * value for value in SECONDS], "numbers": NUMBERS, "inspection": INSPECTION}
@@ -39,6 +40,7 @@ def bisect_abacus(monkeypatch):
     return entry_point.main(command)
 
 
+@pytest.mark.slow
 def test_bisect_asks_each_release_and_skips_one_that_builds_another_model(
     model_gate, monkeypatch, capsys, add_environment
 ):
@@ -115,6 +117,7 @@ def test_the_first_bad_release_is_named_with_the_evidence_of_each_step(history, 
     assert [step["status"] for step in result["steps"]] == ["bad", "good", "bad", "bad"]
 
 
+@pytest.mark.slow
 def test_a_smaller_slow_down_before_the_first_bad_release_is_ignored(history, run, capsys):
     history({**slower_from("1.6", 1.10), "1.3": 1.02, "1.4": 1.02, "1.5": 1.02}, run)
     assert entry_point.main(["bisect", "abacus", "1.1", "1.8"]) == 0

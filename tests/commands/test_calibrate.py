@@ -1,11 +1,14 @@
 """``stele calibrate`` as a user runs it."""
 
+import pytest
+
 from stele import __main__ as entry_point
 from stele.gate import calibration
 from stele.measuring import measure
 from stele.measuring.run import Origin
 
 
+@pytest.mark.slow
 def test_the_command_measures_a_release_and_prints_the_estimate(add_environment, monkeypatch, tmp_path, capsys):
     inputs = {"data": None, "data_origin": Origin(origin="official", fingerprint="0")}
     monkeypatch.setattr(measure, "inputs", lambda task: (inputs, None))

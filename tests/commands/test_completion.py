@@ -35,6 +35,7 @@ def complete(tmp_path_factory):
     return complete
 
 
+@pytest.mark.slow
 def test_bash_completes_commands_and_options(complete):
     assert set(complete("ga")) == {"gate"}
     assert {"sync", "list", "run", "publish"} <= set(complete("releases", ""))

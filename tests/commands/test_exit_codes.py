@@ -46,6 +46,7 @@ def test_a_command_that_succeeds_has_exit_code_zero(add_environment, capsys):
     assert entry_point.main(["parity", "--framework=steady", "--task=gru"]) == 0
 
 
+@pytest.mark.slow
 def test_a_verdict_against_what_was_judged_has_exit_code_one(add_environment, capsys):
     add_environment("wrong", numbers={**correct_numbers("gru"), "logits": [[0.0] * 2] * 16})
     assert entry_point.main(["parity", "--framework=wrong", "--task=gru"]) == 1
@@ -57,6 +58,7 @@ def test_an_error_of_usage_or_environment_has_exit_code_two(fail, error, capsys)
     assert capsys.readouterr().err.startswith("stele: ")
 
 
+@pytest.mark.slow
 def test_a_command_without_a_verdict_has_exit_code_three(add_environment, capsys):
     add_environment("failing", seconds=[0.5, 0.1], train="raise_error", infer="raise_error")
     options = ["--task=gru", "--phase=infer", "--metric=step", "--budget=10s"]
@@ -97,6 +99,7 @@ def stele(command, **options):
     return subprocess.run(command, shell=True, executable="/bin/bash", env=variables, capture_output=True, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("redirection", ["| true", "2>&1 | true"])
 def test_a_reader_that_closes_the_output_causes_exit_code_two(redirection, tmp_path):
     done = stele(f"set -o pipefail; (sleep 0.5; $STELE env list) {redirection}", cwd=tmp_path)
@@ -104,6 +107,7 @@ def test_a_reader_that_closes_the_output_causes_exit_code_two(redirection, tmp_p
     assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_full_disk_behind_the_output_causes_exit_code_two(tmp_path):
     if not Path("/dev/full").exists():
         pytest.skip("/dev/full does not exist")
@@ -113,10 +117,12 @@ def test_a_full_disk_behind_the_output_causes_exit_code_two(tmp_path):
     assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_without_any_output_the_exit_code_stays(tmp_path):
     assert stele("$STELE env list >&- 2>&-", cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.slow
 def test_output_that_cannot_be_encoded_is_replaced(tmp_path):
     variables = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     (tmp_path / "ünï.toml").write_text('label = "Ünï…"\nframework = "numpy"\n', encoding="utf-8")
@@ -181,6 +187,7 @@ def test_the_help_page_lists_the_exit_codes(capsys):
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", [[], ["-O"]])
 @pytest.mark.parametrize("values", ['command = ["python", "/nowhere/größer"]', 'variables = {FOO = "größer"}'])
 def test_a_path_that_the_locale_cannot_express_is_an_error_of_the_environment(option, values, tmp_path):

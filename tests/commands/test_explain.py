@@ -2,9 +2,12 @@
 
 import json
 
+import pytest
+
 from tests.support.documents import rows
 
 
+@pytest.mark.slow
 def test_the_operation_that_became_slower_is_named(explain, capsys, tmp_path):
     path = tmp_path / "explanation.json"
     assert explain("--times=2", f"--json={path}", new={"table": {"seed": "7"}}) == 0
@@ -36,6 +39,7 @@ def test_a_launch_that_fails_is_an_error_that_names_the_arm(explain, capsys):
     assert "NEW failed: Worker 'new' failed during 'infer'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_gate_that_does_not_pass_explains_its_times(explain, capsys, tmp_path):
     options = ("--metric=step", "--budget=60s", "--explain", "--fail-fast", "--markdown=gate.md")
     assert explain(*options, command="gate") == 1
@@ -48,12 +52,14 @@ def test_a_gate_that_does_not_pass_explains_its_times(explain, capsys, tmp_path)
     assert json.loads(path.read_text())["schema"] == 1
 
 
+@pytest.mark.slow
 def test_a_gate_whose_explanation_fails_keeps_its_verdict(explain, capsys):
     options = ("--metric=step", "--budget=60s", "--explain", "--fail-fast")
     assert explain(*options, command="gate", new={"profile": None}) == 1
     assert "stele: not explained: The worker of 'new'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_gate_that_passes_explains_nothing(explain, capsys):
     assert explain("--metric=host-memory", "--budget=60s", "--explain", command="gate") == 0
     assert "conv" not in capsys.readouterr().out

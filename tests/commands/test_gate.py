@@ -111,6 +111,7 @@ def test_an_interrupt_before_the_record_speaks_of_no_results(gate, monkeypatch, 
     assert capsys.readouterr().err == "stele gate  old → new  on gru\nstele: interrupted.\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parallel", [1, min(2, len(processors.lanes(1)))])
 def test_ctrl_c_leaves_a_record_and_no_process(add_environment, tmp_path, parallel):
     add_environment("old", seconds=SECONDS, infer="hang_with_child")

@@ -248,6 +248,7 @@ def test_a_change_without_a_gate_that_does_not_block_is_in_every_report_of_a_pas
     assert json.loads(Path("gate.json").read_text())["status"] == "PASS"
 
 
+@pytest.mark.slow
 def test_the_report_of_a_gate_that_passes_says_what_the_other_gates_say(changed, capsys):
     assert changed({"a.txt": {}, "a_txt": {"parity": "user_error"}}) == 1
     assert sorted(path.name for path in Path().glob("gate*")) == [

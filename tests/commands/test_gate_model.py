@@ -17,6 +17,7 @@ from tests.support.gates import HALF, NUMBERS, SECONDS
 from tests.support.scripted_environments import INSPECTION
 
 
+@pytest.mark.slow
 def test_steps_of_a_model_are_measured_like_those_of_a_task(model_gate, capsys):
     assert model_gate("--phase=infer", "--budget=60s", metric="host-memory") == 0
     assert "infer host-memory the same" in " ".join(capsys.readouterr().out.split())
@@ -86,6 +87,7 @@ def test_an_optimizer_that_old_cannot_import_is_an_error_of_the_user_which_no_bu
     assert "--budget" not in output.err + output.out
 
 
+@pytest.mark.slow
 def test_an_error_of_the_users_code_in_new_alone_is_broken(model_gate, capsys):
     assert model_gate("--phase=infer", new={"infer": "user_error"}, metric="step") == 1
     assert "net.py raised ZeroDivisionError" in capsys.readouterr().out
@@ -98,6 +100,7 @@ def test_what_no_release_is_to_blame_for_is_an_error_of_the_environment(model_ga
     assert f"'{arm}' cannot be measured: JAX_DISABLE_JIT=1 disables the compiler" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("metric", "verb"), [("parity", "parity"), ("step", "train")])
 def test_an_environment_that_is_renamed_during_the_gate_is_named_and_the_gate_resumes(
     model_gate, add_environment, tmp_path, capsys, monkeypatch, metric, verb
@@ -192,6 +195,7 @@ def test_an_extra_without_a_lock_file_is_refused(capsys):
     assert "--extra selects packages of a lock file or of --with-project." in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_gate_reads_no_data_writes_into_one_folder_and_never_runs_the_users_code(model_gate, tmp_path, monkeypatch):
     model_gate()  # which describes the environments
     monkeypatch.setenv("STELE_CACHE", str(tmp_path / "cache"))
@@ -203,6 +207,7 @@ def test_a_gate_reads_no_data_writes_into_one_folder_and_never_runs_the_users_co
     assert {path.name for path in {*tmp_path.iterdir()} - before} == {"cache", "report.json"}
 
 
+@pytest.mark.slow
 def test_both_phases_of_a_model_are_judged(model_gate, capsys):
     assert model_gate("--budget=60s", metric="host-memory") == 0
     out = " ".join(capsys.readouterr().out.split())
@@ -244,6 +249,7 @@ def test_a_model_of_the_user_is_measured_without_tuning(add_environment, tmp_pat
     assert not any(one["tuned"] for one in asked), json.dumps(asked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("own", [{}, {"MALLOC_ARENA_MAX": "2"}], ids=["none", "the user's own"])
 def test_a_model_of_the_user_is_measured_with_the_allocator_as_it_is(add_environment, tmp_path, monkeypatch, own):
     from stele import __main__ as entry_point

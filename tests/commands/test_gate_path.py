@@ -5,6 +5,8 @@ import threading
 import traceback
 from pathlib import Path
 
+import pytest
+
 import stele
 from stele import __main__ as entry_point
 from stele.measuring.worker import Worker
@@ -20,6 +22,7 @@ def functions(thread):
     return [each.co_name for each in code if Path(each.co_filename).is_relative_to(SOURCES)]
 
 
+@pytest.mark.slow
 def test_a_gate_asks_a_worker_after_eight_calls(add_environment, monkeypatch):
     paths, exchange = [], Worker.exchange
 

@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
 from stele import __main__ as entry_point
 from stele.releases.index import Release
 from tests.support.histories import FOUR, OPTIONS, TAGS
 
 
+@pytest.mark.slow
 def test_nightly_measures_new_releases_and_reports_rises(machine, capsys, monkeypatch, tmp_path):
     releases = [Release("abacus", name, f"2024-01-0{number}T00:00:00+00:00") for number, name in enumerate(FOUR, 1)]
     monkeypatch.setattr("stele.commands.releases.index.releases", lambda package, prereleases=False: releases)

@@ -39,6 +39,7 @@ def night(*more):
     return code, json.loads(Path("night.json").read_text())
 
 
+@pytest.mark.slow
 def test_each_release_is_judged_once_and_what_is_worse_is_reported_once(releases, capsys):
     releases(v1_0=ADD, v1_1=ADD, v1_2=SUBTRACT, v1_3=SUBTRACT, v1_4rc1=ADD)
     code, document = night()
@@ -67,6 +68,7 @@ def test_a_release_that_cannot_be_installed_is_named_and_tried_again(releases, t
         assert "## Not judged" in Path(".stele/nightly.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_gate_continues_in_the_next_night_and_begins_again_if_the_code_has_changed(releases, capsys):
     releases(v1_0=ADD, v1_1=ADD)
     assert night()[0] == 0
@@ -78,6 +80,7 @@ def test_a_gate_continues_in_the_next_night_and_begins_again_if_the_code_has_cha
     assert len(list(Path(".stele/gates").glob("*.jsonl"))) == 2
 
 
+@pytest.mark.slow
 def test_code_that_does_not_run_with_the_pinned_version_ends_the_night_at_once(releases, capsys):
     releases(v1_0=ADD, v1_1=ADD, v1_2=ADD)
     Path("code.py").write_text("def other(): pass\n")

@@ -81,6 +81,7 @@ def test_the_ladder_of_a_recipe_is_printed_written_and_merged(add_environment, t
     assert "page.md was not written by stele parity --json" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_recipe_that_differs_has_exit_code_one_and_a_reason(add_environment, capsys):
     add_environment("wrong", numbers={**correct_numbers("cnn"), "logits": [[0.0] * 10] * 16})
     assert entry_point.main(["parity", "--framework=wrong", "--task=cnn"]) == 1
@@ -122,6 +123,7 @@ def test_a_worker_that_crashes_fails_at_rung_one(add_environment, capsys):
 REFERENCE = [0.48, 0.49, 0.50, 0.51, 0.52, 0.50, 0.49, 0.51, 0.50, 0.50]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "value, seeds, ending",
     [(0.50, 5, "rung 10  all rungs agree"), (0.45, 10, "accuracy differs (rung 10): 10 seeds")],
@@ -164,6 +166,7 @@ def trainings(add_environment, monkeypatch, tmp_path):
 SEEDED = ["parity", "--framework=first,second", "--task=gru", "--seeds=5", "--scale=smoke"]
 
 
+@pytest.mark.slow
 def test_an_interrupted_accuracy_rung_continues_with_the_next_seed(trainings, tmp_path, capsys):
     trainings(7)
     assert entry_point.main(SEEDED) == 130
@@ -177,6 +180,7 @@ def test_an_interrupted_accuracy_rung_continues_with_the_next_seed(trainings, tm
     assert len(trained) == 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -201,6 +205,7 @@ def test_a_run_of_another_release_scale_or_content_is_not_continued(trainings, t
     assert len(trained) == 10
 
 
+@pytest.mark.slow
 def test_accuracies_are_tested_twice_and_not_in_between(add_environment, monkeypatch):
     """Testing after every seed would raise the chance of false agreement."""
     add_environment("steady", seconds=[0.5, 0.1], accuracy=0.5, numbers=correct_numbers("gru"))
@@ -213,6 +218,7 @@ def test_accuracies_are_tested_twice_and_not_in_between(add_environment, monkeyp
     assert counts == [5, 10]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "value, seeds, ending",
     [

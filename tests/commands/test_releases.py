@@ -83,6 +83,7 @@ def test_a_release_that_asv_installed_is_measured_and_printed(machine, capsys):
     assert entry_point.main(["releases", "measure", "abacus-9", "--python", sys.executable, *OPTIONS]) == 2
 
 
+@pytest.mark.slow
 def test_the_report_is_written_to_a_page(machine, tmp_path, capsys):
     machine(dict(zip(TAGS, [1.0, 1.0, 0.8, 0.8], strict=True)))
     entry_point.main(["releases", "run", "abacus", *OPTIONS])
@@ -94,6 +95,7 @@ def test_the_report_is_written_to_a_page(machine, tmp_path, capsys):
     assert "| 4, abacus-1.1 to abacus-1.4 | 0.01 | 0.008 | -20.0 % | abacus-1.3 -20.0 % |" in line
 
 
+@pytest.mark.slow
 def test_a_package_in_the_users_folder_does_not_shadow_asv(machine, tmp_path):
     machine(dict(zip(TAGS, [1.0, 1.0, 0.8, 0.8], strict=True)))
     entry_point.main(["releases", "run", "abacus", *OPTIONS])

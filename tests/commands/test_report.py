@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from stele import __main__ as entry_point
 from tests.support import gate_records
 from tests.support.reports import stele
@@ -15,6 +17,7 @@ def test_an_empty_folder_says_what_to_measure(folder, capsys):
     assert f"Nothing to report: no gate, Run or ladder in {folder}." in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_closed_output_is_one_message(folder):
     path = gate_records.gate(folder / "a.jsonl", verdicts=[REGRESSED])
     command = f"{sys.executable} -m stele report {path} | true"
@@ -37,6 +40,7 @@ def test_a_missing_package_is_named_before_anything_is_read(folder, monkeypatch,
     assert "pip install 'pytest-stele[report]'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_report_command_imports_no_package_of_the_page(folder):
     code = "import sys, stele.__main__ as main; main.parser(); print({'jinja2', 'vl_convert'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -11,6 +11,7 @@ from stele_suite import tasks
 from tests.support.tricks import part
 
 
+@pytest.mark.slow
 def test_a_training_that_two_steps_need_is_trained_once(tricks, monkeypatch):
     trained, train_seed = [], seeds.train_seed
 
@@ -24,6 +25,7 @@ def test_a_training_that_two_steps_need_is_trained_once(tricks, monkeypatch):
     assert len(trained) == len(set(trained)) == 3 * 5
 
 
+@pytest.mark.slow
 def test_each_line_says_which_training_of_how_many_it_is_about(tricks, capsys):
     assert tricks() == 0
     shown = re.findall(r"^training (\d) of (\d): (\S+), (\d+) epochs", capsys.readouterr().out, flags=re.MULTILINE)
@@ -34,6 +36,7 @@ def test_each_line_says_which_training_of_how_many_it_is_about(tricks, capsys):
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_each_seed_is_trained_with_all_tricks_of_all_frameworks_before_the_next_seed(tricks, add_environment, capsys):
     add_environment("other", accuracies=[0.61])
     assert tricks("--framework=fake,other") == 0
@@ -45,6 +48,7 @@ def seeds_of(output):
     return re.findall(r"^training .*: (\w+) +seed (\d)", output, flags=re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_a_framework_whose_training_fails_is_left_out_and_the_others_go_on(
     tricks, add_environment, monkeypatch, tmp_path, capsys
 ):
@@ -67,6 +71,7 @@ def test_a_framework_whose_training_fails_is_left_out_and_the_others_go_on(
     assert "**fake**" in path.read_text() and "**other**" not in path.read_text()
 
 
+@pytest.mark.slow
 def test_an_interrupted_ablation_continues(tricks, monkeypatch):
     trained, train_seed = [], seeds.train_seed
 
@@ -90,6 +95,7 @@ def test_a_page_without_markers_is_refused_before_the_training(tricks, tmp_path,
     assert tricks(f"--write={path}") == 2
 
 
+@pytest.mark.slow
 def test_a_page_that_has_only_another_part_does_not_train_again(tricks, tmp_path, monkeypatch):
     path = tmp_path / "page.md"
     path.write_text(f"# Tricks\n{page.BEGIN}\n{page.END}\n")
@@ -99,6 +105,7 @@ def test_a_page_that_has_only_another_part_does_not_train_again(tricks, tmp_path
     assert tricks(f"--write={path}") == 0
 
 
+@pytest.mark.slow
 def test_the_plot_has_a_line_for_the_framework_and_the_published_times(tricks, tmp_path):
     pytest.importorskip("vl_convert", reason="Install it with: pip install 'pytest-stele[report]'")
     path = tmp_path / "plot.svg"
@@ -117,6 +124,7 @@ def test_a_plot_without_its_package_is_an_error_before_anything_is_measured(tric
     assert "pip install 'pytest-stele[report]'" in output.err and "seed" not in output.out
 
 
+@pytest.mark.slow
 def test_a_target_out_of_reach_is_told_after_the_first_seeds_and_the_ablation_goes_on(tricks, capsys):
     assert tricks("--target=90%") == 0
     captured = capsys.readouterr()

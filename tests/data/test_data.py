@@ -235,6 +235,7 @@ def test_without_a_file_there_are_no_pretrained_weights(folder, cache):
     assert data.load_pretrained(where(cache=cache)) is None
 
 
+@pytest.mark.slow
 def test_pretrained_weights_have_the_names_of_the_task(folder, cache, monkeypatch):
     from stele_suite.tasks import resnet50
 

@@ -233,6 +233,7 @@ def git(*arguments):
     subprocess.run(["git", *identity, *arguments], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line, _", SHOWN)
 def test_every_command_that_is_shown_works(shell, line, _):
     worse = line.startswith(("gate", "bisect", "nightly", "fleet gate", "fleet nightly"))  # NEW may be worse: see SLOW
@@ -259,6 +260,7 @@ def options_of_pytest():
     return set(re.findall(r"--[a-z][\w-]*", done.stdout))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments, block", commands("pytest"))
 def test_every_option_of_pytest_that_is_shown_exists(arguments, block, options_of_pytest):
     typed = {word.partition("=")[0] for word in shlex.split(arguments) if word.startswith("--")}
@@ -272,6 +274,7 @@ COLLECTED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments, _", COLLECTED)
 def test_every_command_of_pytest_that_is_shown_collects_its_tests(arguments, _, tmp_path):
     """What they run is the suite itself; test_your_recipe.py runs those of docs/your-recipe.md."""

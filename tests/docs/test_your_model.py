@@ -87,6 +87,7 @@ def test_the_page_needs_ten_lines_and_this_test_knows_all_of_them():
     assert sum(bool(line.strip()) for _, text in BLOCKS for line in text.splitlines()) <= 10
 
 
+@pytest.mark.slow
 def test_the_lines_lead_from_an_empty_folder_to_a_verdict(shell):
     install, gate, resume = blocks("console")
     assert shell(install)[0] == 0
@@ -113,6 +114,7 @@ def test_the_file_of_the_model_builds_a_network_that_every_machine_can_measure(m
     assert names["build"]() == {"hidden_size": 96, "num_hidden_layers": 2}
 
 
+@pytest.mark.slow
 def test_the_printed_exit_code_is_that_of_the_verdict(shell):
     shell("true")
     write_model()
@@ -122,6 +124,7 @@ def test_the_printed_exit_code_is_that_of_the_verdict(shell):
     assert out.endswith("\n1\n")
 
 
+@pytest.mark.slow
 def test_the_steps_of_the_workflow_gate_the_pull_request_of_a_shallow_clone(shell, tmp_path):
     [text] = blocks("yaml")
     checkout, step = yaml.safe_load(text)

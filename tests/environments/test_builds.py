@@ -114,6 +114,7 @@ def test_the_next_build_deletes_what_a_killed_build_left(add_environment, tmp_pa
     assert remaining(tmp_path) == {builds.folder(toy).name}
 
 
+@pytest.mark.slow
 def test_the_import_of_a_build_ends_when_the_host_is_killed(add_environment, tmp_path):
     file = tmp_path / "importing"
     add_environment(source=f"import os, time\nopen({str(file)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n")
@@ -124,6 +125,7 @@ def test_the_import_of_a_build_ends_when_the_host_is_killed(add_environment, tmp
     wait_until(lambda: not alive(int(file.read_text())))
 
 
+@pytest.mark.slow
 def test_two_builds_at_once_do_not_collide(add_environment):
     add_environment()
     command = [sys.executable, "-m", "stele", "env", "make", "toy"]
@@ -132,6 +134,7 @@ def test_two_builds_at_once_do_not_collide(add_environment):
     assert answers == ["toy: already built", "toy: built"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_a_build_that_is_stopped_leaves_no_process_and_no_incomplete_build(add_environment, tmp_path, ending):
     note = tmp_path / "pid"
@@ -146,6 +149,7 @@ def test_a_build_that_is_stopped_leaves_no_process_and_no_incomplete_build(add_e
     assert remaining(tmp_path) == set()
 
 
+@pytest.mark.slow
 def test_a_build_whose_host_is_killed_leaves_no_process(add_environment, tmp_path):
     note = tmp_path / "pid"
     add_environment(source=f"import os, time\nopen({str(note)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)")
@@ -168,6 +172,7 @@ def test_a_framework_whose_import_fails_is_not_built(add_environment, tmp_path):
     assert remaining(tmp_path) == set()
 
 
+@pytest.mark.slow
 def test_a_package_with_another_hash_than_the_lock_file_is_refused(add_environment, monkeypatch, tmp_path):
     builds.make(add_environment("other", release="0.9"))
     toy = add_environment()
@@ -363,6 +368,7 @@ def test_old_releases_of_mkl_use_fast_kernels_on_amd_except_as_shipped(monkeypat
 # two arms
 
 
+@pytest.mark.slow
 def test_new_has_the_versions_of_old_where_its_requirements_allow_it(tmp_path):
     (tmp_path / "net.py").write_text("")
     model = spec.parse("net.py:build", tmp_path, inputs=None)
@@ -420,6 +426,7 @@ def in_turn(load, tmp_path, old, new):
     return first, second
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "version"),
     [
@@ -561,6 +568,7 @@ def test_typed_ranges_are_resolved_again_by_env_make(add_environment, tmp_path):
 # the content of an arm that is a file
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "name", "later", "message"),
     [
@@ -592,6 +600,7 @@ def failing(condition):
     return f"import os, sys\nif {condition}: raise ImportError('no such symbol')"
 
 
+@pytest.mark.slow
 def test_an_import_that_fails_in_new_alone_is_broken(add_environment):
     old, new = add_environment("old", release="1.0"), add_environment("new", failing("True"), "1.1")
     builds.make(old)
@@ -599,6 +608,7 @@ def test_an_import_that_fails_in_new_alone_is_broken(add_environment):
     assert verdict.status == "BROKEN" and "no such symbol" in verdict.message
 
 
+@pytest.mark.slow
 def test_an_import_that_fails_in_both_is_no_fault_of_new(add_environment, monkeypatch):
     source = failing("os.environ.get('TOY_X64') == 'maybe'")
     old, new = add_environment("old", source, "1.0"), add_environment("new", source, "1.1")
@@ -610,6 +620,7 @@ def test_an_import_that_fails_in_both_is_no_fault_of_new(add_environment, monkey
     assert preparation.make_new(new, old) == []
 
 
+@pytest.mark.slow
 def test_an_import_that_fails_once_is_no_verdict(add_environment, tmp_path):
     mark = tmp_path / "mark"
     source = failing(f"not os.path.exists({str(mark)!r}) and not open({str(mark)!r}, 'w').close()")

@@ -214,6 +214,7 @@ def test_a_password_in_a_url_is_hidden(text, shown):
     assert without_passwords(text) == shown
 
 
+@pytest.mark.slow
 def test_a_long_text_takes_little_time_to_search_for_passwords():
     for text in (
         "://?a=" + "_a-" * 10**6,

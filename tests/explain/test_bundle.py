@@ -30,6 +30,7 @@ def bundle_of_numpy(describe, tmp_path, monkeypatch):
     return tmp_path / "slower"
 
 
+@pytest.mark.slow
 def test_a_bundle_is_complete_and_reproduces_the_ratio_without_stele(bundle_of_numpy, monkeypatch):
     check_files(bundle_of_numpy)
     monkeypatch.delenv("PYTHONPATH")

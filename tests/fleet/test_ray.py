@@ -72,6 +72,7 @@ def runs(tmp_path):
     return sorted((tmp_path / ".stele/runs").glob("*.json"))
 
 
+@pytest.mark.slow
 def test_cells_are_measured_on_this_machine_and_no_process_remains(fleet, tmp_path):
     process = fleet("run", *CELLS, "--launches=3")
     output, _ = process.communicate(timeout=120)
@@ -83,6 +84,7 @@ def test_cells_are_measured_on_this_machine_and_no_process_remains(fleet, tmp_pa
     assert ", 3 of 3 measured, 0 failed" in fleet("status").communicate(timeout=60)[0]
 
 
+@pytest.mark.slow
 def test_a_failing_cell_is_named_and_the_others_are_measured(fleet, add_environment, tmp_path):
     add_environment("broken", measure="crash")
     process = fleet("run", "--framework=steady,broken", *CELLS[1:])
@@ -92,6 +94,7 @@ def test_a_failing_cell_is_named_and_the_others_are_measured(fleet, add_environm
     assert len(runs(tmp_path)) == 1
 
 
+@pytest.mark.slow
 def test_a_type_that_no_node_has_is_told_at_once(fleet, tmp_path):
     process = fleet("run", *CELLS, "--type=H100")
     output, _ = process.communicate(timeout=120)
@@ -99,6 +102,7 @@ def test_a_type_that_no_node_has_is_told_at_once(fleet, tmp_path):
     assert "no node has the type H100. The types of the nodes: " in output
 
 
+@pytest.mark.slow
 def test_a_command_that_was_killed_continues(fleet, tmp_path):
     words = ("run", *CELLS, "--launches=6")
     first = fleet(*words)
@@ -116,6 +120,7 @@ def test_a_command_that_was_killed_continues(fleet, tmp_path):
     assert {path: path.read_bytes() for path in before} == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_command_leaves_no_process(fleet, tmp_path, stop):
     process = fleet("run", *CELLS, "--launches=50")
@@ -126,6 +131,7 @@ def test_an_interrupted_command_leaves_no_process(fleet, tmp_path, stop):
     wait_until(lambda: not left(tmp_path), 20)
 
 
+@pytest.mark.slow
 def test_a_gate_on_the_fleet_has_the_verdicts_of_a_local_gate(fleet, add_environment, tmp_path):
     add_environment("slower", seconds=[0.5, *[0.2] * 20], accuracy=0.5)
     words = ("steady", "slower", "--task=gru", "--phase=train", "--metric=step", "--budget=60s")
@@ -153,6 +159,7 @@ def test_a_gate_on_the_fleet_has_the_verdicts_of_a_local_gate(fleet, add_environ
     assert schema.to_json(record.read(path).get(*KEY)["verdicts"]) == on_fleet
 
 
+@pytest.mark.slow
 def test_a_gate_whose_node_does_not_fit_the_type_is_told(fleet, tmp_path):
     process = fleet("gate", "steady", "steady", "--task=gru", "--metric=step", "--type=H100")
     output, _ = process.communicate(timeout=120)
@@ -160,6 +167,7 @@ def test_a_gate_whose_node_does_not_fit_the_type_is_told(fleet, tmp_path):
     assert "gate on H100: no node has the type H100" in output
 
 
+@pytest.mark.slow
 def test_machines_join_with_one_command(fleet, tmp_path):
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
@@ -176,6 +184,7 @@ def test_machines_join_with_one_command(fleet, tmp_path):
     assert len(runs(tmp_path)) == 2
 
 
+@pytest.mark.slow
 def test_an_unknown_cluster_is_one_message(fleet, tmp_path):
     began = time.monotonic()
     process = fleet("run", *CELLS, "--address=127.0.0.1:1")

@@ -12,6 +12,7 @@ from stele.fleet.work import (
 from tests.support.virtual_fleet import run
 
 
+@pytest.mark.slow
 def test_jobs_of_an_array_are_done_as_processes_of_this_machine(tmp_path):
     """The local executor of submitit."""
     pytest.importorskip("submitit", reason="needs submitit: pip install submitit")

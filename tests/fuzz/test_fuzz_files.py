@@ -214,6 +214,7 @@ def test_a_description_gives_environments_or_is_refused(file, content):
 LOCKS = [path for path in (Path(__file__).parents[1] / "environments/lockfiles/samples").iterdir() if path.is_file()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.name)
 @given(data=st.data())
 def test_a_lock_file_of_each_format_is_read_or_refused(file, path, data):

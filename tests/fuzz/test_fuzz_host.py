@@ -63,6 +63,7 @@ def results(*values):
     return lines(*({"id": number, "result": value} for number, value in enumerate(values, 1)))
 
 
+@pytest.mark.slow
 @given(output=st.lists(documents(LINE) | documents(REPORT) | documents(ERROR), max_size=3).map(b"\n".join))
 @example(output=lines(REPORT))
 @example(output=lines({"id": 1, "pause": {"done": 1}}, LINE))
@@ -75,6 +76,7 @@ def test_any_output_is_an_answer_or_an_error_of_the_worker(speaker, output):
 
 
 # a worker of another version of the protocol is a SteleError, but no WorkerError: the user has to update it
+@pytest.mark.slow
 @given(changed=changed_json([HELLO, CONFIGURATION, OUTCOME]))
 @example(changed=[HELLO, CONFIGURATION, {**OUTCOME, "steps": {**OUTCOME["steps"], "seconds": []}}])
 @example(changed=[HELLO, CONFIGURATION, {**OUTCOME, "steps": {**OUTCOME["steps"], "seconds": [0.1, -0.1]}}])
@@ -92,6 +94,7 @@ INFER = {**{name: GOLDEN[name] for name in ("task", "logits", "layers")}, "unequ
 TRAIN = {name: GOLDEN[name] for name in ("task", "loss", "gradients", "updates", "losses")}
 
 
+@pytest.mark.slow
 @given(changed=changed_json({"infer": INFER, "train": TRAIN}))
 @example(changed={"infer": {**INFER, "layers": {}}, "train": TRAIN})
 @example(changed={"infer": {**INFER, "unequal": {"w": {}}}, "train": TRAIN})
@@ -144,6 +147,7 @@ def test_any_answer_about_a_capability_gives_a_status(speaker, changed):
             assert capabilities.answer(worker.environment, "dynamic_batch", CPU).status
 
 
+@pytest.mark.slow
 @given(output=changed_bytes(results(HELLO, CONFIGURATION, OUTCOME)) | JSON.map(lines))
 def test_mutated_bytes_give_a_run_or_an_error_of_the_worker(speaker, output):
     plan = Plan("gru", "train", "quick", data=None, data_origin=Origin(**RUN["data"]))

@@ -95,6 +95,7 @@ def message(document, metric):
     return verdict["message"]
 
 
+@pytest.mark.slow
 def test_each_planted_difference_has_the_right_word(gate):
     Path("test_suite.py").write_text(SUITE)
     code, document = gate("--only-outcomes", program=["pytest"])
@@ -112,6 +113,7 @@ def test_each_planted_difference_has_the_right_word(gate):
     assert "assert_allclose at test_suite.py:" in of_assertions and "approx at test_suite.py:" in of_assertions
 
 
+@pytest.mark.slow
 def test_a_release_beside_itself_passes_and_nothing_is_written_beside_the_tests(gate):
     Path("test_suite.py").write_text(SUITE)
     Path("conftest.py").touch()
@@ -120,6 +122,7 @@ def test_a_release_beside_itself_passes_and_nothing_is_written_beside_the_tests(
     assert sorted(path.name for path in Path().iterdir()) == [".stele", "conftest.py", "gate.json", "test_suite.py"]
 
 
+@pytest.mark.slow
 def test_the_tests_of_an_editable_package_can_be_gated(gate, monkeypatch):
     Path("mine.py").write_text("ANSWER = 42")
     Path("test_suite.py").write_text("import mine\ndef test_answer(): assert mine.ANSWER == 42")
@@ -136,6 +139,7 @@ def test_the_tests_of_an_editable_package_can_be_gated(gate, monkeypatch):
     assert (code, statuses(document)) == (0, {}), document
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_imported_in_new_is_one_verdict(gate):
     Path("test_good.py").write_text("def test_good(): pass")
     Path("test_bad.py").write_text(
@@ -147,6 +151,7 @@ def test_a_file_that_cannot_be_imported_in_new_is_one_verdict(gate):
     assert "1 test passed in OLD and in NEW" in message(document, "outcomes")
 
 
+@pytest.mark.slow
 def test_a_suite_that_does_not_start_in_new_is_broken(gate):
     Path("conftest.py").write_text("import os\nassert os.environ['RELEASE'] == 'old', 'no start'")
     Path("test_a.py").write_text("def test_a(): pass")
@@ -155,6 +160,7 @@ def test_a_suite_that_does_not_start_in_new_is_broken(gate):
     assert (code, verdict["status"], verdict["task"]) == (1, "BROKEN", "start of pytest")
 
 
+@pytest.mark.slow
 def test_a_test_that_hangs_in_new_is_broken_and_the_others_run(gate):
     Path("test_a.py").write_text(
         "import os, time\n"
@@ -166,6 +172,7 @@ def test_a_test_that_hangs_in_new_is_broken_and_the_others_run(gate):
     assert "1 test passed" in message(document, "outcomes")
 
 
+@pytest.mark.slow
 def test_a_flaky_test_is_named_and_not_counted(gate, monkeypatch):
     monkeypatch.setattr("stele.gate.judgement.LEVEL", 0.01)
     Path("test_a.py").write_text(
@@ -175,6 +182,7 @@ def test_a_flaky_test_is_named_and_not_counted(gate, monkeypatch):
     assert code == 0 and statuses(document) == {}
 
 
+@pytest.mark.slow
 def test_benchmarks_are_cells_whose_rounds_take_turns(gate):
     pytest.importorskip("pytest_benchmark")
     Path("test_a.py").write_text(
@@ -216,6 +224,7 @@ GOLDEN = (
 )
 
 
+@pytest.mark.slow
 def test_a_golden_value_that_fails_in_new_says_whether_it_is_rounding(gate):
     Path("test_a.py").write_text(GOLDEN)
     code, document = gate("--only-outcomes", program=["pytest"])
@@ -228,6 +237,7 @@ def test_a_golden_value_that_fails_in_new_says_whether_it_is_rounding(gate):
     assert kinds == {"test_rounded": "within rounding", "test_changed": "changed"}
 
 
+@pytest.mark.slow
 def test_failures_within_rounding_can_be_accepted_and_the_new_values_are_printed(gate, capsys):
     Path("test_a.py").write_text(GOLDEN)
     code, document = gate("--only-outcomes", "--accept", "rounding", program=["pytest"])
@@ -241,6 +251,7 @@ def test_failures_within_rounding_can_be_accepted_and_the_new_values_are_printed
     assert (changed["old"]["numbers"], changed["new"]["numbers"]) == ([2.0], [3.0]) and rounded["item"]
 
 
+@pytest.mark.slow
 def test_a_fixture_whose_teardown_fails_in_new_and_a_test_that_needs_another_one_are_found(gate):
     Path("test_a.py").write_text(
         "import os, pytest\n"
@@ -257,6 +268,7 @@ def test_a_fixture_whose_teardown_fails_in_new_and_a_test_that_needs_another_one
     assert code == 1 and statuses(document) == {"test_order": "BROKEN", "test_last": "BROKEN"}
 
 
+@pytest.mark.slow
 def test_a_process_that_fails_at_its_end_in_new_is_broken(gate):
     Path("conftest.py").write_text("import atexit, os\nif os.environ['RELEASE'] == 'new': atexit.register(os.abort)")
     Path("test_a.py").write_text("def test_a(): pass")
@@ -265,6 +277,7 @@ def test_a_process_that_fails_at_its_end_in_new_is_broken(gate):
     assert code == 1 and broken["task"] == "the end of the process" and "SIGABRT" in broken["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hook", ["pytest_unconfigure", "pytest_sessionfinish"])
 def test_a_suite_whose_end_fails_in_new_is_broken(gate, hook):
     Path("conftest.py").write_text(f"import os\ndef {hook}(): assert os.environ['RELEASE'] == 'old'")
@@ -273,6 +286,7 @@ def test_a_suite_whose_end_fails_in_new_is_broken(gate, hook):
     assert code == 1 and [each["task"] for each in document["verdicts"] if each["status"] == "BROKEN"]
 
 
+@pytest.mark.slow
 def test_assertions_after_a_change_of_the_folder_are_recorded_and_never_fail_a_test(gate):
     Path("test_a.py").write_text(
         "import os, pytest, shutil, tempfile\n"
@@ -283,6 +297,7 @@ def test_assertions_after_a_change_of_the_folder_are_recorded_and_never_fail_a_t
     assert code == 0 and message(document, "values") == "1 value: 1 equal"
 
 
+@pytest.mark.slow
 def test_a_benchmark_that_new_does_not_time_is_named(gate):
     pytest.importorskip("pytest_benchmark")
     Path("test_a.py").write_text(
@@ -292,6 +307,7 @@ def test_a_benchmark_that_new_does_not_time_is_named(gate):
     assert "timed in some launches only, so not judged: test_a.py::test_a" in message(document, "outcomes")
 
 
+@pytest.mark.slow
 def test_a_function_is_called_and_its_result_is_compared(gate):
     Path("lib.py").write_text(
         "import os\nimport numpy\n"
@@ -303,6 +319,7 @@ def test_a_function_is_called_and_its_result_is_compared(gate):
     assert code == 1 and "return value['sum'] moved by 0.33" in values["message"]
 
 
+@pytest.mark.slow
 def test_a_function_that_raises_in_new_is_broken_with_its_place(gate):
     Path("lib.py").write_text(
         "import os\ndef f():\n    if os.environ['RELEASE'] == 'new':\n        raise KeyError('x')\n"
@@ -312,18 +329,21 @@ def test_a_function_that_raises_in_new_is_broken_with_its_place(gate):
     assert code == 1 and verdict["message"].startswith("KeyError: 'x' (lib.py:4)")
 
 
+@pytest.mark.slow
 def test_a_coroutine_is_refused_because_its_body_does_not_run(gate):
     Path("lib.py").write_text("async def f(): raise ValueError")
     code, error = gate("--function", "lib.py:f")
     assert code == 2 and "it returns a coroutine, whose body does not run" in error
 
 
+@pytest.mark.slow
 def test_a_function_that_needs_arguments_shows_its_signature(gate):
     Path("lib.py").write_text("def f(x, *, y): pass")
     code, error = gate("--function", "lib.py:f")
     assert code == 2 and "lib.py:f needs arguments: f(x, *, y). Write a function example_inputs()" in error
 
 
+@pytest.mark.slow
 def test_an_asv_suite_is_found_with_its_parameters_and_its_caches(gate):
     pytest.importorskip("asv_runner")
     Path("benchmarks").mkdir()
@@ -363,6 +383,7 @@ TRAIN = (
 )
 
 
+@pytest.mark.slow
 def test_a_command_is_judged_by_its_exit_code_its_time_and_what_it_reports(gate):
     Path("train.py").write_text(TRAIN)
     code, document = gate("--parallel", "1", "--fail-fast", program=["python", "train.py"])
@@ -372,6 +393,7 @@ def test_a_command_is_judged_by_its_exit_code_its_time_and_what_it_reports(gate)
     assert verdicts["values"]["message"] == "1 value: 1 equal"
 
 
+@pytest.mark.slow
 def test_a_metric_that_a_command_reports_can_be_judged_alone_and_has_thresholds(gate, capsys):
     Path("train.py").write_text(TRAIN)
     options = ("--metric", "tokens_per_second", "--tolerance", "tokens_per_second=20%", "--parallel", "1")
@@ -388,6 +410,7 @@ def test_a_metric_that_a_command_reports_can_be_judged_alone_and_has_thresholds(
     assert "reports no metric 'tokens' with a direction. It reports tokens_per_second." in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_numbers_of_a_report_are_metrics_and_values(gate):
     Path("bench.py").write_text(
         "import json, os\n"
@@ -400,6 +423,7 @@ def test_the_numbers_of_a_report_are_metrics_and_values(gate):
     assert code == 1 and "runs[0].loss moved by 1" in values["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "message"),
     [
@@ -459,6 +483,7 @@ def last_digit(number): return number % 10
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
@@ -478,6 +503,7 @@ def test_a_function_and_benchmarks_are_explained(gate, capsys, monkeypatch, name
     assert row[-2:] == ["2,000", "40,000"] and "call: " in out
 
 
+@pytest.mark.slow
 def test_a_gate_explains_a_function_that_is_slower(gate, monkeypatch):
     monkeypatch.setattr("stele.explain.launches.find_sampler", lambda: None)
     Path("code.py").write_text(SLOWER)
@@ -487,6 +513,7 @@ def test_a_gate_explains_a_function_that_is_slower(gate, monkeypatch):
     assert "code.py:work call" in json.loads(explanation.read_text())["cells"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -24,6 +24,7 @@ def test_a_slow_down_of_two_per_cent_is_detected_on_a_quiet_machine():
     assert sensitivity.alarms <= 0.01
 
 
+@pytest.mark.slow
 def test_only_large_slow_downs_are_detected_on_a_noisy_machine():
     sensitivity = estimate(0.3)
     assert sensitivity.smallest is None or sensitivity.smallest >= 0.2

@@ -78,25 +78,30 @@ def test_a_speed_up_of_three_per_cent_is_an_improvement():
     assert count_statuses(-0.03, 0.008)["IMPROVED"] >= 80
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", [0.01, 0.03, 0.1, 0.3])
 def test_a_slow_down_of_ten_per_cent_never_passes(spread):
     assert count_statuses(0.10, spread)["PASS"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES)
 def test_growth_by_the_margin_seldom_passes(noise):
     assert count_statuses(0.05, 0.01, tolerance=0.05, noise=noise)["PASS"] <= 3
 
 
+@pytest.mark.slow
 def test_growth_by_the_tolerance_seldom_regresses():
     assert count_statuses(0.01, 0.006)["REGRESSED"] <= 100 * CREDIBLE
 
 
+@pytest.mark.slow
 def test_growth_below_the_tolerance_passes():
     assert count_statuses(0.004, 0.002)["PASS"] == 100
     assert count_statuses(0.02, 0.004, tolerance=0.03)["PASS"] == 100
 
 
+@pytest.mark.slow
 def test_noise_of_a_third_is_inconclusive():
     statuses = count_statuses(0.0, 0.3)
     assert statuses["INCONCLUSIVE"] >= 80 and statuses["REGRESSED"] <= 2
@@ -160,6 +165,7 @@ def test_with_more_tests_more_evidence_is_needed():
     assert replay(passes, tests=1).passes < replay(passes, tests=1000).passes
 
 
+@pytest.mark.slow
 def test_a_gate_over_many_metrics_is_seldom_wrong():
     """Two hundred gates over ten unchanged metrics, with little noise and with much, looked at after every pass."""
     wrong = 0

@@ -43,6 +43,7 @@ def test_an_exception_that_new_repeats_is_broken_after_two_launches(model_gate, 
     assert ("model parity", "OLD, launch 3") not in entries
 
 
+@pytest.mark.slow
 def test_a_crash_of_new_is_looked_at_again_only_while_the_budget_lasts(model_gate, capsys):
     assert model_gate("--budget=0.001s", new={"parity": "segfault"}) == 3
     assert "NEW failed in 2 launches, too few to exclude chance" in capsys.readouterr().out
@@ -100,6 +101,7 @@ def test_an_output_beside_the_first_that_differs_is_broken(model_gate, capsys, c
     assert f"the output {changed} differs (rung 3): relative error 0.1" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_without_parity_a_difference_is_said_and_time_is_measured(model_gate, capsys):
     new = {"inspection": {**INSPECTION, "output": [8, 8]}}
     old = {"inspection": {**INSPECTION, "output": [8, 2]}}

@@ -126,6 +126,7 @@ def test_weights_that_new_renames_or_fuses_are_looked_up_by_their_names_in_old(
     assert message in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("places", ["none", "AAAA", agreement.packed(numpy.ones(13 * 8, bool))])
 def test_places_that_fit_no_array_are_no_answer(model_gate, capsys, places):
     assert model_gate(old={"own": SAME}, new={"own": {**OTHER_W, "places": {"w": places}}}) == 1
@@ -168,6 +169,7 @@ def test_a_difference_after_a_match_without_alternatives_is_broken(model_gate, c
     assert "NEW differs from OLD: logits differ" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_what_old_does_not_repeat_is_left_out_and_said(model_gate, capsys):
     with_seed = {"w": SKETCH, "seed": SKETCH}
     numbers = {**NUMBERS, "updates": {"1": with_seed, "10": with_seed}}

@@ -36,6 +36,7 @@ def test_stored_launches_are_used_only_to_resume(gate, counted):
     assert len(counted) == 6
 
 
+@pytest.mark.slow
 def test_an_internal_error_keeps_the_record(gate, monkeypatch, capsys):
     measured = []
 
@@ -79,6 +80,7 @@ def test_the_newest_record_is_the_one_with_the_highest_number(tmp_path):
     assert record.newest(path) == written[-1] == tmp_path / "gate-3.jsonl"
 
 
+@pytest.mark.slow
 def test_a_failed_launch_is_repeated_when_the_gate_resumes(gate, capsys, monkeypatch):
     monkeypatch.setattr(content, "of_environment", lambda *_, **__: {})  # whose script changes
     assert gate(new={"infer": "segfault"}) == 1

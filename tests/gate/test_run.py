@@ -9,6 +9,7 @@ from tests.support.gates import make_trial, printed
 from tests.support.scripted_environments import correct_numbers
 
 
+@pytest.mark.slow
 def test_weights_that_cannot_be_matched_are_not_broken_and_time_is_measured_all_the_same(model_gate, capsys):
     new = {"parity": "unfit_weights"}
     assert model_gate("--phase=infer", "--budget=60s", new=new, metric="parity,host-memory") == 3
@@ -25,6 +26,7 @@ def test_a_model_that_new_cannot_run_is_broken_and_its_time_is_not_measured(mode
     assert "time, memory" not in output.err
 
 
+@pytest.mark.slow
 def test_a_new_release_that_computes_something_different_is_broken_and_not_timed(gate, capsys):
     wrong = {**correct_numbers("gru"), "logits": [[0.0, 0.0]] * 16}
     assert gate(old={"numbers": correct_numbers("gru")}, new={"numbers": wrong}, metric="parity,step") == 1

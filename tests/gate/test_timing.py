@@ -66,6 +66,7 @@ def test_a_resumed_gate_measures_only_the_pass_that_is_missing(gate, two_at_once
     assert sorted(launch["key"][-1] for launch in entries()[1]) == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 def test_short_launches_measure_memory_and_the_import_is_judged_only_once(gate, capsys):
     assert gate("--malloc=steady", metric="step,first-step,import,host-memory", phase=None) == 0
     out = printed(capsys)
@@ -165,6 +166,7 @@ def test_if_no_pass_counts_the_reason_is_named(gate, capsys, monkeypatch):
     assert f"4 of 4 passes do not count: {reason}. Cool it, or lock its clocks." in printed(capsys)
 
 
+@pytest.mark.slow
 def test_the_cheapest_cell_comes_first_in_each_pass(gate):
     assert gate(task="cnn,gru", phase=None) == 0
     launched = [(launch["key"][2], launch["key"][1]) for launch in entries()[1]]
@@ -178,6 +180,7 @@ def test_a_metric_that_is_decided_is_not_measured_again(gate):
     assert (kinds.count("long"), kinds.count("short")) == (3, 4)
 
 
+@pytest.mark.slow
 def test_a_launch_measures_inference_and_then_training_of_a_task(gate, monkeypatch):
     phases = []
 
@@ -223,6 +226,7 @@ def test_training_follows_inference_until_training_is_decided(gate, monkeypatch,
     assert (of_infer > of_train == 3) if noisy == "infer" else (of_infer == of_train > 3)
 
 
+@pytest.mark.slow
 def test_a_training_that_fails_is_not_counted_against_inference(gate, capsys):
     assert gate(phase=None, new={"train": "segfault"}) == 1
     out = printed(capsys)

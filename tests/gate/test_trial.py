@@ -79,6 +79,7 @@ def test_a_record_of_different_options_is_refused_and_they_are_named_as_they_wer
     assert "with the options of the record" in error and "an older one" not in error
 
 
+@pytest.mark.slow
 def test_an_older_record_that_may_fit_is_named(gate, capsys):
     gate("--seed=7")
     path, _ = entries()

@@ -154,6 +154,7 @@ def test_growth_above_the_tolerance_is_a_regression_whatever_the_margin(gate, ca
     assert "REGRESSED" in printed(capsys)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "failure, message",
     [("segfault", "killed by SIGSEGV"), ("raise_error", "no such kernel"), ("hang", "sent no message")],
@@ -165,11 +166,13 @@ def test_a_new_release_that_fails_is_broken(gate, capsys, failure, message):
     assert len(entries()[1]) == 2  # the first pass alone is not certain enough
 
 
+@pytest.mark.slow
 def test_a_new_release_that_does_not_import_is_broken(gate, capsys):
     assert gate(new={"configure": "raise_error"}) == 1
     assert "BROKEN" in printed(capsys)
 
 
+@pytest.mark.slow
 def test_an_old_release_that_fails_is_inconclusive(gate, capsys):
     assert gate(old={"infer": "segfault"}) == 3
     assert "INCONCLUSIVE  infer: " in printed(capsys)
@@ -205,12 +208,14 @@ def test_a_release_that_fails_now_and_then_while_old_never_does_is_broken(gate, 
     assert "NEW failed in 12 of" in printed(capsys)
 
 
+@pytest.mark.slow
 def test_if_both_releases_fail_new_is_not_blamed(gate, capsys):
     for seed in range(4):
         assert gate(f"--seed={seed}", old={"infer": "segfault"}, new={"infer": "segfault"}) == 3
         assert "OLD: Worker 'old' crashed" in printed(capsys)
 
 
+@pytest.mark.slow
 def test_a_control_that_differs_makes_every_metric_inconclusive(gate, capsys, monkeypatch):
     """The second launch of OLD is always slower, which no release can explain."""
 

@@ -137,6 +137,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("change", "message"), CHANGES.values(), ids=CHANGES)
 def test_a_record_is_refused_if_what_it_measured_has_changed(gate, capsys, change, message):
     assert gate() == 0
@@ -150,6 +151,7 @@ def test_a_record_is_refused_if_what_it_measured_has_changed(gate, capsys, chang
     assert written() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "message"), [(RECIPE, f"{RECIPE} changed"), ("tasks/spirals.py", "spirals.py changed")]
 )
@@ -160,12 +162,14 @@ def test_a_record_of_another_recipe_or_task_file_is_refused(gate, capsys, path, 
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_record_of_other_variables_of_an_environment_is_refused(gate, capsys):
     assert gate() == 0
     assert gate("--resume", variable="2") == 2
     assert "ABACUS in NEW was 1 and is now 2; ABACUS in OLD was 1 and is now 2" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["XLA_FLAGS", "OMP_WAIT_POLICY", "KERAS_BACKEND"])
 def test_a_record_of_other_variables_of_the_user_is_refused(gate, capsys, monkeypatch, name):
     monkeypatch.setenv(name, "1")
@@ -185,6 +189,7 @@ def later(tmp_path):
     return {"files": [str(tmp_path / name) for name in names], "variables": ["HIDDEN", "UNSET"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["train.py", "outside/w.npy", ".cache/torch/hub/w.pt"])
 def test_what_only_a_training_reads_belongs_to_the_record(gate, later, capsys, name):
     assert gate(reads=later) == 0
@@ -199,6 +204,7 @@ def test_what_only_a_training_reads_belongs_to_the_record(gate, later, capsys, n
     assert f"{name} is missing now" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["train.py", "outside/w.npy"])
 def test_what_a_training_reads_is_compared_before_the_next_launch(gate, later, monkeypatch, capsys, name):
     before_new(monkeypatch, write(name))
@@ -206,6 +212,7 @@ def test_what_a_training_reads_is_compared_before_the_next_launch(gate, later, m
     assert f"changed during the measurement: {name} changed." in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_file_that_the_model_did_not_find_is_new_when_it_is_there(gate, capsys, tmp_path):
     reads = {"files": [str(tmp_path / "local.json")]}
     assert gate(reads=reads) == 0
@@ -215,6 +222,7 @@ def test_a_file_that_the_model_did_not_find_is_new_when_it_is_there(gate, capsys
     assert "local.json is new" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [write("parts/b.txt"), lambda: Path("parts/a.txt").unlink()], ids=["new", "gone"])
 def test_a_record_of_a_folder_that_had_other_names_is_refused(gate, capsys, tmp_path, change):
     Path("parts").mkdir()
@@ -226,6 +234,7 @@ def test_a_record_of_a_folder_that_had_other_names_is_refused(gate, capsys, tmp_
     assert "because what it measured has changed: parts/** changed." in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "value"), [("HIDDEN", "4096"), ("HIDDEN", None), ("UNSET", "1")])
 def test_a_record_of_other_variables_that_the_users_code_reads_is_refused(
     gate, later, monkeypatch, capsys, name, value
@@ -238,6 +247,7 @@ def test_a_record_of_other_variables_that_the_users_code_reads_is_refused(
     assert '"8"' not in written().decode()  # hashes alone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["CUDA_VISIBLE_DEVICES", "PYTHONUTF8"])
 def test_variables_that_choose_a_device_or_an_encoding_are_compared(gate, monkeypatch, capsys, name):
     assert gate() == 0
@@ -274,6 +284,7 @@ def test_a_file_that_perhaps_another_process_reads_counts_if_it_does_not_change(
     assert noticed.admit([log, model]) == (model,)  # a log that has grown never counts
 
 
+@pytest.mark.slow
 def test_an_option_that_only_the_record_has_is_named(gate, capsys):
     """Such as a target that is not typed any more."""
     assert gate() == 0
@@ -284,6 +295,7 @@ def test_an_option_that_only_the_record_has_is_named(gate, capsys):
     assert "its target was 0.5 and is now none" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_comparison_of_environments_ends_if_what_it_measures_changes(gate, monkeypatch, capsys):
     before_new(monkeypatch, write("helper.py"))
     assert gate(verb=("parity", "--framework=old,new")) == 2
@@ -325,6 +337,7 @@ def test_a_ladder_whose_worker_was_killed_is_a_failure_and_one_that_differs_is_n
     assert correctness.climb(subject, "gru", "new")[1] is None
 
 
+@pytest.mark.slow
 def test_a_record_is_resumed_after_a_change_was_undone_or_of_what_decides_nothing(gate):
     assert gate() == 0
     text = Path("net.py").read_text()
@@ -335,6 +348,7 @@ def test_a_record_is_resumed_after_a_change_was_undone_or_of_what_decides_nothin
     assert gate("--resume", "--budget=50m", "--fail-fast", "--parallel=1", "--json=report.json") == 0
 
 
+@pytest.mark.slow
 def test_many_changes_are_one_short_message(gate, capsys):
     assert gate() == 0
     for name in ("net.py", "helper.py", "config.json", "optim.py"):
@@ -356,6 +370,7 @@ def before_new(monkeypatch, change):
     return lambda: monkeypatch.setattr(model_parity, "entry_of", ask)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "undo", "message"),
     [
@@ -407,6 +422,7 @@ def test_what_changes_while_a_gate_runs_ends_it_without_a_verdict(gate, monkeypa
     assert "  OLD\n" not in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_an_interrupted_gate_is_not_resumed_with_another_model(gate, monkeypatch, capsys):
     def interrupt():
         raise KeyboardInterrupt
@@ -423,6 +439,7 @@ def test_an_interrupted_gate_is_not_resumed_with_another_model(gate, monkeypatch
     assert not output.out and written() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [lambda path: path.write_bytes(b"PK"), lambda path: path.unlink()])
 def test_weights_of_old_that_are_damaged_are_no_fault_of_new(gate, monkeypatch, capsys, damage):
     def with_weights(launches, *about):
@@ -438,6 +455,7 @@ def test_weights_of_old_that_are_damaged_are_no_fault_of_new(gate, monkeypatch, 
     assert "BROKEN" not in output.out
 
 
+@pytest.mark.slow
 def test_two_gates_never_write_one_record(gate, capsys):
     assert gate() == 0
     before = written()
@@ -471,11 +489,13 @@ def test_a_file_that_the_inspection_found_is_not_replaced(gate, capsys, name):
     assert f"--json {name} would replace" in error and "conditions" not in error
 
 
+@pytest.mark.slow
 def test_a_file_that_only_a_launch_reads_is_not_replaced(gate, later, capsys):
     error = refused(gate, capsys, "outside/w.npy", later)
     assert "--json outside/w.npy would replace" in error and "conditions" in error
 
 
+@pytest.mark.slow
 def test_a_file_in_a_folder_of_very_many_that_are_read_is_not_replaced(gate, capsys):
     Path("many").mkdir()
     Path("many/1.json").write_text("1")
@@ -503,6 +523,7 @@ def test_what_a_link_of_an_arm_leads_to_is_not_replaced(gate, capsys, tmp_path):
     assert "--json cached.json would replace" in refused(gate, capsys, "cached.json")
 
 
+@pytest.mark.slow
 def test_a_report_goes_anywhere_else_also_twice(gate):
     for _ in range(2):
         assert gate("--json=report.json", "--markdown=tasks/report.md") == 0
@@ -689,6 +710,7 @@ def measured(gate, monkeypatch):
     return measured
 
 
+@pytest.mark.slow
 def test_a_node_that_measures_something_else_starts_the_gate_again_and_says_why(measured, monkeypatch, capsys):
     subject = measured()
     lines = [json.loads(line) for line in written().splitlines()]
@@ -700,6 +722,7 @@ def test_a_node_that_measures_something_else_starts_the_gate_again_and_says_why(
     assert log.entries() == [] and emitted[0]["header"]["content"] == lines[0]["content"]
 
 
+@pytest.mark.slow
 def test_compilations_of_another_content_are_not_used(measured, monkeypatch, tmp_path):
     subject = measured()
     launched = []

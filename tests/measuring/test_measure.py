@@ -48,6 +48,7 @@ def test_a_run_has_the_conditions_of_its_launch(scripted, monkeypatch):
     assert run.conditions.steal is None
 
 
+@pytest.mark.slow
 def test_a_launch_of_several_sides_has_no_separate_conditions(sides):
     assert [run.conditions for run in sides(ORACLE).values()] == [None, None]
 
@@ -70,6 +71,7 @@ def test_progress_is_reported_to_the_caller(scripted):
     assert len(reports) == 3
 
 
+@pytest.mark.slow
 def test_data_is_searched_once_in_a_process_and_again_in_another_folder(monkeypatch, tmp_path):
     """A download that a firewall drops takes seconds, and a gate has hundreds of launches."""
     searches = []

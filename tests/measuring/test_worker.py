@@ -44,6 +44,7 @@ def test_every_failure_has_a_distinct_message(scripted, action, message):
         scripted(train=action).ask("train")
 
 
+@pytest.mark.slow
 def test_a_worker_that_hangs_is_stopped_after_the_timeout(scripted):
     worker = scripted(train="hang", timeout=SHORT)
     with pytest.raises(WorkerError, match=f"sent no message for {SHORT} s during 'train' and was stopped"):
@@ -63,6 +64,7 @@ def test_a_request_to_a_dead_worker_is_an_error(scripted):
             worker.ask("train")
 
 
+@pytest.mark.slow
 def test_the_child_processes_of_a_worker_end_with_it(scripted):
     worker = scripted(train="hang_with_child", timeout=SHORT)
     with pytest.raises(WorkerError):

@@ -90,12 +90,14 @@ def heartbeat(done):
     return dataclasses.replace(environment, command=(sys.executable, "-c", source))
 
 
+@pytest.mark.slow
 def test_a_worker_that_hangs_while_a_thread_repeats_its_progress_is_stopped(start):
     with pytest.raises(WorkerError, match=f"sent messages but reported no new step for {SHORT} s during") as failure:
         start(heartbeat("7"), timeout=SHORT).ask("train")
     assert "'train' and was stopped. If the machine is slow, increase --worker-timeout" in str(failure.value)
 
 
+@pytest.mark.slow
 def test_a_worker_that_reports_new_steps_forever_is_stopped(start, monkeypatch):
     monkeypatch.setattr("stele.measuring.deadline.LONGEST", 1.5)
     with pytest.raises(

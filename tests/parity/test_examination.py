@@ -12,6 +12,7 @@ PLANTED = [(name, task) for name, cause in CAUSES.items() for task in cause.task
 PLANTED += [(name, "resnet50") for name, cause in CAUSES.items() if cause.tasks == ("resnet50",)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, task", PLANTED)
 def test_a_planted_cause_is_detected_and_named(name, task):
     cause = CAUSES[name]

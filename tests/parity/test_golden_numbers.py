@@ -29,6 +29,7 @@ def test_the_oracle_agrees_with_the_golden_logits(task):
     assert differences(task, agreement.check(NUMPY, subject(task), "infer")) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("task", "form"), [*((task, None) for task in tasks.NAMES), ("gru", "one-bias")])
 def test_the_golden_numbers_of_every_task_are_up_to_date(task, form):
     made = subject(task) if form is None else subject(task, form=form)

@@ -11,6 +11,7 @@ from tests.support import user_recipes
 from tests.support.user_projects import RECIPE, change
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "rung"),
     [("", "", None), ("@ net[", "@ 1.001 @ net[", 3), ("last = likely / len(y)", "last = likely / 31", 5)],

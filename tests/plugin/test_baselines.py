@@ -12,6 +12,7 @@ from stele.measuring import store
 from tests.support.suites import MODEL, SECONDS
 
 
+@pytest.mark.slow
 def test_a_model_has_a_baseline(repository):
     (repository.folder / "net.py").touch()
     options = (*MODEL, "--stele-launches=6", "-k", "inference", "--benchmark-only")
@@ -30,6 +31,7 @@ def test_the_markers_of_a_test_set_its_thresholds():
     assert marked(item, "stele_tolerance") == {}
 
 
+@pytest.mark.slow
 def test_a_test_that_is_slower_than_its_baseline_fails(suite):
     suite.add("steady")
     options = [

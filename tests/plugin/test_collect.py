@@ -33,6 +33,7 @@ def without_frameworks(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_frameworks")
 def test_a_recipe_is_measured_and_one_without_its_framework_is_skipped_with_the_command(run_pytest, project):
     output = run_pytest("recipes", "--stele-scale=smoke", "-v")
@@ -50,12 +51,14 @@ def test_a_recipe_is_measured_and_one_without_its_framework_is_skipped_with_the_
     assert not list(project.rglob("__pycache__"))
 
 
+@pytest.mark.slow
 def test_a_named_test_of_a_file_runs_alone_and_the_file_is_not_imported(run_pytest, project):
     change(project, RECIPE, "import numpy as np", "import numpy as np, sys\nassert 'pytest' not in sys.modules")
     output = run_pytest(f"{RECIPE}::infer", "--stele-scale=smoke")
     assert "1 passed" in output, output
 
 
+@pytest.mark.slow
 def test_an_error_in_a_step_shows_the_users_line_and_no_other(run_pytest, project):
     change(project, RECIPE, "loss, grads = run(x, y)", "loss, grads = run(x)")
     output = run_pytest(f"{RECIPE}::train")
@@ -66,6 +69,7 @@ def test_an_error_in_a_step_shows_the_users_line_and_no_other(run_pytest, projec
         assert other not in output, output
 
 
+@pytest.mark.slow
 def test_frameworks_that_an_option_leaves_out_are_skipped(run_pytest):
     output = run_pytest("recipes/spirals/torch.py", "--stele-framework=chainer")
     assert "3 skipped" in output, output

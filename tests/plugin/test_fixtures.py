@@ -46,6 +46,7 @@ def test_a_busy_machine_is_shown_beside_a_result(suite, monkeypatch):
     assert "busy machine" in done.stdout.partition("=== stele ===")[2]
 
 
+@pytest.mark.slow
 def test_each_run_is_written_and_shown(suite):
     suite.add("steady")
     done = suite("--framework=steady", "--task=gru")
@@ -56,6 +57,7 @@ def test_each_run_is_written_and_shown(suite):
     assert line not in done.stdout and line in suite("--framework=steady", "--task=gru", "-v").stdout
 
 
+@pytest.mark.slow
 def test_the_oracle_runs_inference_and_agrees(suite):
     """All parts with real arithmetic: data, worker, clock, Run, golden numbers, tables."""
     suite.add_oracle()
@@ -85,6 +87,7 @@ def test_a_broken_worker_fails_one_test_and_the_suite_continues(suite, action, m
     assert "worker.py" not in done.stdout  # the user sees the message, without a traceback
 
 
+@pytest.mark.slow
 def test_a_hanging_worker_fails_one_test(suite):
     suite.add("hanging", infer="hang")
     done = suite("--framework=hanging", "--task=gru", f"--worker-timeout={SHORT}", "-k", "inference")
@@ -92,6 +95,7 @@ def test_a_hanging_worker_fails_one_test(suite):
     assert "1 failed" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_recipe_that_differs_from_the_golden_numbers_fails_and_shows_no_speed(suite):
     suite.add("wrong", numbers={**correct_numbers("gru"), "repeats": False})
     done = suite("--framework=wrong", "--task=gru", "-k", "inference")

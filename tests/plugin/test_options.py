@@ -1,5 +1,7 @@
 """The options of the plugin."""
 
+import pytest
+
 from pytest_stele import options
 
 CONFLICTING = ("--device", "--seed", "--runs", "--threads", "--framework", "--task", "--scale", "--launches")
@@ -9,6 +11,7 @@ def test_every_option_starts_with_stele():
     assert all(option.flag.startswith("--stele-") and option.dest.startswith("stele_") for option in options.OPTIONS)
 
 
+@pytest.mark.slow
 def test_no_option_conflicts_with_another_plugin(repository):
     lines = "\n".join(f"    parser.addoption({name!r}, help='mine')" for name in CONFLICTING)
     (repository.folder / "conftest.py").write_text(f"def pytest_addoption(parser):\n{lines}\n")
@@ -19,6 +22,7 @@ def test_no_option_conflicts_with_another_plugin(repository):
     assert "1 passed" in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_an_option_that_changes_nothing_is_refused(repository):
     (repository.folder / "test_nothing.py").write_text("def test_nothing(): pass")
     done = repository("--stele-threads=1")

@@ -8,6 +8,7 @@ from stele.measuring import lock
 from tests.support.suites import MODEL, SUITE
 
 
+@pytest.mark.slow
 def test_the_plugin_imports_nothing_heavy_if_it_is_not_used(repository):
     (repository.folder / "test_modules.py").write_text(
         textwrap.dedent("""
@@ -21,6 +22,7 @@ def test_the_plugin_imports_nothing_heavy_if_it_is_not_used(repository):
     assert "1 passed" in done.stdout, done.stdout
 
 
+@pytest.mark.slow
 def test_every_fixture_and_marker_starts_with_stele(repository):
     done = repository("--fixtures", "--markers")
     fixtures = [
@@ -32,6 +34,7 @@ def test_every_fixture_and_marker_starts_with_stele(repository):
     assert "@pytest.mark.margin" not in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [(), ("-p", "no:xdist")])
 def test_the_built_in_suite_runs_in_another_repository(repository, more):
     done = repository(*SUITE, "--benchmark-only", *more)
@@ -39,6 +42,7 @@ def test_the_built_in_suite_runs_in_another_repository(repository, more):
     assert len(list((repository.folder / ".stele/runs").glob("*.json"))) == 2
 
 
+@pytest.mark.slow
 def test_the_built_in_suite_writes_to_the_root_when_it_runs_from_a_subfolder(repository):
     (repository.folder / "pytest.ini").write_text("[pytest]\n")
     (repository.folder / "deep").mkdir()
@@ -48,6 +52,7 @@ def test_the_built_in_suite_writes_to_the_root_when_it_runs_from_a_subfolder(rep
     assert not (repository.folder / "deep/.stele").exists()
 
 
+@pytest.mark.slow
 def test_a_test_waits_while_another_measurement_runs(repository, monkeypatch, tmp_path):
     monkeypatch.setenv("STELE_CACHE", str(tmp_path / "cache"))
     with lock.machine("stele gate a b", wait=True, say=print):
@@ -56,6 +61,7 @@ def test_a_test_waits_while_another_measurement_runs(repository, monkeypatch, tm
     assert done.returncode == 1
 
 
+@pytest.mark.slow
 def test_a_model_is_measured_in_training_and_inference(repository):
     (repository.folder / "net.py").touch()
     done = repository(*MODEL, "--benchmark-only")

@@ -15,6 +15,7 @@ from stele.measuring import lock
 from tests.support.suites import SUITE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
 def test_a_test_that_waits_says_for_what(repository, monkeypatch, tmp_path, workers):
     monkeypatch.setenv("STELE_CACHE", str(tmp_path / "cache"))
@@ -71,6 +72,7 @@ def test_the_time_left_is_that_of_an_earlier_session_or_the_mean_of_the_others(s
     assert str(started(cache, "a", "b", "c")) == "1 of 3, 0:41 so far, about 3:30 left"
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_the_time_so_far_and_the_time_left(repository, tmp_path):
     screen, terminal = pty.openpty()
     names = {"STELE_ENVIRONMENTS": str(tmp_path), "STELE_CACHE": str(tmp_path / "cache"), "STELE_OFFLINE": "1"}

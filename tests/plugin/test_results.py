@@ -1,8 +1,11 @@
 """The results of a session, also of several processes."""
 
+import pytest
+
 from tests.support.suites import SECONDS, SUITE
 
 
+@pytest.mark.slow
 def test_the_suite_runs_under_xdist_and_its_table_is_complete(repository):
     done = repository(*SUITE, "-n", "2")
     assert "3 passed" in done.stdout, done.stdout + done.stderr
@@ -10,6 +13,7 @@ def test_the_suite_runs_under_xdist_and_its_table_is_complete(repository):
     assert "\ngru infer, batch 64 " in done.stdout
 
 
+@pytest.mark.slow
 def test_the_line_about_environments_without_tests_is_shown_under_xdist(repository):
     done = repository(*(option for option in SUITE if "framework" not in option), "-k", "no_test", "-n", "2")
     assert done.stdout.count("not built: stele env make --all") == 1, done.stdout + done.stderr
@@ -24,6 +28,7 @@ def test_one_framework_has_a_line_for_each_task_and_phase_and_the_output_is_shor
     assert len(lines) + 23 <= 60
 
 
+@pytest.mark.slow
 def test_tests_in_a_row_are_letters_on_one_line(suite):
     suite.add("steady")
     suite.add("better")
@@ -41,6 +46,7 @@ def test_several_frameworks_have_a_table_for_each_phase_with_the_fastest_first(s
     assert table.count("peak memory") == 1  # in the header
 
 
+@pytest.mark.slow
 def test_a_notice_about_data_that_tasks_share_is_shown_once(suite):
     suite.add_oracle()
     done = suite("--framework=numpy", "--task=cnn,cifar-fast", "-k", "inference")
@@ -48,6 +54,7 @@ def test_a_notice_about_data_that_tasks_share_is_shown_once(suite):
     assert done.stdout.count("1 passed") or done.stdout.count("2 passed"), done.stdout
 
 
+@pytest.mark.slow
 def test_the_tables_of_pytest_benchmark_are_shown_on_request(suite):
     suite.add("steady")
     options = ("--framework=steady", "--task=gru", "-k", "training")
@@ -57,6 +64,7 @@ def test_the_tables_of_pytest_benchmark_are_shown_on_request(suite):
         assert table in suite(*options, option).stdout
 
 
+@pytest.mark.slow
 def test_the_tables_of_other_tests_stay(suite):
     suite.add("steady")
     own = suite.folder / "test_own.py"

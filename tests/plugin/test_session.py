@@ -8,6 +8,7 @@ from pytest_stele import session
 from tests.support.suites import SUITE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", ["0", "-1", "nan", "inf"])
 def test_a_timeout_that_is_not_a_positive_number_is_a_usage_error(repository, value):
     done = repository(*SUITE, f"--stele-worker-timeout={value}")
@@ -15,6 +16,7 @@ def test_a_timeout_that_is_not_a_positive_number_is_a_usage_error(repository, va
     assert f"--stele-worker-timeout {value} is not a positive number of seconds" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_relative_folder_of_the_command_line_starts_where_pytest_was_started(repository):
     (repository.folder / "pytest.ini").write_text("[pytest]\n")
     (repository.folder / "deep").mkdir()
@@ -22,6 +24,7 @@ def test_a_relative_folder_of_the_command_line_starts_where_pytest_was_started(r
     assert len(list((repository.folder / "deep/mine").glob("*.json"))) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -16,6 +16,7 @@ from tests.support.processes import alive, wait_until
 from tests.support.suites import ROOT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_no_process_is_left_behind_when_the_suite_is_stopped(suite, number, tmp_path):
     note = tmp_path / "pid"
@@ -43,6 +44,7 @@ def test_no_process_is_left_behind_when_the_suite_is_stopped(suite, number, tmp_
     wait_until(lambda: not alive(int(note.read_text())))
 
 
+@pytest.mark.slow
 def test_collecting_the_suite_imports_no_framework():
     code = (
         "import sys, pytest; status = pytest.main(['perf_tests', '--collect-only', '-q', '--framework', sys.argv[1]]);"

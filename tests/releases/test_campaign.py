@@ -27,6 +27,7 @@ def steps():
     return {tag: (history.numbers(tag, history.current_place()) or {}).get("step", {}).get(CELL) for tag in TAGS}
 
 
+@pytest.mark.slow
 def test_releases_are_measured_together_and_only_once(machine):
     timed = machine(dict(zip(TAGS, [1.0, 1.0, 1.1, 1.1], strict=True)))
     assert campaign.measure_releases(TAGS, request())
@@ -39,6 +40,7 @@ def test_releases_are_measured_together_and_only_once(machine):
 OTHER_DATA = {"data": None, "data_origin": Origin(origin="official", fingerprint="1")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -68,6 +70,7 @@ def test_numbers_of_another_content_are_measured_again_and_are_no_anchor(machine
     assert campaign.measure_releases(TAGS[1:], again) and len(timed) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [None, [], {CELL: 3}, {CELL: {"code": "x"}}])
 def test_a_number_whose_content_is_unknown_is_measured_again(machine, damage):
     timed = machine(dict.fromkeys(TAGS, 1.0))

@@ -40,6 +40,7 @@ def test_a_damaged_file_is_reported_and_renamed(machine, capsys):
     assert not path.exists() and path.with_suffix(".damaged").exists()
 
 
+@pytest.mark.slow
 def test_other_modes_have_lines_of_their_own(machine):
     path = environments.folders()[1] / "abacus.toml"
     path.write_text(path.read_text() + '[modes.plain]\nlabel = "plain"\n[modes.slow]\nlabel = "slow"\n')

@@ -39,6 +39,7 @@ def test_the_interval_of_a_number_is_that_of_the_ratios():
     assert measuring.interval([0.1, 0.1, 0.1], 2.0) == pytest.approx((2.0, 2.0))
 
 
+@pytest.mark.slow
 def test_asv_finds_the_same_steps_with_and_without_intervals(abacus):
     """asv weights points by its own intervals, so those of Stele must not be among them."""
     found = [step for graph in trend.graphs(history.publish()) for step in trend.steps(graph.line)]

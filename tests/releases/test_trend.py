@@ -12,6 +12,7 @@ from stele.report import releases as pages
 from tests.support.histories import TAGS, request
 
 
+@pytest.mark.slow
 def test_asv_publishes_a_line_over_releases_and_its_step(machine, tmp_path, monkeypatch):
     ledger.add(
         "abacus",
@@ -67,6 +68,7 @@ def test_a_change_of_otava_beside_a_step_of_asv_is_the_same_step():
     assert trend.steps(line._replace(changes=(3,))) == trend.steps(line)
 
 
+@pytest.mark.slow
 def test_a_rise_that_only_otava_finds_is_reported(machine, tmp_path, monkeypatch):
     ledger.add(
         "abacus",

@@ -20,6 +20,7 @@ def test_a_report_shows_everything_that_was_measured(folder, run):
             assert all(len(row) == len(figure.table.head) for row in figure.table.rows), figure.table.name
 
 
+@pytest.mark.slow
 def test_ten_thousand_runs_are_one_page_of_less_than_two_megabytes(folder, run):
     pytest.importorskip("vl_convert", reason="Install it with: pip install 'pytest-stele[report]'")
     text = schema.document({"run": run})

@@ -40,6 +40,7 @@ def test_every_axis_of_every_chart_has_a_number(tmp_path):
                 assert any(content.is_number(row[column]) for row in figure.table.rows)
 
 
+@pytest.mark.slow
 def test_a_picture_escapes_names_and_is_equal_for_equal_rows():
     pytest.importorskip("vl_convert", reason="Install it with: pip install 'pytest-stele[report]'")
     spec = charts.bars_of_cells(row=0, across=1, name=2, low=3, middle=4, high=5, title="milliseconds")

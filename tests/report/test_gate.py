@@ -82,6 +82,7 @@ def test_a_password_is_not_printed_in_the_command_that_continues():
     assert "ada:***@example.org" in pages.resume_command(trial) and "secret" not in pages.resume_command(trial)
 
 
+@pytest.mark.slow
 def test_a_gate_is_told_in_80_columns(gate, monkeypatch, capsys):
     numbers = {"numbers": correct_numbers("gru")}
     gate(old=numbers)  # after it, durations are known
@@ -183,6 +184,7 @@ def test_an_inconclusive_verdict_is_an_error_in_junit(gate, tmp_path):
     assert (suite.get("tests"), suite.get("errors")) == ("2", "1")
 
 
+@pytest.mark.slow
 def test_an_error_message_is_escaped_in_reports(gate, tmp_path):
     files = [f"--markdown={tmp_path / 'page.md'}", f"--junit={tmp_path / 'page.xml'}"]
     assert gate(*files, new={"infer": "hostile_error"}) == 1

@@ -21,6 +21,7 @@ def test_a_history_without_numbers_says_how_to_measure(monkeypatch, tmp_path):
     assert "stele releases run" in (tmp_path / "index.html").read_text()
 
 
+@pytest.mark.slow
 def test_names_from_outside_are_escaped(abacus, tmp_path, monkeypatch):
     bad = "<script>alert(1)</script>\u202e"
     graph = next(trend.graphs(history.publish()))
@@ -31,6 +32,7 @@ def test_names_from_outside_are_escaped(abacus, tmp_path, monkeypatch):
     assert not any("<script>alert" in text or "\u202e" in text for text in texts)
 
 
+@pytest.mark.slow
 def test_a_page_asks_for_nothing_from_elsewhere(abacus, tmp_path):
     for path in write_site(tmp_path / "site").iterdir():
         text = re.sub(r"<script>.*?</script>", "", path.read_text(), flags=re.DOTALL)
@@ -38,12 +40,14 @@ def test_a_page_asks_for_nothing_from_elsewhere(abacus, tmp_path):
         assert "default-src 'none'" in text and "url(" not in text and "@import" not in text
 
 
+@pytest.mark.slow
 def test_a_page_has_the_scripts_of_charts_only_if_it_has_charts(abacus, tmp_path):
     counts = {path.name: path.read_text().count("<script>") for path in write_site(tmp_path / "site").iterdir()}
     assert counts.pop("index.html") == 1
     assert list(counts.values()) == [2]
 
 
+@pytest.mark.slow
 def test_tables_of_two_cells_with_like_names_have_names_of_their_own(abacus, tmp_path, monkeypatch):
     graph = next(trend.graphs(history.publish()))
     twins = [graph._replace(cell=cell) for cell in ("net.py:a b", "net.py:a-b")]
@@ -54,6 +58,7 @@ def test_tables_of_two_cells_with_like_names_have_names_of_their_own(abacus, tmp
         assert (tmp_path / "site" / target[0]).read_text().count(f'id="{target[1]}"') == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["report", "publish"])
 def test_the_command_writes_the_site_and_says_where(abacus, tmp_path, capsys, verb):
     assert entry_point.main(["releases", verb, "--site", str(tmp_path / "site")]) == 0

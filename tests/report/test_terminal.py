@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from stele.report import terminal
 from tests.support import gate_records
 from tests.support.reports import REGRESSED, report, stele
@@ -27,6 +29,7 @@ def run_stele(*arguments, **options):
     return subprocess.run(command, capture_output=True, check=False, timeout=60, **options)
 
 
+@pytest.mark.slow
 def test_a_terminal_without_unicode_and_colour_shows_the_report(folder, monkeypatch):
     for name, value in {
         "LC_ALL": "C",

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from stele import __main__ as entry_point
 from stele.measuring import content, store
 from stele.report import page
@@ -16,6 +18,7 @@ def test_the_table_of_steps_has_no_epochs(measure_seeds, capsys):
     assert "There are no Runs to show" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_runs_of_different_divisions_are_never_pooled_and_both_reports_name_the_division(
     measure_seeds, monkeypatch, capsys
 ):
@@ -33,6 +36,7 @@ def test_runs_of_different_divisions_are_never_pooled_and_both_reports_name_the_
     assert "**cnn**, scale quick, open division, target 5.0%" in Path("out.md").read_text()
 
 
+@pytest.mark.slow
 def test_the_markdown_table_names_the_target_and_the_data(measure_seeds):
     assert measure_seeds("--markdown=out.md") == 0
     text = Path("out.md").read_text()

@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from tests.support.tricks import part
 
 
@@ -12,6 +14,7 @@ def table(capsys):
     return {row[0]: row for row in rows[1:]}
 
 
+@pytest.mark.slow
 def test_the_table_has_the_accuracy_at_the_old_and_the_new_epochs_and_the_published_time(tricks, capsys):
     assert tricks() == 0
     rows = table(capsys)
@@ -24,11 +27,13 @@ def test_the_table_has_the_accuracy_at_the_old_and_the_new_epochs_and_the_publis
     assert len(rows["ema"]) == 8  # the article has no time for it alone
 
 
+@pytest.mark.slow
 def test_a_trick_that_a_framework_does_not_have_is_absent_with_the_reason(tricks, capsys):
     assert tricks() == 0
     assert "celu: absent, it has no CELU" in table(capsys)
 
 
+@pytest.mark.slow
 def test_the_tables_are_written_between_the_markers_of_a_page(tricks, tmp_path):
     path = tmp_path / "page.md"
     path.write_text(f"# Tricks\n{part('Not measured yet.')}")

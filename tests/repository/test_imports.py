@@ -68,6 +68,7 @@ def imports_of(path):
             nodes.extend(ast.iter_child_nodes(node))
 
 
+@pytest.mark.slow
 def test_no_modules_import_each_other_in_a_circle():
     modules = {module_of(path, name): path for name, folder in PACKAGES.items() for path in folder.rglob("*.py")}
     graph = {}
@@ -105,6 +106,7 @@ def read_on_import(folder, modules):
     return subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder).stdout
 
 
+@pytest.mark.slow
 def test_the_import_of_a_module_reads_no_file():
     modules = [
         module_of(path, name) for name in ("stele", "pytest_stele") for path in sorted(PACKAGES[name].rglob("*.py"))

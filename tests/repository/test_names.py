@@ -40,10 +40,12 @@ def bare_names(sources):
     }
 
 
+@pytest.mark.slow
 def test_no_name_is_a_bare_participle():
     assert not bare_names(SOURCES) - EXCEPTIONS, "Name each after what it holds."
 
 
+@pytest.mark.slow
 def test_an_exception_is_still_needed():
     assert not EXCEPTIONS - bare_names(SOURCES), "Remove these lines."
 

@@ -77,6 +77,7 @@ def test_every_promise_is_a_sentence_of_a_page():
     assert not promises().keys() - {*said()}
 
 
+@pytest.mark.slow
 def test_what_checks_a_sentence_exists():
     assert not {check for checks in promises().values() for check in checks if not exists(check)}
 

@@ -56,6 +56,7 @@ def test_a_row_has_what_is_stored_of_its_own_launches(ready):
     assert row[2:6] == ["100.00", "200.00", "300.00", ""] and not any(row[6:])
 
 
+@pytest.mark.slow
 def test_a_cached_launch_measures_the_second_of_two_processes(ready):
     result = metrics.Launch(ORACLE.name, INFER, WARM).measure()
     assert result["first-step-cached"] > 0

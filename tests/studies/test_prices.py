@@ -75,6 +75,7 @@ def test_launches_at_the_same_time_are_separate_results(tmp_path, monkeypatch):
     assert prices.load() == {"a": [0.1, 0.2, "no g++"]}
 
 
+@pytest.mark.slow
 def test_a_side_can_have_settings_of_its_own():
     settings = Settings(device="cpu", threads=1)
     changed = {"b": replace(settings, deterministic=True)}

@@ -282,6 +282,7 @@ def test_the_open_division_of_airbench_inverts_the_flips_of_every_epoch():
     assert (first.rows != third.rows).any() and (first.rows != drawn(plan, seed=1).rows).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cifar-fast", "cifar-airbench"])
 def test_rounding_of_the_weights_decides_no_rung(name):
     framework, golden = frameworks.load("numpy"), golden_numbers.load(name)

@@ -294,6 +294,7 @@ def tiny_gru():
 SIZES = {"batch": 2, "length": 5, "layers": 1, "hidden": 4, "heads": 2, "inner": 6, "vocabulary": 7}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["transformer", "encoder", "decoder"])
 def test_the_gradients_of_networks_with_attention_equal_finite_differences_of_their_loss(name):
     recipe, task = recipes.load(name, "numpy"), tasks.without_dropout(tasks.make(name, "smoke", **SIZES))
@@ -313,6 +314,7 @@ def check_places(loss, array, gradient):
         assert gradient[place] == pytest.approx(derivative(loss, array, place), rel=1e-4, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_the_gradients_of_mobilenetv2_equal_finite_differences_of_its_loss(monkeypatch):
     monkeypatch.setattr(tasks.load("mobilenetv2"), "STAGES", ((1, 4, 1, 1), (2, 6, 2, 2)))
     recipe, task = (
@@ -326,6 +328,7 @@ def test_the_gradients_of_mobilenetv2_equal_finite_differences_of_its_loss(monke
         check_places(lambda: recipe.gradients(net, task)(x, y)[0], net[parameter], gradient)
 
 
+@pytest.mark.slow
 def test_the_gradients_of_densenet121_equal_finite_differences_of_its_loss(monkeypatch):
     monkeypatch.setattr(tasks.load("densenet121"), "BLOCKS", (2, 1))
     recipe, task = (

@@ -48,6 +48,7 @@ def test_a_page_changes_no_module(path):
     assert "globals()" not in path.read_text() and "setattr(recipe" not in path.read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_a_layout_is_the_inverse_of_what_reads_parameters_back(path):
     pytest.importorskip(path.stem, reason=f"needs {path.stem}")

@@ -27,6 +27,7 @@ def test_a_target_that_is_only_missed_so_far_is_measured_to_the_end(measure_seed
     assert measure_seeds(accuracies=[0.59, 0.57, 0.598, 0.61]) == 0
 
 
+@pytest.mark.slow
 def test_an_interrupted_command_trains_only_the_seeds_that_are_missing(measure_seeds, monkeypatch):
     trained, train_seed = [], seeds.train_seed
 

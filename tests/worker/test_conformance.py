@@ -269,6 +269,7 @@ def assert_measured(outcome, task):
         assert memory is None or (is_count(memory) and memory > 2**20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TASKS)
 def test_time_to_accuracy_returns_the_times_and_the_accuracy_of_every_epoch(conversation, environment, data, name):
     skip_unsupported(environment, name, "time-to-accuracy")
@@ -288,6 +289,7 @@ def test_time_to_accuracy_returns_the_times_and_the_accuracy_of_every_epoch(conv
     assert epochs["continued"] is False and epochs["missed"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phase", ["train", "infer"])
 @pytest.mark.parametrize("name", TASKS)
 def test_parity_returns_the_golden_numbers(conversation, environment, name, phase):
@@ -304,6 +306,7 @@ def test_parity_returns_the_golden_numbers(conversation, environment, name, phas
     assert ladder.first_difference(ladder.compare(numbers, golden, task=name, precision="fp32")) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TASKS)
 def test_repeat_returns_losses_and_a_digest(conversation, environment, name):
     skip_unsupported(environment, name, "train")

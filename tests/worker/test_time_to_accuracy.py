@@ -232,6 +232,7 @@ def test_a_short_training_writes_no_state(training, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_launch_repeats_trainings_that_miss_the_target(training):
     weights = iter([0, 0, 9])  # the third starts far ahead
 
