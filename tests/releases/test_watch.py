@@ -24,6 +24,7 @@ def test_a_pin_has_a_version(text):
 
 
 WORSE = Judged("record", (Line("test_a outcome", "failed"),))
+FAILED_NOW = Judged("record", WORSE.worse, failure="no network")  # it was judged in an earlier night
 GOOD, UNKNOWN, FAILED = Judged("record"), Judged("record", (), (watch.ALL,)), Judged(None, failure="no wheel")
 
 
@@ -34,6 +35,7 @@ GOOD, UNKNOWN, FAILED = Judged("record"), Judged("record", (), (watch.ALL,)), Ju
         ([WORSE, GOOD, WORSE], "2"),
         ([WORSE, UNKNOWN, WORSE], "0"),
         ([WORSE, FAILED], "0"),
+        ([GOOD, FAILED_NOW], "1"),
         ([WORSE, UNKNOWN], "0"),
         ([WORSE, GOOD], None),
         ([WORSE, Judged("record", (), ("test_a outcome",))], "0"),

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import msgspec
+
 from stele import files
 from stele.commands import gate, options
 from stele.commands.gate import Finished, GateOptions, JudgementOptions, PairOptions
@@ -157,7 +159,7 @@ def judge(chosen: CodeOptions, candidate: Candidate, earlier: Judged | None, lef
     except SteleError as error:
         message = without_passwords(str(error))
         say(f"stele: {candidate.name} was not judged: {printable(message)}")
-        return Judged(None, failure=message)
+        return msgspec.structs.replace(earlier or Judged(None), failure=message)  # what was judged stays
     return watch.judge(ended[-1].verdicts, ended[-1].record.path, more)
 
 

@@ -161,7 +161,7 @@ def worse_lines(judged: Sequence[tuple[str, Judged]], machine: str) -> list[Wors
     """
     lines: dict[str, Worse] = {}
     for name, result in judged:
-        if result.failure is not None:
+        if result.record is None:  # never judged
             continue
         now = {each.line: each for each in result.worse}
         unknown = set(lines) if ALL in result.unknown else set(result.unknown)
