@@ -119,7 +119,7 @@ def nightly(chosen: CodeOptions) -> int:
         state.nights.judged[candidate.name] = judge(chosen, candidate, earlier, left)
         judged.append(candidate.name)
         state.save()
-    return publish(chosen, state, by_package, judged, complete=complete)
+    return publish(chosen, state, by_package, judged, name, complete=complete)
 
 
 def in_order(by_package: dict[str, list[Candidate]], state: State) -> Iterator[Candidate]:
@@ -164,10 +164,19 @@ def judge(chosen: CodeOptions, candidate: Candidate, earlier: Judged | None, lef
 
 
 def publish(
-    chosen: CodeOptions, state: State, by_package: dict[str, list[Candidate]], judged: list[str], *, complete: bool
+    chosen: CodeOptions,
+    state: State,
+    by_package: dict[str, list[Candidate]],
+    judged: list[str],
+    name: str,
+    *,
+    complete: bool,
 ) -> int:
-    """Write the reports, and print what is worse and was not reported before. Return the exit code."""
-    nights, name = state.nights, machine.name_of(machine.facts())
+    """Write the reports, and print what is worse and was not reported before. Return the exit code.
+
+    ``name`` is that of this machine.
+    """
+    nights = state.nights
     of_packages = [
         [(each.name, nights.judged[each.name]) for each in candidates if each.name in nights.judged]
         for candidates in by_package.values()
