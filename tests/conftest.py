@@ -27,6 +27,9 @@ LOCKS = tempfile.TemporaryDirectory(prefix="stele-locks-")
 os.environ[lock.VARIABLE] = LOCKS.name
 # a test can start a suite in a separate process; with this variable set, its benchmarks would be disabled
 os.environ.pop("PYTEST_XDIST_WORKER", None)
+# each test has a cache of its own, into which real data would be read for seconds; synthetic data is enough
+os.environ.pop("STELE_DATA", None)
+os.environ["STELE_OFFLINE"] = "1"
 
 # the tests in tests/fuzz draw few examples, the same in each run; `tox -e fuzz` draws many others
 COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck)}

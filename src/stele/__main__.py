@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import functools
 import io
 import os
 import platform
@@ -190,6 +191,7 @@ class Parser(usage.Parser):
         return text
 
 
+@functools.cache
 def parser() -> argparse.ArgumentParser:
     about = "Compares two versions of a deep-learning framework on your own model: results, speed and memory."
     top = Parser(prog="stele", description=about, epilog=EXIT_CODES)

@@ -29,6 +29,7 @@
 """
 
 import dataclasses
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -39,17 +40,23 @@ from stele.errors import SteleError
 from stele.text import printable
 
 
-def read(path: Path) -> list[Environment]:
+def read(path: Path) -> tuple[Environment, ...]:
     """Return the environment that a file describes, and one for each of its other modes."""
+    return parse(path, files.read_text(path))
+
+
+@functools.cache
+def parse(path: Path, text: str) -> tuple[Environment, ...]:
+    """Return the environments that a text describes, which was read from a path."""
     try:
-        facts = files.parse_toml(files.read_text(path))
+        facts = files.parse_toml(text)
         environment = from_facts(path, facts)
         check_printable(path, environment)
     except (ValueError, TypeError, RecursionError) as error:
         raise SteleError(
             f"{path} does not describe an environment: {error}. It needs at least a label and a framework."
         ) from None
-    return [environment, *(in_mode(environment, mode) for mode in list(environment.modes)[1:])]
+    return environment, *(in_mode(environment, mode) for mode in list(environment.modes)[1:])
 
 
 def in_mode(environment: Environment, mode: str) -> Environment:
