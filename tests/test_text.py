@@ -42,3 +42,9 @@ def test_a_value_beside_its_label_is_folded_in_its_own_column():
     ]
     assert text.labelled("parity", "one two three four five six", 37)[1:] == ["                 five six"]
     assert text.labelled("a long label", "", 80, width=3) == ["  a long label"]
+
+
+def test_of_many_names_the_first_are_shown_and_the_others_counted():
+    assert text.first_of(["a"], 2) == "a"
+    assert text.first_of(["a", "b"], 2) == "a, b"
+    assert text.first_of(["a", "b", "c", "d"], 2) == "a, b and 2 more"

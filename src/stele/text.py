@@ -135,6 +135,12 @@ def counted(number: int, thing: str) -> str:
     return f"{number} {thing if number == 1 else plural}"
 
 
+def first_of(names: Sequence[str], most: int) -> str:
+    """Return ``a, b and 3 more``: the first names, and how many there are beyond ``most``."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def or_none(value: Any) -> str:
     return "none" if value is None else str(value)
 

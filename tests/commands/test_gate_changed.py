@@ -9,7 +9,6 @@ import pytest
 
 from stele import __main__ as entry_point
 from stele.commands import gate as gate_command
-from stele.commands.gate import shortened
 from stele.environments import changes
 from stele.environments.lockfiles import Locked
 from stele.environments.packages import NothingUpgradedError
@@ -304,12 +303,6 @@ def test_no_file_that_was_compared_is_overwritten_also_from_a_subfolder(reposito
     assert entry_point.main(command) == 2
     assert f"--json {report} would replace" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in root.rglob("*.txt")} == before
-
-
-def test_many_compared_files_are_counted_and_the_first_are_named():
-    names = [f"{number}.txt" for number in range(20)]
-    assert shortened(names[:3]) == "0.txt, 1.txt, 2.txt"
-    assert shortened(names) == f"20 files: {', '.join(names[:8])}, ..."
 
 
 def test_changed_of_an_unknown_revision_is_an_error(repository, capsys):

@@ -110,3 +110,9 @@ def test_e_bh_keeps_the_level_if_nothing_changed_and_finds_many_changes_sooner()
     both = {"a": needed - 0.6, "b": needed - 0.6}
     assert judgement.certain_together(both, 100) == {"a", "b"}
     assert judgement.certain_together({}, 100) == set()
+
+
+def test_why_new_does_not_start_is_its_first_line_and_its_last_line_of_code():
+    failure = 'lib.py:f raised ImportError: gone\n  File "lib.py", line 2\n    import gone\n           ^^^^\n'
+    said = behaviour_verdicts.start_of(entry({}, failure=failure))
+    assert said.message == "lib.py:f raised ImportError: gone … import gone"

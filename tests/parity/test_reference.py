@@ -569,7 +569,7 @@ COUNTED = {"inference_operations": {"mm": 6, "add": 2}, "training_operations": {
         (
             {"inference_operations": {**COUNTED["inference_operations"], **dict.fromkeys("abcdef", 1)}},
             COUNTED,
-            "A step of inference calls 14 operations, 8 in OLD: a +1, b +1, c +1, d +1, and 2 more",
+            "A step of inference calls 14 operations, 8 in OLD: a +1, b +1, c +1, d +1 and 2 more",
         ),
         (COUNTED, {"inference_operations": {"mm": 7}}, None),  # other ones in each process of OLD
         ({"inference_operations": None}, COUNTED, None),  # without a profiler

@@ -37,7 +37,7 @@ from stele.report import build, exports, markdown
 from stele.report import gate as pages
 from stele.report.sources import Sources
 from stele.subjects import Cell, Program, Subject
-from stele.text import counted, printable, slug, unknown_message, without_passwords
+from stele.text import counted, first_of, printable, slug, unknown_message, without_passwords
 from stele_suite import tasks
 
 FOLDER = Path(".stele/gates")
@@ -340,7 +340,7 @@ def gate_changed(chosen: GateOptions, revision: str) -> int:
     subject.require()
     # a described environment is that of one framework; other subjects run with all that a file names
     compared = changes.find(revision, Path.cwd(), extras, whole_files=not subject.needs.described)
-    show(f"compared: {shortened(compared.files)}")
+    show(f"compared: {first_of(compared.files, SHOWN)}")
     for line in compared.ungated:
         show(f"not gated: {line}")
     for line in compared.notes:
@@ -403,13 +403,6 @@ def together(compared: changes.Changed, codes: Sequence[int]) -> Together:
     lines = [*(gates if len(gates) > 1 else []), *(f"not gated: {line}" for line in compared.ungated)]
     blocked = compared.blocked or len(codes) < len(compared.pairs)
     return Together(judgement.worst_code([*codes, 2 if blocked else 0]), lines)
-
-
-def shortened(names: Sequence[str]) -> str:
-    """Return names in one line: of many, their number and the first."""
-    if len(names) <= SHOWN:
-        return ", ".join(names)
-    return f"{len(names)} files: {', '.join(names[:SHOWN])}, ..."
 
 
 def show(line: str) -> None:

@@ -150,16 +150,12 @@ class ProgramOptions:
             raise SteleError(
                 f"{option} needs a command of your own: stele gate OLD NEW {option} ... -- python train.py"
             )
+        if self.accept and not is_tests:
+            raise SteleError("--accept needs tests of your own: stele gate OLD NEW --accept rounding -- pytest tests")
         if not self.program and self.function is None and self.asv is None:
-            if self.accept:
-                raise SteleError(
-                    "--accept needs tests of your own: stele gate OLD NEW --accept rounding -- pytest tests"
-                )
             if self.only_outcomes:
                 raise SteleError("--only-outcomes needs code of your own: stele gate OLD NEW -- pytest tests")
             return None
-        if self.accept and not is_tests:
-            raise SteleError("--accept needs tests of your own: stele gate OLD NEW --accept rounding -- pytest tests")
         if cells != CellOptions():
             raise SteleError(f"--task and --phase have no effect with {several[0]}. Leave them out.")
         with_inputs = ("input",) if self.function else ()

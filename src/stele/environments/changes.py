@@ -13,7 +13,7 @@ from stele.environments.arms import Extras
 from stele.environments.comparison import Change, Compared, Comparison, Ungated
 from stele.environments.lockfiles import Locked
 from stele.errors import SteleError
-from stele.text import without_passwords
+from stele.text import first_of, without_passwords
 
 # packages of which a change is gated; those of one line are changed together. Each is a regular expression
 TOGETHER = (
@@ -175,7 +175,7 @@ def of_file(compared: Comparison, file: Compared, changes: Sequence[Change], ext
     texts = [
         f"{each.package} {shown(each.package, each.new)}" if each.new else f"no {each.package}" for each in changes
     ]
-    label = f"{file.name} with {listed(texts)}"  # a report is headed by it
+    label = f"{file.name} with {first_of(texts, SHOWN)}"  # a report is headed by it
     return [Pair(name, label, (old, new), summary(changes), file.name, packages)]
 
 
@@ -207,7 +207,7 @@ def summary(changes: Sequence[Change]) -> str:
     by_file: dict[str, list[str]] = {}
     for change in changes:
         by_file.setdefault(change.file, []).append(described(change))
-    return "; ".join(f"{listed(texts)} in {file}" for file, texts in by_file.items())
+    return "; ".join(f"{first_of(texts, SHOWN)} in {file}" for file, texts in by_file.items())
 
 
 def described(change: Change) -> str:
@@ -218,12 +218,6 @@ def described(change: Change) -> str:
         return f"{change.new} added" if change.new else f"{change.old} removed"
     other_name = "" if before == after else f"{after} "
     return f"{after} {new} {change.how}" if change.old == change.new else f"{before} {old} to {other_name}{new}"
-
-
-def listed(texts: Sequence[str]) -> str:
-    """Return the first texts, and how many more there are."""
-    more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
-    return ", ".join(texts[:SHOWN]) + more
 
 
 def shown(package: str, requirement: str) -> str:

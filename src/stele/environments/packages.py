@@ -19,7 +19,7 @@ from stele.environments import builds, lockfiles, probe, revisions
 from stele.environments.environment import MODULE, Environment
 from stele.errors import SteleError
 from stele.schema import about
-from stele.text import without_passwords
+from stele.text import first_of, without_passwords
 
 MOST = 6  # differences in one line
 TIMEOUT = 60.0  # seconds for an interpreter to list its packages
@@ -303,10 +303,9 @@ def lines(pairs: Iterable[Difference]) -> list[str]:
 
 def shortened(pairs: Sequence[Difference], rest: str) -> str:
     """Return the first differences as text, and how many more there are. ``rest`` says where they are listed."""
-    more = len(pairs) - MOST
-    if more <= 1:  # the last one is as short as its number
+    if len(pairs) <= MOST + 1:  # the last one is as short as its number
         return ", ".join(lines(pairs))
-    return f"{', '.join(lines(pairs[:MOST]))} and {more} more: {rest}"
+    return f"{first_of(lines(pairs), MOST)}: {rest}"
 
 
 def line(pair: Difference) -> str:

@@ -17,7 +17,7 @@ from stele.gate.values import CHANGED, EQUAL, ROUNDING, UNSTABLE, Change
 from stele.measuring.answers import ItemOutcome, Timing
 from stele.subjects import Program
 from stele.subjects.errors import SubjectError
-from stele.text import counted
+from stele.text import counted, first_of
 
 KEY = "behaviour"  # of the launches in the record, before the number of the pass and the arm
 OLD_ARMS = tuple(arm for arm in ARMS if arm not in NEW_ARMS)
@@ -225,7 +225,7 @@ def start_of_program(program: Program) -> str:
 
 
 def start_of(entry: Entry) -> ItemOutcome:
-    lines = [line.strip() for line in (entry["failure"] or "").splitlines() if line.strip()]
+    lines = [line.strip() for line in (entry["failure"] or "").splitlines() if line.strip(" ^~")]
     message = " … ".join(dict.fromkeys([*lines[:1], *lines[-1:]]))
     return ItemOutcome(status="error" if lines else "passed", message=message)
 
@@ -309,14 +309,13 @@ def missing(program: Program, items: Sequence[Item]) -> list[Verdict]:
     if not items:
         return []
     if len(items) > SHOWN:
-        what = f"NEW does not collect {counted(len(items), program.item)} of OLD: {shortened(items)}"
+        what = f"NEW does not collect {counted(len(items), program.item)} of OLD: {names_of(items)}"
         return [Verdict(program.label, "all", "outcome", "MISSING", what)]
     return [Verdict(item.name, "all", "outcome", "MISSING", "OLD collects it, and NEW does not") for item in items]
 
 
-def shortened(items: Sequence[Item]) -> str:
-    names = ", ".join(item.name for item in items[:SHOWN])
-    return names if len(items) <= SHOWN else f"{names}, and {len(items) - SHOWN} more"
+def names_of(items: Sequence[Item]) -> str:
+    return first_of([item.name for item in items], SHOWN)
 
 
 def summary(program: Program, items: Sequence[Item]) -> Verdict:
@@ -329,9 +328,9 @@ def summary(program: Program, items: Sequence[Item]) -> Verdict:
     skipped = len(by_state.pop("skipped", []))
     parts = [f"{counted(len(passed), program.item)} passed in OLD and in NEW"] if passed or len(items) > 1 else []
     untimed = [item for item in passed if is_timed_in_part(item)]
-    parts += [f"timed in some launches only, so not judged: {shortened(untimed)}"] if untimed else []
+    parts += [f"timed in some launches only, so not judged: {names_of(untimed)}"] if untimed else []
     parts += [f"{skipped} skipped in both"] if skipped else []
-    parts += [f"{len(of_state)} {state}: {shortened(of_state)}" for state, of_state in by_state.items()]
+    parts += [f"{len(of_state)} {state}: {names_of(of_state)}" for state, of_state in by_state.items()]
     status = "PASS" if passed else "INCONCLUSIVE"
     return Verdict(program.label, "all", "outcomes", status, "; ".join(parts))
 

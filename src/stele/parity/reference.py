@@ -32,6 +32,7 @@ from stele.parity.ladder import (
     relative_error,
     step_errors,
 )
+from stele.text import first_of
 
 Value = TypeVar("Value")
 
@@ -203,8 +204,7 @@ def left_out(new: Numbers, old: Numbers, rounding: Rounding) -> str | None:
     names += [f"update of {name}" for name in rounded_gradients(*with_names_of(new, old), rounding.precision)]
     if not names:
         return None
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"Not compared, because rounding decides it in OLD: {', '.join(names[:SHOWN])}{more}"
+    return f"Not compared, because rounding decides it in OLD: {first_of(names, SHOWN)}"
 
 
 def incomparable(new: Numbers, old: Numbers) -> str | None:
@@ -436,10 +436,9 @@ def operations_message(new: Numbers, old: Numbers, again: Numbers) -> str | None
             continue
         changes = {name: calls.get(name, 0) - before.get(name, 0) for name in sorted({*calls, *before})}
         names = [f"{name} {count:+d}" for name, count in changes.items() if count]
-        more = [f"and {len(names) - OPERATIONS} more"] if len(names) > OPERATIONS else []
         if names:
             counts = f"{sum(calls.values())} operations, {sum(before.values())} in OLD"
-            parts.append(f"A step of {phase} calls {counts}: {', '.join([*names[:OPERATIONS], *more])}")
+            parts.append(f"A step of {phase} calls {counts}: {first_of(names, OPERATIONS)}")
         else:
             same.append(phase)
     parts += [f"A step of {' and of '.join(same)} calls the same operations"] if same else []
@@ -476,7 +475,7 @@ def input_differences(new: Numbers, again: Numbers) -> tuple[list[str], list[str
         f"{name} has other values in NEW: {describe_error(error)}"
         for name, error in differing(new).items()
         if name not in random
-    ], [remark.format(shortened(random))] if random else []
+    ], [remark.format(first_of(sorted(random), 1))] if random else []
 
 
 def own_weights(new: Numbers, again: Numbers) -> dict[str, str]:
@@ -523,13 +522,14 @@ def weight_differences(new: Numbers, again: Numbers, seeded: Numbers) -> tuple[l
     room = sum(sizes.get(name, 0) for name in drawn_in_old - paired)
     if count > room:
         messages.append(
-            f"{shortened(fused)} have other values in NEW, and of these {count:,} numbers, another seed changes only "
-            f"{room:,} in OLD"
+            f"{first_of(sorted(fused), 1)} have other values in NEW, and of these {count:,} numbers, another seed "
+            f"changes only {room:,} in OLD"
         )
     if messages and files:
         messages[-1] += f" (weights are read from {', '.join(files)})"
     drawn = [name for name, count in partly.items() if not count] + (fused if count <= room else [])
-    return messages, [f"NEW draws other initial weights from the same seed ({shortened(drawn)})"] if drawn else []
+    remark = f"NEW draws other initial weights from the same seed ({first_of(sorted(drawn), 1)})"
+    return messages, [remark] if drawn else []
 
 
 def fixed_elements(new: Numbers, name: str, seeded: Numbers, of_old: str) -> int:
@@ -547,11 +547,6 @@ def changed(numbers: Numbers) -> set[str]:
 
 def describe_error(error: float | None) -> str:
     return describe(float("inf") if error is None else error, 0.0).partition(", tolerance")[0]
-
-
-def shortened(names: Iterable[str]) -> str:
-    first, *more = sorted(names)
-    return f"{first} and {len(more)} more" if more else first
 
 
 def judge(rung: int, by_place: Mapping[str, float], rounding: Rounding) -> Finding:

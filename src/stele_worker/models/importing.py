@@ -7,13 +7,16 @@ import sys
 
 from stele_worker.models.errors import SpecError, user_code
 
-# the user's module may ask a hub for weights, and nothing is downloaded; libraries read this when they are imported
+# the module of a model may ask a hub for weights, and nothing is downloaded; libraries read this when they are imported
 OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 
 
-def add_to_path(folder):
+def stay_offline():
     for name in OFFLINE:
         os.environ.setdefault(name, "1")
+
+
+def add_to_path(folder):
     if folder not in sys.path:
         sys.path.insert(0, folder)
 
@@ -24,6 +27,12 @@ def add_target_to_path(path):
         target = os.path.dirname(os.path.realpath(path))
         if target not in sys.path:
             sys.path.append(target)
+
+
+def import_place(spec, folder, text):
+    """Return the module that a Spec names, which can import the modules of the folder."""
+    add_to_path(folder)
+    return (import_file if spec.kind == "file" else import_module)(spec.place, folder, text)
 
 
 def import_module(name, folder, text):
@@ -82,6 +91,7 @@ def import_content(path, kind, text, folder):
     project = path
     for _ in range(levels):
         project = os.path.dirname(project)
+    stay_offline()
     add_to_path(folder)
     add_to_path(project)
     parts = os.path.relpath(path, project)[: -len(".py")].split(os.sep)

@@ -12,9 +12,8 @@ def find(model):
     spec, folder = parse(model["spec"]), model["folder"]
     if spec.kind in LIBRARIES:
         return Source(model["spec"], folder, spec.kind, libraries.factory(spec.kind, spec.name, folder), None)
-    importing.add_to_path(folder)
-    load = importing.import_file if spec.kind == "file" else importing.import_module
-    module = load(spec.place, folder, model["spec"])
+    importing.stay_offline()
+    module = importing.import_place(spec, folder, model["spec"])
     return Source(model["spec"], folder, spec.kind, attribute(module, spec.name, model["spec"]), module)
 
 

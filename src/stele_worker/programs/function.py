@@ -1,14 +1,13 @@
 """A function of the user: its first call, its further calls, and what it returns."""
 
-import importlib
-import importlib.util
 import inspect
-import os
 import sys
 from time import perf_counter
 
 from stele_worker import process
+from stele_worker.models import importing
 from stele_worker.models.errors import SpecError
+from stele_worker.models.specs import attribute, parse
 from stele_worker.programs import Program, failed, outcome, profiling, timed, timing_of_calls, values
 
 EXAMPLES = "example_inputs"
@@ -70,33 +69,26 @@ class Main(Program):
         return perf_counter() - start
 
 
-def find(spec, folder):
-    """Return the module and the function that a spec names. Raises SpecError if there is none."""
-    place, _, name = spec.rpartition(":")
-    if place.endswith(".py"):
-        path = os.path.join(folder, place)
-        sys.path.insert(0, os.path.dirname(path))
-        module_name = os.path.splitext(os.path.basename(path))[0]
-        place_of = importlib.util.spec_from_file_location(module_name, path)
-        module = importlib.util.module_from_spec(place_of)
-        sys.modules[module_name] = module
-        place_of.loader.exec_module(module)
-    else:
-        sys.path.insert(0, folder)
-        module = importlib.import_module(place)
-    function = module
-    for part in name.split("."):
-        function = getattr(function, part, None)
+def find(text, folder):
+    """Return the module and the function that a text names. Raises SpecError if there is none, or UserCodeError."""
+    spec = parse(text)
+    module = importing.import_place(spec, folder, text)
+    function = attribute(module, spec.name, text)
     if not callable(function):
-        raise SpecError("--function {}: {} has no function {!r}".format(spec, place, name))
+        raise SpecError("{!r} cannot be called: its type is {}".format(text, type(function).__name__))
     return module, function
 
 
 def arguments_of(spec, function, module, inputs):
     """Return the arguments of a call. Raises SpecError, with the signature, if some are needed and none are given."""
     if inputs is not None:
-        arrays = [array_of(each) for each in inputs]
-        names = [each["name"] for each in inputs]
+        import numpy  # after the module of the function, because the import of that is measured
+
+        from stele_worker.models.inputs import parse as parse_inputs
+        from stele_worker.models.inputs import sample
+
+        items, random = parse_inputs(inputs), numpy.random.RandomState(0)
+        arrays, names = [sample(each, each.shape[0], random) for each in items], [each.name for each in items]
         return (arrays, {}) if None in names else ([], dict(zip(names, arrays)))
     examples = getattr(module, EXAMPLES, None)
     if examples is not None:
@@ -115,18 +107,6 @@ def arguments_of(spec, function, module, inputs):
             "--input".format(spec, spec.rpartition(":")[2], signature, EXAMPLES)
         ) from None
     return [], {}
-
-
-def array_of(description):
-    """Return an array of NumPy for an input of the command line."""
-    import numpy
-
-    random = numpy.random.RandomState(0)
-    if description["kind"] == "mask":
-        return numpy.ones(description["shape"], numpy.int64)
-    if description["kind"] == "int":
-        return random.randint(0, description.get("high") or 2, description["shape"])
-    return random.standard_normal(description["shape"]).astype(numpy.float32)
 
 
 def wait(result, depth=0):

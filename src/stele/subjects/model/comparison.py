@@ -18,6 +18,7 @@ from stele.subjects.errors import SubjectError, UnfitWeights
 from stele.subjects.model import inspection
 from stele.subjects.model.inputs import Input
 from stele.subjects.model.inspection import EXAMPLES, Built, Inspection, Output
+from stele.text import first_of
 
 if TYPE_CHECKING:
     from stele.subjects.model.spec import Model
@@ -211,7 +212,7 @@ def dtype_differences(old: Built, new: Built) -> Iterator[str]:
         if before.get(each.name, each.dtype) != each.dtype:
             changed.setdefault((before[each.name], each.dtype), []).append(each.name)
     for (then, now), names in changed.items():
-        yield f"{now} in NEW, {then} in OLD ({shortened(names)})"
+        yield f"{now} in NEW, {then} in OLD ({first_of(names, SHOWN)})"
     if old.arrays and new.arrays and not before.keys() & {each.name for each in new.arrays}:  # all are renamed
         then, now = (", ".join(sorted({each.dtype for each in built.arrays})) for built in (old, new))
         if then != now:
@@ -265,7 +266,7 @@ def output_differences(old: Inspection, new: Inspection) -> Iterator[str]:
 
 def named(outputs: Iterable[Output]) -> str:
     """Return the names of the outputs as text, of many only the first ones."""
-    return shortened([each.name or "one array" for each in outputs])
+    return first_of([each.name or "one array" for each in outputs], SHOWN)
 
 
 def other_parameters(
@@ -276,8 +277,8 @@ def other_parameters(
         if old.get(name, shape) != shape:
             yield f"{name} has shape {size(shape)} in NEW, {size(old[name])} in OLD"
     lacking, more = [name for name in old if name not in new], [name for name in new if name not in old]
-    parts = [f"NEW lacks {shortened(lacking)}"] if lacking else []
-    parts += [f"OLD lacks {shortened(more)}"] if more else []
+    parts = [f"NEW lacks {first_of(lacking, SHOWN)}"] if lacking else []
+    parts += [f"OLD lacks {first_of(more, SHOWN)}"] if more else []
     if parts or not old or not new:
         yield f"the parameters have {sizes[1]:,} numbers in NEW, {sizes[0]:,} in OLD" + "".join(
             f"; {part}" for part in parts
@@ -301,8 +302,3 @@ def size(shape: Iterable[int]) -> str:
 
 def listed(names: Iterable[str]) -> str:
     return ", ".join(names) or "none"
-
-
-def shortened(names: list[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
