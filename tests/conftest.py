@@ -1,5 +1,6 @@
 """Two replacements of a framework: ``oracle`` computes with NumPy, and ``scripted`` sends prepared answers."""
 
+import functools
 import json
 import os
 import sys
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
+from stele import __main__ as entry_point
 from stele import environments
 from stele.environments import ORACLE
 from stele.measuring import lock, processors
@@ -30,6 +32,9 @@ os.environ.pop("PYTEST_XDIST_WORKER", None)
 # each test has a cache of its own, into which real data would be read for seconds; synthetic data is enough
 os.environ.pop("STELE_DATA", None)
 os.environ["STELE_OFFLINE"] = "1"
+# many tests parse a command line, and building the parser takes longer than most of them
+entry_point.parser = functools.cache(entry_point.parser)
+entry_point.parser()
 
 # the tests in tests/fuzz draw few examples, the same in each run; `tox -e fuzz` draws many others
 COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck)}

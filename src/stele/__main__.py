@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import functools
 import io
 import os
 import platform
@@ -191,7 +190,6 @@ class Parser(usage.Parser):
         return text
 
 
-@functools.cache
 def parser() -> argparse.ArgumentParser:
     about = "Compares two versions of a deep-learning framework on your own model: results, speed and memory."
     top = Parser(prog="stele", description=about, epilog=EXIT_CODES)

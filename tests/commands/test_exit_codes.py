@@ -36,6 +36,7 @@ def fail(monkeypatch, tmp_path):
             raise error
 
         monkeypatch.setattr(env, "show", command)
+        monkeypatch.setattr(entry_point, "parser", entry_point.parser.__wrapped__)  # which knows the command
         return entry_point.main(["env", "list"])
 
     return fail
