@@ -72,6 +72,7 @@ def shell(add_environment, monkeypatch, tmp_path, run):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     add_environment("fake", **SCRIPT)
     use_several_devices("fake")
+    monkeypatch.setattr(entry_point, "parser", entry_point.parser.__wrapped__)  # which knows the tasks of this test
     monkeypatch.setattr(processors, "count", lambda: 2)  # a page may show two devices
     monkeypatch.setattr(Settings, "check_machine", lambda self: None)  # or a GPU
     for name in RELEASES:

@@ -1,5 +1,6 @@
 """Which packages differ between two arms: versions from a lock file or from an interpreter, and their differences."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -24,6 +25,7 @@ from stele.text import first_of, without_passwords
 MOST = 6  # differences in one line
 TIMEOUT = 60.0  # seconds for an interpreter to list its packages
 SHARED = ("site-packages", "dist-packages")  # folders of many packages
+DESCRIPTIONS = (".dist-info", ".egg-info", ".egg-link", ".pth")  # of packages in a folder
 
 # RECORD has the hash of each file that was installed; what the installer writes itself differs between installers.
 # Python itself writes what is in __pycache__. A distribution without RECORD says only which modules it has
@@ -124,7 +126,7 @@ def of_interpreter(python: Path) -> dict[str, str]:
 
     Raises SteleError if it does not start, fails, or takes longer than TIMEOUT.
     """
-    return {name: package.version for name, package in listed(python).packages.items()}
+    return {name: package.version for name, package in current(python).packages.items()}
 
 
 def listed(python: Path) -> Listing:
@@ -183,11 +185,17 @@ listings: dict[Path, tuple[object, Listing]] = {}  # with the state of the folde
 def installed(environment: Environment) -> Listing | None:
     """Return what the interpreter of an environment imports now; None if its worker is no Python, or is not built.
 
-    The interpreter is asked again only if one of its folders has changed. Raises SteleError as ``of_interpreter`` does.
+    Raises SteleError as ``of_interpreter`` does.
     """
     python = interpreter_of(environment)
-    if python is None:
-        return None
+    return None if python is None else current(python)
+
+
+def current(python: Path) -> Listing:
+    """Return what an interpreter imports now. It is asked again only if one of its folders has changed.
+
+    Raises SteleError as ``of_interpreter`` does.
+    """
     if python in listings and listings[python][0] == state_of(python, listings[python][1].folders):
         return listings[python][1]
     listing = listed(python)
@@ -232,20 +240,20 @@ def links_of(environment: Environment) -> Iterator[Path]:
 
 def state_of(python: Path, folders: Iterable[Path]) -> object:
     """Return what changes when a package is installed, replaced or removed: times, and none of a file's content."""
-    places = [python, python.parents[1] / "pyvenv.cfg", *(entry for each in folders for entry in entries(each))]
-    return [(str(place), modified(place)) for place in places]
+    places = [str(python), str(python.parents[1] / "pyvenv.cfg")]
+    return [(place, modified(place)) for place in (*places, *(entry for each in folders for entry in entries(each)))]
 
 
-def entries(folder: Path) -> Iterator[Path]:
-    """Yield a folder, and what describes the packages in it."""
-    yield folder
-    for suffix in ("dist-info", "egg-info", "egg-link", "pth"):
-        yield from sorted(folder.glob(f"*.{suffix}"))
+def entries(folder: Path) -> Iterator[str]:
+    """Yield a folder, and what describes the packages in it. It is called for each launch, so it makes no Paths."""
+    yield str(folder)
+    with contextlib.suppress(OSError), os.scandir(folder) as found:
+        yield from sorted(entry.path for entry in found if entry.name.endswith(DESCRIPTIONS))
 
 
-def modified(path: Path) -> int | None:
+def modified(path: str) -> int | None:
     try:
-        return path.stat().st_mtime_ns
+        return os.stat(path).st_mtime_ns  # noqa: PTH116
     except OSError:
         return None
 

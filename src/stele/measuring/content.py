@@ -13,6 +13,7 @@ import json
 import locale
 import os
 import stat
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -155,8 +156,16 @@ class Noticed:
         return tuple(admitted)
 
 
-def of_code() -> dict[str, str | None]:
-    """Return a hash of each of Stele's packages: they decide what is measured, and how it is judged."""
+def of_code() -> Group:
+    """Return a hash of each of Stele's packages: they decide what is measured, and how it is judged.
+
+    Each launch asks for it several times, so the files are looked at once in a second.
+    """
+    return dict(of_code_in(int(time.monotonic())))
+
+
+@functools.lru_cache(maxsize=1)
+def of_code_in(second: int) -> Group:
     return {package.__name__: of_package(package) for package in (stele, stele_suite, stele_worker)}
 
 
@@ -311,9 +320,11 @@ def versions(listing: Listing) -> dict[str, str | None]:
 def contents(listing: Listing, apart: Sequence[Path]) -> dict[str, str | None]:
     """Return a hash of the files of each package: what was installed, and the size and time that each file has now.
 
-    Of a package without a list of its files, these are its sources, unless some are compared apart.
+    Of a package without a list of its files, these are its sources, unless some are compared apart. Stele's always are:
+    an arm runs the worker of the host.
     """
-    return {name: of_installed(package, apart) for name, package in listing.packages.items()}
+    own = *apart, *(Path(path) for path in stele.__path__)
+    return {name: of_installed(package, own) for name, package in listing.packages.items()}
 
 
 def of_installed(package: Package, apart: Sequence[Path]) -> str | None:
