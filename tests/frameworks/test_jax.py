@@ -239,6 +239,7 @@ def line_of(comment):
     return f"jax_pairs.py:{number}"
 
 
+@pytest.mark.slow
 def test_the_profile_shows_the_operations_of_loops_at_the_users_lines():
     arm = Arm("jax", "jax_pairs:loops")
     step = arm.recipe.inference_step(arm.net, arm.task)
@@ -257,6 +258,7 @@ def test_the_profile_shows_the_operations_of_loops_at_the_users_lines():
     assert all(seconds >= 0 for seconds, _ in found.values())
 
 
+@pytest.mark.slow
 def test_the_profile_of_a_release_without_a_reader_is_that_of_its_viewer(monkeypatch):
     monkeypatch.setattr(jax.profiler, "ProfileData", None)
     test_the_profile_shows_the_operations_of_loops_at_the_users_lines()

@@ -62,6 +62,7 @@ def test_the_example_runs_in_both_frameworks_with_equal_accuracy(run):
     assert not list(run.folder.rglob("__pycache__"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "old", "new", "message"),
     [
@@ -104,6 +105,7 @@ def test_an_error_shows_the_users_line(run, path, old, new, line):
     assert "stele_worker" not in output, output
 
 
+@pytest.mark.slow
 def test_without_weights_of_the_task_a_network_initialises_itself(run):
     change(run.folder, "tasks/spirals.py", "def weights", "def other")
     output = run("recipes", "--stele-scale=smoke")
@@ -130,6 +132,7 @@ def test_a_network_that_does_not_fit_the_samples_is_named_with_its_line(run, new
     assert f"{TORCH}, {message}" in output, output
 
 
+@pytest.mark.slow
 def test_a_recipe_without_a_task_file_needs_example_inputs_or_a_first_layer(run):
     (run.folder / "tasks/spirals.py").unlink()
     (run.folder / TORCH).write_text("from torch import nn\n\ndef network():\n    return nn.Linear(2, 3)\n")
@@ -143,6 +146,7 @@ def test_a_recipe_without_a_task_file_needs_example_inputs_or_a_first_layer(run)
     assert "3 passed" in output, output
 
 
+@pytest.mark.slow
 def test_a_users_function_replaces_the_derived_one(run):
     with (run.folder / TORCH).open("a") as file:
         file.write("""
