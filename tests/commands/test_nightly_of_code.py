@@ -86,7 +86,7 @@ def test_code_that_does_not_run_with_the_pinned_version_ends_the_night_at_once(r
     Path("code.py").write_text("def other(): pass\n")
     assert entry_point.main(COMMAND) == 2
     error = capsys.readouterr().err
-    assert "code.py has no function 'total'" in error and error.count("stele gate") == 1
+    assert "'code.py:total': code has no 'total'." in error and error.count("stele gate") == 1
 
 
 @pytest.mark.parametrize(
