@@ -157,21 +157,21 @@ class Noticed:
 
 
 def of_code() -> Group:
-    """Return a hash of each of Stele's packages: they decide what is measured, and how it is judged.
-
-    Each launch asks for it several times, so the files are looked at once in a second.
-    """
-    return dict(of_code_in(int(time.monotonic())))
-
-
-@functools.lru_cache(maxsize=1)
-def of_code_in(second: int) -> Group:
+    """Return a hash of each of Stele's packages: they decide what is measured, and how it is judged."""
     return {package.__name__: of_package(package) for package in (stele, stele_suite, stele_worker)}
 
 
 def of_package(package: ModuleType) -> str:
-    """Return a hash of the files of a package."""
-    return of_sources(Path(package.__path__[0]), "")
+    """Return a hash of the files of one of Stele's packages.
+
+    Each launch asks for it several times, so the files are looked at once in a second.
+    """
+    return of_package_in(Path(package.__path__[0]), int(time.monotonic()))
+
+
+@functools.lru_cache(maxsize=8)
+def of_package_in(folder: Path, second: int) -> str:
+    return of_sources(folder, "")
 
 
 def of_sources(folder: Path, *endings: str) -> str:
