@@ -247,8 +247,8 @@ def state_of(python: Path, folders: Iterable[Path]) -> object:
 def entries(folder: Path) -> Iterator[str]:
     """Yield a folder, and what describes the packages in it. It is called for each launch, so it makes no Paths."""
     yield str(folder)
-    with contextlib.suppress(OSError), os.scandir(folder) as found:
-        yield from sorted(entry.path for entry in found if entry.name.endswith(DESCRIPTIONS))
+    with contextlib.suppress(OSError), os.scandir(folder) as inside:
+        yield from sorted(entry.path for entry in inside if entry.name.endswith(DESCRIPTIONS))
 
 
 def modified(path: str) -> int | None:
