@@ -323,8 +323,8 @@ def contents(listing: Listing, apart: Sequence[Path]) -> dict[str, str | None]:
     Of a package without a list of its files, these are its sources, unless some are compared apart. Stele's always are:
     an arm runs the worker of the host.
     """
-    own = *apart, *(Path(path) for path in stele.__path__)
-    return {name: of_installed(package, own) for name, package in listing.packages.items()}
+    with_stele = *apart, *(Path(path) for path in stele.__path__)
+    return {name: of_installed(package, with_stele) for name, package in listing.packages.items()}
 
 
 def of_installed(package: Package, apart: Sequence[Path]) -> str | None:
