@@ -504,11 +504,11 @@ def test_a_function_and_benchmarks_are_explained(gate, capsys, monkeypatch, name
 
 
 @pytest.mark.slow
-def test_a_gate_explains_a_function_that_is_slower(gate, monkeypatch):
+def test_a_gate_explains_a_function_that_is_slower(gate, monkeypatch, capsys):
     monkeypatch.setattr("stele.explain.launches.find_sampler", lambda: None)
     Path("code.py").write_text(SLOWER)
     code, _ = gate("--explain", "--metric", "call", "--fail-fast", "--function", "code.py:work")
-    assert code == 1
+    assert code == 1 and "REGRESSED: code.py:work call, " in capsys.readouterr().err
     [explanation] = Path(".stele/gates").glob("*.explanation.json")
     assert "code.py:work call" in json.loads(explanation.read_text())["cells"]
 

@@ -25,6 +25,7 @@ from stele.gate.verdict import make_verdicts, message_of
 from stele.measuring import progress
 from stele.measuring.conditions import busiest
 from stele.measuring.content import NOTHING
+from stele.measuring.run import OF_PROGRAMS
 from stele.subjects import Cell
 
 
@@ -140,7 +141,8 @@ def announce(gate: Gate, state: State, announced: set[tuple[Cell, str]]) -> bool
         if result.status == "REGRESSED" and (cell, metric.name) not in announced:
             announced.add((cell, metric.name))
             with_ratio = judgement.with_ratio(result, state.series_of(cell, metric))
-            gate.say(f"REGRESSED: {cell} {metric.name}, {message_of(metric, with_ratio)}")
+            name = cell.task if cell.phase in OF_PROGRAMS else str(cell)
+            gate.say(f"REGRESSED: {name} {metric.name}, {message_of(metric, with_ratio)}")
     return bool(announced) or state.is_broken()
 
 
