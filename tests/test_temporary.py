@@ -60,7 +60,7 @@ def test_a_folder_for_temporary_files_that_was_deleted_is_named(tmp_path, monkey
         pass
     (tmp_path / "gone").rmdir()
     with pytest.raises(SteleError, match=f"The folder {tmp_path / 'gone'} was deleted while Stele used it. Create"):
-        packages.of_interpreter(Path(sys.executable))
+        packages.listed(Path(sys.executable))
 
 
 def test_what_a_worker_leaves_is_deleted_with_its_folder_by_the_next_start(tmp_path):

@@ -25,7 +25,7 @@ def test_a_package_in_the_users_folder_does_not_shadow_an_installed_one(user_fol
     assert environments.pins.parse(sys.executable, described).framework == "one"
     one = Environment(name="one", label="One", framework="one", imports=("json",), python="==3.*")
     builds.check_imports(one, Path(sys.prefix))
-    assert "pytest" in packages.of_interpreter(Path(sys.executable))
+    assert "pytest" in packages.listed(Path(sys.executable)).packages
 
 
 def test_a_relative_path_of_uv_still_leads_into_the_users_folder(user_folder, monkeypatch):

@@ -196,6 +196,7 @@ def current(python: Path) -> Listing:
 
     Raises SteleError as ``of_interpreter`` does.
     """
+    python = python.absolute()
     if python in listings and listings[python][0] == state_of(python, listings[python][1].folders):
         return listings[python][1]
     listing = listed(python)
