@@ -56,7 +56,7 @@ def test_finding_a_function_does_not_change_where_its_libraries_look_for_weights
     [
         ("package_of_user/calls.py:ff", "has no 'ff'. Did you mean 'f'"),
         ("package_of_user.calls:number", "'package_of_user.calls:number' cannot be called: its type is int"),
-        ("package_of_user.none:f", "there is no module 'package_of_user.none'"),
+        ("package_of_user.missing:f", "there is no module 'package_of_user.missing'"),
     ],
 )
 def test_what_is_no_function_is_refused(folder, text, message):
