@@ -71,7 +71,10 @@ HOW = (
     valued("devices", "N", "train on N devices, each with its threads; default: 1", type=int),
     valued("scaling", "KIND", "weak: each device gets a whole batch; strong: the devices divide one; default: weak"),
     valued(
-        "malloc", "PROFILE", "plain: the C library's allocator as it is; steady: it keeps freed memory; default: plain"
+        "malloc",
+        "PROFILE",
+        "plain: the C library's allocator as it is; mmap: it returns freed memory at once; steady: it keeps it; "
+        "default: plain",
     ),
     flag("deterministic", "deterministic kernels, no autotuning"),
     valued("seed", "N", "seed of weights, batch order and dropout; default: 0", type=int),

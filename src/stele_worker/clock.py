@@ -2,12 +2,45 @@
 
 import contextlib
 import gc
+import os
+import time
 from functools import partial
 from itertools import accumulate
 from time import perf_counter
 from typing import NamedTuple
 
 from stele_worker import frameworks
+
+
+def stopwatch(together=False):
+    """Return a function that returns the seconds since now.
+
+    ``together``: other workers compute at the same time on the same processor. The time in which a thread of this
+    process waits for the processor does not count then. While all its threads sleep, as for a disk, the time counts.
+    It is at least the time that the threads computed: several that wait at the same time would count twice.
+    """
+    waited = seconds_waited() if together else {}
+    computed, start = time.process_time(), perf_counter()
+    if not together:
+        return lambda: perf_counter() - start
+
+    def seconds():
+        passed, computing, now = perf_counter() - start, time.process_time() - computed, seconds_waited()
+        return max(computing, passed - sum(now[thread] - waited.get(thread, 0) for thread in now))
+
+    return seconds
+
+
+def seconds_waited():
+    """Return {thread: seconds in which it has waited for a processor} of this process. Linux only."""
+    waited = {}
+    for thread in os.listdir("/proc/self/task"):
+        try:
+            with open("/proc/self/task/{}/schedstat".format(thread)) as file:
+                waited[thread] = int(file.read().split()[1]) / 1e9
+        except OSError:  # the thread has ended
+            pass
+    return waited
 
 
 @contextlib.contextmanager
@@ -28,21 +61,22 @@ def garbage_apart():
         gc.enable()
 
 
-def time_steps(step, batches, wait):
+def time_steps(step, batches, wait, together=False):
     """Run ``step`` on each of ``batches``; yield (duration in seconds, result) after each step.
 
     The clock starts when a batch is ready on the device and stops when the step's result has been computed.
     Preparing the batch and the caller's use of the result are not timed. ``garbage_apart`` says when garbage is
-    collected.
+    collected. ``together``: other workers make the first step at the same time; see ``stopwatch``.
     """
     with garbage_apart() as collect:
         for batch in batches:
             wait(batch)
-            start = perf_counter()
+            seconds = stopwatch(together)
             result = step(*batch)
             wait(result)
-            yield perf_counter() - start, result
+            yield seconds(), result
             collect()
+            together = False
 
 
 def time_blocks(step, blocks, wait):

@@ -22,7 +22,20 @@ MOST_TAKEN = 64  # batches of a block, which are on the device at the same time;
 PROGRESS_SECONDS = 1.0  # minimum time between two progress messages, so that they do not disturb the steps
 
 
-def train(framework, subject, host, data, weights, warmup, turn=None, steps=None, limit=None, loader=0, **requests):
+def train(
+    framework,
+    subject,
+    host,
+    data,
+    weights,
+    warmup,
+    turn=None,
+    together=False,
+    steps=None,
+    limit=None,
+    loader=0,
+    **requests,
+):
     """Train for the Task's epochs, time every step, then evaluate. Return an outcome.
 
     With ``steps``, stop after so many, or after ``limit`` seconds of steps: see ``within``. Then do not evaluate, but
@@ -43,7 +56,7 @@ def train(framework, subject, host, data, weights, warmup, turn=None, steps=None
     rows = within(repeat(batch_rows, seconds, 2 * least if steps else 0.0), seconds, limit)
     batches = make_batches(framework, arrays, take_turns(rows, turn, host))
     report = progress_reporter(host, "train", len(batch_rows))
-    for duration, loss in clock.time_steps(step, batches, framework.wait):
+    for duration, loss in clock.time_steps(step, batches, framework.wait, together):
         seconds.append(duration)
         losses.append(float(framework.fetch(loss)))  # a number, because arrays that stay would divide the heap
         report(len(seconds))
@@ -65,7 +78,19 @@ def train(framework, subject, host, data, weights, warmup, turn=None, steps=None
     return dict(result, loader=loaders.measure(step, batches, task, data, count))
 
 
-def infer(framework, subject, host, data, weights, warmup, turn=None, steps=None, limit=None, **requests):
+def infer(
+    framework,
+    subject,
+    host,
+    data,
+    weights,
+    warmup,
+    turn=None,
+    together=False,
+    steps=None,
+    limit=None,
+    **requests,
+):
     """Warm up until the step times stop trending, then time the Task's test batches. Return an outcome.
 
     With ``steps``, stop after so many in all, the warm-up included, or after ``limit`` seconds of steps, half of them
@@ -101,7 +126,7 @@ def infer(framework, subject, host, data, weights, warmup, turn=None, steps=None
     report = progress_reporter(host, "infer", len(test_rows))
     rows = within(batch_rows(), seconds, limit)
     batches = make_batches(framework, inputs, take_turns(rows, turn, host))
-    for duration, _ in clock.time_steps(step, batches, framework.wait):
+    for duration, _ in clock.time_steps(step, batches, framework.wait, together):
         seconds.append(duration)
         if len(seconds) == 1:
             framework.forget_peak_memory()

@@ -2,7 +2,6 @@
 
 import os
 import platform
-from time import perf_counter
 
 import numpy
 
@@ -10,6 +9,7 @@ from stele_worker import (
     agreement,
     capabilities,
     causes,
+    clock,
     defaults,
     frameworks,
     measurement,
@@ -57,9 +57,10 @@ def configure(host, framework, settings, model=None):
     if limited:
         process.limit_processors(settings["threads"] * devices)
     frameworks.tuned = settings.get("tuned", True)
-    start = perf_counter()
+    together = settings.get("together", False)
+    since_start, since_import = clock.stopwatch(), clock.stopwatch(together)
     loaded = frameworks.load(framework)
-    import_seconds = perf_counter() - start
+    import_seconds = since_import()
     ranks.configure(loaded, settings)
     ranks.start(dict(request, verb="configure"))
     if limited and ranks.processes > 1:
@@ -67,15 +68,15 @@ def configure(host, framework, settings, model=None):
     loaded.configure(loaded.resolve(settings))  # before the user's module, which may make arrays
     if model is not None:
         reads.watch(model["folder"])
-        before = perf_counter()
+        since_import = clock.stopwatch(together)
         sources.find(model)
-        import_seconds += perf_counter() - before
+        import_seconds += since_import()
     dtype = "bfloat16" if settings["precision"] == "bf16" else "float32"
     configuration.update(framework=loaded, dtype=dtype, scaling=settings.get("scaling", "weak"))
     ranks.results({})  # all ranks are ready
     return {
         "import_seconds": import_seconds,
-        "start_seconds": perf_counter() - start,
+        "start_seconds": since_start(),
         "versions": loaded.versions(),
         "flags": dict(loaded.flags(), processors=process.processors()),
     }

@@ -147,9 +147,27 @@ def test_a_judgement_estimates_how_many_more_passes_are_needed():
 @pytest.mark.parametrize(("slower", "expected"), [([-0.1, -0.2], None), ([1.0, 2.0], 4)])
 def test_no_pass_is_promised_to_growth_above_the_tolerance(slower, expected):
     ruled_out = [3.0, 6.0]  # growth by the margin
-    evidence = judgement.Evidence(slower, [1.0, 2.0], [0.0, 0.0], [0.0, 0.0], ruled_out)
+    evidence = judgement.Evidence(slower, [1.0, 2.0], [0.0, 0.0], [0.0, 0.0], ruled_out, near=[-0.1, -0.2])
     assert judgement.more_passes(evidence, 6.0, may_pass=True) == 1
     assert judgement.more_passes(evidence, 6.0, may_pass=False) == expected
+
+
+def test_growth_a_little_above_the_tolerance_ends_as_soon_as_twice_the_tolerance_is_ruled_out():
+    """Otherwise a release that is 1.1 % slower has no verdict, however long it is measured."""
+    results = [replay(draw_passes(0.011, 0.004, seed)) for seed in range(50)]
+    assert all(result.status in ("PASS", "REGRESSED") for result in results)
+    assert numpy.mean([result.passes for result in results]) < 20
+    assert sum(result.status == "PASS" for result in results) >= 30
+
+
+@pytest.mark.parametrize("tolerance", [0.01, 0.02])
+def test_growth_by_twice_the_tolerance_seldom_passes(tolerance):
+    statuses = count_statuses(2 * tolerance, 0.006, tolerance=tolerance)
+    assert statuses["PASS"] <= 3 and statuses["REGRESSED"] >= 90
+
+
+def test_a_margin_below_twice_the_tolerance_has_to_be_ruled_out():
+    assert count_statuses(0.05, 0.01, tolerance=0.04)["PASS"] <= 3
 
 
 def test_the_interval_agrees_with_the_status():

@@ -80,7 +80,7 @@ def test_the_latency_is_of_one_sample():
 
 def test_the_peak_memory_is_of_the_scale_of_the_timed_launches():
     steady = dataclasses.replace(CPU, malloc="steady")
-    assert launch_settings(SHORT, "depth-64", steady) == ("smoke", dataclasses.replace(CPU, malloc="plain"))
+    assert launch_settings(SHORT, "depth-64", steady) == ("smoke", dataclasses.replace(CPU, malloc="mmap"))
     assert launch_settings(PEAK, "depth-64", steady) == ("depth-64", dataclasses.replace(CPU, malloc="plain"))
     assert launch_settings(LONG, "depth-64", steady) == ("depth-64", steady)
     assert steps.of_next_launch(PEAK, "depth-64", []) == 3

@@ -34,7 +34,8 @@ def test_one_line_says_what_was_found_and_what_is_changed(monkeypatch, model):
         "allocator: that of the C library",
         "flags: onednn=True → False",
         "KERAS_BACKEND=torch",
-        "Stele sets: 1 thread on as many processors, seed 0, PYTHONHASHSEED=0, empty caches of compilers, a TMPDIR",
+        "Stele sets: 1 thread on as many processors, imports and first steps side by side, seed 0, PYTHONHASHSEED=0, "
+        "empty caches of compilers, a TMPDIR",
     ):
         assert part in line
 

@@ -4,6 +4,7 @@ import pytest
 
 from stele.measuring import deadline
 from stele.measuring.deadline import Deadline
+from stele.measuring.processors import Usage
 
 
 def progress(done, phase="train"):
@@ -56,3 +57,30 @@ def test_the_reason_tells_silence_repetition_and_a_request_without_end():
     assert silent.reason() == "sent no message for 10 s"
     assert repeating.reason() == "sent messages but reported no new step for 10 s"
     assert endless.reason() == "did not finish within 1000 s (100 times the timeout)"
+
+
+def test_the_time_in_which_a_worker_waits_for_a_processor_does_not_count():
+    """Four workers that compile at the same time on one processor take four times as long."""
+    limit = Deadline(10)
+    limit.excuse(Usage(computed=0.0, waited=0.0))
+    wait(limit, 8)
+    limit.excuse(Usage(computed=2.0, waited=6.0))
+    assert limit.left() == 8
+    wait(limit, 8)
+    limit.excuse(None)  # the system does not say
+    assert limit.left() == 0
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        Usage(computed=0.0, waited=0.0),  # it sleeps
+        Usage(computed=8.0, waited=56.0),  # eight of its own threads compute, and wait for each other
+    ],
+)
+def test_the_time_of_a_worker_that_hangs_counts(usage):
+    limit = Deadline(10)
+    limit.excuse(Usage(computed=0.0, waited=0.0))
+    wait(limit, 8)
+    limit.excuse(usage)
+    assert limit.left() == 2

@@ -1,5 +1,7 @@
 import contextlib
+import dataclasses
 import os
+import threading
 
 import numpy
 import pytest
@@ -145,13 +147,13 @@ def test_the_side_that_failed_is_named(sides, groups):
 class Turns(dict):
     """A plan that says how many turns each side has."""
 
-    program = None
+    program, phase = None, "benchmark"
 
 
 @pytest.fixture
 def steps(monkeypatch):
     """The turns of sides whose plan says how many they have, and how many workers there are during each."""
-    turns, workers = [], []
+    turns, workers, everyone = [], [], threading.Barrier(2, timeout=30)
 
     @contextlib.contextmanager
     def launch(*_, name, **__):
@@ -159,9 +161,11 @@ def steps(monkeypatch):
         yield name.removeprefix("side-")[0]
         workers.remove(name)
 
-    def measure_steps(side, plans, settings, *, turn):
+    def measure_steps(side, plans, settings, *, turn, together):
         for plan in plans:
             for number in range(plan[side]):
+                if together and number < 2:
+                    everyone.wait()  # for all sides; this fails if one of them waits for its turn
                 turns.append((side, number, len(workers)))
                 yield
             yield side
@@ -190,6 +194,36 @@ def test_a_plan_starts_when_all_sides_have_ended_the_one_before(steps):
 def test_the_sides_of_a_lane_take_turns_until_each_has_ended(steps):
     assert measure.side_by_side({"a": ORACLE, "b": ORACLE}, Turns(a=1, b=3), SETTINGS) == {"a": "a", "b": "b"}
     assert steps == [("a", 0, 2), ("b", 0, 2), ("b", 1, 2), ("b", 2, 2)]
+
+
+@pytest.mark.skipif(processors.usage() is None, reason="the system does not say how long a process waits")
+def test_the_sides_of_a_lane_import_and_make_the_first_step_at_the_same_time(steps):
+    plan = Turns(a=3, b=4)
+    plan.phase = "infer"
+    assert measure.side_by_side({"a": ORACLE, "b": ORACLE}, plan, SETTINGS) == {"a": "a", "b": "b"}
+    assert sorted(steps[:2]) == [("a", 0, 2), ("b", 0, 2)] and sorted(steps[2:4]) == [("a", 1, 2), ("b", 1, 2)]
+    assert steps[4:] == [("a", 2, 2), ("b", 2, 2), ("b", 3, 2)]
+
+
+@pytest.mark.skipif(processors.usage() is None, reason="the system does not say how long a process waits")
+def test_a_run_says_whether_it_shared_the_processor(sides):
+    assert all(run.options.together for run in sides(ORACLE).values())
+    assert not any(run.options.together for run in sides(ORACLE, groups=LANES[:1] * 2).values())
+
+
+@pytest.mark.parametrize(
+    ("lanes", "phase", "settings"),
+    [
+        ([{"a": ORACLE}, {"b": ORACLE}], "infer", SETTINGS),  # each has a processor of its own
+        ([{"a": ORACLE, "b": ORACLE}], "command", SETTINGS),  # commands may use the same files
+        ([{"a": ORACLE, "b": ORACLE}], "infer", dataclasses.replace(SETTINGS, threads=2)),
+        ([{"a": ORACLE, "b": ORACLE}], "infer", dataclasses.replace(SETTINGS, device="cuda")),
+        ([{"a": ORACLE, "b": dataclasses.replace(ORACLE, command=("Rscript", "worker.R"))}], "infer", SETTINGS),
+    ],
+)
+def test_not_all_sides_can_share_a_processor(lanes, phase, settings):
+    plan = measure.Plan(task="gru", phase=phase, scale="smoke", data=None, data_origin=ORIGIN)
+    assert not measure.can_share(lanes, plan, settings)
 
 
 def test_launches_on_a_gpu_run_one_after_the_other(steps):

@@ -1,4 +1,5 @@
 import gc
+import sys
 
 import pytest
 
@@ -113,3 +114,44 @@ def test_compilation_is_what_the_first_call_took_longer_than_the_mean_of_the_oth
     assert clock.Timing(11.0, 8.0, [0, 1, 2, 3]).compile_seconds() == 7.0
     assert clock.Timing(3.0, 0.5, [0, 1]).compile_seconds() == 0.0
     assert clock.Timing(8.0, 8.0, [0]).compile_seconds() == 0.0
+
+
+def watch_alone(monkeypatch, *, passed, computed, waited):
+    """Return what the stopwatch shows after so many seconds, in which threads computed and waited for a processor."""
+    now = {"passed": 0.0, "computed": 0.0, "waited": {"1": 5.0}}
+    monkeypatch.setattr(clock, "perf_counter", lambda: now["passed"])
+    monkeypatch.setattr(clock.time, "process_time", lambda: now["computed"])
+    monkeypatch.setattr(clock, "seconds_waited", lambda: now["waited"])
+    seconds = clock.stopwatch(together=True)
+    now.update(
+        passed=passed, computed=computed, waited={thread: 5.0 * (thread == "1") + waited[thread] for thread in waited}
+    )
+    return seconds()
+
+
+@pytest.mark.parametrize(
+    ("passed", "computed", "waited", "expected"),
+    [
+        (8.0, 2.0, {"1": 6.0}, 2.0),  # three others computed as much
+        (8.0, 2.0, {"1": 3.0}, 5.0),  # it slept for 3 s
+        (8.0, 2.0, {"1": 0.0, "2": 6.0}, 2.0),  # a second thread computed, and the first one waited for it
+        (8.0, 2.0, {"2": 6.0}, 2.0),  # the first thread has ended
+        (4.0, 4.0, {"1": 2.0, "2": 2.0}, 4.0),  # two of its own threads computed, and waited for each other
+    ],
+)
+def test_waiting_for_a_processor_does_not_count_beside_others(monkeypatch, passed, computed, waited, expected):
+    assert watch_alone(monkeypatch, passed=passed, computed=computed, waited=waited) == expected
+
+
+def test_only_the_first_step_is_made_beside_others(monkeypatch):
+    together = []
+    stopwatch = clock.stopwatch
+    monkeypatch.setattr(clock, "stopwatch", lambda beside=False: together.append(beside) or stopwatch())
+    list(clock.time_steps(lambda x: x, [(1,), (2,), (3,)], wait=lambda value: None, together=True))
+    assert together == [True, False, False]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux only")
+def test_the_kernel_says_how_long_each_thread_waited():
+    waited = clock.seconds_waited()
+    assert waited and all(seconds >= 0 for seconds in waited.values())

@@ -285,8 +285,9 @@ def add_process_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--malloc",
         choices=MALLOC,
-        help="plain: the C library's allocator as it is; steady: it keeps freed memory, so launches differ less, but a "
-        "change of what is allocated may be hidden; default: %(default)s",
+        help="plain: the C library's allocator as it is; mmap: it returns freed memory at once, so the peak memory "
+        "differs less; steady: it keeps freed memory, so durations differ less; both may hide a change of what is "
+        "allocated; default: %(default)s",
     )
 
 

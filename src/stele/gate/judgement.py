@@ -6,7 +6,8 @@ against each hypothesis (``stele.statistics.log_e_values``). They stay valid how
 REGRESSED   it is certain that the metric grew, at the level of the gate, and credible that it grew by more than the
             tolerance
 IMPROVED    it is certain that it shrank, at the level of the gate, and by more than the tolerance
-PASS        it is certain that it grew by less than the margin, and nothing points to growth above the tolerance
+PASS        it is certain that it grew by less than the margin, and nothing points to growth above the tolerance; or it
+            is certain that it grew by less than twice the tolerance
 INCONCLUSIVE  anything else
 """
 
@@ -23,6 +24,9 @@ LEVEL = 0.01  # probability that a gate calls any metric REGRESSED, or any IMPRO
 ERROR = 0.01  # probability that a metric passes that grew by its margin
 CREDIBLE = 0.2  # probability that a metric that grew by its tolerance counts as having grown by more
 SUSPICION = 1 / 3  # p-value; growth above it is not suspected
+NEAR = (
+    2.0  # times the tolerance: growth that is certainly below this passes, even if it seems to be above the tolerance
+)
 MAX_PASSES = 120  # more than these are not measured; an e-value is valid however many there are
 
 Key = TypeVar("Key")
@@ -66,6 +70,7 @@ class Evidence(NamedTuple):
     faster: list[float]  # that it shrank
     tolerable: list[float]  # that it grew by less than its tolerance
     acceptable: list[float]  # that it grew by less than its margin
+    near: list[float]  # that it grew by less than NEAR times its tolerance, or than its margin
 
     def after(self, count: int) -> "Evidence":
         return Evidence(*(path[:count] for path in self))
@@ -146,12 +151,15 @@ def judge_evidence(evidence: Evidence, series: Series, slower: Sequence[float], 
     if ruled_out and not (is_suspected(evidence) and result.open):
         still_open = result.open and seems_faster(evidence, middle, tolerance)
         return replace(result, status="PASS", open=still_open)
+    if evidence.near[-1] >= -math.log(ERROR):
+        return replace(result, status="PASS", open=False)
     return replace(result, needed=more_passes(evidence, slower[-1], may_pass=middle <= tolerance))
 
 
 def weigh(series: Series) -> Evidence:
     opposite = statistics.mirrored(series.passes)
     tolerance, margin = math.log1p(series.tolerance), math.log1p(series.margin)
+    near = math.log1p(min(NEAR * series.tolerance, series.margin))
     scales = statistics.noise_scales(series.passes, series.noise)
     values = functools.partial(statistics.log_e_values, noise=series.noise, scales=scales)
     return Evidence(
@@ -160,6 +168,7 @@ def weigh(series: Series) -> Evidence:
         faster=values(opposite),
         tolerable=values(opposite, shift=-tolerance),
         acceptable=values(opposite, shift=-margin),
+        near=values(opposite, shift=-near),
     )
 
 
@@ -188,11 +197,11 @@ def middle_of(series: Series) -> float:
 def more_passes(evidence: Evidence, needed: float, *, may_pass: bool) -> int | None:
     """Estimate how many more passes a verdict takes if the evidence grows as it did; None if it does not grow.
 
-    What grew by more than its tolerance, as far as it is known, does not pass.
+    What grew by more than its tolerance, as far as it is known, passes only if it is certainly below NEAR times that.
     """
     goals = ((evidence.slower, needed), (evidence.intolerable, -math.log(CREDIBLE)))
     regressed = [passes_to(path, goal) for path, goal in goals]
-    passed = passes_to(evidence.acceptable, -math.log(ERROR)) if may_pass else None
+    passed = passes_to(evidence.acceptable if may_pass else evidence.near, -math.log(ERROR))
     either = [math.inf if None in regressed else max(count for count in regressed if count is not None)]
     either += [math.inf if passed is None else passed]
     fewest = min(either)

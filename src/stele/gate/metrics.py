@@ -1,9 +1,10 @@
 """The metrics of a Run: how each is computed, its thresholds, and the kinds of launch that measure it.
 
-Long launches time the steps. Short launches measure memory; they are cheap, so there can be many. They use the C
-library's allocator as it is. An allocator that keeps freed memory makes step times repeatable, but makes memory differ
-by a third from launch to launch; without it, memory differs by one in a hundred. Every launch measures the first step
-and the import. The metrics of MORE have launches of their own, and are judged only if they are selected.
+Long launches time the steps. Short launches measure memory; they are cheap, so there can be many. Their allocator
+returns what is freed. One that keeps freed memory makes step times repeatable, but makes memory differ by a third from
+launch to launch. With the C library's allocator as it is, the peak of JAX has several levels, which differ by a tenth:
+what the allocator keeps depends on which of its threads frees first. Every launch measures the first step and the
+import. The metrics of MORE have launches of their own, and are judged only if they are selected.
 
 Two thresholds are fractions of growth. ``tolerance``: growth that is accepted. ``margin``: growth
 that has to be ruled out before the metric passes; never below the tolerance.
@@ -37,7 +38,7 @@ MOST_TRAININGS = 5  # of a launch, until one reaches the target
 class Kind(NamedTuple):
     """How a launch differs from a long one."""
 
-    short: bool = False  # a small scale, SHORT_STEPS, and the C library's allocator as it is
+    short: bool = False  # a small scale, SHORT_STEPS, and another allocator: see ``launch_settings``
     steps: int | None = None  # None: chosen from their durations
     plain: bool = False  # the C library's allocator as it is
     options: Options = Options()  # of the worker's request
@@ -499,11 +500,13 @@ def phase_of(kind: Kind, phase: str) -> str:
 def launch_settings(kind: str, scale: str, settings: Settings, *, tuned: bool = True) -> tuple[str, Settings]:
     """Return the scale and the settings of a launch of this kind; ``scale`` and ``settings`` are of a long one.
 
-    If the subject is not ``tuned``, the launches that measure memory have more steps.
+    If the subject is not ``tuned``, the launches that measure memory have more steps, and the allocator is that of the
+    user.
     """
     small = KINDS[kind].short and (tuned or kind != SHORT)
     plain = KINDS[kind].short or KINDS[kind].plain
-    return SHORT_SCALE if small else scale, replace(settings, malloc="plain") if plain else settings
+    malloc = "mmap" if kind == SHORT and tuned else "plain" if plain else settings.malloc
+    return SHORT_SCALE if small else scale, replace(settings, malloc=malloc)
 
 
 def parse_thresholds(

@@ -5,12 +5,14 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from stele.gate.metrics import SHORT
 from stele.gate.trial import Trial
 from stele.measuring import measure, progress, variables, worker
-from stele.measuring.run import Framework
+from stele.measuring.run import TOGETHER, Framework
 from stele.measuring.settings import THREADS
 from stele.text import or_none, printable
 
+ALLOCATORS = {"mmap": "returns freed memory at once", "steady": "keeps freed memory"}
 # flags that have another place in the line, or that say nothing about the framework
 ELSEWHERE = ("device", "threads", "interop_threads", "processors", "python", "numpy")
 
@@ -86,6 +88,8 @@ def changes(trial: Trial) -> Iterator[str]:
     settings = trial.settings
     threads = "1 thread" if settings.threads == 1 else f"{settings.threads} threads"
     yield f"{threads} on as many processors" if settings.device == "cpu" else threads
+    if settings.device == "cpu" and settings.processors == 1 and trial.cells[0].phase in TOGETHER:
+        yield "imports and first steps side by side"
     threads_of_user = os.environ.get(THREADS)
     if threads_of_user not in (None, "", str(settings.threads)):
         yield f"{THREADS}={settings.threads} in place of your {threads_of_user}"
@@ -96,6 +100,8 @@ def changes(trial: Trial) -> Iterator[str]:
     if trial.subject.tuned:
         yield "garbage collection between the steps, not timed"
     if settings.malloc != "plain":
-        yield f"an allocator that keeps freed memory (--malloc {settings.malloc})"
+        yield f"an allocator that {ALLOCATORS[settings.malloc]} (--malloc {settings.malloc})"
+    if trial.subject.tuned and any(metric.kinds == (SHORT,) for metric in trial.metrics):
+        yield f"for memory, an allocator that {ALLOCATORS['mmap']}"
     if settings.device == "cuda":
         yield "memory of the device that grows as needed"

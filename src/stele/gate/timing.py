@@ -18,7 +18,7 @@ from stele.gate import durations, judgement, steps
 from stele.gate.entries import Verdict
 from stele.gate.gate import Gate
 from stele.gate.launcher import Launcher, parallel_passes, plan_of
-from stele.gate.metrics import KINDS, launch_settings
+from stele.gate.metrics import KINDS, LONG, launch_settings
 from stele.gate.state import Probe, Result, Results, State, results_in
 from stele.gate.trial import ARMS, Trial
 from stele.gate.verdict import make_verdicts, message_of
@@ -124,7 +124,8 @@ def launcher_of(gate: Gate, probes: Sequence[Probe], results: Results) -> Launch
     for probe in probes:
         earlier = [(result.runs, result.conditions.seconds) for result in results[probe]]
         count, target = steps.of_next_launch(name, scale, earlier), trial.target_of(probe.cell.task)
-        plans.append(plan_of(probe.cell, scale, trial.subject, count, kind, target=target, limit=steps.limit(trial)))
+        limit = steps.limit(trial, most=math.inf if earlier or name != LONG else steps.FIRST_LIMIT)
+        plans.append(plan_of(probe.cell, scale, trial.subject, count, kind, target=target, limit=limit))
     return Launcher(trial, tuple(plans), settings, kind, number=number, left=gate.left)
 
 

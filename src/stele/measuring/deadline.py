@@ -1,9 +1,12 @@
-"""How long the host waits for a worker. The time in which the worker itself waits for the host does not count."""
+"""How long the host waits for a worker. The time in which the worker itself waits for the host, or for a processor that
+other processes use, does not count."""
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+
+from stele.measuring.processors import Usage
 
 REPEATS = 100  # messages that report no new step: a warm-up, of at most 60 steps, reports none
 LONGEST = 100  # times the timeout: a request ends then, whatever the worker reports
@@ -23,6 +26,8 @@ class Deadline:
     since_message: float = 0.0
     repeats: int = 0
     steps: dict[str, int] = field(default_factory=dict)  # the most steps done, by phase
+    usage: Usage | None = None  # of the worker, as it was seen last
+    seen: float = 0.0  # ``total`` at that time
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -35,6 +40,17 @@ class Deadline:
             self.total += seconds
             self.since_step += seconds
             self.since_message += seconds
+
+    def excuse(self, usage: Usage | None) -> None:
+        """Do not count the time in which the worker waited for a processor since the last call."""
+        if usage is not None and self.usage is not None:
+            passed = self.total - self.seen
+            waited = min(usage.waited - self.usage.waited, passed - (usage.computed - self.usage.computed))
+            excused = max(waited, 0.0)
+            self.total -= excused
+            self.since_step = max(self.since_step - excused, 0.0)
+            self.since_message = max(self.since_message - excused, 0.0)
+        self.usage, self.seen = usage, self.total
 
     def left(self) -> float:
         """Return how many seconds the host still waits, at least 0."""

@@ -26,7 +26,7 @@ from stele.measuring import answers, content, devices, energy, machine, nvml, pr
 from stele.measuring.conditions import Monitor
 from stele.measuring.content import NOTHING, Reads
 from stele.measuring.progress import say
-from stele.measuring.run import NO_OPTIONS, Framework, Lifetime, Options, Origin, Outcome, Run, Warmup
+from stele.measuring.run import NO_OPTIONS, TOGETHER, Framework, Lifetime, Options, Origin, Outcome, Run, Warmup
 from stele.measuring.settings import Settings
 from stele.measuring.worker import TIMEOUT, Progress, Worker, WorkerError, launch
 from stele_suite import tasks
@@ -34,6 +34,7 @@ from stele_worker import protocol
 from stele_worker.protocol import TIME_TO_ACCURACY
 
 TURN = 1  # steps
+FIRST_STEP = 2  # of the parts of a plan between two pauses: the preparation, and the first step
 # the warm-up of each scale; a smoke run has too few steps for a wide window
 WARMUP = {
     "smoke": Warmup(window=1, tolerance=0.5, most=3),
@@ -238,7 +239,9 @@ def measure_lanes(
 
     On a CPU, the sides of a lane take turns step by step. Another process on the second thread of a core can halve the
     speed for a short time: that changes the ratio of two launches by a tenth, but the ratio of two neighbouring steps
-    hardly at all. On a GPU, all sides run one after the other, because their processes would share its memory.
+    hardly at all. What a launch does once, the import and the first step, all sides do at the same time, if they can
+    share a processor: see ``can_share``. On a GPU, all sides run one after the other, because their processes would
+    share its memory.
 
     Lanes run at the same time if ``groups`` has the numbers of the processors of each; they then step together, so that
     every turn of a lane has the same company. Without ``groups``, they run one after the other. A plan starts when all
@@ -255,9 +258,11 @@ def measure_lanes(
         return [{side: of_side for part in parts for side, of_side in part.items()} for parts in runs_of_parts]
     workers: list[dict[str, Worker]] = [{} for _ in lanes]
     runs: list[dict[str, list[Run]]] = [{side: [] for side in lane} for lane in lanes]
+    everyone = [(number, side) for number, lane in enumerate(lanes) for side in lane]
+    together = can_share(lanes, plans[0], settings)
     ended = 0  # plans
     with contextlib.ExitStack() as stack:
-        threads = stack.enter_context(ThreadPoolExecutor(len(lanes)))  # ends last, after the workers
+        threads = stack.enter_context(ThreadPoolExecutor(len(everyone)))  # ends last, after the workers
         try:
             for number, lane in enumerate(lanes):
                 for side, environment in lane.items():
@@ -276,22 +281,37 @@ def measure_lanes(
             steps_of = [
                 {
                     side: measure_steps(
-                        worker, plans, changed.get(side, settings), turn=TURN if len(lane) > 1 else None
+                        worker,
+                        plans,
+                        changed.get(side, settings),
+                        turn=TURN if len(lane) > 1 else None,
+                        together=together,
                     )
                     for side, worker in lane.items()
                 }
                 for lane in workers
             ]
+
+            def advance(places: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
+                """Let these sides run until their next pause, at the same time. Return those that have not ended."""
+                steps = [steps_of[number][side] for number, side in places]
+                not_ended = []
+                for (number, side), run in zip(places, threads.map(next, steps), strict=True):
+                    if run is None:
+                        not_ended.append((number, side))
+                    else:
+                        runs[number][side].append(run)
+                return not_ended
+
             while ended < len(plans):
-                waiting = [deque(lane) for lane in lanes]  # the sides that have not ended, in the order of their turns
-                while numbers := [number for number, lane in enumerate(waiting) if lane]:
-                    sides = [waiting[number].popleft() for number in numbers]
-                    turns = [steps_of[number][side] for number, side in zip(numbers, sides, strict=True)]
-                    for number, side, run in zip(numbers, sides, threads.map(next, turns), strict=True):
-                        if run is None:
-                            waiting[number].append(side)
-                        else:
-                            runs[number][side].append(run)
+                active = everyone
+                for _ in range(FIRST_STEP if together else 0):
+                    active = advance(active)
+                # the sides that have not ended, in the order of their turns
+                waiting = [deque(place for place in active if place[0] == number) for number in range(len(lanes))]
+                while turn := [lane.popleft() for lane in waiting if lane]:
+                    for place in advance(turn):
+                        waiting[place[0]].append(place)
                 ended += 1
             return [
                 {side: with_content(runs[number][side], worker, plans[0]) for side, worker in lane.items()}
@@ -300,6 +320,30 @@ def measure_lanes(
         except WorkerError as error:
             side, number = find_side(error.worker, workers, default=(side, number))
             raise SideFailed(side, error, number, min(ended, len(plans) - 1)) from None
+
+
+def can_share(lanes: Sequence[Mapping[str, Environment]], plan: Plan, settings: Settings) -> bool:
+    """Return whether the sides of a lane import, and make the first step, at the same time on their one processor.
+
+    Then a disturbance of milliseconds hits all of them. One after the other, four imports of the same release differed
+    by 9 to 17 % on a virtual machine; at the same time, by 0.3 to 0.5 % (standard deviation; AMD EPYC, 2 processors,
+    2026-12-01). The time in which a side waits for the processor does not count: see ``stele_worker.clock.stopwatch``.
+    Programs of the user, except functions, may use the same files and ports, and workers in other languages do not
+    know it.
+    """
+    return (
+        settings.device == "cpu"
+        and settings.processors == 1
+        and min(map(len, lanes)) > 1
+        and plan.phase in TOGETHER
+        and all(is_in_python(environment) for lane in lanes for environment in lane.values())
+        and processors.usage() is not None
+    )
+
+
+def is_in_python(environment: Environment) -> bool:
+    """Return whether the worker of an environment is that in Python: others know fewer options."""
+    return builds.command(environment)[-len(MODULE) :] == MODULE
 
 
 def log_name(side: str, lane: int) -> str:
@@ -320,18 +364,20 @@ def measure_steps(
     settings: Settings,
     *,
     turn: int | None = None,
+    together: bool = False,
     progress: Progress | None = None,
 ) -> Iterator[Run | None]:
     """Measure the plans one after the other: yield None at every pause of the worker, and the Run of each plan.
 
-    The worker pauses every ``turn`` steps; never with ``turn=None``.
+    The worker pauses every ``turn`` steps; never with ``turn=None``. ``together``: other workers import, and make the
+    first step, at the same time on the same processor.
     """
     before, earlier = content_of(worker, plans[0]), Lifetime(start=0.0, waiting=0.0, total=0.0)
-    framework = configure(worker, settings, model=plans[0].model)
+    framework = configure(worker, settings, model=plans[0].model, together=together)
     if plans[0].program:
         worker.ask("collect", expected=answers.Collected)
     for plan, following in itertools.zip_longest(plans, plans[1:]):
-        options = options_of(worker, plan, settings, turn)
+        options = options_of(worker, plan, settings, turn, together=together)
         metered = settings.device if plan.phase == TIME_TO_ACCURACY and turn is None else None
         with energy.metered(metered) as joules:
             request = request_of(plan, settings, options)
@@ -365,16 +411,15 @@ def measure_steps(
         yield run
 
 
-def options_of(worker: Worker, plan: Plan, settings: Settings, turn: int | None) -> Options:
+def options_of(worker: Worker, plan: Plan, settings: Settings, turn: int | None, *, together: bool) -> Options:
     """Return the options of a plan with those that follow from the worker and the settings."""
-    in_python = builds.command(worker.environment)[-len(MODULE) :] == MODULE
     return msgspec.structs.replace(
         plan.options,
         form=worker.environment.forms.get(plan.task),
         warmup=msgspec.structs.replace(plan.warmup, seconds=0.0 if settings.device == "cpu" else devices.WARM_SECONDS),
         turn=turn,
-        # workers in other languages do not know it
-        limit=plan.options.limit if in_python else None,
+        together=together,
+        limit=plan.options.limit if is_in_python(worker.environment) else None,
     )
 
 
@@ -399,11 +444,13 @@ def configure(
     model: dict[str, Any] | None = None,
     tuned: bool | None = None,
     shards: int = 1,
+    together: bool = False,
 ) -> Framework:
     """Import and configure the framework, and import the module of the user's ``model``.
 
     A user's model runs without the flags with which Stele makes a framework fast; without ``model``, ``tuned`` says
     so. With ``shards``, one device computes a batch in so many parts, as the reference for so many devices.
+    ``together``: other workers import at the same time on the same processor.
     The flags that this returns also have the versions of Python and NumPy.
     """
     environment = worker.environment
@@ -412,6 +459,7 @@ def configure(
         "mode": environment.mode,
     }
     request |= {} if shards == 1 else {"shards": shards}
+    request |= {"together": True} if together else {}
     host: answers.Hello = worker.ask("hello", expected=answers.Hello)
     if host.protocol != protocol.VERSION:
         raise protocol_error(worker, host.protocol)

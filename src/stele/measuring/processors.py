@@ -5,6 +5,7 @@ import functools
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 CORE = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 
@@ -35,6 +36,25 @@ def siblings(number: int) -> str:
         return Path(CORE.format(number)).read_text().strip()
     except OSError:
         return str(number)
+
+
+class Usage(NamedTuple):
+    """The seconds in which the threads of a process computed, and in which they waited for a processor."""
+
+    computed: float
+    waited: float
+
+
+def usage(pid: int | str = "self") -> Usage | None:
+    """Return the Usage of a process, of the threads that it has now; None if the system does not say."""
+    texts = []
+    for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        with contextlib.suppress(OSError):  # the thread has ended
+            texts.append(path.read_text())
+    if not texts:
+        return None
+    computed, waited = (sum(int(text.split()[place]) for text in texts) / 1e9 for place in (0, 1))
+    return Usage(computed, waited)
 
 
 def lanes(threads: int, *, of: list[int] | None = None) -> list[list[int]]:

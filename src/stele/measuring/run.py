@@ -23,6 +23,7 @@ from stele_worker.protocol import TIME_TO_ACCURACY
 
 PHASES = ("train", "infer")
 OF_PROGRAMS = ("benchmark", "memory", "call", "command")  # phases of the items of a user's program
+TOGETHER = (*PHASES, "call")  # phases in which launches may import, and make the first step, at the same time
 CLOSED = "closed"  # the division in which every framework starts from the same weights and sees the same images
 DIVISIONS = (CLOSED, "open")
 
@@ -256,6 +257,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     warmup: Annotated[Warmup | None, about("the rule for steady steps")] = None
     form: Annotated[str | None, about("a variant of the Task, one of its `FORMS`")] = None
     turn: Annotated[int | None, about("number of steps between two pauses")] = None
+    together: Annotated[
+        bool,
+        about(
+            "other launches imported, and made the first step, at the same time on the same processor; the time of "
+            "both does not contain the time in which the launch waited for the processor"
+        ),
+    ] = False
     steps: Annotated[int | None, about("stop after so many steps, the warm-up included, and do not evaluate")] = None
     limit: Annotated[
         float | None,

@@ -16,9 +16,12 @@ THREADS = "OMP_NUM_THREADS"
 SCALINGS = ("weak", "strong")
 OF_DEVICES = ("devices", "scaling")
 # settings of the allocator of the C library. "steady" keeps freed memory and requests huge pages: on a quiet machine
-# the medians of launches then spread by 1 %, not 6 %. It hides what a framework's allocations cost; "plain" shows it
+# the medians of launches then spread by 1 %, not 6 %. It hides what a framework's allocations cost; "plain" shows it.
+# "mmap" is for the peak memory: what has 128 KiB or more is mapped alone, and returned when it is freed. Otherwise the
+# C library learns from what is freed how much it keeps, so the peak of several threads depends on chance
 MALLOC = {
     "plain": {},
+    "mmap": {"MALLOC_MMAP_THRESHOLD_": str(2**17)},
     "steady": {
         "MALLOC_MMAP_THRESHOLD_": str(2**32),
         "MALLOC_TRIM_THRESHOLD_": str(2**32),
@@ -48,7 +51,7 @@ class Settings:
     )
     deterministic: Annotated[bool, about("whether only deterministic kernels are allowed, without autotuning")] = False
     seed: Annotated[int, about("seed of weights, batch order and dropout")] = 0
-    malloc: Annotated[str, about("allocator profile of the C library: `plain` or `steady`")] = "plain"
+    malloc: Annotated[str, about("allocator profile of the C library: `plain`, `mmap` or `steady`")] = "plain"
     devices: Annotated[int, about("how many devices divide each batch")] = 1
     scaling: Annotated[
         str, about("of several devices: `weak`, the batch grows with the devices, or `strong`, it is divided")

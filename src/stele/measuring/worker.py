@@ -24,7 +24,7 @@ from stele import files, schema, temporary
 from stele.data import cache
 from stele.environments import Environment, builds, libraries, permissions
 from stele.errors import SteleError
-from stele.measuring import answers, logs, space, strays
+from stele.measuring import answers, logs, processors, space, strays
 from stele.measuring.deadline import Deadline
 from stele.measuring.settings import Settings
 from stele.text import printable, printable_values, sentence, slug
@@ -358,6 +358,7 @@ class Worker:
                 raise self._failure(f"printed more than {logs.LARGEST / 2**30:g} GiB during '{verb}' and was stopped")
             with contextlib.suppress(queue.Empty), deadline.waiting():
                 return self._lines.get(timeout=min(CHECK, deadline.left()))
+            deadline.excuse(processors.usage(self.pid))
         self.close(graceful=False)
         raise self._failure(
             f"{deadline.reason()} during '{verb}' and was stopped. If the machine is slow, increase --worker-timeout"

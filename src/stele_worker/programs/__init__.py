@@ -33,6 +33,7 @@ class Program:
     """
 
     folder = ""
+    together = False  # whether other workers import, and make the first call, at the same time on the same processor
 
     def __init__(self, requests, answers, answer):
         self.requests, self.answers, self.answer = requests, answers, answer
@@ -55,6 +56,7 @@ class Program:
 
     def configure(self, host, framework, settings, model):
         """Go to the user's folder, with the user's PYTHONPATH, and prepare the program."""
+        self.together = settings.get("together", False)
         process.limit_processors(settings["threads"])
         self.folder = model["folder"]
         enter(self.folder, model["python_path"])

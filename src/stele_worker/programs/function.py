@@ -4,7 +4,7 @@ import inspect
 import sys
 from time import perf_counter
 
-from stele_worker import process
+from stele_worker import clock, process
 from stele_worker.models import importing
 from stele_worker.models.errors import SpecError
 from stele_worker.models.specs import attribute, parse
@@ -17,9 +17,9 @@ RETURNED = "return value"
 class Main(Program):
     def prepare(self, model):
         [self.spec] = model["arguments"]
-        start = perf_counter()
+        since_start = clock.stopwatch(self.together)
         module, self.function = find(self.spec, self.folder)
-        seconds = perf_counter() - start
+        seconds = since_start()
         self.arguments, self.named = arguments_of(self.spec, self.function, module, model["inputs"])
         return seconds, {}
 
@@ -46,11 +46,11 @@ class Main(Program):
         for calls in [1] + [batch] * steps:
             if turn is not None:
                 host.pause(len(seconds))
-            start = perf_counter()
+            since_start = clock.stopwatch(self.together and not seconds)
             for _ in range(calls):
                 result = self.function(*self.arguments, **self.named)
                 wait(result)
-            seconds.append((perf_counter() - start) / calls)
+            seconds.append(since_start() / calls)
         return timed(seconds, batch, profiling.profile(self.call, profile, sampler) if profile else None)
 
     def call(self):
