@@ -25,7 +25,7 @@ from tests.support.gates import runs_of
 
 def test_a_launch_has_few_steps_if_they_are_long_and_many_if_they_are_short(run):
     counts = [
-        steps.best_count(runs_of(run, seconds, 0.03), 40 + 4 * 25 * seconds, spread=steps.LAUNCH_SPREAD)
+        steps.best_count(runs_of(run, seconds, 0.03), start=10.0, spread=steps.LAUNCH_SPREAD)
         for seconds in (0.001, 0.2, 2.0)
     ]
     assert counts == sorted(counts, reverse=True)
@@ -33,7 +33,7 @@ def test_a_launch_has_few_steps_if_they_are_long_and_many_if_they_are_short(run)
 
 
 def test_a_launch_has_more_steps_if_they_vary_more(run):
-    few, many = (steps.best_count(runs_of(run, 0.05, noise), 60.0, spread=0.007) for noise in (0.005, 0.05))
+    few, many = (steps.best_count(runs_of(run, 0.05, noise), start=10.0, spread=0.007) for noise in (0.005, 0.05))
     assert few < many
 
 
@@ -43,7 +43,7 @@ def test_a_launch_has_fewer_steps_if_launches_differ_more(run):
     different = {arm: faster(of_arm, factors[arm]) for arm, of_arm in equal.items()}
     assert steps.launch_spread([]) == steps.LAUNCH_SPREAD
     assert steps.launch_spread([equal]) < 0.02 < steps.launch_spread([different] * 5)
-    few, many = (steps.of_next_launch(LONG, "gate", [(runs, 60.0)] * 5) for runs in (different, equal))
+    few, many = (steps.of_next_launch(LONG, "gate", [(runs, 10.0)] * 5) for runs in (different, equal))
     assert few < many
 
 
@@ -54,7 +54,7 @@ def faster(run, factor):
 
 def test_the_first_launch_has_a_fixed_number_of_steps_and_a_short_one_three(run):
     assert steps.of_next_launch("long", "gate", []) == steps.FIRST
-    calm, disturbed = (runs_of(run, 0.05, 0.005), 60.0), (runs_of(run, 0.05, 0.1), 60.0)
+    calm, disturbed = (runs_of(run, 0.05, 0.005), 10.0), (runs_of(run, 0.05, 0.1), 10.0)
     spread = steps.launch_spread([runs for runs, _ in (disturbed, calm, calm)])
     assert steps.of_next_launch("long", "gate", [disturbed, calm, calm]) == steps.best_count(*calm, spread)
     assert steps.of_next_launch("short", "smoke", []) == 3

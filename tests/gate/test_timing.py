@@ -1,17 +1,22 @@
 """Which passes are measured, in which order, and when they end."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 
 from stele.gate import replay, timing
+from stele.gate.gate import Gate
 from stele.gate.metrics import LONG
-from stele.gate.state import Result, State
+from stele.gate.state import Probe, Result, State
+from stele.gate.steps import LEAST
+from stele.gate.trial import ARMS
 from stele.measuring import measure
 from stele.measuring.conditions import Conditions
 from stele.measuring.worker import WorkerError
 from stele.report.headline import of_gates
-from tests.support.gates import CELL, answer, entries, measure_arms, per_lane, printed, slower, trial_with
+from stele.subjects import Cell
+from tests.support.gates import CELL, answer, entries, measure_arms, per_lane, printed, runs_of, slower, trial_with
 from tests.support.runs import changed
 
 
@@ -258,3 +263,28 @@ def test_all_metrics_of_a_launch_need_its_passes_once(monkeypatch):
     assert state.seconds_to_end() == 10.0
     monkeypatch.setattr(State, "passes_needed", lambda self: {probe: [3, None]})
     assert state.seconds_to_end() is None
+
+
+def test_the_phases_of_a_task_share_the_start_of_a_launch(run):
+    conditions = Conditions(seconds=60.0, steal=0.0, foreign=0.0, gpu=None)
+    infer, train = (Probe(Cell("gru", phase), LONG) for phase in ("infer", "train"))
+    runs = {probe: runs_of(run, seconds, 0.0) for probe, seconds in ((infer, 0.1), (train, 0.4))}
+    results = {probe: [Result(of_probe, [], conditions, 30.0)] for probe, of_probe in runs.items()}
+    steps_of_all = sum(sum(each.steps.seconds) for of_probe in runs.values() for each in of_probe.values())
+    for probe, of_probe in runs.items():
+        assert timing.starts_of(probe, results) == [(of_probe, pytest.approx((60 - steps_of_all) / len(ARMS) / 2))]
+    results[train] = [Result({}, [], conditions, 30.0)]  # its launches failed
+    assert timing.starts_of(train, results) == []
+
+
+def test_a_phase_that_is_decided_has_few_steps_in_the_launches_of_the_other(run, monkeypatch):
+    trial = trial_with(["step"], Cell("gru", "infer"), Cell("gru", "train"))
+    infer, train = (Probe(cell, LONG) for cell in trial.cells)
+    conditions = Conditions(seconds=60.0, steal=0.0, foreign=0.0, gpu=None)
+    results = {probe: [Result(runs_of(run, 0.001, 0.05), [], conditions, 30.0)] for probe in (infer, train)}
+    gate = Gate(trial, SimpleNamespace(spent=0.0))
+    counts = [
+        [plan.options.steps for plan in timing.launcher_of(gate, [infer, train], results, decided).plans]
+        for decided in ((), (infer,))
+    ]
+    assert counts[0][0] > LEAST and counts[1] == [LEAST, counts[0][1]]

@@ -38,6 +38,11 @@ def test_the_steady_allocator_keeps_memory_and_requests_huge_pages():
     assert int(added["MALLOC_TRIM_THRESHOLD_"]) >= 2**32 and int(added["MALLOC_MMAP_THRESHOLD_"]) >= 2**32
 
 
+def test_an_allocator_that_returns_freed_memory_maps_large_arrays_alone():
+    returning, plain = (Settings(device="cpu", malloc=name).variables() for name in ("mmap", "plain"))
+    assert returning == {**plain, "MALLOC_MMAP_THRESHOLD_": "131072"}
+
+
 def test_no_library_is_told_its_precision_if_it_is_the_frameworks():
     settings = Settings(device="cuda", precision="default")
     assert "NVIDIA_TF32_OVERRIDE" not in settings.variables()

@@ -58,7 +58,7 @@ def test_a_scale_that_all_selected_tasks_have_may_be_named():
             "--stele-device=cuda",
             "--stele-device cuda: this machine has no NVIDIA GPU that CUDA_VISIBLE_DEVICES allows.",
         ),
-        ("--stele-malloc=jemalloc", "Unknown value 'jemalloc' for --stele-malloc. Known: plain, steady."),
+        ("--stele-malloc=jemalloc", "Unknown value 'jemalloc' for --stele-malloc. Known: plain, mmap, steady."),
         ("--stele-threads=0", "--stele-threads 0: at least one thread is needed."),
         ("--stele-launches=0", "--stele-launches 0: at least 1 launch is needed."),
         ("--stele-input=8x3", "--stele-input has no effect without --stele-model."),

@@ -152,7 +152,7 @@ def test_launches_of_a_release_with_different_contents_are_not_pooled(machine, m
         campaign.measure_releases(TAGS, request())
 
 
-def test_memory_is_measured_with_the_plain_allocator(machine, run):
+def test_memory_is_measured_with_an_allocator_that_returns_what_is_freed(machine, run):
     machine(dict.fromkeys(TAGS, 1.0))
     campaign.measure_releases(TAGS, request(settings=Settings(device="cpu", threads=1, malloc="steady")))
     numbers = history.numbers(TAGS[0], history.current_place())

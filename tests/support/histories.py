@@ -125,7 +125,7 @@ def slowed(run, side, factor, plan, settings):
         task=plan.task,
         phase=plan.phase,
         options={"turn": 1},
-        memory={"host": run.memory.host if settings.malloc == "plain" else 2 * run.memory.host},
+        memory={"host": run.memory.host if settings.malloc == "mmap" else 2 * run.memory.host},
         steps={"seconds": tuple(factor * second for second in run.steps.seconds)},
     )
 

@@ -30,14 +30,16 @@ MEDIAN = 1.25  # the standard error of a median over that of a mean
 
 
 def of_next_launch(kind: str, scale: str, earlier: Sequence[tuple[Mapping[str, Run], float]]) -> int | None:
-    """Return the number of steps of the next launch; None for all. ``earlier`` are Runs and their seconds."""
+    """Return the number of steps of the next launch; None for all.
+
+    ``earlier`` has the Runs of each earlier pass, and the seconds of a launch without its steps.
+    """
     if KINDS[kind].short or KINDS[kind].steps:
         return KINDS[kind].steps or SHORT_STEPS
     if scale in ALL or KINDS[kind].trains:
         return None
-    known = [(runs, took) for runs, took in earlier if runs]
-    spread = launch_spread([runs for runs, _ in known])
-    counts = [best_count(runs, took, spread) for runs, took in known]
+    spread = launch_spread([runs for runs, _ in earlier])
+    counts = [best_count(runs, start, spread) for runs, start in earlier]
     return round(median(counts)) if counts else FIRST  # one disturbed pass must not make all others long
 
 
@@ -53,14 +55,12 @@ def launch_spread(passes: Sequence[Mapping[str, Run]]) -> float:
     return max(mean(squares) ** 0.5, LAUNCH_SPREAD)
 
 
-def best_count(runs: Mapping[str, Run], took: float, spread: float) -> int:
+def best_count(runs: Mapping[str, Run], start: float, spread: float) -> int:
     """Return the number of steps that gives the least variance for the time, from the launches of one pass.
 
-    ``spread`` is that between launches.
+    A launch starts for ``start`` seconds; ``spread`` is that between launches.
     """
     step = mean(median(run.counted_seconds) for run in runs.values())
-    total = sum(sum(run.steps.seconds) for run in runs.values())
-    start = max(took - total, 0.0) / len(runs)
     count = MEDIAN * step_spread(runs) / spread * math.sqrt(start / step)
     return max(LEAST, min(MOST, round(count)))
 

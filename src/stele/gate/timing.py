@@ -12,7 +12,7 @@ import functools
 import itertools
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from stele.gate import durations, judgement, steps
 from stele.gate.entries import Verdict
@@ -25,7 +25,7 @@ from stele.gate.verdict import make_verdicts, message_of
 from stele.measuring import progress
 from stele.measuring.conditions import busiest
 from stele.measuring.content import NOTHING
-from stele.measuring.run import OF_PROGRAMS
+from stele.measuring.run import OF_PROGRAMS, PHASES, Run
 from stele.subjects import Cell
 
 
@@ -48,7 +48,7 @@ def measure(gate: Gate, cells: Sequence[Cell], *, share: float = 1.0) -> list[Ve
             if left <= 0:
                 return make_verdicts(state, stopped=True)
             probes = state.measured_with(probe)
-            measure_next(gate, probes, state.results)
+            measure_next(gate, probes, state.results, decided=set(probes) - set(state.open_probes()))
             measured_now |= set(probes)
             warned = warned or warn_of_load(gate, state.results[probe])
             if announce(gate, state, announced) and trial.fail_fast:
@@ -89,10 +89,11 @@ def next_probe(planned: Probe, state: State, left: float) -> Probe | None:
     return planned
 
 
-def measure_next(gate: Gate, probes: Sequence[Probe], results: Results) -> None:
+def measure_next(gate: Gate, probes: Sequence[Probe], results: Results, *, decided: Collection[Probe] = ()) -> None:
     """Measure the next passes of probes, which share each launch. Write them to the record, and add them to results.
 
-    Several passes may be measured at the same time.
+    Several passes may be measured at the same time. The ``decided`` probes are measured only because the others follow
+    them in a launch, so they have few steps.
     """
     trial, record = gate.trial, gate.record
     earlier = [result for probe in probes for result in results[probe]]  # those that need most memory are last
@@ -104,7 +105,7 @@ def measure_next(gate: Gate, probes: Sequence[Probe], results: Results) -> None:
     # a resumed record may have passes after one that failed
     keys = list(itertools.takewhile(lambda of_pass: not any(record.get(*key) for key in of_pass), keys))
     record.check(NOTHING)
-    passes = launcher_of(gate, probes, results).launch([order_of(trial, of_pass[0]) for of_pass in keys])
+    passes = launcher_of(gate, probes, results, decided).launch([order_of(trial, of_pass[0]) for of_pass in keys])
     # only one pass if a launch failed, and then only of the probes that failed
     pairs = zip(itertools.chain(*keys), itertools.chain(*passes), strict=False)
     record.add({key: entry for key, entry in pairs if entry is not None})
@@ -114,19 +115,38 @@ def measure_next(gate: Gate, probes: Sequence[Probe], results: Results) -> None:
         results[probe] += results_in(record, probe, len(results[probe]))
 
 
-def launcher_of(gate: Gate, probes: Sequence[Probe], results: Results) -> Launcher:
-    """Return what launches the next pass of probes of one kind."""
+def launcher_of(gate: Gate, probes: Sequence[Probe], results: Results, decided: Collection[Probe]) -> Launcher:
+    """Return what launches the next pass of probes of one kind, of which some are ``decided``."""
     trial, name = gate.trial, probes[0].kind
     kind, number = KINDS[name], len(results[probes[0]])
     timed = trial.training if kind.trains else trial.scale
     scale, settings = launch_settings(name, timed, trial.settings, tuned=trial.subject.tuned)
     plans = []
     for probe in probes:
-        earlier = [(result.runs, result.conditions.seconds) for result in results[probe]]
+        earlier = starts_of(probe, results)
         count, target = steps.of_next_launch(name, scale, earlier), trial.target_of(probe.cell.task)
+        count = min(count, steps.LEAST) if count is not None and probe in decided else count
         limit = steps.limit(trial, most=math.inf if earlier or name != LONG else steps.FIRST_LIMIT)
         plans.append(plan_of(probe.cell, scale, trial.subject, count, kind, target=target, limit=limit))
     return Launcher(trial, tuple(plans), settings, kind, number=number, left=gate.left)
+
+
+def starts_of(probe: Probe, results: Results) -> list[tuple[dict[str, Run], float]]:
+    """Return the Runs of each pass of a probe, and the seconds that a launch took without its steps.
+
+    If a launch measured both phases of a task, each of them has half of these seconds.
+    """
+    phases = {probe.cell.phase, *PHASES}
+    of_task = [results.get(probe._replace(cell=probe.cell._replace(phase=phase)), []) for phase in phases]
+    starts = []
+    for number, result in enumerate(results[probe]):
+        of_pass = [of_probe[number] for of_probe in of_task if number < len(of_probe)]
+        shared = [other.runs for other in of_pass if other.conditions == result.conditions]
+        if result.runs:
+            steps_of_all = sum(sum(run.steps.seconds) for runs in shared for run in runs.values())
+            seconds = max(result.conditions.seconds - steps_of_all, 0.0)
+            starts.append((result.runs, seconds / len(result.runs) / len(shared)))
+    return starts
 
 
 def order_of(trial: Trial, key: tuple[str | int, ...]) -> list[str]:

@@ -326,7 +326,7 @@ def can_share(lanes: Sequence[Mapping[str, Environment]], plan: Plan, settings: 
     """Return whether the sides of a lane import, and make the first step, at the same time on their one processor.
 
     Then a disturbance of milliseconds hits all of them. One after the other, four imports of the same release differed
-    by 9 to 17 % on a virtual machine; at the same time, by 0.3 to 0.5 % (standard deviation; AMD EPYC, 2 processors,
+    by 15 to 21 % on a virtual machine; at the same time, by 0.3 to 0.5 % (standard deviation; AMD EPYC, 2 processors,
     2026-12-01). The time in which a side waits for the processor does not count: see ``stele_worker.clock.stopwatch``.
     Programs of the user, except functions, may use the same files and ports, and workers in other languages do not
     know it.
