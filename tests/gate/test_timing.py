@@ -79,7 +79,7 @@ def test_short_launches_measure_memory_and_the_import_is_judged_only_once(gate, 
     kinds = {
         launch["key"][0]: [run["settings"]["malloc"] for run in launch["runs"].values()] for launch in entries()[1]
     }
-    assert set(kinds["long"]) == {"steady"} and set(kinds["short"]) == {"plain"}
+    assert set(kinds["long"]) == {"steady"} and set(kinds["short"]) == {"mmap"}
 
 
 def test_a_gate_without_the_step_has_short_launches_alone(gate):

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from stele.gate.correctness_verdicts import SEEDS
-from stele.gate.judgement import Judgement
+from stele.gate.judgement import Judgement, Series
 from stele.gate.launcher import Launcher
-from stele.gate.verdict import accuracy_verdict, bound, change_range, message_of
+from stele.gate.verdict import accuracy_verdict, bound, change_range, message_of, noise_of
 from stele.measuring import measure
 from stele.measuring.worker import WorkerError
 from stele.statistics import Estimate
@@ -17,6 +17,24 @@ from stele.text import DURATION, SIZE, change
 from tests.support.gates import BY_NAME, answer, entries, measure_arms, printed, slower
 from tests.support.runs import changed
 from tests.support.scripted_environments import SHORT
+
+
+@pytest.mark.parametrize(
+    ("metric", "spread", "malloc", "expected"),
+    [
+        ("step", 0.06, "plain", "differ by 6.0 % (standard deviation); --malloc steady may reduce that"),
+        ("host-memory", 0.06, "plain", "differ by 6.0 % (standard deviation); --malloc mmap may reduce that"),
+        ("step", 0.06, "steady", "differ by 6.0 % (standard deviation)."),
+        ("wall-time", 0.06, "plain", "differ by 6.0 % (standard deviation)."),  # of a command
+        ("step", 0.005, "plain", ""),
+        ("first-step", 0.03, "plain", ""),
+    ],
+)
+def test_the_noise_that_keeps_a_metric_open_is_said_with_what_helps(metric, spread, malloc, expected):
+    values = (0.0, spread * 2**0.5)
+    series = Series(0.05, 0.01, 0.01, ((values, values), (values, values[::-1])))
+    assert expected in noise_of(BY_NAME[metric], series, malloc)
+    assert bool(expected) == bool(noise_of(BY_NAME[metric], series, malloc))
 
 
 @pytest.mark.parametrize(

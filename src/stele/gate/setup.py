@@ -8,7 +8,7 @@ from typing import Any
 from stele.gate.metrics import SHORT
 from stele.gate.trial import Trial
 from stele.measuring import measure, progress, variables, worker
-from stele.measuring.run import TOGETHER, Framework
+from stele.measuring.run import Framework
 from stele.measuring.settings import THREADS
 from stele.text import or_none, printable
 
@@ -88,7 +88,8 @@ def changes(trial: Trial) -> Iterator[str]:
     settings = trial.settings
     threads = "1 thread" if settings.threads == 1 else f"{settings.threads} threads"
     yield f"{threads} on as many processors" if settings.device == "cpu" else threads
-    if settings.device == "cpu" and settings.processors == 1 and trial.cells[0].phase in TOGETHER:
+    program = (trial.subject.as_request() or {}).get("program")
+    if settings.device == "cpu" and settings.processors == 1 and program in (None, "function"):
         yield "imports and first steps side by side"
     threads_of_user = os.environ.get(THREADS)
     if threads_of_user not in (None, "", str(settings.threads)):

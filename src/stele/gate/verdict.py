@@ -13,13 +13,14 @@ import numpy
 from stele import statistics, text
 from stele.gate import failures, judgement
 from stele.gate.entries import Verdict
-from stele.gate.judgement import Judgement
+from stele.gate.judgement import Judgement, Series
 from stele.gate.metrics import ALL, CLOCKS, Metric
 from stele.gate.state import State
 from stele.gate.trial import NEW_ARMS
+from stele.measuring.run import PHASES
 from stele.statistics import Estimate, Pass
 from stele.subjects import Cell
-from stele.text import Words
+from stele.text import SIZE, Words
 
 DIFFERS = "The control failed: OLD differs from itself, so the machine changed during the measurement."
 
@@ -163,9 +164,27 @@ def metric_verdict(state: State, cell: Cell, metric: Metric, result: Judgement, 
         return unknown(cell, metric.name, missing_number(state, cell, metric))
     results = state.results_of(cell, metric.kinds)
     reasons = [result.excluded for result in results if result.excluded]
-    with_ratio = judgement.with_ratio(result, state.series_of(cell, metric))
+    series = state.series_of(cell, metric)
+    with_ratio = judgement.with_ratio(result, series)
     needs = state.seconds_needed(cell, metric, result) if result.open and not state.has_ended(cell) else None
-    return from_judgement(cell, metric, with_ratio, stopped=stopped, excluded=reasons, needs=needs)
+    verdict = from_judgement(cell, metric, with_ratio, stopped=stopped, excluded=reasons, needs=needs)
+    if verdict.status != "INCONCLUSIVE" or not series.passes:
+        return verdict
+    runs = next(run for result in results for run in result.runs.values())
+    return msgspec.structs.replace(verdict, message=verdict.message + noise_of(metric, series, runs.settings.malloc))
+
+
+def noise_of(metric: Metric, series: Series, malloc: str) -> str:
+    """Return a sentence: how much launches of one release differ, and what reduces that; empty if it is little."""
+    squares = [float(numpy.var(values, ddof=1)) for arms in series.passes for values in arms if len(values) > 1]
+    spread = math.sqrt(sum(squares) / len(squares)) if squares else 0.0
+    if spread < metric.tolerance:
+        return ""
+    noise = f" Launches of one release differ by {100 * spread:.1f} % (standard deviation)"
+    if malloc != "plain" or not set(metric.phases) & set(PHASES):
+        return f"{noise}."
+    profile = "mmap" if metric.words is SIZE else "steady"
+    return f"{noise}; --malloc {profile} may reduce that: stele gate --help says what it hides."
 
 
 def missing_number(state: State, cell: Cell, metric: Metric) -> str:

@@ -7,7 +7,6 @@ import contextlib
 import functools
 import itertools
 import shlex
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -34,7 +33,7 @@ from stele_worker import protocol
 from stele_worker.protocol import TIME_TO_ACCURACY
 
 TURN = 1  # steps
-FIRST_STEP = 2  # of the parts of a plan between two pauses: the preparation, and the first step
+FIRST_STEP = 2  # parts of a plan, which end with a pause: the preparation, with the import, and the first step
 # the warm-up of each scale; a smoke run has too few steps for a wide window
 WARMUP = {
     "smoke": Warmup(window=1, tolerance=0.5, most=3),
@@ -258,11 +257,10 @@ def measure_lanes(
         return [{side: of_side for part in parts for side, of_side in part.items()} for parts in runs_of_parts]
     workers: list[dict[str, Worker]] = [{} for _ in lanes]
     runs: list[dict[str, list[Run]]] = [{side: [] for side in lane} for lane in lanes]
-    everyone = [(number, side) for number, lane in enumerate(lanes) for side in lane]
     together = can_share(lanes, plans[0], settings)
     ended = 0  # plans
     with contextlib.ExitStack() as stack:
-        threads = stack.enter_context(ThreadPoolExecutor(len(everyone)))  # ends last, after the workers
+        threads = stack.enter_context(ThreadPoolExecutor(sum(map(len, lanes))))  # ends last, after the workers
         try:
             for number, lane in enumerate(lanes):
                 for side, environment in lane.items():
@@ -292,26 +290,20 @@ def measure_lanes(
                 for lane in workers
             ]
 
-            def advance(places: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
-                """Let these sides run until their next pause, at the same time. Return those that have not ended."""
-                steps = [steps_of[number][side] for number, side in places]
-                not_ended = []
-                for (number, side), run in zip(places, threads.map(next, steps), strict=True):
-                    if run is None:
-                        not_ended.append((number, side))
-                    else:
-                        runs[number][side].append(run)
-                return not_ended
-
             while ended < len(plans):
-                active = everyone
-                for _ in range(FIRST_STEP if together else 0):
-                    active = advance(active)
                 # the sides that have not ended, in the order of their turns
-                waiting = [deque(place for place in active if place[0] == number) for number in range(len(lanes))]
-                while turn := [lane.popleft() for lane in waiting if lane]:
-                    for place in advance(turn):
-                        waiting[place[0]].append(place)
+                waiting = [[(number, side) for side in lane] for number, lane in enumerate(lanes)]
+                for part in itertools.count():
+                    turns = [lane if together and part < FIRST_STEP else lane[:1] for lane in waiting]
+                    if not (turn := list(itertools.chain(*turns))):
+                        break
+                    parts = threads.map(next, [steps_of[number][side] for number, side in turn])
+                    for (number, side), run in zip(turn, parts, strict=True):
+                        waiting[number].remove((number, side))
+                        if run is None:
+                            waiting[number].append((number, side))
+                        else:
+                            runs[number][side].append(run)
                 ended += 1
             return [
                 {side: with_content(runs[number][side], worker, plans[0]) for side, worker in lane.items()}
