@@ -16,8 +16,9 @@ def stopwatch(together=False):
     """Return a function that returns the seconds since now.
 
     ``together``: other workers compute at the same time on the same processor. The time in which a thread of this
-    process waits for the processor does not count then. While all its threads sleep, as for a disk, the time counts.
-    It is at least the time that the threads computed: several that wait at the same time would count twice.
+    process waits for the processor does not count then. While all its threads sleep, as for a disk or for a compiler in
+    another process, the time counts. It is at least the time that the threads computed: several that wait at the same
+    time would count twice.
     """
     waited = seconds_waited() if together else {}
     computed, start = time.process_time(), perf_counter()

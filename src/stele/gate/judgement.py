@@ -24,9 +24,7 @@ LEVEL = 0.01  # probability that a gate calls any metric REGRESSED, or any IMPRO
 ERROR = 0.01  # probability that a metric passes that grew by its margin
 CREDIBLE = 0.2  # probability that a metric that grew by its tolerance counts as having grown by more
 SUSPICION = 1 / 3  # p-value; growth above it is not suspected
-NEAR = (
-    2.0  # times the tolerance: growth that is certainly below this passes, even if it seems to be above the tolerance
-)
+NEAR = 2.0  # times the tolerance; growth that is certainly below this passes
 MAX_PASSES = 120  # more than these are not measured; an e-value is valid however many there are
 
 Key = TypeVar("Key")
