@@ -27,7 +27,7 @@ class Deadline:
     repeats: int = 0
     steps: dict[str, int] = field(default_factory=dict)  # the most steps done, by phase
     usage: Usage | None = None  # of the worker, as it was seen last
-    seen: float = 0.0  # ``total`` at that time
+    total_then: float = 0.0  # ``total`` at that time
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -44,13 +44,13 @@ class Deadline:
     def excuse(self, usage: Usage | None) -> None:
         """Do not count the time in which the worker waited for a processor since the last call."""
         if usage is not None and self.usage is not None:
-            passed = self.total - self.seen
+            passed = self.total - self.total_then
             waited = min(usage.waited - self.usage.waited, passed - (usage.computed - self.usage.computed))
             excused = max(waited, 0.0)
             self.total -= excused
             self.since_step = max(self.since_step - excused, 0.0)
             self.since_message = max(self.since_message - excused, 0.0)
-        self.usage, self.seen = usage, self.total
+        self.usage, self.total_then = usage, self.total
 
     def left(self) -> float:
         """Return how many seconds the host still waits, at least 0."""
