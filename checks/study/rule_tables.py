@@ -38,7 +38,8 @@ def conditions_line(pools: dict[str, Pool]) -> str:
     if not results:
         return "No passes were recorded yet."
     runs = [run for result in results for run in result.runs.values()]
-    machines = sorted({"{processor}, {processors} processors, {system}".format(**run.machine) for run in runs})
+    facts = {(run.machine.processor, run.machine.processors, run.machine.system) for run in runs}
+    machines = sorted(f"{processor}, {count} processors, {system}" for processor, count, system in facts)
     dates = sorted({run.when[:10] for run in runs})
     return (
         f"{len(results)} passes of four launches, {sum(result.took for result in results) / 60:.0f} minutes, on "

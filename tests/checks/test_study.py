@@ -9,7 +9,10 @@ import scipy.stats
 
 from stele.environments import Environment
 from stele.gate.judgement import MAX_PASSES
+from stele.gate.state import Result
+from stele.gate.trial import ARMS
 from stele.measuring import measure
+from stele.measuring.conditions import Conditions
 from stele.measuring.settings import Settings
 from stele_suite import tasks
 
@@ -158,3 +161,9 @@ def test_a_pass_that_is_left_out_costs_time(study):
     assert steal.outcome(rows, range(40)) == ("PASS", 3)
     assert steal.outcome(rows, range(1, 40, 2)) == ("PASS", 6)
     assert steal.outcome(rows, []) == ("INCONCLUSIVE", 40)
+
+
+def test_the_study_names_the_machines_of_its_launches(study, run):
+    result = Result(dict.fromkeys(ARMS, run), [], Conditions(seconds=60.0, steal=0.0, foreign=0.0, gpu=None), 30.0)
+    line = study("rule_tables").conditions_line({"quiet": {"cell": [result]}})
+    assert line.startswith("1 passes of four launches, 0 minutes, on ") and str(run.machine.processors) in line

@@ -39,11 +39,13 @@ class Main(Program):
             return failed(error, self.folder, perf_counter() - start)
         return outcome("passed", seconds=first, values=computed, timing=timing)
 
-    def rounds(self, host, task, steps, batch, turn=None, profile=0, sampler=None, **_):
-        """Time the first call, and then rounds of ``batch`` calls each."""
+    def rounds(self, host, task, steps, batch, turn=None, limit=None, profile=0, sampler=None, **_):
+        """Time the first call, and then rounds of ``batch`` calls each, until they took ``limit`` seconds."""
         process.reset_peak_memory()
         seconds = []
         for calls in [1] + [batch] * steps:
+            if limit is not None and len(seconds) > 1 and sum(seconds[1:]) * batch >= limit:
+                break
             if turn is not None:
                 host.pause(len(seconds))
             since_start = clock.stopwatch(self.together and not seconds)

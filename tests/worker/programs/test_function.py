@@ -6,6 +6,7 @@ import sys
 import numpy
 import pytest
 
+from stele_worker import clock
 from stele_worker.models.errors import SpecError, UserCodeError
 from stele_worker.programs import function
 
@@ -80,3 +81,14 @@ def test_inputs_are_drawn_as_those_of_a_model():
     assert mask.sum() == 14 and ids.max() < 5 and not named
     arguments, named = function.arguments_of("lib:f", print, None, [{"name": "x", "kind": "float", "shape": [3, 2]}])
     assert not arguments and named["x"].shape == (3, 2) and named["x"].dtype == numpy.float32
+
+
+@pytest.mark.parametrize(("limit", "rounds"), [(None, 6), (3.0, 4), (0.0, 2)])
+def test_rounds_end_with_the_limit_and_at_least_one_counts(monkeypatch, limit, rounds):
+    """A call that takes twenty times as long in NEW would else take the whole budget."""
+    now = [0.0]
+    monkeypatch.setattr(clock, "perf_counter", lambda: now[0])
+    program = function.Main(None, None, None)
+    program.function, program.arguments, program.named = (lambda: now.__setitem__(0, now[0] + 0.5)), [], {}
+    outcome = program.rounds(None, "f", steps=5, batch=2, limit=limit)
+    assert outcome["steps"]["seconds"] == [0.5] * rounds
