@@ -25,6 +25,7 @@ from stele.subjects.base import BEHAVIOUR, Cell, Subject
 ROUND = 0.01  # seconds: a round has so many calls that it takes about as long
 LAUNCH = 0.5  # seconds of all rounds of an item in a launch
 ROUNDS = range(5, 25)  # their number in a launch
+LONGEST = 4.0  # seconds of the rounds of a function in a launch: in NEW, a call may take a hundred times as long
 NO_DATA = Origin(origin="none", fingerprint="none")
 
 
@@ -111,6 +112,7 @@ class Program(Subject):
 
     def plan(self, cell: Cell, scale: str, options: Options = NO_OPTIONS) -> Plan:
         rounds, calls = of_launch(self.timings[cell.task])
+        limit = LONGEST if self.kind == "function" else None
         return Plan(
             task=cell.task,
             phase=cell.phase,
@@ -118,7 +120,7 @@ class Program(Subject):
             data=None,
             data_origin=NO_DATA,
             model=self.as_request(),
-            options=msgspec.structs.replace(options, steps=rounds, batch=calls, limit=None),
+            options=msgspec.structs.replace(options, steps=rounds, batch=calls, limit=limit),
             files=tuple(self.reads.files),
         )
 
