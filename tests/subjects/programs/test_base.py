@@ -7,7 +7,7 @@ import pytest
 from stele.environments import ORACLE
 from stele.measuring.content import Reads
 from stele.subjects import Cell, programs
-from stele.subjects.programs.base import LAUNCH, of_launch
+from stele.subjects.programs.base import LAUNCH, LONGEST, of_launch
 
 SUITE = programs.Tests(("pytest", "tests"), Path("/project"))
 
@@ -28,6 +28,13 @@ def test_items_that_are_timed_are_cells_and_their_plan_says_how_often():
     assert cell == Cell("test_a.py::test_a", "benchmark") and SUITE.cells() == ()
     plan = timed.plan(cell, "gate")
     assert (plan.program, plan.verb, plan.options.steps, plan.options.batch) == ("tests", "rounds", 24, 10)
+    assert plan.options.limit is None
+
+
+def test_the_rounds_of_a_function_are_limited():
+    timing = {"seconds": 1e-3, "calls": 1, "rounds": 5}
+    timed = programs.Function(("file.py:f",), Path("/project"), timings={"file.py:f": timing})
+    assert timed.plan(timed.cells()[0], "gate").options.limit == LONGEST
 
 
 def test_files_that_a_launch_has_read_decide_what_is_measured():
