@@ -26,12 +26,11 @@ FOLDER, PAGE = Path(".stele/reports"), ROOT / "docs" / "results" / "reports.md"
 REPORTS = {
     "while_loop": ("jax-ml/jax#25190", "last_index", "0.4.31", "0.4.33"),
     "float64_scan": ("jax-ml/jax#36799", "variances", "0.4.31", "0.4.33"),
-    "differences": ("jax-ml/jax#37465", "gradient", "0.5.0", "0.5.3"),
 }
 HEAD = ("report", "gate", "status", "verdict", "minutes", "first slower release", "minutes of the bisection")
 TITLE = """# Public reports as functions
 
-Three reports of users, each written anew as a function of some lines in `checks/public_reports`. Both commands have
+Reports of users, each written anew as a function of some lines in `checks/public_reports`. Both commands have
 their defaults. `tox -e checks -- reports` runs them and writes this page.
 """
 
