@@ -16,7 +16,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from stele import files
 from stele.measuring import machine
 from stele.report import page
 
@@ -28,15 +27,10 @@ REPORTS = {
     "float64_scan": ("jax-ml/jax#36799", "variances", "0.4.31", "0.4.33"),
 }
 HEAD = ("report", "gate", "status", "verdict", "minutes", "first slower release", "minutes of the bisection")
-TITLE = """# Public reports as functions
-
-Reports of users, each written anew as a function of some lines in `checks/public_reports`. Both commands have
-their defaults. `tox -e checks -- reports` runs them and writes this page.
-"""
 
 
-def run(name: str) -> dict[str, Any]:
-    """Gate and bisect a report. Store what they said, and return it."""
+def run(name: str) -> None:
+    """Gate and bisect a report, and store what they said."""
     _, function, good, bad = REPORTS[name]
     subject = ["--function", f"{ROOT / 'checks/public_reports' / name}.py:{function}", "--metric", "call"]
     folder = FOLDER.absolute() / name
@@ -49,7 +43,6 @@ def run(name: str) -> dict[str, Any]:
         result[f"{kind} minutes"] = (perf_counter() - start) / 60
         result[kind] = json.loads((folder / f"{kind}.json").read_text(encoding="utf-8"))
     (folder / "result.json").write_text(json.dumps(result) + "\n", encoding="utf-8")
-    return result
 
 
 def row(name: str, result: dict[str, Any]) -> list[str]:
@@ -77,11 +70,11 @@ def main() -> int:
         run(name)
     stored = {name: FOLDER / name / "result.json" for name in REPORTS}
     results = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in stored.items() if path.exists()}
+    if not results:
+        raise SystemExit("No report was measured. Run without --table.")
     table = page.table(HEAD, [row(name, result) for name, result in results.items()])
-    days = " to ".join(
-        dict.fromkeys((min(r["when"] for r in results.values()), max(r["when"] for r in results.values())))
-    )
-    files.write_text(PAGE, f"{TITLE}\n{table}\n\nMeasured on {machine.name_of(machine.facts())}, {days}.\n")
+    days = ", ".join(sorted({result["when"] for result in results.values()}))
+    page.fill(PAGE, f"{table}\n\nMeasured on {machine.name_of(machine.facts())}, {days}.")
     good = all(r["gate"]["status"] == "REGRESSED" and len(r["bisect"]["suspects"]) == 1 for r in results.values())
     return 0 if good and len(results) == len(REPORTS) else 1
 

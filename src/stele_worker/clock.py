@@ -44,6 +44,22 @@ def seconds_waited():
     return waited
 
 
+def within(items, seconds, limit, first=1):
+    """Yield items until their steps took ``limit`` seconds; None for no limit.
+
+    ``seconds`` has the durations of the steps so far. The ``first`` of them, which compile, do not count: so there are
+    more than these, and the limit is exceeded by one item at most.
+    """
+    for item in items:
+        if is_over(seconds, limit, first):
+            return
+        yield item
+
+
+def is_over(seconds, limit, first=1):
+    return limit is not None and len(seconds) > first and sum(seconds[first:]) >= limit
+
+
 @contextlib.contextmanager
 def garbage_apart():
     """Collect garbage now, and then only with the function that this yields, which nobody times.

@@ -38,8 +38,8 @@ def train(
 ):
     """Train for the Task's epochs, time every step, then evaluate. Return an outcome.
 
-    With ``steps``, stop after so many, or after ``limit`` seconds of steps: see ``within``. Then do not evaluate, but
-    measure what the ``requests`` to ``more`` name. With ``loader``, also measure so many batches of the framework's
+    With ``steps``, stop after so many, or after ``limit`` seconds of steps: see ``clock.within``. Then do not evaluate,
+    but measure what the ``requests`` to ``more`` name. With ``loader``, also measure so many batches of the framework's
     own loader: see ``loaders.measure``.
     """
     task, recipe = subject.task, subject.recipe
@@ -53,7 +53,7 @@ def train(
     watch.lap("network")
     batch_rows = subject.rows("train")[:steps]
     seconds, losses, least = [], [], warmup.get("seconds", 0.0)
-    rows = within(repeat(batch_rows, seconds, 2 * least if steps else 0.0), seconds, limit)
+    rows = clock.within(repeat(batch_rows, seconds, 2 * least if steps else 0.0), seconds, limit)
     batches = make_batches(framework, arrays, take_turns(rows, turn, host))
     report = progress_reporter(host, "train", len(batch_rows))
     for duration, loss in clock.time_steps(step, batches, framework.wait, together):
@@ -79,22 +79,12 @@ def train(
 
 
 def infer(
-    framework,
-    subject,
-    host,
-    data,
-    weights,
-    warmup,
-    turn=None,
-    together=False,
-    steps=None,
-    limit=None,
-    **requests,
+    framework, subject, host, data, weights, warmup, turn=None, together=False, steps=None, limit=None, **requests
 ):
     """Warm up until the step times stop trending, then time the Task's test batches. Return an outcome.
 
     With ``steps``, stop after so many in all, the warm-up included, or after ``limit`` seconds of steps, half of them
-    in the warm-up: see ``within``. Then measure what the ``requests`` to ``more`` name.
+    in the warm-up: see ``clock.within``. Then measure what the ``requests`` to ``more`` name.
     """
     task, recipe = subject.task, subject.recipe
     watch = Stopwatch()
@@ -113,18 +103,18 @@ def infer(
 
     def batch_rows():
         while sum(seconds) < least or (is_trending() and len(seconds) < most):
-            if is_over(seconds, limit and limit / 2):
+            if clock.is_over(seconds, limit and limit / 2):
                 break
             yield test_rows[len(seconds) % len(test_rows)]
         # of very long steps, the limit may end with the warm-up: then the last step counts
-        warmup_steps.append(len(seconds) - is_over(seconds, limit))
+        warmup_steps.append(len(seconds) - clock.is_over(seconds, limit))
         count = len(test_rows) if steps is None else max(steps - len(seconds), 0)
         cycle = [test_rows[number % len(test_rows)] for number in range(count)]
         for rows in repeat(cycle, seconds, sum(seconds) + least):
             yield rows
 
     report = progress_reporter(host, "infer", len(test_rows))
-    rows = within(batch_rows(), seconds, limit)
+    rows = clock.within(batch_rows(), seconds, limit)
     batches = make_batches(framework, inputs, take_turns(rows, turn, host))
     for duration, _ in clock.time_steps(step, batches, framework.wait, together):
         seconds.append(duration)
@@ -188,7 +178,7 @@ def more(step, batches, steps, blocks=0, new_batch=False, sizes=0, communication
     result, wait = {}, batches.framework.wait
     if blocks:
         count, seconds, returned = steps_of_block(counted(steps)), [], []
-        numbers = within(range(blocks), seconds, batches.limit and batches.limit / count)
+        numbers = clock.within(range(blocks), seconds, batches.limit and batches.limit / count)
         blocks_of_batches = (batches.repeated(count) for _ in batches.in_turns(numbers))
         for whole, until_return in clock.time_blocks(step, blocks_of_batches, wait):
             seconds.append(whole)
@@ -218,7 +208,7 @@ def time_sizes(step, batches, count):
     rows = numpy.concatenate([batches.rows[number % len(batches.rows)] for number in range(SIZES)])
     samples = list(batches.take([rows[:size] for size in sizes]))
     seconds = []
-    numbers = within(range(count + 1), seconds, batches.limit, first=SIZES)
+    numbers = clock.within(range(count + 1), seconds, batches.limit, first=SIZES)
     turns = (batch for _ in batches.in_turns(numbers) for batch in samples)
     for duration, _ in clock.time_steps(step, turns, batches.framework.wait):
         seconds.append(duration)
@@ -333,22 +323,6 @@ def repeat(batch_rows, seconds, least):
     while len(batch_rows) and sum(seconds) < least:
         yield batch_rows[number % len(batch_rows)]
         number += 1
-
-
-def within(items, seconds, limit, first=1):
-    """Yield items until their steps took ``limit`` seconds; None for no limit.
-
-    ``seconds`` has the durations of the steps so far. The ``first`` of them, which compile, do not count: so there are
-    more than these, and the limit is exceeded by one item at most.
-    """
-    for item in items:
-        if is_over(seconds, limit, first):
-            return
-        yield item
-
-
-def is_over(seconds, limit, first=1):
-    return limit is not None and len(seconds) > first and sum(seconds[first:]) >= limit
 
 
 def evaluate(framework, subject, net, data, host):

@@ -11,7 +11,7 @@ from stele.gate import steps, timing
 from stele.measuring.conditions import Conditions
 from stele.measuring.measure import SideFailed
 from stele.measuring.worker import WorkerError
-from stele_worker.measurement import is_over
+from stele_worker.clock import is_over
 from tests.support.gates import INPUTS, answer, scripted_run
 from tests.support.runs import changed
 

@@ -14,7 +14,7 @@ from stele.measuring.run import Origin
 from stele.measuring.settings import Settings
 from stele.measuring.worker import WorkerError
 from stele_suite import tasks
-from stele_worker.protocol import VERSION
+from stele_worker.protocol import TIME_TO_ACCURACY, VERSION
 from tests.support.scripted_environments import scripted_environment
 
 ORIGIN = Origin(origin="x", fingerprint="0")
@@ -147,7 +147,7 @@ def test_the_side_that_failed_is_named(sides, groups):
 class Turns(dict):
     """A plan that says how many turns each side has."""
 
-    program, phase = None, "benchmark"
+    program, phase = "tests", "benchmark"
 
 
 @pytest.fixture
@@ -199,7 +199,7 @@ def test_the_sides_of_a_lane_take_turns_until_each_has_ended(steps):
 @pytest.mark.skipif(processors.usage() is None, reason="the system does not say how long a process waits")
 def test_the_sides_of_a_lane_import_and_make_the_first_step_at_the_same_time(steps):
     plan = Turns(a=3, b=4)
-    plan.phase = "infer"
+    plan.program, plan.phase = None, "infer"
     assert measure.side_by_side({"a": ORACLE, "b": ORACLE}, plan, SETTINGS) == {"a": "a", "b": "b"}
     assert sorted(steps[:2]) == [("a", 0, 2), ("b", 0, 2)] and sorted(steps[2:4]) == [("a", 1, 2), ("b", 1, 2)]
     assert steps[4:] == [("a", 2, 2), ("b", 2, 2), ("b", 3, 2)]
@@ -212,18 +212,26 @@ def test_a_run_says_whether_it_shared_the_processor(sides):
 
 
 @pytest.mark.parametrize(
-    ("lanes", "phase", "settings"),
+    ("other", "program", "settings"),
     [
-        ([{"a": ORACLE}, {"b": ORACLE}], "infer", SETTINGS),  # each has a processor of its own
-        ([{"a": ORACLE, "b": ORACLE}], "command", SETTINGS),  # commands may use the same files
-        ([{"a": ORACLE, "b": ORACLE}], "infer", dataclasses.replace(SETTINGS, threads=2)),
-        ([{"a": ORACLE, "b": ORACLE}], "infer", dataclasses.replace(SETTINGS, device="cuda")),
-        ([{"a": ORACLE, "b": dataclasses.replace(ORACLE, command=("Rscript", "worker.R"))}], "infer", SETTINGS),
+        (ORACLE, "command", SETTINGS),  # commands may use the same files
+        (ORACLE, None, dataclasses.replace(SETTINGS, threads=2)),
+        (ORACLE, None, dataclasses.replace(SETTINGS, device="cuda")),
+        (dataclasses.replace(ORACLE, command=("Rscript", "worker.R")), None, SETTINGS),
     ],
 )
-def test_not_all_sides_can_share_a_processor(lanes, phase, settings):
-    plan = measure.Plan(task="gru", phase=phase, scale="smoke", data=None, data_origin=ORIGIN)
-    assert not measure.can_share(lanes, plan, settings)
+def test_not_all_sides_can_share_a_processor(other, program, settings):
+    assert not measure.can_share((ORACLE, other), program, settings)
+
+
+@pytest.mark.parametrize(
+    ("lanes", "phase"), [([{"a": ORACLE}, {"b": ORACLE}], "infer"), ([{"a": ORACLE, "b": ORACLE}], TIME_TO_ACCURACY)]
+)
+def test_sides_with_processors_of_their_own_and_trainings_share_none(steps, lanes, phase):
+    plan = Turns(a=1, b=2)
+    plan.program, plan.phase = None, phase
+    measure.measure_lanes(lanes, [plan], SETTINGS, groups=LANES[:1] * len(lanes))
+    assert len(steps) == 3  # a barrier for both sides would have ended with an error
 
 
 def test_launches_on_a_gpu_run_one_after_the_other(steps):

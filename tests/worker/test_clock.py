@@ -116,8 +116,8 @@ def test_compilation_is_what_the_first_call_took_longer_than_the_mean_of_the_oth
     assert clock.Timing(8.0, 8.0, [0]).compile_seconds() == 0.0
 
 
-def watch_alone(monkeypatch, *, passed, computed, waited):
-    """Return what the stopwatch shows after so many seconds, in which threads computed and waited for a processor."""
+def watch_beside_others(monkeypatch, *, passed, computed, waited):
+    """Return what the stopwatch shows. ``waited`` has the seconds that each thread waited for a processor."""
     now = {"passed": 0.0, "computed": 0.0, "waited": {"1": 5.0}}
     monkeypatch.setattr(clock, "perf_counter", lambda: now["passed"])
     monkeypatch.setattr(clock.time, "process_time", lambda: now["computed"])
@@ -140,7 +140,7 @@ def watch_alone(monkeypatch, *, passed, computed, waited):
     ],
 )
 def test_waiting_for_a_processor_does_not_count_beside_others(monkeypatch, passed, computed, waited, expected):
-    assert watch_alone(monkeypatch, passed=passed, computed=computed, waited=waited) == expected
+    assert watch_beside_others(monkeypatch, passed=passed, computed=computed, waited=waited) == expected
 
 
 def test_only_the_first_step_is_made_beside_others(monkeypatch):

@@ -6,8 +6,8 @@ against each hypothesis (``stele.statistics.log_e_values``). They stay valid how
 REGRESSED   it is certain that the metric grew, at the level of the gate, and credible that it grew by more than the
             tolerance
 IMPROVED    it is certain that it shrank, at the level of the gate, and by more than the tolerance
-PASS        it is certain that it grew by less than the margin, and nothing points to growth above the tolerance; or it
-            is certain that it grew by less than twice the tolerance
+PASS        it is certain that it grew by less than twice the tolerance; or by less than the margin, and nothing points
+            to growth above the tolerance
 INCONCLUSIVE  anything else
 """
 
@@ -24,7 +24,7 @@ LEVEL = 0.01  # probability that a gate calls any metric REGRESSED, or any IMPRO
 ERROR = 0.01  # probability that a metric passes that grew by its margin
 CREDIBLE = 0.2  # probability that a metric that grew by its tolerance counts as having grown by more
 SUSPICION = 1 / 3  # p-value; growth above it is not suspected
-NEAR = 2.0  # times the tolerance; growth that is certainly below this passes
+NEAR = 2.0  # times the tolerance: a metric passes if it is certain that it grew by less
 MAX_PASSES = 120  # more than these are not measured; an e-value is valid however many there are
 
 Key = TypeVar("Key")
@@ -195,7 +195,7 @@ def middle_of(series: Series) -> float:
 def more_passes(evidence: Evidence, needed: float, *, may_pass: bool) -> int | None:
     """Estimate how many more passes a verdict takes if the evidence grows as it did; None if it does not grow.
 
-    What grew by more than its tolerance, as far as it is known, passes only if it is certainly below NEAR times that.
+    ``may_pass``: the estimate is at most the tolerance. Otherwise, growth by NEAR tolerances has to be ruled out.
     """
     goals = ((evidence.slower, needed), (evidence.intolerable, -math.log(CREDIBLE)))
     regressed = [passes_to(path, goal) for path, goal in goals]

@@ -89,7 +89,7 @@ def changes(trial: Trial) -> Iterator[str]:
     threads = "1 thread" if settings.threads == 1 else f"{settings.threads} threads"
     yield f"{threads} on as many processors" if settings.device == "cpu" else threads
     program = (trial.subject.as_request() or {}).get("program")
-    if settings.device == "cpu" and settings.processors == 1 and program in (None, "function"):
+    if measure.can_share((trial.old, trial.new), program, settings):
         yield "imports and first steps side by side"
     threads_of_user = os.environ.get(THREADS)
     if threads_of_user not in (None, "", str(settings.threads)):

@@ -25,7 +25,7 @@ from stele.measuring import answers, content, devices, energy, machine, nvml, pr
 from stele.measuring.conditions import Monitor
 from stele.measuring.content import NOTHING, Reads
 from stele.measuring.progress import say
-from stele.measuring.run import NO_OPTIONS, TOGETHER, Framework, Lifetime, Options, Origin, Outcome, Run, Warmup
+from stele.measuring.run import NO_OPTIONS, Framework, Lifetime, Options, Origin, Outcome, Run, Warmup
 from stele.measuring.settings import Settings
 from stele.measuring.worker import TIMEOUT, Progress, Worker, WorkerError, launch
 from stele_suite import tasks
@@ -257,7 +257,9 @@ def measure_lanes(
         return [{side: of_side for part in parts for side, of_side in part.items()} for parts in runs_of_parts]
     workers: list[dict[str, Worker]] = [{} for _ in lanes]
     runs: list[dict[str, list[Run]]] = [{side: [] for side in lane} for lane in lanes]
-    together = can_share(lanes, plans[0], settings)
+    everyone = [environment for lane in lanes for environment in lane.values()]
+    in_turns = min(map(len, lanes)) > 1 and plans[0].phase != TIME_TO_ACCURACY
+    together = in_turns and can_share(everyone, plans[0].program, settings)
     ended = 0  # plans
     with contextlib.ExitStack() as stack:
         threads = stack.enter_context(ThreadPoolExecutor(sum(map(len, lanes))))  # ends last, after the workers
@@ -289,7 +291,6 @@ def measure_lanes(
                 }
                 for lane in workers
             ]
-
             while ended < len(plans):
                 # the sides that have not ended, in the order of their turns
                 waiting = [[(number, side) for side in lane] for number, lane in enumerate(lanes)]
@@ -314,8 +315,8 @@ def measure_lanes(
             raise SideFailed(side, error, number, min(ended, len(plans) - 1)) from None
 
 
-def can_share(lanes: Sequence[Mapping[str, Environment]], plan: Plan, settings: Settings) -> bool:
-    """Return whether the sides of a lane import, and make the first step, at the same time on their one processor.
+def can_share(environments: Iterable[Environment], program: str | None, settings: Settings) -> bool:
+    """Return whether launches of these environments import, and make the first step, at the same time on a processor.
 
     Then a disturbance of milliseconds hits all of them. One after the other, four imports of the same release differed
     by 15 to 21 % on a virtual machine; at the same time, by 0.3 to 0.5 % (standard deviation; AMD EPYC, 2 processors,
@@ -326,9 +327,8 @@ def can_share(lanes: Sequence[Mapping[str, Environment]], plan: Plan, settings: 
     return (
         settings.device == "cpu"
         and settings.processors == 1
-        and min(map(len, lanes)) > 1
-        and plan.phase in TOGETHER
-        and all(is_in_python(environment) for lane in lanes for environment in lane.values())
+        and program in (None, "function")
+        and all(map(is_in_python, environments))
         and processors.usage() is not None
     )
 

@@ -23,7 +23,6 @@ from stele_worker.protocol import TIME_TO_ACCURACY
 
 PHASES = ("train", "infer")
 OF_PROGRAMS = ("benchmark", "memory", "call", "command")  # phases of the items of a user's program
-TOGETHER = (*PHASES, "call")  # phases in which launches may import, and make the first step, at the same time
 CLOSED = "closed"  # the division in which every framework starts from the same weights and sees the same images
 DIVISIONS = (CLOSED, "open")
 

@@ -43,9 +43,7 @@ class Main(Program):
         """Time the first call, and then rounds of ``batch`` calls each, until they took ``limit`` seconds."""
         process.reset_peak_memory()
         seconds = []
-        for calls in [1] + [batch] * steps:
-            if limit is not None and len(seconds) > 1 and sum(seconds[1:]) * batch >= limit:
-                break
+        for calls in clock.within([1] + [batch] * steps, seconds, limit and limit / batch):
             if turn is not None:
                 host.pause(len(seconds))
             since_start = clock.stopwatch(self.together and not seconds)
