@@ -48,3 +48,8 @@ def test_of_many_names_the_first_are_shown_and_the_others_counted():
     assert text.first_of(["a"], 2) == "a"
     assert text.first_of(["a", "b"], 2) == "a, b"
     assert text.first_of(["a", "b", "c", "d"], 2) == "a, b and 2 more"
+
+
+def test_a_period_of_one_day_is_that_day():
+    assert text.period(["2026-12-01", "2026-12-01"]) == "2026-12-01"
+    assert text.period(["2026-11-30", "2026-12-01", "2026-12-02"]) == "2026-11-30 to 2026-12-02"

@@ -10,6 +10,7 @@ from live import Results
 from targets import NOT_PASS, TARGETS, Target
 
 from stele.report import page
+from stele.text import period
 
 
 def holds(target: Target, results: Sequence[dict[str, Any]]) -> bool:
@@ -59,4 +60,4 @@ def machine_line(results: Results) -> str:
         return "No live gate was measured yet."
     machines = sorted({result["machine"] for result in runs})
     dates = sorted({result["date"] for result in runs})
-    return f"Measured on {'; '.join(machines)}, {' to '.join(dict.fromkeys((dates[0], dates[-1])))}."
+    return f"Measured on {'; '.join(machines)}, {period(dates)}."

@@ -9,6 +9,7 @@ from scipy.stats import binomtest
 from stele import statistics
 from stele.gate.trial import ARMS
 from stele.report import page
+from stele.text import period
 
 RULES = (NEW_RULE, OLD_RULE)
 MARGIN = 0.05  # of the step
@@ -43,7 +44,7 @@ def conditions_line(pools: dict[str, Pool]) -> str:
     dates = sorted({run.when[:10] for run in runs})
     return (
         f"{len(results)} passes of four launches, {sum(result.took for result in results) / 60:.0f} minutes, on "
-        f"{'; '.join(machines)}, {' to '.join(dict.fromkeys((dates[0], dates[-1])))}; one thread; the "
+        f"{'; '.join(machines)}, {period(dates)}; one thread; the "
         "allocator of the C library as it is in plain, and the steady one elsewhere."
     )
 

@@ -141,6 +141,11 @@ def first_of(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + more
 
 
+def period(days: Sequence[str]) -> str:
+    """Return the first and the last of these days, which are in order; one day once."""
+    return " to ".join(dict.fromkeys((days[0], days[-1])))
+
+
 def or_none(value: Any) -> str:
     return "none" if value is None else str(value)
 

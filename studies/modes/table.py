@@ -10,7 +10,7 @@ from stele import environments
 from stele.measuring.run import Run
 from stele.report import page
 from stele.statistics import median
-from stele.text import milliseconds
+from stele.text import milliseconds, period
 from studies.ready import mode_label
 
 COSTS = (
@@ -141,7 +141,7 @@ def provenance(results: dict[Cell, list[Pass]]) -> str:
     busy = sum(run.busy for run in runs)
     count = min(len(passes) for passes in results.values())
     return (
-        f"Measured {' to '.join(sorted({days[0], days[-1]}))} on {machine.processor}, "
+        f"Measured {period(days)} on {machine.processor}, "
         f"{machine.processors} processors, {runs[-1].settings.threads} threads, scale {SCALE}, "
         f"{count} pass{'' if count == 1 else 'es'} of each cell. "
         f"{busy} of {len(runs)} launches had other programs beside them."

@@ -136,7 +136,4 @@ def run_facts(runs: Sequence[Run]) -> list[str]:
     if not runs:
         return []
     days, machine = sorted({run.when[:10] for run in runs}), runs[-1].machine
-    return [
-        f"Runs of {' to '.join(dict.fromkeys((days[0], days[-1])))}; the newest on {machine.processor}, "
-        f"{machine.processors} processors."
-    ]
+    return [f"Runs of {text.period(days)}; the newest on {machine.processor}, {machine.processors} processors."]

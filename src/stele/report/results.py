@@ -10,7 +10,7 @@ from stele.measuring.machine import name_of
 from stele.measuring.run import Run
 from stele.report import page
 from stele.statistics import Estimate, median
-from stele.text import MIB, align, interval, mebibytes, versions
+from stele.text import MIB, align, interval, mebibytes, period, versions
 from stele_suite import tasks
 
 PHASES = ("train", "infer")
@@ -253,7 +253,7 @@ def provenance(runs: list[Run]) -> list[str]:
     gpus = "".join(f", {gpu['name']}" for gpu in run.machine.gpus)
     settings = run.settings.summary()
     return [
-        f"Measured {' to '.join(sorted({days[0], days[-1]}))} on {run.machine.processor}, "
+        f"Measured {period(days)} on {run.machine.processor}, "
         f"{run.machine.processors} processors{gpus}, {settings}. Data: {origins}. "
         "[low median high]: the 95 % interval of the median within one launch; launches differ by more."
     ]
